@@ -1,0 +1,113 @@
+#include "lacuna/base/base.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace lacuna::base {
+
+std::string_view code_name(Code code) {
+  switch (code) {
+    case Code::invalid_argument: return "invalid argument";
+    case Code::overflow: return "overflow";
+    case Code::limit: return "limit";
+    case Code::malformed: return "malformed";
+    case Code::unsupported: return "unsupported";
+    case Code::permission: return "permission";
+    case Code::out_of_memory: return "out of memory";
+    case Code::peer_lost: return "peer lost";
+    case Code::timeout: return "timeout";
+    case Code::io: return "io";
+    case Code::transfer: return "transfer";
+  }
+  return "unknown";
+}
+
+std::string Error::text() const { return fmt::format("{}: {}", code_name(code), message); }
+
+Error system_error(std::string_view call, int error_number) {
+  Code code = Code::io;
+  if (error_number == EPERM || error_number == EACCES) code = Code::permission;
+  if (error_number == ENOMEM || error_number == ENOSPC) code = Code::out_of_memory;
+  if (error_number == EPIPE || error_number == ECONNRESET) code = Code::peer_lost;
+  return {code, fmt::format("{}: {}", call, std::strerror(error_number))};
+}
+
+std::int64_t now_ns() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+Result<void> pin_to_cpu(int index) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::unexpected(system_error("sched_getaffinity", errno));
+  int seen = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || seen++ != index) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) return std::unexpected(system_error("sched_setaffinity", errno));
+    return {};
+  }
+  return fail(Code::limit, fmt::format("CPU number {} of this process was asked for; it may use {}", index, seen));
+}
+
+Machine machine() {
+  Machine m{};
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+      m.cpu = line.substr(line.find(": ") + 2);
+      break;
+    }
+  }
+  utsname name{};
+  if (uname(&name) == 0) m.kernel = name.release;
+  m.cpus = usable_cpus();
+  const auto known = [](int key) { return std::max<std::int64_t>(0, sysconf(key)); };
+  m.l1d_bytes = known(_SC_LEVEL1_DCACHE_SIZE);
+  m.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE);
+  m.llc_bytes = known(_SC_LEVEL3_CACHE_SIZE);
+  m.page_bytes = known(_SC_PAGESIZE);
+  m.memory_bytes = known(_SC_PHYS_PAGES) * m.page_bytes;
+  return m;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+namespace {
+Level wanted_level() {
+  const char* value = std::getenv("LACUNA_LOG");
+  const std::string_view name = value != nullptr ? value : "warn";
+  if (name == "error") return Level::error;
+  if (name == "info") return Level::info;
+  if (name == "debug") return Level::debug;
+  return Level::warn;
+}
+}  // namespace
+
+void log(Level level, std::string_view message) {
+  static constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
+  if (level > wanted_level()) return;
+  const std::string line = fmt::format("lacuna: {}: {}\n", names[static_cast<int>(level)], message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace lacuna::base

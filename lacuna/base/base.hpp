@@ -1,0 +1,139 @@
+// base: the platform. Errors, clocks, CPU placement, checked arithmetic and the log; it hides the operating system.
+//
+// Everything that can fail because of its input, its peer or the machine returns Result<T>. Nothing in Lacuna throws on
+// purpose and nothing is process-global: what a caller must keep hangs off the objects that it holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lacuna::base {
+
+/// What kind of failure an Error is; the message says what, where and the limit.
+enum class Code {
+  invalid_argument,  ///< the caller's input breaks a rule that the message names
+  overflow,          ///< a size, count or address does not fit 64 bits
+  limit,             ///< a device or library limit; the message holds its value
+  malformed,         ///< bytes from a peer are not what they claim to be
+  unsupported,       ///< the mechanism cannot do this, here or at all
+  permission,        ///< the operating system refused
+  out_of_memory,     ///< no memory, or none of the kind asked for
+  peer_lost,         ///< the peer died or closed the connection
+  timeout,           ///< a deadline passed
+  io,                ///< a system call failed
+  transfer,          ///< a work request completed with an error
+};
+
+/// The name of a code, as printed in front of a message.
+[[nodiscard]] std::string_view code_name(Code code);
+
+struct Error {
+  Code code;
+  std::string message;
+
+  /// "limit: sg_list of 40 entries; this queue pair takes 32".
+  [[nodiscard]] std::string text() const;
+};
+
+template <class T>
+using Result = std::expected<T, Error>;
+
+[[nodiscard]] inline std::unexpected<Error> fail(Code code, std::string message) {
+  return std::unexpected<Error>(Error{code, std::move(message)});
+}
+
+/// An Error for a failed system call, with errno's text.
+[[nodiscard]] Error system_error(std::string_view call, int error_number);
+
+// Evaluates to the value of a Result, or returns its error from the enclosing function. A statement expression (GCC and
+// Clang both have it) because GCC 12's std::expected has no monadic operations and a chain of `if`s hides the argument.
+#define LACUNA_TRY(expression)                                          \
+  __extension__({                                                       \
+    auto lacuna_result_ = (expression);                                 \
+    if (!lacuna_result_) [[unlikely]]                                   \
+      return std::unexpected(std::move(lacuna_result_).error());        \
+    ::lacuna::base::detail::take(std::move(lacuna_result_));            \
+  })
+
+namespace detail {
+template <class T>
+T take(Result<T>&& result) {
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+}  // namespace detail
+
+// --- checked arithmetic: every quantity that a user or a peer can choose goes through these -------------------------
+
+[[nodiscard]] inline bool add(std::int64_t a, std::int64_t b, std::int64_t& sum) { return !__builtin_add_overflow(a, b, &sum); }
+[[nodiscard]] inline bool sub(std::int64_t a, std::int64_t b, std::int64_t& difference) { return !__builtin_sub_overflow(a, b, &difference); }
+[[nodiscard]] inline bool mul(std::int64_t a, std::int64_t b, std::int64_t& product) { return !__builtin_mul_overflow(a, b, &product); }
+
+// --- time -----------------------------------------------------------------------------------------------------------
+
+/// CLOCK_MONOTONIC in nanoseconds; the same clock in every process of one machine.
+[[nodiscard]] std::int64_t now_ns();
+
+// --- the CPU --------------------------------------------------------------------------------------------------------
+
+/// A hint that this thread is spinning.
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Number of CPUs that this process may run on.
+[[nodiscard]] int usable_cpus();
+
+/// Pins the calling thread to the index-th CPU that the process may use; an error where the system refuses.
+[[nodiscard]] Result<void> pin_to_cpu(int index);
+
+/// What a reader of a measurement wants to know about the machine.
+struct Machine {
+  std::string cpu;           ///< model name, as the kernel gives it
+  std::string kernel;        ///< release of the running kernel
+  int cpus;                  ///< usable CPUs
+  std::int64_t l1d_bytes;    ///< 0 where unknown
+  std::int64_t l2_bytes;     ///< 0 where unknown
+  std::int64_t llc_bytes;    ///< last-level cache; 0 where unknown
+  std::int64_t page_bytes;
+  std::int64_t memory_bytes;
+};
+[[nodiscard]] Machine machine();
+
+// --- files ----------------------------------------------------------------------------------------------------------
+
+/// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// --- the log --------------------------------------------------------------------------------------------------------
+
+enum class Level { error, warn, info, debug };
+
+/// Writes one line to standard error if LACUNA_LOG (error, warn, info, debug; default warn) asks for the level.
+void log(Level level, std::string_view message);
+
+}  // namespace lacuna::base

@@ -1,0 +1,35 @@
+// copy: moves the bytes of a layout with the CPU. It hides how: fixed-size moves, strides, indices.
+//
+// Addresses are a base pointer plus the layout's offsets. Positions count bytes of the packed stream; any fragment
+// [position, position + length) can be moved at any time, in any order. Callers guarantee that base + every offset of the
+// fragment is memory of theirs: a Layout does not know how large a buffer is (nic regions do).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lacuna/layout/layout.hpp"
+
+namespace lacuna::copy {
+
+using layout::Layout;
+
+/// Copies bytes [position, position + length) of the packed stream of `layout` at `base` to `out`.
+/// Requires 0 <= position, 0 <= length, position + length <= layout.size().
+void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
+
+/// The inverse of pack(): writes `in` to the bytes that the fragment names, and to no others.
+void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+
+/// Moves the whole of `src` at `src_base` into `dst` at `dst_base` in one pass, without staging. The buffers must not
+/// overlap. Errors: invalid_argument if the sizes differ.
+base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
+
+/// The scalar references: one byte after another, from one cursor. Every fast path is tested against them.
+namespace reference {
+void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
+void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
+}  // namespace reference
+
+}  // namespace lacuna::copy

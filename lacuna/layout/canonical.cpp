@@ -1,0 +1,240 @@
+// The two constructors of canonical forms: repeat() and join().
+#include "lacuna/layout/canonical.hpp"
+
+#include <algorithm>
+
+#include "lacuna/base/base.hpp"
+
+namespace lacuna::layout {
+namespace {
+
+using Items = std::vector<Item>;
+using Index = std::ptrdiff_t;
+
+std::unexpected<base::Error> too_large(const char* what) {
+  return base::fail(base::Code::overflow, std::string(what) + " of the layout is beyond 2^60 bytes");
+}
+
+bool within(std::int64_t offset) { return offset >= -kMaxBytes && offset <= kMaxBytes; }
+
+Item in_place(std::int64_t at, NodePtr node) { return {at, node->size, std::move(node)}; }
+
+bool same_shape(const Item& a, const Item& b) {
+  if (a.length != b.length) return false;
+  if (a.node == b.node) return true;
+  return a.node && b.node && a.node->digest == b.node->digest;
+}
+
+// Appends a run, merged with the last one where they touch.
+void append_run(Items& items, std::int64_t at, std::int64_t length) {
+  if (!items.empty() && !items.back().node && items.back().tail() == at) {
+    items.back().length += length;
+  } else {
+    items.push_back({at, length, nullptr});
+  }
+}
+
+void flatten(const Node& node, std::int64_t at, Items& runs) {
+  if (node.kind == Kind::run) return append_run(runs, at, node.size);
+  if (node.kind == Kind::blocks) {
+    for (std::size_t i = 0; i < node.offsets.size(); ++i) append_run(runs, at + node.offsets[i], node.starts[i + 1] - node.starts[i]);
+    return;
+  }
+  for (std::int64_t i = 0; i < node.entries(); ++i) flatten(*node.child(i), at + node.offset(i), runs);
+}
+
+void flatten(const Item& item, Items& runs) {
+  if (item.node) return flatten(*item.node, item.at, runs);
+  append_run(runs, item.at, item.length);
+}
+
+// Whether two items look alike and are as far from their successors.
+bool same_step(const Items& w, Index i, Index j) { return w[i + 1].at - w[i].at == w[j + 1].at - w[j].at && same_shape(w[i], w[j]); }
+
+// The shortest p that divides |w| such that w is its first p items repeated at a constant stride; |w| if there is none.
+// Knuth, Morris and Pratt's failure function over (shape, step to the next): its borders are the periods.
+Index shortest_root(const Items& w) {
+  const Index n = std::ssize(w);
+  std::vector<Index> border(static_cast<std::size_t>(n));  // border[i]: of the first i symbols; n - 1 symbols in all
+  for (Index i = 1, b = 0; i < n - 1; ++i) {
+    while (b > 0 && !same_step(w, i, b)) b = border[b];
+    if (same_step(w, i, b)) ++b;
+    border[i + 1] = b;
+  }
+  for (Index b = n - 1; b > 0;) {
+    b = border[b];
+    const Index p = n - 1 - b;
+    if (p > 0 && n % p == 0 && same_shape(w[n - 1], w[n - 1 - p])) return p;
+  }
+  return n;
+}
+
+struct Stretch {
+  Index period = 0;
+  Index repetitions = 0;
+  std::int64_t runs = 0;
+};
+
+// The longest stretch from item i on that repeats with a short period.
+Stretch longest_stretch(const Items& w, Index i) {
+  Stretch best;
+  const Index left = std::ssize(w) - i;
+  for (Index p = 1; p <= std::min<Index>(kLongestPeriod, left / 2); ++p) {
+    if (!same_shape(w[i], w[i + p])) continue;
+    Index alike = 1;  // w[i + j] and w[i + p + j] are alike for j < alike
+    while (i + p + alike < std::ssize(w) && w[i + alike].at - w[i + alike - 1].at == w[i + p + alike].at - w[i + p + alike - 1].at &&
+           same_shape(w[i + alike], w[i + p + alike])) {
+      ++alike;
+    }
+    const Index repetitions = 1 + alike / p;
+    if (repetitions < 2) continue;
+    std::int64_t runs = 0;
+    for (Index j = i; j < i + p; ++j) runs += w[j].runs();
+    runs *= repetitions;
+    if (runs >= kShortestLoop && runs > best.runs) best = {p, repetitions, runs};
+  }
+  return best;
+}
+
+Item compress(Items w);
+
+Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
+  if (item.node && item.node->kind == Kind::loop && item.node->count * item.node->stride == stride) {
+    const Item inner{item.at, item.node->children[0]->size, item.node->children[0]};
+    return in_place(item.at, make_loop(inner, item.node->count * count, item.node->stride));
+  }
+  return in_place(item.at, make_loop(item, count, stride));
+}
+
+// One pass from the left; true if something became a loop.
+bool find_loops(Items& w) {
+  Items found;
+  found.reserve(w.size());
+  for (Index i = 0; i < std::ssize(w);) {
+    const Stretch stretch = longest_stretch(w, i);
+    if (stretch.repetitions == 0) {
+      found.push_back(std::move(w[i++]));
+      continue;
+    }
+    const std::int64_t stride = w[i + stretch.period].at - w[i].at;
+    found.push_back(loop_of(compress(Items(w.begin() + i, w.begin() + i + stretch.period)), stretch.repetitions, stride));
+    i += stretch.period * stretch.repetitions;
+  }
+  const bool changed = found.size() < w.size();
+  w = std::move(found);
+  return changed;
+}
+
+// Items of one shape as a list, runs as blocks.
+Item irregular(const Items& w, Index from, Index to) {
+  const std::int64_t origin = w[from].at;
+  if (to - from == 1) return w[from];
+  std::vector<std::int64_t> offsets;
+  offsets.reserve(static_cast<std::size_t>(to - from));
+  bool uniform = true;
+  for (Index i = from; i < to; ++i) {
+    offsets.push_back(w[i].at - origin);
+    uniform = uniform && same_shape(w[i], w[from]);
+  }
+  if (uniform) return in_place(origin, make_list(std::move(offsets), w[from]));
+  std::vector<std::int64_t> starts{0};
+  starts.reserve(offsets.size() + 1);
+  for (Index i = from; i < to; ++i) starts.push_back(starts.back() + w[i].length);
+  return in_place(origin, make_blocks(std::move(offsets), std::move(starts)));
+}
+
+// Long stretches of one shape become lists, mixtures of runs between them blocks; what remains is a sequence.
+Item group(const Items& w) {
+  const Index n = std::ssize(w);
+  Items groups;
+  Index pending = 0;  // first run that is in no group yet
+  const auto flush = [&](Index to) {
+    if (pending < to) groups.push_back(irregular(w, pending, to));
+  };
+  for (Index i = 0; i < n;) {
+    Index j = i + 1;
+    while (j < n && same_shape(w[i], w[j])) ++j;
+    if (w[i].node || j - i >= kShortestLoop || j - i == n) {
+      flush(i);
+      groups.push_back(irregular(w, i, j));
+      pending = j;
+    }
+    i = j;
+  }
+  flush(n);
+  return groups.size() == 1 ? groups.front() : in_place(groups.front().at, make_sequence(groups));
+}
+
+Item compress(Items w) {
+  if (w.size() == 1) return w.front();
+  if (const Index p = shortest_root(w); p < std::ssize(w)) {
+    const std::int64_t count = std::ssize(w) / p;
+    const std::int64_t stride = w[p].at - w[0].at;
+    w.resize(static_cast<std::size_t>(p));
+    return loop_of(compress(std::move(w)), count, stride);
+  }
+  while (find_loops(w)) {
+  }
+  return w.size() == 1 ? w.front() : group(w);
+}
+
+// A power whose last run touches the next copy's first: they are one run, so the copies overlap in the form. Spelled out
+// where that is short; else the first run, a loop of what follows up to the next copy's first run, and the last copy's rest.
+Result<Item> repeat_touching(const Item& item, std::int64_t count, std::int64_t stride) {
+  Items one;
+  flatten(item, one);
+  if (item.runs() * count <= kFlattenLimit) {
+    Items all;
+    all.reserve(one.size() * static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (const Item& run : one) append_run(all, run.at + i * stride, run.length);
+    }
+    return compress(std::move(all));
+  }
+  Items middle(one.begin() + 1, one.end());
+  middle.back().length += one.front().length;
+  Items parts{one.front(), loop_of(compress(std::move(middle)), count - 1, stride)};
+  for (auto rest = one.begin() + 1; rest != one.end(); ++rest) parts.push_back({rest->at + (count - 1) * stride, rest->length, nullptr});
+  return compress(std::move(parts));
+}
+
+}  // namespace
+
+Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
+  if (count == 1) return item;
+  std::int64_t size = 0;
+  std::int64_t last = 0;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  if (!base::mul(item.length, count, size) || size > kMaxBytes) return too_large("the size");
+  if (!base::mul(stride, count - 1, last) || !base::add(item.low(), last, low) || !base::add(item.high(), last, high) || !within(low) || !within(high)) {
+    return too_large("an offset");
+  }
+  if (item.tail() == item.at + stride) {
+    if (!item.node) return Item{item.at, size, nullptr};
+    if (item.runs() <= kFlattenLimit) return repeat_touching(item, count, stride);
+  }
+  return loop_of(item, count, stride);
+}
+
+Result<Item> join(Items items) {
+  std::int64_t size = 0;
+  std::int64_t runs = 0;
+  bool plain = true;
+  for (const Item& item : items) {
+    if (!base::add(size, item.length, size) || size > kMaxBytes) return too_large("the size");
+    if (!within(item.low()) || !within(item.high())) return too_large("an offset");
+    runs += item.runs();
+    plain = plain && !item.node;
+  }
+  if (items.size() == 1) return items.front();
+  if (plain || runs <= kFlattenLimit) {
+    Items flat;
+    flat.reserve(static_cast<std::size_t>(runs));
+    for (const Item& item : items) flatten(item, flat);
+    return compress(std::move(flat));
+  }
+  return compress(std::move(items));
+}
+
+}  // namespace lacuna::layout

@@ -1,0 +1,107 @@
+// The canonical form: a tree of five kinds of nodes over maximal runs, a function of the runs and their order alone.
+//
+// How equal typemaps end equal. Let w be the sequence of maximal runs (neighbours in order that touch are one run).
+//   1. If w is a power, that is, some prefix v repeated at a constant stride, then form(w) = loop(form(v)) for the shortest
+//      such v. The shortest one is unique (Fine and Wilf: two periods that divide |w| have a common one), so loops that
+//      were split, fused or written as lists come together here. 3D faces, subarrays and transposes are powers of powers.
+//   2. Otherwise w is parsed from the left into the longest stretches that repeat with a period of at most kLongestPeriod
+//      items and stand for at least kShortestLoop runs, again and again until nothing changes (a fixed point); then what
+//      is left over is grouped into lists of one shape, blocks, and sequences.
+// Both steps look at w only. repeat() takes a short cut that gives the same answer without spelling w out: a power of a
+// form is a loop around it, or a longer loop.
+//
+// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs. Beyond that it works on the parts as
+// they are, so that (a) two spellings of a *sequence* of more than kFlattenLimit runs may keep different forms, and (b)
+// neighbours inside it that touch may stay unmerged. Such a layout is still right, only its digest is its own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "lacuna/layout/layout.hpp"
+
+namespace lacuna::layout {
+
+inline constexpr std::int64_t kFlattenLimit = 1 << 16;  // ~1 ms of commit time; every DDTBench struct is far below it
+inline constexpr std::int64_t kLongestPeriod = 16;      // members of an array of structs that a sequence may hold
+inline constexpr std::int64_t kShortestLoop = 16;       // runs; shorter chance progressions in index lists are no loops
+
+enum class Kind : std::uint8_t {
+  run,       // one run at 0
+  loop,      // children[0] at i * stride, i < count
+  list,      // children[0] at offsets[i]
+  blocks,    // runs of starts[i+1] - starts[i] bytes at offsets[i]
+  sequence,  // children[i] at offsets[i], at starts[i] of the packed stream
+};
+
+struct Node;
+using NodePtr = std::shared_ptr<const Node>;
+
+// Offsets count from the first run's offset, so a node is a shape without a place. offsets[0] is 0.
+struct Node {
+  Kind kind = Kind::run;
+  int depth = 1;
+  bool leaf = true;  // a run, blocks, or a loop or list of runs: what one strip can describe
+  std::int64_t size = 0;
+  std::int64_t runs = 1;
+  std::int64_t low = 0;   // lowest byte
+  std::int64_t high = 0;  // one past the highest byte
+  std::int64_t tail = 0;  // one past the last run in order
+  std::int64_t count = 1;
+  std::int64_t stride = 0;
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> starts;  // packed positions, one more than entries
+  std::vector<NodePtr> children;
+  Digest digest;
+
+  [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
+  [[nodiscard]] std::int64_t offset(std::int64_t i) const { return kind == Kind::loop ? i * stride : offsets[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const NodePtr& child(std::int64_t i) const { return children[kind == Kind::sequence ? static_cast<std::size_t>(i) : 0]; }
+};
+
+// A shape in its place. A run has no node: an index list of a million entries then is a million small structs.
+struct Item {
+  std::int64_t at = 0;
+  std::int64_t length = 0;  // bytes of data
+  NodePtr node;
+
+  [[nodiscard]] std::int64_t runs() const { return node ? node->runs : 1; }
+  [[nodiscard]] std::int64_t low() const { return at + (node ? node->low : 0); }
+  [[nodiscard]] std::int64_t high() const { return at + (node ? node->high : length); }
+  [[nodiscard]] std::int64_t tail() const { return at + (node ? node->tail : length); }
+};
+
+// Items that hold no bytes have no place in a form: callers of these three keep them out.
+
+/// `count` > 0 copies of `item`, `stride` bytes apart. Errors: overflow.
+Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride);
+/// The items one after another, at least one. Errors: overflow.
+Result<Item> join(std::vector<Item> items);
+/// The node of an item, made if it is a run.
+NodePtr node_of(const Item& item);
+
+NodePtr make_run(std::int64_t length);
+NodePtr make_loop(const Item& item, std::int64_t count, std::int64_t stride);
+NodePtr make_list(std::vector<std::int64_t> offsets, const Item& item);
+NodePtr make_blocks(std::vector<std::int64_t> offsets, std::vector<std::int64_t> starts);
+NodePtr make_sequence(const std::vector<Item>& items);
+
+struct Layout::State {
+  NodePtr root;  // null if empty
+  std::int64_t at = 0;
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;
+  Digest digest;
+  mutable std::atomic<signed char> overlaps{-1};  // -1 unknown, else the answer
+};
+
+// How the other files of this layer get at a Layout's parts.
+struct Access {
+  static const Layout::State& state(const Layout& layout) { return *layout.state_; }
+  static Item item(const Layout& layout);
+  /// Errors: overflow if a bound is beyond kMaxBytes.
+  static Result<Layout> make(const Item* item, std::int64_t lower, std::int64_t upper);
+};
+
+}  // namespace lacuna::layout

@@ -1,0 +1,152 @@
+// MPI's constructors, written as repetitions and concatenations of items. Arrays have a file of their own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lacuna/layout/builder.hpp"
+
+namespace lacuna::layout {
+
+Result<void> check_count(std::int64_t value, const char* name) {
+  if (value >= 0) return {};
+  return base::fail(base::Code::invalid_argument, fmt::format("{} is {}; it must not be negative", name, value));
+}
+
+Result<std::int64_t> product(std::int64_t a, std::int64_t b, const char* what) {
+  std::int64_t result = 0;
+  if (base::mul(a, b, result) && result >= -kMaxBytes && result <= kMaxBytes) return result;
+  return base::fail(base::Code::overflow, fmt::format("{} is {} x {}, beyond 2^60 bytes", what, a, b));
+}
+
+namespace {
+
+Result<void> check_lengths(std::size_t lengths, std::size_t displacements) {
+  if (lengths == displacements) return {};
+  return base::fail(base::Code::invalid_argument, fmt::format("{} block lengths but {} displacements", lengths, displacements));
+}
+
+std::vector<std::int64_t> constant(std::int64_t value, std::size_t count) { return std::vector<std::int64_t>(count, value); }
+
+// Displacements in bytes from displacements in extents.
+Result<std::vector<std::int64_t>> in_bytes(std::span<const std::int64_t> displacements, const Layout& old) {
+  std::vector<std::int64_t> bytes;
+  bytes.reserve(displacements.size());
+  for (const std::int64_t displacement : displacements) bytes.push_back(LACUNA_TRY(product(displacement, old.extent(), "a displacement")));
+  return bytes;
+}
+
+// The general case, of which all indexed forms and the struct are instances.
+Result<Layout> concatenate(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements, const auto& member) {
+  LACUNA_TRY(check_lengths(blocklengths.size(), displacements.size()));
+  Builder builder;
+  builder.reserve(blocklengths.size());
+  for (std::size_t i = 0; i < blocklengths.size(); ++i) {
+    LACUNA_TRY(check_count(blocklengths[i], "a block length"));
+    if (blocklengths[i] == 0) continue;
+    const Layout& old = member(i);
+    LACUNA_TRY(builder.add(old, blocklengths[i], old.extent(), displacements[i]));
+  }
+  return std::move(builder).finish();
+}
+
+}  // namespace
+
+Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t stride, std::int64_t displacement) {
+  const auto within = [](std::int64_t value) { return value >= -kMaxBytes && value <= kMaxBytes; };
+  std::int64_t last = 0;
+  const bool placed = base::mul(stride, count - 1, last) && within(last) && within(displacement);
+  const std::int64_t low = placed ? displacement + old.lower_bound() + std::min<std::int64_t>(0, last) : 0;
+  const std::int64_t high = placed ? displacement + old.lower_bound() + old.extent() + std::max<std::int64_t>(0, last) : 0;
+  if (!placed || !within(low) || !within(high)) {
+    return base::fail(base::Code::overflow, fmt::format("{} blocks, {} bytes apart, at {}: an offset is beyond 2^60 bytes", count, stride, displacement));
+  }
+  lower_ = bounded_ ? std::min(lower_, low) : low;
+  upper_ = bounded_ ? std::max(upper_, high) : high;
+  bounded_ = true;
+  if (old.size() == 0) return {};
+  Item item = LACUNA_TRY(repeat(Access::item(old), count, stride));
+  item.at += displacement;
+  items_.push_back(std::move(item));
+  return {};
+}
+
+Result<Layout> Builder::finish() && {
+  if (items_.empty()) return Access::make(nullptr, lower_, upper_);
+  const Item item = LACUNA_TRY(join(std::move(items_)));
+  return Access::make(&item, lower_, upper_);
+}
+
+Result<Layout> Layout::bytes(std::int64_t count) {
+  LACUNA_TRY(check_count(count, "count"));
+  const Item item{0, count, nullptr};
+  return Access::make(count == 0 ? nullptr : &item, 0, count);
+}
+
+Result<Layout> Layout::contiguous(std::int64_t count, const Layout& old) {
+  LACUNA_TRY(check_count(count, "count"));
+  Builder builder;
+  if (count > 0) LACUNA_TRY(builder.add(old, count, old.extent(), 0));
+  return std::move(builder).finish();
+}
+
+Result<Layout> Layout::vector(std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) {
+  return hvector(count, blocklength, LACUNA_TRY(product(stride, old.extent(), "the stride")), old);
+}
+
+Result<Layout> Layout::hvector(std::int64_t count, std::int64_t blocklength, std::int64_t stride_bytes, const Layout& old) {
+  LACUNA_TRY(check_count(count, "count"));
+  LACUNA_TRY(check_count(blocklength, "blocklength"));
+  if (count == 0 || blocklength == 0) return Layout();
+  return repeated(LACUNA_TRY(contiguous(blocklength, old)), count, stride_bytes);
+}
+
+Result<Layout> repeated(const Layout& old, std::int64_t count, std::int64_t stride_bytes) {
+  Builder builder;
+  if (count > 0) LACUNA_TRY(builder.add(old, count, stride_bytes, 0));
+  return std::move(builder).finish();
+}
+
+Result<Layout> Layout::indexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements, const Layout& old) {
+  return hindexed(blocklengths, LACUNA_TRY(in_bytes(displacements, old)), old);
+}
+
+Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, const Layout& old) {
+  return concatenate(blocklengths, byte_displacements, [&](std::size_t) -> const Layout& { return old; });
+}
+
+Result<Layout> Layout::indexed_block(std::int64_t blocklength, std::span<const std::int64_t> displacements, const Layout& old) {
+  return hindexed_block(blocklength, LACUNA_TRY(in_bytes(displacements, old)), old);
+}
+
+Result<Layout> Layout::hindexed_block(std::int64_t blocklength, std::span<const std::int64_t> byte_displacements, const Layout& old) {
+  LACUNA_TRY(check_count(blocklength, "blocklength"));
+  if (blocklength == 0) return Layout();
+  return hindexed(constant(1, byte_displacements.size()), byte_displacements, LACUNA_TRY(contiguous(blocklength, old)));
+}
+
+Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, std::span<const Layout> members) {
+  if (members.size() != blocklengths.size()) {
+    return base::fail(base::Code::invalid_argument, fmt::format("{} block lengths but {} members", blocklengths.size(), members.size()));
+  }
+  return concatenate(blocklengths, byte_displacements, [&](std::size_t i) -> const Layout& { return members[i]; });
+}
+
+Result<Layout> Layout::resized(const Layout& old, std::int64_t lower_bound, std::int64_t extent) {
+  std::int64_t upper = 0;
+  if (!base::add(lower_bound, extent, upper)) {
+    return base::fail(base::Code::overflow, fmt::format("lower bound {} + extent {} does not fit 64 bits", lower_bound, extent));
+  }
+  if (old.size() == 0) return Access::make(nullptr, lower_bound, upper);
+  const Item item = Access::item(old);
+  return Access::make(&item, lower_bound, upper);
+}
+
+Result<Layout> Layout::blocks(std::span<const std::int64_t> offsets, std::span<const std::int64_t> lengths) {
+  return hindexed(lengths, offsets, LACUNA_TRY(bytes(1)));
+}
+
+Result<Layout> Layout::paged(std::int64_t block_bytes, std::span<const std::int64_t> page_numbers) {
+  return indexed_block(1, page_numbers, LACUNA_TRY(bytes(block_bytes)));
+}
+
+}  // namespace lacuna::layout

@@ -1,0 +1,180 @@
+// The wire form. Version 1, after two bytes "L1": lower bound, upper bound, number of items (0 or 1), then the item's offset
+// and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded; lists are differences.
+//
+//   run       0, length
+//   loop      1, count, stride, child
+//   list      2, entries, offset differences (the first offset is 0 and left out), child
+//   blocks    3, entries, for each: offset difference (not the first), length
+//   sequence  4, entries, for each: offset difference (not the first), child
+//
+// A decoder builds with repeat() and join(), as the constructors do. So whatever arrives, what comes out is a canonical form
+// whose sizes and bounds were computed here with checked arithmetic; nothing that the peer says about them is believed.
+#include <fmt/format.h>
+
+#include "lacuna/layout/canonical.hpp"
+
+namespace lacuna::layout {
+namespace {
+
+constexpr std::byte kMagic[] = {std::byte{'L'}, std::byte{'1'}};
+
+class Writer {
+ public:
+  void byte(std::byte value) { bytes.push_back(value); }
+  void number(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) byte(static_cast<std::byte>(value | 0x80));
+    byte(static_cast<std::byte>(value));
+  }
+  void integer(std::int64_t value) { number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63)); }
+  void node(const Node& node) {
+    byte(static_cast<std::byte>(node.kind));
+    if (node.kind == Kind::run) return integer(node.size);
+    integer(node.entries());
+    if (node.kind == Kind::loop) integer(node.stride);
+    for (std::size_t i = 0; i < node.offsets.size(); ++i) {
+      if (i > 0) integer(node.offsets[i] - node.offsets[i - 1]);
+      if (node.kind == Kind::blocks) integer(node.starts[i + 1] - node.starts[i]);
+      if (node.kind == Kind::sequence) this->node(*node.children[i]);
+    }
+    if (node.kind != Kind::sequence && !node.children.empty()) this->node(*node.children[0]);
+  }
+
+  std::vector<std::byte> bytes;
+};
+
+std::unexpected<base::Error> malformed(std::string what) { return base::fail(base::Code::malformed, "wire form: " + std::move(what)); }
+
+class Reader {
+ public:
+  Reader(std::span<const std::byte> wire, const WireLimits& limits) : wire_(wire), limits_(limits), entries_left_(limits.max_entries) {}
+
+  [[nodiscard]] std::size_t left() const { return wire_.size() - at_; }
+
+  Result<std::byte> byte() {
+    if (left() == 0) return malformed("it ends in the middle");
+    return wire_[at_++];
+  }
+  Result<std::int64_t> integer() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto next = std::to_integer<std::uint64_t>(LACUNA_TRY(byte()));
+      if (shift == 63 && next > 1) break;
+      value |= (next & 0x7f) << shift;
+      if (next < 0x80) return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+    }
+    return malformed("a number of more than 64 bits");
+  }
+  // An offset or a difference of offsets: at most 2 kMaxBytes from 0, so that sums with one that was checked cannot overflow.
+  Result<std::int64_t> distance() {
+    const std::int64_t value = LACUNA_TRY(integer());
+    if (value < -2 * kMaxBytes || value > 2 * kMaxBytes) return base::fail(base::Code::overflow, fmt::format("wire form: an offset of {} bytes", value));
+    return value;
+  }
+  Result<std::int64_t> positive(const char* what) {
+    const std::int64_t value = LACUNA_TRY(integer());
+    if (value <= 0) return malformed(fmt::format("{} is {}; it must be positive", what, value));
+    if (value > kMaxBytes) return base::fail(base::Code::overflow, fmt::format("wire form: {} is {}", what, value));
+    return value;
+  }
+  // Every entry takes at least a byte, so a count beyond what is left is a lie, told before anything is allocated.
+  Result<std::int64_t> entries() {
+    const std::int64_t count = LACUNA_TRY(positive("a number of entries"));
+    if (static_cast<std::uint64_t>(count) > left()) return malformed(fmt::format("{} entries in {} bytes", count, left()));
+    if (count > entries_left_) return base::fail(base::Code::limit, fmt::format("wire form: more than {} list entries", limits_.max_entries));
+    entries_left_ -= count;
+    return count;
+  }
+
+  Result<Item> node(int depth) {
+    if (depth > limits_.max_depth) return base::fail(base::Code::limit, fmt::format("wire form: nested deeper than {}", limits_.max_depth));
+    const auto kind = static_cast<Kind>(LACUNA_TRY(byte()));
+    switch (kind) {
+      case Kind::run: return Item{0, LACUNA_TRY(positive("a length")), nullptr};
+      case Kind::loop: return loop(depth);
+      case Kind::list: return list(depth);
+      case Kind::blocks:
+      case Kind::sequence: return mixed(kind, depth);
+    }
+    return malformed(fmt::format("a node of kind {}", static_cast<int>(kind)));
+  }
+
+ private:
+  Result<Item> loop(int depth) {
+    const std::int64_t count = LACUNA_TRY(positive("a count"));
+    const std::int64_t stride = LACUNA_TRY(distance());
+    return repeat(LACUNA_TRY(node(depth + 1)), count, stride);
+  }
+  Result<Item> list(int depth) {
+    std::vector<Item> items(static_cast<std::size_t>(LACUNA_TRY(entries())));
+    std::int64_t at = 0;
+    for (std::size_t i = 1; i < items.size(); ++i) items[i].at = at = LACUNA_TRY(step(at));
+    const Item child = LACUNA_TRY(node(depth + 1));
+    for (Item& item : items) {
+      item.at += child.at;
+      item.length = child.length;
+      item.node = child.node;
+    }
+    return join(std::move(items));
+  }
+  Result<Item> mixed(Kind kind, int depth) {
+    std::vector<Item> items(static_cast<std::size_t>(LACUNA_TRY(entries())));
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) at = LACUNA_TRY(step(at));
+      items[i] = kind == Kind::blocks ? Item{0, LACUNA_TRY(positive("a length")), nullptr} : LACUNA_TRY(node(depth + 1));
+      items[i].at += at;
+    }
+    return join(std::move(items));
+  }
+  Result<std::int64_t> step(std::int64_t from) {
+    const std::int64_t to = from + LACUNA_TRY(distance());
+    if (to < -kMaxBytes || to > kMaxBytes) return base::fail(base::Code::overflow, "wire form: an offset is beyond 2^60 bytes");
+    return to;
+  }
+
+  std::span<const std::byte> wire_;
+  const WireLimits& limits_;
+  std::int64_t entries_left_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::byte> encode(const Layout& layout) {
+  const auto& state = Access::state(layout);
+  Writer writer;
+  for (const std::byte byte : kMagic) writer.byte(byte);
+  writer.integer(state.lower);
+  writer.integer(state.upper);
+  writer.integer(state.root ? 1 : 0);
+  if (state.root) {
+    writer.integer(state.at);
+    writer.node(*state.root);
+  }
+  return std::move(writer.bytes);
+}
+
+Result<Layout> decode(std::span<const std::byte> wire, const WireLimits& limits) {
+  if (static_cast<std::int64_t>(wire.size()) > limits.max_bytes) {
+    return base::fail(base::Code::limit, fmt::format("wire form of {} bytes; at most {} are accepted", wire.size(), limits.max_bytes));
+  }
+  Reader reader(wire, limits);
+  for (const std::byte byte : kMagic) {
+    if (LACUNA_TRY(reader.byte()) != byte) return malformed("it does not start with \"L1\"");
+  }
+  const std::int64_t lower = LACUNA_TRY(reader.distance());
+  const std::int64_t upper = LACUNA_TRY(reader.distance());
+  const std::int64_t items = LACUNA_TRY(reader.integer());
+  if (items != 0 && items != 1) return malformed(fmt::format("{} items; it holds one or none", items));
+  Item item;
+  if (items == 1) {
+    const std::int64_t at = LACUNA_TRY(reader.distance());
+    std::vector<Item> placed{LACUNA_TRY(reader.node(1))};
+    placed[0].at += at;
+    item = LACUNA_TRY(join(std::move(placed)));
+  }
+  if (reader.left() != 0) return malformed(fmt::format("{} bytes behind its end", reader.left()));
+  return Access::make(items == 1 ? &item : nullptr, lower, upper);
+}
+
+}  // namespace lacuna::layout
