@@ -1,0 +1,90 @@
+#include "lacuna/method/packed.hpp"
+
+#include <algorithm>
+
+namespace lacuna::method {
+namespace {
+
+class Packed : public Operation {
+ public:
+  Packed(Endpoint& endpoint, const Layout& layout, const nic::Region& region, Chunking chunking, Staging staging)
+      : Operation(endpoint), own_(layout), chunking_(chunking), staging_(std::move(staging)), chunks_(std::max<std::int64_t>(1, (layout.size() + chunking.bytes - 1) / chunking.bytes)) {
+    layout_ = &own_;
+    region_ = &region;
+  }
+
+ protected:
+  [[nodiscard]] std::int64_t position(std::int64_t chunk) const { return chunk * chunking_.bytes; }
+  [[nodiscard]] std::int64_t length(std::int64_t chunk) const { return std::min(chunking_.bytes, own_.size() - position(chunk)); }
+  [[nodiscard]] std::int64_t slot(std::int64_t chunk) const { return chunk % chunking_.depth * chunking_.bytes; }
+  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  [[nodiscard]] nic::Sge sge(std::int64_t chunk) const {
+    if (staged()) return staging_.sge(slot(chunk), length(chunk));
+    const std::byte* bytes = base_ + own_.true_lower_bound() + position(chunk);
+    return {reinterpret_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(length(chunk)), region_->lkey()};
+  }
+
+  Layout own_;
+  Chunking chunking_;
+  Staging staging_;  // empty if this side is contiguous
+  std::int64_t chunks_;
+  std::int64_t next_ = 0;  // chunk to pack, or to unpack
+};
+
+class Sender final : public Packed {
+ public:
+  using Packed::Packed;
+  Result<void> begin() override { return next_ = 0, Result<void>{}; }
+  Result<bool> progress() override {
+    LACUNA_TRY(healthy());
+    while (next_ < chunks_ && sends_in_flight() < static_cast<std::uint32_t>(chunking_.depth)) {
+      if (staged()) endpoint_.context().pack(own_, base_, position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      const nic::Sge list = sge(next_++);
+      LACUNA_TRY(send({&list, 1}));
+      endpoint_.poll();
+    }
+    return next_ == chunks_ && sends_in_flight() == 0;
+  }
+};
+
+class Receiver final : public Packed {
+ public:
+  using Packed::Packed;
+  Result<void> begin() override {
+    next_ = 0;
+    for (std::int64_t chunk = 0; chunk < std::min<std::int64_t>(chunks_, chunking_.depth); ++chunk) LACUNA_TRY(post(chunk));
+    return {};
+  }
+  Result<bool> progress() override {
+    LACUNA_TRY(healthy());
+    while (next_ < receives_done()) {
+      if (staged()) endpoint_.context().unpack(own_, base_, position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      if (next_ + chunking_.depth < chunks_) LACUNA_TRY(post(next_ + chunking_.depth));
+      ++next_;
+    }
+    return next_ == chunks_;
+  }
+
+ private:
+  Result<void> post(std::int64_t chunk) {
+    const nic::Sge list = sge(chunk);
+    return receive({&list, 1});
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Chunking chunking) {
+  const Layout& own = role == Role::sender ? transfer.src : transfer.dst;
+  chunking.bytes = std::max<std::int64_t>(1, std::min({chunking.bytes, endpoint.limits().max_message_bytes, own.size()}));
+  chunking.depth = std::min({chunking.depth, endpoint.options().max_send_wr, endpoint.options().max_recv_wr});
+  // A sender's own bytes can always be sent; a receiver's can be landed in only where the path reaches them.
+  const bool in_place = own.contiguous_bytes() && (role == Role::sender || reachable(endpoint, *memory.region));
+  const std::int64_t slots = std::min<std::int64_t>(chunking.depth, (own.size() + chunking.bytes - 1) / chunking.bytes);
+  Staging staging;
+  if (!in_place) staging = LACUNA_TRY(Staging::create(endpoint.context(), slots * chunking.bytes));
+  if (role == Role::sender) return std::make_unique<Sender>(endpoint, own, *memory.region, chunking, std::move(staging));
+  return std::make_unique<Receiver>(endpoint, own, *memory.region, chunking, std::move(staging));
+}
+
+}  // namespace lacuna::method

@@ -1,0 +1,57 @@
+#include "lacuna/nic/local/arena.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lacuna::nic::local {
+
+Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cast<std::size_t>(base::machine().page_bytes)) { free_[0] = memory_.size(); }
+
+Result<Arena> Arena::create() {
+  // Address space, not memory: as much as the machine has, or less where the process's address space is limited.
+  Result<SharedMemory> memory = base::fail(base::Code::out_of_memory, "");
+  const auto machine = static_cast<std::size_t>(base::machine().memory_bytes);
+  for (std::size_t bytes = std::max<std::size_t>(machine >> 30, 1) << 30; bytes >= std::size_t{64} << 20 && !memory; bytes /= 2) {
+    memory = SharedMemory::create("lacuna arena", bytes);
+  }
+  return Arena(LACUNA_TRY(std::move(memory)));
+}
+
+Result<std::span<std::byte>> Arena::allocate(std::size_t bytes) {
+  if (bytes == 0) return base::fail(base::Code::invalid_argument, "an allocation of 0 bytes");
+  if (bytes <= memory_.size()) {
+    const std::size_t wanted = rounded(bytes);
+    for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+      if (hole->second < wanted) continue;
+      const auto [at, size] = *hole;
+      free_.erase(hole);
+      if (size > wanted) free_[at + wanted] = size - wanted;
+      return std::span(memory_.data() + at, bytes);
+    }
+  }
+  return base::fail(base::Code::out_of_memory, fmt::format("no {} bytes in one piece left in the shared arena of {} bytes", bytes, memory_.size()));
+}
+
+void Arena::free(std::span<std::byte> bytes) {
+  memory_.discard(bytes.data(), rounded(bytes.size()));
+  auto hole = free_.emplace(static_cast<std::size_t>(bytes.data() - memory_.data()), rounded(bytes.size())).first;
+  if (const auto next = std::next(hole); next != free_.end() && hole->first + hole->second == next->first) {
+    hole->second += next->second;
+    free_.erase(next);
+  }
+  if (hole == free_.begin()) return;
+  if (const auto before = std::prev(hole); before->first + before->second == hole->first) {
+    before->second += hole->second;
+    free_.erase(hole);
+  }
+}
+
+std::optional<std::uint64_t> Arena::offset_of(std::span<const std::byte> bytes) const {
+  const auto from = reinterpret_cast<std::uintptr_t>(memory_.data());
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if (at < from || at - from > memory_.size() || bytes.size() > memory_.size() - (at - from)) return std::nullopt;
+  return at - from;
+}
+
+}  // namespace lacuna::nic::local

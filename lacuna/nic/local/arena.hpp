@@ -1,0 +1,28 @@
+// The arena: memory of a Context that its peers have mapped too. First fit over whole pages; allocations are few and large.
+#pragma once
+
+#include <map>
+
+#include "lacuna/nic/local/shared_memory.hpp"
+
+namespace lacuna::nic::local {
+
+class Arena {
+ public:
+  static Result<Arena> create();
+  Result<std::span<std::byte>> allocate(std::size_t bytes);
+  void free(std::span<std::byte> bytes);
+  /// Offset of a stretch that lies wholly in the arena.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const;
+  [[nodiscard]] const SharedMemory& memory() const { return memory_; }
+
+ private:
+  explicit Arena(SharedMemory memory);
+  [[nodiscard]] std::size_t rounded(std::size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
+
+  SharedMemory memory_;
+  std::size_t page_;
+  std::map<std::size_t, std::size_t> free_;  // offset -> bytes; neighbours are always merged
+};
+
+}  // namespace lacuna::nic::local

@@ -1,0 +1,181 @@
+#include "lacuna/nic/local/context.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "lacuna/nic/local/inbox.hpp"
+#include "lacuna/nic/local/local.hpp"
+#include "lacuna/nic/local/movers.hpp"
+#include "lacuna/nic/local/queue_pair.hpp"
+
+namespace lacuna::nic::local {
+namespace {
+
+constexpr int kDefaultSge = 30;         // what a ConnectX-5 offers (paper_findings), so that results compare
+constexpr int kSendDepth = 1024;
+constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
+constexpr std::uint64_t kWaitsPerLook = 64;     // waits between two readings of the clock
+constexpr std::uint64_t kWaitsBeforeYield = 4096;  // ~0.2 ms of spinning; after that the peer may need this CPU
+
+Result<void> check(const OpenOptions& options) {
+  const auto in_range = [](const char* name, std::int64_t value, std::int64_t most) -> Result<void> {
+    if (value >= 0 && value <= most) return {};
+    return base::fail(base::Code::invalid_argument, fmt::format("{} = {}; NIC local takes 1 to {}, or 0 for its default", name, value, most));
+  };
+  LACUNA_TRY(in_range("max_sge", options.max_sge, kMaxSge));
+  LACUNA_TRY(in_range("max_send_wr", options.max_send_wr, kSendDepth));
+  LACUNA_TRY(in_range("max_recv_wr", options.max_recv_wr, kRecvDepth));
+  return in_range("max_message_bytes", options.max_message_bytes, std::int64_t{1} << 31);
+}
+
+Limits limits_of(const OpenOptions& options) {
+  Limits limits;
+  limits.max_sge = options.max_sge != 0 ? options.max_sge : kDefaultSge;
+  limits.max_send_wr = options.max_send_wr != 0 ? options.max_send_wr : kSendDepth;
+  limits.max_recv_wr = options.max_recv_wr != 0 ? options.max_recv_wr : kRecvDepth;
+  limits.max_cqe = 1 << 20;
+  limits.max_message_bytes = options.max_message_bytes != 0 ? options.max_message_bytes : std::int64_t{1} << 31;
+  limits.shared_clock = true;
+  limits.paths = {
+      {Path::mapped, true, true, true, "reaches memory of Context::allocate"},
+      {Path::slots, true, false, false, "moves in the target's poll"},
+      {Path::kernel, true, true, false, "process_vm_writev; the peer's consent is asked for at connection"},
+  };
+  const std::uint64_t word = 0x1ac0'a1ac'0a1a'c0a1;
+  if (const Result<void> allowed = probe_kernel(getpid(), reinterpret_cast<std::uint64_t>(&word), word); !allowed) {
+    limits.paths[2].available = false;
+    limits.paths[2].note = allowed.error().text();
+  }
+  for (PathInfo& path : limits.paths) {
+    if (std::ranges::find(options.forbidden_paths, path.path) == options.forbidden_paths.end()) continue;
+    path.available = false;
+    path.note = "forbidden by the caller";
+  }
+  for (const PathInfo& path : limits.paths) {
+    if (!path.available) base::log(base::Level::warn, fmt::format("NIC local does without path {}: {}", path_name(path.path), path.note));
+  }
+  return limits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<nic::Context>> open(const OpenOptions& options) { return Context::create(options); }
+
+Result<void> CompletionQueue::check_room(int requests) const {
+  if (promised_ + requests <= entries_) return {};
+  return base::fail(base::Code::limit, fmt::format("a completion queue of {} entries is to serve {} requests; give it more", entries_, promised_ + requests));
+}
+
+void CompletionQueue::attach(QueuePair& qp, int requests) {
+  promised_ += requests;
+  queue_pairs_.push_back(&qp);
+}
+
+void CompletionQueue::detach(QueuePair& qp, int requests) {
+  promised_ -= requests;
+  std::erase(queue_pairs_, &qp);
+}
+
+Context::Context(Arena arena, KeyTable keys, Limits limits)
+    : arena_(std::move(arena)), keys_(std::move(keys)), limits_(std::move(limits)), cookie_(std::random_device()()), created_(base::now_ns()) {}
+
+Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options) {
+  LACUNA_TRY(check(options));
+  return std::make_unique<Context>(LACUNA_TRY(Arena::create()), LACUNA_TRY(KeyTable::create()), limits_of(options));
+}
+
+Result<Buffer> Context::allocate(std::size_t bytes) { return Buffer(*this, LACUNA_TRY(arena_.allocate(bytes))); }
+
+Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) {
+  if (kind != MemoryKind::host) return base::fail(base::Code::unsupported, "NIC local moves host memory; copy device memory to the host first");
+  if (bytes.empty()) return base::fail(base::Code::invalid_argument, "a region of 0 bytes");
+  const std::optional<std::uint64_t> offset = arena_.offset_of(bytes);
+  const std::uint32_t key = LACUNA_TRY(keys_.add(bytes, rights, offset));
+  return Region(*this, bytes, key, offset.has_value());
+}
+
+void Context::deregister(std::uint32_t key) {
+  keys_.revoke(key);
+  for (const QueuePair* qp : queue_pairs_) {
+    const std::uint64_t inside = qp->peer_access();
+    pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
+    while (inside % 2 == 1 && qp->peer_access() == inside && ::poll(&dead, 1, 0) == 0) base::cpu_relax();
+  }
+  keys_.release(key);
+}
+
+Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(int entries) {
+  if (entries < 1 || entries > limits_.max_cqe) {
+    return base::fail(base::Code::limit, fmt::format("a completion queue of {} entries; NIC local takes 1 to {}", entries, limits_.max_cqe));
+  }
+  return std::make_unique<CompletionQueue>(entries);
+}
+
+int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions) {
+  auto& own = static_cast<CompletionQueue&>(queue);
+  for (QueuePair* qp : own.queue_pairs()) {
+    if (qp->progress()) busy();
+  }
+  std::size_t taken = 0;
+  while (taken < completions.size() && !own.empty()) completions[taken++] = own.pop();
+  if (taken > 0) busy();
+  return static_cast<int>(taken);
+}
+
+void Context::pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) {
+  busy();
+  copy::pack(layout, base, position, length, out);
+}
+
+void Context::unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) {
+  busy();
+  copy::unpack(layout, base, position, length, in);
+}
+
+Result<void> Context::transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) {
+  busy();
+  return copy::transpack(src, src_base, dst, dst_base);
+}
+
+void Context::end_idle() {
+  idle_total_ += now() - idle_since_;
+  idle_since_ = 0;
+  waits_ = 0;
+}
+
+std::int64_t Context::busy_ns() {
+  busy();
+  return now() - created_ - idle_total_;
+}
+
+Result<void> Context::wait(std::int64_t deadline) {
+  if (idle_since_ == 0) idle_since_ = now();
+  base::cpu_relax();
+  if (++waits_ % kWaitsPerLook != 0) return {};
+  if (waits_ > kWaitsBeforeYield) sched_yield();
+  const std::int64_t time = now();
+  if (time > next_look_) {
+    look_for_dead_peers();
+    next_look_ = time + kLookEvery;
+  }
+  if (time > deadline) return base::fail(base::Code::timeout, "the deadline passed");
+  return {};
+}
+
+void Context::look_for_dead_peers() {
+  for (QueuePair* qp : queue_pairs_) {
+    pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
+    if (qp->peer_closed()) {
+      qp->lose_peer("closed the connection");
+    } else if (::poll(&dead, 1, 0) > 0) {
+      qp->lose_peer("died");
+    }
+  }
+}
+
+}  // namespace lacuna::nic::local

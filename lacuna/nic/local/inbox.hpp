@@ -1,0 +1,69 @@
+// The inbox of a queue pair: shared memory that its owner created and its one peer writes into.
+//
+// Counters only grow; each has one writer and a cache line of its own. The owner compares every counter that the peer writes with
+// its own private count before it believes it.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include "lacuna/nic/local/shared_memory.hpp"
+
+namespace lacuna::nic::local {
+
+inline constexpr int kMaxSge = 32;             // entries of a posted receive
+inline constexpr int kRecvDepth = 1024;        // posted receives
+inline constexpr int kSlots = 8;
+inline constexpr std::size_t kSlotBytes = 32 << 10;  // two slots of both sides fit the L1 cache's neighbour, L2; facts/peers.md's sketch used the same
+
+struct alignas(64) Counter {
+  std::atomic<std::uint64_t> value;
+};
+
+// A receive that the owner posted, for peers that reach its memory themselves.
+struct PostedRecv {
+  std::uint32_t sges;
+  std::array<Sge, kMaxSge> sg_list;
+};
+
+// How such a receive ended.
+struct RecvDone {
+  std::uint32_t status;
+  std::uint64_t byte_len;
+};
+
+enum class SlotKind : std::uint32_t { send = 1, write = 2 };
+
+// What a slot holds: a part of one work request.
+struct SlotHead {
+  SlotKind kind;
+  std::uint32_t length;  // bytes in this slot, at most kSlotBytes
+  std::uint32_t last;    // 1 in the request's last slot
+  std::uint32_t rkey;    // write
+  std::uint64_t addr;    // write: where this slot's bytes go
+};
+
+struct Slot {
+  alignas(64) SlotHead head;
+  alignas(64) std::array<std::byte, kSlotBytes> bytes;
+};
+
+struct Inbox {
+  // Written by the owner.
+  Counter posted;    // receives posted
+  Counter consumed;  // slots taken out
+  Counter fault;     // 0, or what stopped the owner: (number of the slot + 1) << 8 | Status
+  Counter closed;    // 1 once the owner's queue pair is gone or in error
+  // Written by the peer.
+  Counter completed;  // receives completed
+  Counter filled;     // slots filled
+  Counter access;     // odd while the peer checks keys and copies: the epoch
+
+  std::array<PostedRecv, kRecvDepth> recvs;
+  std::array<RecvDone, kRecvDepth> dones;
+  std::array<Slot, kSlots> slots;
+};
+
+inline Inbox& inbox(const SharedMemory& memory) { return *reinterpret_cast<Inbox*>(memory.data()); }
+
+}  // namespace lacuna::nic::local

@@ -1,0 +1,75 @@
+// Names, owners, and the table of NICs. A new NIC is one folder and one line here.
+#include "lacuna/nic/nic.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lacuna/nic/local/local.hpp"
+
+namespace lacuna::nic {
+namespace {
+
+struct Driver {
+  std::string_view name;
+  Result<std::unique_ptr<Context>> (*open)(const OpenOptions&);
+};
+constexpr Driver kDrivers[] = {
+    {"local", &local::open},
+};
+
+constexpr std::array<std::string_view, 4> kPaths{"mapped", "slots", "kernel", "wire"};
+
+}  // namespace
+
+std::string_view path_name(Path path) { return kPaths.at(static_cast<std::size_t>(path)); }
+
+std::optional<Path> path_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kPaths, name);
+  if (found == kPaths.end()) return std::nullopt;
+  return static_cast<Path>(found - kPaths.begin());
+}
+
+std::string_view status_name(Status status) {
+  switch (status) {
+    case Status::success: return "success";
+    case Status::loc_len_err: return "loc_len_err";
+    case Status::loc_prot_err: return "loc_prot_err";
+    case Status::wr_flush_err: return "wr_flush_err";
+    case Status::rem_inv_req_err: return "rem_inv_req_err";
+    case Status::rem_access_err: return "rem_access_err";
+    case Status::rem_op_err: return "rem_op_err";
+    case Status::retry_exc_err: return "retry_exc_err";
+  }
+  return "unknown";
+}
+
+const PathInfo* Limits::path(Path which) const {
+  const auto found = std::ranges::find(paths, which, &PathInfo::path);
+  return found == paths.end() ? nullptr : &*found;
+}
+
+Buffer::~Buffer() {
+  if (context_ != nullptr) context_->free(bytes_);
+}
+
+Region::~Region() {
+  if (context_ != nullptr) context_->deregister(key_);
+}
+
+std::vector<std::string> nic_names() {
+  std::vector<std::string> names;
+  for (const Driver& driver : kDrivers) names.emplace_back(driver.name);
+  return names;
+}
+
+Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& options) {
+  for (const Driver& driver : kDrivers) {
+    if (driver.name == name) return driver.open(options);
+  }
+  return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
+}
+
+}  // namespace lacuna::nic

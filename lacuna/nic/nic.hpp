@@ -1,0 +1,293 @@
+// nic: the device seam, shaped like verbs because that is what the hardware is. It hides which NIC.
+//
+//   Context ── owns ──▶ regions (keys), completion queues, queue pairs          one Context for each (simulated) process
+//      │                                                        │
+//      └─ the CPU's copies, the clock, waiting                  └─ connected through a Bootstrap to one peer's queue pair
+//
+// Everything that a method or protocol does to time goes through its Context: copies, registration, waiting and the clock.
+// On real NICs these are the plain calls; a simulated NIC charges time for them. Nothing is process-global. A Context and what it
+// owns belong to one thread at a time; different Contexts are independent, also within one process.
+//
+// Data paths. A NIC may reach a peer's memory in several ways, each best for something; a queue pair uses one of them, named when it
+// is created. Layers above measure them; none is a default.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/copy/copy.hpp"
+#include "lacuna/layout/layout.hpp"
+
+namespace lacuna::nic {
+
+using base::Result;
+
+// --- vocabulary -----------------------------------------------------------------------------------------------------
+
+/// How a queue pair moves its bytes.
+enum class Path {
+  mapped,  ///< loads and stores by the initiator, where the target's memory is shared (Context::allocate)
+  slots,   ///< chunks through shared slots; the target's CPU takes them out in its poll
+  kernel,  ///< one system call copies between the two address spaces
+  wire,    ///< the device's DMA
+};
+[[nodiscard]] std::string_view path_name(Path path);
+[[nodiscard]] std::optional<Path> path_from_name(std::string_view name);
+
+enum class MemoryKind { host, device };
+
+/// Rights of a region; local read is always granted (ibv_access_flags).
+struct Rights {
+  bool local_write = true;
+  bool remote_write = true;
+  bool remote_read = true;
+};
+
+/// One entry of a scatter/gather list (ibv_sge): `length` bytes at virtual address `addr` in the region of `lkey`.
+struct Sge {
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t lkey;
+};
+
+enum class Opcode : std::uint8_t { send, write, recv };
+
+/// ibv_wc_status, with verbs' meaning.
+enum class Status : std::uint8_t {
+  success,
+  loc_len_err,        ///< a receive too short for what arrived
+  loc_prot_err,       ///< a local sge outside its region, with a wrong key, or without the right
+  wr_flush_err,       ///< the queue pair was in error before this request ran
+  rem_inv_req_err,    ///< the responder could not take the request (its receive was too short)
+  rem_access_err,     ///< remote address outside its region, a wrong rkey, or without the right
+  rem_op_err,         ///< the responder failed while it executed the request
+  retry_exc_err,      ///< the peer does not answer: it died or closed
+};
+[[nodiscard]] std::string_view status_name(Status status);
+
+/// ibv_send_wr. The lists are copied when posted.
+struct SendRequest {
+  std::uint64_t wr_id = 0;
+  Opcode opcode = Opcode::send;
+  std::span<const Sge> sg_list;
+  std::uint64_t remote_addr = 0;  ///< write
+  std::uint32_t rkey = 0;         ///< write
+  bool signaled = true;           ///< an unsignaled request completes in silence unless it fails
+};
+
+/// ibv_recv_wr.
+struct RecvRequest {
+  std::uint64_t wr_id = 0;
+  std::span<const Sge> sg_list;
+};
+
+/// ibv_wc. After the first error of a queue pair all its later requests complete with wr_flush_err.
+struct Completion {
+  std::uint64_t wr_id = 0;
+  Status status = Status::success;
+  Opcode opcode = Opcode::send;
+  std::uint64_t byte_len = 0;  ///< of a receive
+  std::uint32_t qp_num = 0;
+};
+
+struct PathInfo {
+  Path path;
+  bool available;
+  bool passive_target;   ///< can the target's memory be reached while its CPU is elsewhere?
+  bool shared_only;      ///< does the target's memory have to come from Context::allocate?
+  std::string note;      ///< why it is not available, or what it needs
+};
+
+struct Limits {
+  int max_sge = 0;                          ///< entries of one sg_list, either queue
+  int max_send_wr = 0;                      ///< requests outstanding in a send queue
+  int max_recv_wr = 0;
+  int max_cqe = 0;
+  std::int64_t max_message_bytes = 0;       ///< of one work request
+  int remote_segments = 1;                  ///< contiguous pieces that one write may reach at the target
+  bool shared_clock = false;                ///< is now() comparable between the two ends?
+  std::vector<PathInfo> paths;
+
+  [[nodiscard]] const PathInfo* path(Path which) const;
+};
+
+// --- objects --------------------------------------------------------------------------------------------------------
+
+class Context;
+
+/// Memory that a Context allocated; zero-filled, page aligned, freed on destruction. On some NICs it alone can be reached by some paths.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Context& context, std::span<std::byte> bytes) : context_(&context), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+  [[nodiscard]] std::byte* data() const { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Context* context_ = nullptr;
+  std::span<std::byte> bytes_;
+};
+
+/// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more.
+class Region {
+ public:
+  Region() = default;
+  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, bool shared) : context_(&context), bytes_(bytes), key_(key), shared_(shared) {}
+  Region(Region&& other) noexcept { swap(other); }
+  Region& operator=(Region&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+  [[nodiscard]] std::uint64_t addr() const { return reinterpret_cast<std::uint64_t>(bytes_.data()); }
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] std::uint32_t lkey() const { return key_; }
+  [[nodiscard]] std::uint32_t rkey() const { return key_; }
+  [[nodiscard]] bool shared() const { return shared_; }  ///< reachable by paths that are shared_only
+
+ private:
+  void swap(Region& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(key_, other.key_);
+    std::swap(shared_, other.shared_);
+  }
+  Context* context_ = nullptr;
+  std::span<std::byte> bytes_;
+  std::uint32_t key_ = 0;
+  bool shared_ = false;
+};
+
+/// What two ends tell one another before they are connected: bytes, and on one machine file descriptors.
+struct Hello {
+  std::vector<std::byte> bytes;
+  std::vector<base::Fd> files;
+  std::int64_t process = 0;  ///< of the sender, as the operating system vouches for it (0 where it cannot)
+};
+
+/// The out-of-band channel to one peer. Both ends call exchange() in the same order.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  /// Sends `mine`, returns the peer's. Errors: peer_lost, timeout, malformed, limit.
+  virtual Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) = 0;
+};
+
+/// Completions of one or several queue pairs (ibv_cq).
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+};
+
+struct QueuePairOptions {
+  Path path = Path::wire;
+  int max_send_wr = 128;  ///< at most Limits::max_send_wr
+  int max_recv_wr = 128;
+};
+
+/// A reliable connection (IBV_QPT_RC): requests run in the order of posting.
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;
+  [[nodiscard]] virtual std::uint32_t number() const = 0;
+  [[nodiscard]] virtual Path path() const = 0;
+  /// What both ends of the connection can do: the smaller of the two sides' limits.
+  [[nodiscard]] virtual const Limits& limits() const = 0;
+  /// Errors: limit (sg_list too long, message too large, queue full), invalid_argument; none of them harms the queue pair.
+  virtual Result<void> post_send(const SendRequest& request) = 0;
+  virtual Result<void> post_recv(const RecvRequest& request) = 0;
+  /// Why this queue pair is in error: the first failed request, or what became of the peer. Null while it works. A one-sided target, which
+  /// has no request that could fail, learns from here that nothing more will come.
+  [[nodiscard]] virtual const base::Error* fault() const = 0;
+};
+
+class Context {
+ public:
+  virtual ~Context() = default;
+  [[nodiscard]] virtual std::string_view nic_name() const = 0;
+  [[nodiscard]] virtual const Limits& limits() const = 0;
+
+  // Memory. Errors: out_of_memory, limit, invalid_argument (empty), unsupported (device memory on a NIC without it).
+  virtual Result<Buffer> allocate(std::size_t bytes) = 0;
+  virtual Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind = MemoryKind::host) = 0;
+
+  // Queues.
+  virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(int entries) = 0;
+  /// Creates a queue pair and connects it to the one that the peer creates at the other end of `bootstrap`. Both name the same path.
+  /// Errors: those of Bootstrap, unsupported (the path is not available between these two), permission, limit.
+  virtual Result<std::unique_ptr<QueuePair>> connect(Bootstrap& bootstrap, CompletionQueue& queue, const QueuePairOptions& options) = 0;
+  /// Moves up to completions.size() completions out of the queue and drives the queue pairs attached to it. Never blocks.
+  virtual int poll(CompletionQueue& queue, std::span<Completion> completions) = 0;
+
+  // The CPU's copies (copy.hpp).
+  virtual void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) = 0;
+  virtual void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) = 0;
+  virtual Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) = 0;
+  /// The value of an aligned word that a peer may be writing; what was written before it is visible afterwards.
+  virtual std::uint64_t load_flag(const std::uint64_t* flag) = 0;
+
+  // Time.
+  [[nodiscard]] virtual std::int64_t now() = 0;  ///< nanoseconds of a monotonic clock
+  /// Lets time pass after a poll that found nothing. Errors: timeout once now() is past `deadline`.
+  virtual Result<void> wait(std::int64_t deadline) = 0;
+  /// Nanoseconds since creation that this CPU did not spend in wait() and fruitless polls: what communication costs the program.
+  [[nodiscard]] virtual std::int64_t busy_ns() = 0;
+
+ protected:
+  friend class Buffer;
+  friend class Region;
+  virtual void free(std::span<std::byte> bytes) = 0;
+  virtual void deregister(std::uint32_t key) = 0;
+};
+
+// --- opening --------------------------------------------------------------------------------------------------------
+
+/// Limits that a test or a user sets below what the NIC could do; 0 keeps the NIC's own.
+struct OpenOptions {
+  int max_sge = 0;
+  int max_send_wr = 0;
+  int max_recv_wr = 0;
+  std::int64_t max_message_bytes = 0;
+  std::vector<Path> forbidden_paths;  ///< treated as if the system refused them
+};
+
+/// Names of the NICs of this build.
+[[nodiscard]] std::vector<std::string> nic_names();
+/// Errors: invalid_argument (no NIC of that name; the message lists them), permission, out_of_memory.
+Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& options = {});
+
+/// A Bootstrap over a Unix stream socket, which can pass files and learns the peer's process from the kernel.
+class UnixBootstrap final : public Bootstrap {
+ public:
+  explicit UnixBootstrap(base::Fd socket) : socket_(std::move(socket)) {}
+  Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) override;
+  /// Two connected ends, for a fork or for two threads.
+  static Result<std::pair<base::Fd, base::Fd>> socket_pair();
+
+ private:
+  base::Fd socket_;
+};
+
+}  // namespace lacuna::nic
