@@ -6,13 +6,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 namespace lacuna::base {
+
+std::string_view version() { return LACUNA_VERSION; }
 
 std::string_view code_name(Code code) {
   switch (code) {
@@ -67,6 +71,23 @@ Result<void> pin_to_cpu(int index) {
   return fail(Code::limit, fmt::format("CPU number {} of this process was asked for; it may use {}", index, seen));
 }
 
+namespace {
+// The data or unified cache of a level as Linux describes CPU 0's. In a virtual machine it is right more often than sysconf, which multiplies
+// what CPUID says of the host.
+std::optional<std::int64_t> cache_bytes(int level) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
+    int its_level = 0;
+    std::string type;
+    std::int64_t kilobytes = 0;
+    if (!(std::ifstream(folder + "level") >> its_level)) return std::nullopt;
+    std::ifstream(folder + "type") >> type;
+    if (its_level == level && type != "Instruction" && std::ifstream(folder + "size") >> kilobytes) return kilobytes << 10;  // "1024K"
+  }
+  return std::nullopt;
+}
+}  // namespace
+
 Machine machine() {
   Machine m{};
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -80,9 +101,10 @@ Machine machine() {
   if (uname(&name) == 0) m.kernel = name.release;
   m.cpus = usable_cpus();
   const auto known = [](int key) { return std::max<std::int64_t>(0, sysconf(key)); };
-  m.l1d_bytes = known(_SC_LEVEL1_DCACHE_SIZE);
-  m.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE);
-  m.llc_bytes = known(_SC_LEVEL3_CACHE_SIZE);
+  m.l1d_bytes = cache_bytes(1).value_or(known(_SC_LEVEL1_DCACHE_SIZE));
+  m.l2_bytes = cache_bytes(2).value_or(known(_SC_LEVEL2_CACHE_SIZE));
+  m.llc_bytes = cache_bytes(3).value_or(known(_SC_LEVEL3_CACHE_SIZE));
+  if (m.llc_bytes == 0) m.llc_bytes = m.l2_bytes;
   m.page_bytes = known(_SC_PAGESIZE);
   m.memory_bytes = known(_SC_PHYS_PAGES) * m.page_bytes;
   return m;

@@ -13,6 +13,9 @@
 
 namespace lacuna::base {
 
+/// "0.1.0"
+[[nodiscard]] std::string_view version();
+
 /// What kind of failure an Error is; the message says what, where and the limit.
 enum class Code {
   invalid_argument,  ///< the caller's input breaks a rule that the message names

@@ -19,6 +19,7 @@ namespace {
 constexpr int kDefaultSge = 30;         // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
 constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
+constexpr std::int64_t kDeregistration = 1'000'000'000;  // ns for a peer to leave a region; a copy takes far less
 constexpr std::uint64_t kWaitsPerLook = 64;     // waits between two readings of the clock
 constexpr std::uint64_t kWaitsBeforeYield = 4096;  // ~0.2 ms of spinning; after that the peer may need this CPU
 
@@ -101,10 +102,17 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
 
 void Context::deregister(std::uint32_t key) {
   keys_.revoke(key);
+  const std::int64_t deadline = now() + kDeregistration;
   for (const QueuePair* qp : queue_pairs_) {
     const std::uint64_t inside = qp->peer_access();
     pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
-    while (inside % 2 == 1 && qp->peer_access() == inside && ::poll(&dead, 1, 0) == 0) base::cpu_relax();
+    while (inside % 2 == 1 && qp->peer_access() == inside && ::poll(&dead, 1, 0) == 0) {
+      if (now() > deadline) {
+        base::log(base::Level::error, fmt::format("process {} has been inside a region that is deregistered for a second; it is stopped, or broken", qp->peer().process));
+        return;  // the key's entry is never used again
+      }
+      base::cpu_relax();
+    }
   }
   keys_.release(key);
 }

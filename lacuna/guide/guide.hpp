@@ -1,0 +1,112 @@
+// guide: what each method costs here. It hides measurement.
+//
+//   lacuna (Python: plan, progress, report) ──JSON lines──▶ lacuna-worker: serve()
+//                                                               │ fork
+//                              rank 0, the sender  ◀── Link ──▶  rank 1, the receiver       two processes on two cores
+//                                        └── every method × path × notification on one case, interleaved, verified
+//
+// A Case is a pair of layouts. measure() runs on both ranks in step; rank 0 gets the rows.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/layout/layout.hpp"
+#include "lacuna/method/method.hpp"
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::guide {
+
+using base::Result;
+using layout::Layout;
+
+/// What to measure on: two layouts of one size, each within [0, span) of its base.
+struct Case {
+  std::string name;
+  Layout send;
+  Layout receive;
+  std::int64_t send_span = 0;
+  std::int64_t receive_span = 0;
+  std::int64_t block_bytes = 0;  ///< the receiver's; the average where they differ
+  std::int64_t block_count = 0;
+};
+
+/// How the sender's blocks relate to the receiver's.
+enum class Shape {
+  symmetric,
+  sender_finer,    ///< four times the blocks of a quarter of the size (F22)
+  sender_coarser,  ///< half the blocks of twice the size (R5.3.2)
+};
+Result<Shape> shape_from_name(std::string_view name);
+
+/// Equal blocks with a gap of twice the block between them, as in the seeds' Table 4. Errors: invalid_argument if the shape does not divide
+/// the blocks.
+Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
+/// A DDTBench layout by family and index of size. Errors: invalid_argument.
+Result<Case> ddtbench_case(const std::string& family, int size);
+
+/// A median, and an interval that covers the population's median with probability `level`: two order statistics of the sample, chosen by the binomial
+/// distribution, so nothing is assumed about the shape of the noise. Below six samples the interval is the whole range and `level` says how
+/// little that means.
+struct Median {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  double level = 0;
+};
+[[nodiscard]] Median median_of(std::vector<double> samples);
+
+struct Row {
+  std::string method;
+  nic::Path path{};
+  method::Notify notify{};
+  Median latency_us;  ///< from the sender's start to the data in place; with notify none, to the sender's completion
+  double cpu_send_us = 0;
+  double cpu_recv_us = 0;
+  int samples = 0;
+  bool censored = false;
+  std::string reason;  ///< of censoring
+};
+
+/// A combination that cannot move this case (`wrong_data` false: a limit, named), or moved it wrongly.
+struct Refusal {
+  std::string method;
+  nic::Path path{};
+  method::Notify notify{};
+  std::string reason;
+  bool wrong_data = false;
+};
+
+struct Budget {
+  int max_samples = 200;
+  double budget_ms = 50;   ///< for all combinations of the case together
+  double censor_ms = 100;  ///< a combination whose first transfer takes longer is not measured further
+  bool cold = false;       ///< every transfer uses memory that no cache holds
+};
+
+struct Report {
+  std::vector<Row> rows;
+  std::vector<Refusal> refusals;
+};
+
+/// One rank's end of everything that a measurement needs.
+class Link {
+ public:
+  virtual ~Link() = default;
+  /// Measures one case; both ranks call it with the same arguments. Rank 0 returns the rows, rank 1 nothing. Errors: a transport that broke,
+  /// after which the link is of no use.
+  virtual Result<Report> measure(const Case& what, const Budget& budget) = 0;
+  /// Limits with the paths that this pair of processes really has.
+  [[nodiscard]] virtual const nic::Limits& limits() const = 0;
+};
+
+/// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of Context::connect on every path.
+Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap);
+
+/// The worker: forks the receiver, answers requests from standard input on standard output until it ends (docs/worker.md). Returns the exit code.
+int serve(const std::string& nic);
+
+}  // namespace lacuna::guide

@@ -1,0 +1,228 @@
+// The worker: two processes, JSON lines in, JSON lines out. docs/worker.md is the contract.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "lacuna/guide/ddtbench.hpp"
+#include "lacuna/guide/guide.hpp"
+
+namespace lacuna::guide {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kProtocol = 1;
+constexpr std::int64_t kForever = std::int64_t{1} << 62;  // ns: between two requests rank 1 waits as long as rank 0 lives
+
+void print(const Json& line) {
+  std::cout << line.dump() << '\n';
+  std::cout.flush();
+}
+
+// --- rank 0 and rank 1 agree on a request: its text travels, and both read it alike ---
+
+struct Request {
+  std::int64_t id = 0;
+  Case what;
+  Budget budget;
+  std::string shape;
+};
+
+Result<Request> request_of(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.contains("measure")) return base::fail(base::Code::invalid_argument, "a request is {\"measure\": {...}} or {\"corpus\": {}}: " + text.substr(0, 100));
+  try {
+    const Json& measure = json.at("measure");
+    const Json& layout = measure.at("layout");
+    Request request;
+    request.id = measure.at("id");
+    request.budget = {measure.value("max_samples", 200), measure.value("budget_ms", 50.0), measure.value("censor_ms", 100.0), measure.value("cache", "warm") == "cold"};
+    request.shape = layout.value("shape", "symmetric");
+    if (layout.at("kind") == "grid") {
+      request.what = LACUNA_TRY(grid_case(layout.at("block_bytes"), layout.at("block_count"), LACUNA_TRY(shape_from_name(request.shape))));
+    } else {
+      request.what = LACUNA_TRY(ddtbench_case(layout.at("name"), layout.at("size")));
+    }
+    return request;
+  } catch (const Json::exception& error) {  // a missing or mistyped member
+    return base::fail(base::Code::invalid_argument, error.what());
+  }
+}
+
+nic::Hello hello_of(const std::string& text) {
+  nic::Hello hello;
+  hello.bytes.assign(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data() + text.size()));
+  return hello;
+}
+
+std::string text_of(const nic::Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
+
+// --- what rank 0 prints ---
+
+Json describe_nic(std::string_view name, const nic::Limits& limits) {
+  Json paths = Json::array();
+  for (const nic::PathInfo& path : limits.paths) {
+    paths.push_back({{"name", path_name(path.path)}, {"available", path.available}, {"passive_target", path.passive_target}, {"note", path.note}});
+  }
+  return {{"name", name}, {"max_sge", limits.max_sge}, {"max_send_wr", limits.max_send_wr}, {"max_recv_wr", limits.max_recv_wr}, {"max_message_bytes", limits.max_message_bytes}, {"paths", paths}};
+}
+
+Json describe_machine(const base::Machine& m) {
+  return {{"cpu", m.cpu}, {"kernel", m.kernel}, {"cpus", m.cpus}, {"l1d_bytes", m.l1d_bytes}, {"l2_bytes", m.l2_bytes}, {"llc_bytes", m.llc_bytes}, {"page_bytes", m.page_bytes}, {"memory_bytes", m.memory_bytes}};
+}
+
+Json describe_methods() {
+  Json all = Json::array();
+  for (const method::Method& method : method::methods()) {
+    Json notifies = Json::array();
+    for (const method::Notify notify : method.notifies) notifies.push_back(notify_name(notify));
+    all.push_back({{"name", method.name}, {"one_sided", method.one_sided()}, {"notifies", notifies}, {"summary", method.summary}});
+  }
+  return all;
+}
+
+Json describe_corpus() {
+  Json all = Json::array();
+  for (const std::string& family : ddtbench_families()) {
+    Json sizes = Json::array();
+    for (int size = 0; size < ddtbench_sizes(family); ++size) {
+      if (const Result<DdtCase> ddt = ddtbench(family, size)) {
+        const std::int64_t blocks = std::max(ddt->send.run_count(), ddt->receive.run_count());
+        sizes.push_back({{"payload_bytes", ddt->send.size()}, {"dims", ddt->dims}, {"span_bytes", std::max(ddt->send_span, ddt->receive_span)}, {"blocks", blocks}});
+      }
+    }
+    all.push_back({{"name", family}, {"sizes", sizes}});
+  }
+  return all;
+}
+
+// The members that a row, a skip and an error share.
+Json identity(const Request& request, const std::string& method, nic::Path path, method::Notify notify) {
+  return {{"id", request.id}, {"method", method}, {"path", path_name(path)}, {"notify", notify_name(notify)}, {"layout", request.what.name}};
+}
+
+Json describe_row(const Request& request, std::string_view nic, const Row& row) {
+  Json line = identity(request, row.method, row.path, row.notify);
+  line["nic"] = nic;
+  line["block_bytes"] = request.what.block_bytes;
+  line["block_count"] = request.what.block_count;
+  line["payload_bytes"] = request.what.send.size();
+  line["shape"] = request.shape;
+  line["cache"] = request.budget.cold ? "cold" : "warm";
+  line["latency_us"] = row.latency_us.value;
+  const bool bounded = !row.censored;  // one sample bounds nothing
+  line["ci_low_us"] = bounded ? Json(row.latency_us.low) : Json(nullptr);
+  line["ci_high_us"] = bounded ? Json(row.latency_us.high) : Json(nullptr);
+  line["ci_level"] = bounded ? Json(row.latency_us.level) : Json(nullptr);
+  line["cpu_send_us"] = row.cpu_send_us;
+  line["cpu_recv_us"] = row.cpu_recv_us;
+  line["samples"] = row.samples;
+  line["censored"] = row.censored;
+  line["verified"] = true;
+  if (row.censored) line["reason"] = row.reason;
+  return line;
+}
+
+void print_report(const Request& request, std::string_view nic, const Report& report) {
+  for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});
+  for (const Refusal& refusal : report.refusals) {
+    Json line = identity(request, refusal.method, refusal.path, refusal.notify);
+    line[refusal.wrong_data ? "message" : "reason"] = refusal.reason;
+    print({{refusal.wrong_data ? "error" : "skip", line}});
+  }
+  print({{"done", {{"id", request.id}}}});
+}
+
+// --- the two ranks ---
+
+// Opens the NIC and connects. The two processes get a core each where there are two.
+Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const std::string& nic, nic::Bootstrap& bootstrap) {
+  if (base::usable_cpus() > 1) LACUNA_TRY(base::pin_to_cpu(rank));
+  std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(nic));
+  std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap));
+  return std::pair{std::move(context), std::move(link)};
+}
+
+Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+  const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
+  const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
+  print({{"hello", {{"protocol", kProtocol}, {"version", base::version()}, {"machine", describe_machine(machine)}, {"nic", describe_nic(nic, link->limits())}, {"methods", describe_methods()}}}});
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.empty()) continue;
+    if (const Json json = Json::parse(line, nullptr, false); !json.is_discarded() && json.contains("corpus")) {
+      print({{"corpus", describe_corpus()}});
+      continue;
+    }
+    const Result<Request> request = request_of(line);
+    if (!request) {
+      const Json json = Json::parse(line, nullptr, false);
+      const Json id = !json.is_discarded() && json.contains("measure") && json["measure"].is_object() ? json["measure"].value("id", Json(nullptr)) : Json(nullptr);
+      print({{"error", {{"id", id}, {"message", request.error().text()}}}});
+      print({{"done", {{"id", id}}}});
+      continue;
+    }
+    LACUNA_TRY(control.exchange(hello_of(line), kForever));
+    const Result<Report> report = link->measure(request->what, request->budget);
+    if (!report) {
+      print({{"error", {{"id", request->id}, {"layout", request->what.name}, {"message", report.error().text()}}}});
+      return std::unexpected(report.error());
+    }
+    print_report(*request, nic, *report);
+  }
+  return {};
+}
+
+Result<void> assist(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+  const auto [context, link] = LACUNA_TRY(join(1, nic, bootstrap));
+  for (;;) {
+    const Result<nic::Hello> next = control.exchange({}, kForever);
+    if (!next) return {};  // rank 0 has no more requests
+    const Request request = LACUNA_TRY(request_of(text_of(*next)));
+    LACUNA_TRY(link->measure(request.what, request.budget));
+  }
+}
+
+int report_failure(const Result<void>& result, std::string_view who) {
+  if (result) return 0;
+  base::log(base::Level::error, fmt::format("{}: {}", who, result.error().text()));
+  return 1;
+}
+
+}  // namespace
+
+int serve(const std::string& nic) {
+  auto bootstrap = nic::UnixBootstrap::socket_pair();
+  auto control = nic::UnixBootstrap::socket_pair();
+  if (!bootstrap || !control) return report_failure(std::unexpected(bootstrap ? control.error() : bootstrap.error()), "worker");
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return report_failure(base::fail(base::Code::io, "fork failed"), "worker");
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives rank 0
+    if (getppid() != parent) return 1;
+    bootstrap->first = base::Fd();
+    control->first = base::Fd();
+    nic::UnixBootstrap wire(std::move(bootstrap->second));
+    nic::UnixBootstrap commands(std::move(control->second));
+    std::_Exit(report_failure(assist(nic, wire, commands), "receiver"));
+  }
+  bootstrap->second = base::Fd();
+  control->second = base::Fd();
+  int code = 0;
+  {
+    nic::UnixBootstrap wire(std::move(bootstrap->first));
+    nic::UnixBootstrap commands(std::move(control->first));
+    code = report_failure(lead(nic, wire, commands), "sender");
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return code != 0 || WIFEXITED(status) == 0 ? 1 : WEXITSTATUS(status);
+}
+
+}  // namespace lacuna::guide

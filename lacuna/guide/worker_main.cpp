@@ -1,0 +1,20 @@
+// lacuna-worker: measures for the lacuna command (docs/worker.md).
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "lacuna/guide/guide.hpp"
+
+int main(int argc, char** argv) {
+  std::string nic = "local";
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--nic") == 0 && i + 1 < argc) {
+      nic = argv[++i];
+    } else {
+      std::cerr << "usage: lacuna-worker [--nic NAME]\n\nMeasures methods between two processes; requests on standard input and answers on standard output are\n"
+                   "JSON lines, see docs/worker.md. `lacuna guide` runs it for you.\n";
+      return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
+    }
+  }
+  return lacuna::guide::serve(nic);
+}

@@ -1,0 +1,139 @@
+// Send, receive and write over every path: the bytes, their order, and what completes when.
+#include "tests/nic/rig.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using nic::Opcode;
+using nic::Status;
+
+std::byte pattern(std::size_t i) { return static_cast<std::byte>(i * 131 + (i >> 8)); }
+
+// Lists of different cuts on both sides, with an empty entry in each.
+std::string gather_scatter(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
+  std::byte* bytes = rig.buffer.data();
+  if (rank == 0) {
+    for (std::size_t i = 0; i < 200'000; ++i) bytes[i] = pattern(i);
+    const nic::Sge list[] = {rig.sge(0, 1), rig.sge(1, 100'000), rig.sge(7, 0), rig.sge(100'001, 99'999)};
+    LACUNA_END_TRY(rig.qp->post_send({.wr_id = 7, .sg_list = list}));
+    const nic::Completion done = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(done.wr_id == 7 && done.status == Status::success && done.opcode == Opcode::send);
+  } else {
+    const nic::Sge list[] = {rig.sge(500'000, 50'000), rig.sge(0, 0), rig.sge(0, 33), rig.sge(300'000, 200'000)};
+    LACUNA_END_TRY(rig.qp->post_recv({.wr_id = 9, .sg_list = list}));
+    const nic::Completion done = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(done.wr_id == 9 && done.status == Status::success && done.opcode == Opcode::recv && done.byte_len == 200'000);
+    std::size_t i = 0;
+    for (std::size_t k = 0; k < 50'000; ++k) LACUNA_END_EXPECT(bytes[500'000 + k] == pattern(i++));
+    for (std::size_t k = 0; k < 33; ++k) LACUNA_END_EXPECT(bytes[k] == pattern(i++));
+    for (std::size_t k = 0; i < 200'000; ++k) LACUNA_END_EXPECT(bytes[300'000 + k] == pattern(i++));
+    LACUNA_END_EXPECT(bytes[33] == std::byte{0} && bytes[550'000] == std::byte{0} && bytes[499'999] == std::byte{0});
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
+// More messages than receives are posted, sent before the receiver is ready, sizes from none to several slots.
+std::string many(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  constexpr std::uint64_t messages = 500;
+  const auto size_of = [](std::uint64_t m) -> std::size_t { return m % 7 == 0 ? 0 : m % 11 == 0 ? 100'000 : m * 3; };
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
+  std::uint64_t posted = 0;
+  for (std::uint64_t done = 0; done < messages;) {
+    while (posted < messages && posted - done < 5) {
+      const nic::Sge list = rig.sge(posted % 5 * 200'000, rank == 0 ? size_of(posted) : 150'000);
+      if (rank == 0) {
+        std::memset(rig.buffer.data() + posted % 5 * 200'000, static_cast<int>(posted & 0xff), size_of(posted));
+        LACUNA_END_TRY(rig.qp->post_send({.wr_id = posted, .sg_list = {&list, 1}}));
+      } else {
+        LACUNA_END_TRY(rig.qp->post_recv({.wr_id = posted, .sg_list = {&list, 1}}));
+      }
+      ++posted;
+    }
+    const nic::Completion completion = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(completion.status == Status::success && completion.wr_id == done);
+    if (rank == 1) {
+      LACUNA_END_EXPECT(completion.byte_len == size_of(done));
+      const std::byte* at = rig.buffer.data() + done % 5 * 200'000;
+      for (std::size_t i = 0; i < size_of(done); ++i) LACUNA_END_EXPECT(at[i] == static_cast<std::byte>(done & 0xff));
+    }
+    ++done;
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
+// Writes gather at the source; unsignaled ones are silent; a later signaled one says that all before it are done.
+std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
+  const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
+  constexpr std::size_t flag_at = 900'000;
+  if (rank == 0) {
+    for (std::size_t i = 0; i < 400'000; ++i) rig.buffer.data()[i] = pattern(i);
+    for (std::size_t k = 0; k < 20; ++k) {
+      const nic::Sge list[] = {rig.sge(k * 20'000, 5'000), rig.sge(k * 20'000 + 5'000, 15'000)};
+      LACUNA_END_TRY(rig.qp->post_send({.wr_id = k, .opcode = Opcode::write, .sg_list = list, .remote_addr = peer.addr + 3 + k * 20'000, .rkey = peer.key, .signaled = k == 19}));
+    }
+    const nic::Completion last = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(last.wr_id == 19 && last.status == Status::success && last.opcode == Opcode::write);
+    const std::uint64_t one = 1;
+    std::memcpy(rig.buffer.data(), &one, sizeof one);
+    const nic::Sge flag = rig.sge(0, sizeof one);
+    LACUNA_END_TRY(rig.qp->post_send({.wr_id = 20, .opcode = Opcode::write, .sg_list = {&flag, 1}, .remote_addr = peer.addr + flag_at, .rkey = peer.key}));
+    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).wr_id == 20);
+  } else {
+    const auto* flag = reinterpret_cast<const std::uint64_t*>(rig.buffer.data() + flag_at);
+    const std::int64_t deadline = rig.context->now() + 10 * kSecond;
+    while (rig.context->load_flag(flag) != 1) {
+      rig.context->poll(*rig.queue, {});
+      LACUNA_END_TRY(rig.context->wait(deadline));
+    }
+    for (std::size_t i = 0; i < 400'000; ++i) LACUNA_END_EXPECT(rig.buffer.data()[3 + i] == pattern(i));
+    LACUNA_END_EXPECT(rig.buffer.data()[2] == std::byte{0} && rig.buffer.data()[400'003] == std::byte{0});
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
+// A path that needs no shared memory works with any.
+std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 4096));
+  std::vector<std::byte> heap(100'000, rank == 0 ? std::byte{42} : std::byte{0});
+  const nic::Region region = LACUNA_END_TRY(rig.context->register_memory(heap, {}));
+  LACUNA_END_EXPECT(!region.shared());
+  const nic::Sge list{region.addr(), 100'000, region.lkey()};
+  if (rank == 0) {
+    LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&list, 1}}));
+  } else {
+    LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&list, 1}}));
+  }
+  const nic::Completion done = LACUNA_END_TRY(rig.next());
+  if (path == nic::Path::mapped) {
+    LACUNA_END_EXPECT(done.status == (rank == 0 ? Status::rem_op_err : Status::loc_prot_err));
+  } else {
+    LACUNA_END_EXPECT(done.status == Status::success && heap == std::vector<std::byte>(100'000, std::byte{42}));
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
+#define LACUNA_BOTH_WAYS(scenario)                                                                            \
+  TEST_P(Messages, scenario##TwoProcesses) {                                                                  \
+    LACUNA_NEEDS_PATH(GetParam());                                                                            \
+    EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
+  }                                                                                                           \
+  TEST_P(Messages, scenario##TwoThreads) {                                                                    \
+    LACUNA_NEEDS_PATH(GetParam());                                                                            \
+    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
+  }
+
+class Messages : public EveryPath {};
+LACUNA_BOTH_WAYS(gather_scatter)
+LACUNA_BOTH_WAYS(many)
+LACUNA_BOTH_WAYS(writes)
+LACUNA_BOTH_WAYS(ordinary_memory)
+INSTANTIATE_TEST_SUITE_P(Nic, Messages, testing::ValuesIn(kPaths), path_test_name);
+
+}  // namespace
+}  // namespace lacuna::test

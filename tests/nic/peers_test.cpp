@@ -1,0 +1,110 @@
+// Peers that die, close, or refuse. Those that write nonsense are in hostile_test.
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/nic/rig.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using nic::Status;
+
+std::size_t shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:lacuna") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+std::size_t files_in_dev_shm() {
+  std::error_code none;
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) ++count;
+  return count;
+}
+
+// Rank 1 dies in the middle of a stream of messages; rank 0 learns it within a second and can still leave.
+std::string killed(nic::Path path, bool receiving, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
+  const nic::Sge sge = rig.sge(0, 1 << 20);
+  std::int64_t died = 0;
+  for (int i = 0;; ++i) {
+    if (rank == 1 && i == 20) raise(SIGKILL);
+    if ((rank == 0) == receiving) {
+      LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&sge, 1}}));
+    } else {
+      LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&sge, 1}}));
+    }
+    died = rig.context->now();
+    const nic::Completion completion = LACUNA_END_TRY(rig.next(5 * kSecond));
+    if (completion.status == Status::success) continue;
+    LACUNA_END_EXPECT(rank == 0);
+    LACUNA_END_EXPECT(rig.context->now() - died < kSecond);
+    LACUNA_END_EXPECT(completion.status == (receiving ? Status::wr_flush_err : Status::retry_exc_err));
+    LACUNA_END_EXPECT(rig.qp->fault() != nullptr && rig.qp->fault()->code == base::Code::peer_lost);
+    LACUNA_END_EXPECT(rig.qp->fault()->message.ends_with("died"));
+    return {};
+  }
+}
+
+class PeerDeath : public testing::TestWithParam<std::tuple<nic::Path, bool>> {};
+TEST_P(PeerDeath, IsAnErrorWithinASecondTwoProcesses) {
+  const auto [path, receiving] = GetParam();
+  LACUNA_NEEDS_PATH(path);
+  const std::size_t files = files_in_dev_shm();
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return killed(path, receiving, rank, b); }, SIGKILL), "");
+  EXPECT_EQ(shared_mappings(), 0U);
+  EXPECT_EQ(files_in_dev_shm(), files);
+}
+INSTANTIATE_TEST_SUITE_P(Nic, PeerDeath, testing::Combine(testing::ValuesIn(kPaths), testing::Bool()), [](const auto& info) {
+  return std::string(nic::path_name(std::get<0>(info.param))) + (std::get<1>(info.param) ? "_WhileReceiving" : "_WhileSending");
+});
+
+// A peer that leaves in good order: what it had finished arrives, then the fault says "closed".
+std::string closed(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 4096));
+  const nic::Sge sge = rig.sge(0, 4096);
+  if (rank == 0) {
+    LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&sge, 1}}));
+    return LACUNA_END_TRY(rig.next()).status == Status::success ? "" : "the send failed";
+  }
+  LACUNA_END_TRY(rig.qp->post_recv({.wr_id = 1, .sg_list = {&sge, 1}}));
+  LACUNA_END_TRY(rig.qp->post_recv({.wr_id = 2, .sg_list = {&sge, 1}}));
+  LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+  const nic::Completion second = LACUNA_END_TRY(rig.next());
+  LACUNA_END_EXPECT(second.wr_id == 2 && second.status == Status::wr_flush_err);
+  LACUNA_END_EXPECT(rig.qp->fault()->code == base::Code::peer_lost);
+  return {};
+}
+class Closing : public EveryPath {};
+TEST_P(Closing, DeliversThenSaysSoTwoProcesses) {
+  LACUNA_NEEDS_PATH(GetParam());
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return closed(GetParam(), rank, b); }), "");
+}
+INSTANTIATE_TEST_SUITE_P(Nic, Closing, testing::ValuesIn(kPaths), path_test_name);
+
+// Where the kernel forbids process_vm_*, here by decree of one end, both ends learn why, and the other paths work.
+std::string forbidden(int rank, nic::Bootstrap& bootstrap) {
+  nic::OpenOptions options;
+  if (rank == 1) options.forbidden_paths = {nic::Path::kernel};
+  const base::Result<Rig> kernel = Rig::make(bootstrap, nic::Path::kernel, 4096, options);
+  LACUNA_END_EXPECT(!kernel && kernel.error().code == base::Code::unsupported);
+  LACUNA_END_EXPECT(kernel.error().message.find("forbidden by the caller") != std::string::npos);
+  LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::slots, 4096, options));
+  return {};
+}
+TEST(ForbiddenPath, IsRefusedAtBothEndsTwoProcesses) { EXPECT_EQ(in_two_processes(forbidden), ""); }
+
+// Ends that ask for different paths.
+std::string at_odds(int rank, nic::Bootstrap& bootstrap) {
+  const base::Result<Rig> rig = Rig::make(bootstrap, rank == 0 ? nic::Path::slots : nic::Path::mapped, 4096);
+  LACUNA_END_EXPECT(!rig && rig.error().message.find("both must name the same") != std::string::npos);
+  return {};
+}
+TEST(Connecting, NeedsTheSamePathTwoProcesses) { EXPECT_EQ(in_two_processes(at_odds), ""); }
+
+}  // namespace
+}  // namespace lacuna::test

@@ -1,0 +1,86 @@
+// One end of a connection with a buffer, for tests of the NIC seam.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/pair.hpp"
+
+namespace lacuna::test {
+
+inline constexpr std::int64_t kSecond = 1'000'000'000;
+inline constexpr nic::Path kPaths[] = {nic::Path::mapped, nic::Path::slots, nic::Path::kernel};
+
+struct Rig {
+  std::unique_ptr<nic::Context> context;
+  std::unique_ptr<nic::CompletionQueue> queue;
+  std::unique_ptr<nic::QueuePair> qp;
+  nic::Buffer buffer;
+  nic::Region region;
+
+  static base::Result<Rig> make(nic::Bootstrap& bootstrap, nic::Path path, std::size_t bytes, const nic::OpenOptions& options = {}, nic::Rights rights = {}) {
+    Rig rig;
+    rig.context = LACUNA_TRY(nic::open("local", options));
+    rig.queue = LACUNA_TRY(rig.context->create_completion_queue(256));
+    const int depth = std::min({64, rig.context->limits().max_send_wr, rig.context->limits().max_recv_wr});
+    rig.qp = LACUNA_TRY(rig.context->connect(bootstrap, *rig.queue, {path, depth, depth}));
+    rig.buffer = LACUNA_TRY(rig.context->allocate(bytes));
+    rig.region = LACUNA_TRY(rig.context->register_memory(rig.buffer.bytes(), rights));
+    return rig;
+  }
+
+  [[nodiscard]] nic::Sge sge(std::size_t offset, std::size_t length) const { return {region.addr() + offset, static_cast<std::uint32_t>(length), region.lkey()}; }
+
+  /// The next completion; an error after `timeout`.
+  base::Result<nic::Completion> next(std::int64_t timeout = 10 * kSecond) {
+    const std::int64_t deadline = context->now() + timeout;
+    nic::Completion completion;
+    while (context->poll(*queue, {&completion, 1}) == 0) LACUNA_TRY(context->wait(deadline));
+    return completion;
+  }
+  /// Polls until the queue pair is in error.
+  base::Result<base::Error> fault(std::int64_t timeout = 10 * kSecond) {
+    const std::int64_t deadline = context->now() + timeout;
+    while (qp->fault() == nullptr) {
+      context->poll(*queue, {});
+      LACUNA_TRY(context->wait(deadline));
+    }
+    return *qp->fault();
+  }
+};
+
+/// Where a peer's memory is: exchanged out of band.
+struct Address {
+  std::uint64_t addr;
+  std::uint32_t key;
+};
+
+template <class T>
+base::Result<T> swap(nic::Bootstrap& bootstrap, const T& mine) {
+  nic::Hello hello;
+  hello.bytes.resize(sizeof mine);
+  std::memcpy(hello.bytes.data(), &mine, sizeof mine);
+  const nic::Hello theirs = LACUNA_TRY(bootstrap.exchange(hello, 10 * kSecond));
+  T value{};
+  if (theirs.bytes.size() != sizeof value) return base::fail(base::Code::malformed, "another type");
+  std::memcpy(&value, theirs.bytes.data(), sizeof value);
+  return value;
+}
+
+/// Both ends are here.
+inline base::Result<int> barrier(nic::Bootstrap& bootstrap) { return swap(bootstrap, 0); }
+
+class EveryPath : public testing::TestWithParam<nic::Path> {};
+inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info) { return std::string(nic::path_name(info.param)); }
+
+/// Skips, visibly, where the system refuses a path.
+#define LACUNA_NEEDS_PATH(wanted)                                                                                             \
+  do {                                                                                                                        \
+    const auto context_ = nic::open("local");                                                                                 \
+    ASSERT_TRUE(context_) << context_.error().text();                                                                         \
+    const nic::PathInfo* info_ = (*context_)->limits().path(wanted);                                                          \
+    if (info_ == nullptr || !info_->available) GTEST_SKIP() << "path " << nic::path_name(wanted) << " is not available here"; \
+  } while (false)
+
+}  // namespace lacuna::test
