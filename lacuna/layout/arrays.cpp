@@ -33,7 +33,9 @@ Result<Layout> select(const Layout& inner, std::span<const Owned> owned, std::in
   for (const Owned& part : owned) {
     if (part.length == 0 || part.count == 0) continue;
     const Layout stretch = LACUNA_TRY(repeated(inner, part.length, step));
-    LACUNA_TRY(builder.add(stretch, part.count, LACUNA_TRY(product(part.period, step, "a stride")), LACUNA_TRY(product(part.start, step, "an offset"))));
+    const std::int64_t stride = LACUNA_TRY(product(part.period, step, "a stride"));
+    const std::int64_t start = LACUNA_TRY(product(part.start, step, "an offset"));
+    LACUNA_TRY(builder.add(stretch, part.count, stride, start));
   }
   return std::move(builder).finish();
 }
@@ -46,14 +48,14 @@ Result<std::vector<Owned>> owned_by(Distribution distribution, std::int64_t size
   }
   if (block != kDefaultBlock && block <= 0) return bad(fmt::format("block size {}; it must be positive or kDefaultBlock", block));
   if (distribution == Distribution::block) {
-    const std::int64_t each = block == kDefaultBlock ? (size + processes - 1) / processes : block;
+    const std::int64_t each = block == kDefaultBlock ? (size - 1) / processes + 1 : block;
     if (each < size && (size - 1) / each >= processes) return bad(fmt::format("blocks of {} for {} processes do not cover {} indices", each, processes, size));
     const std::int64_t start = coordinate > size / each ? size : std::min(size, each * coordinate);
     return std::vector<Owned>{{start, std::min(each, size - start), 1, 0}};
   }
   // Cyclic: whole blocks first, then the one that the array's end cuts short.
   const std::int64_t each = std::min(block == kDefaultBlock ? 1 : block, size);
-  const std::int64_t blocks = (size + each - 1) / each;
+  const std::int64_t blocks = (size - 1) / each + 1;
   if (coordinate >= blocks) return std::vector<Owned>{};
   const std::int64_t mine = (blocks - 1 - coordinate) / processes + 1;
   const std::int64_t last = coordinate + (mine - 1) * processes;

@@ -1,4 +1,5 @@
-// What the constructors share: items collected in order, with MPI's rule for bounds (the union of the placed members').
+// What the constructors share: items collected in order, with MPI's rule for bounds: the union of the placed members', or of
+// those alone whose bounds were set by markers (resized, subarray, darray), if there is one.
 #pragma once
 
 #include <vector>
@@ -19,6 +20,7 @@ class Builder {
   std::int64_t lower_ = 0;
   std::int64_t upper_ = 0;
   bool bounded_ = false;
+  bool marked_ = false;
 };
 
 /// `count` >= 0 copies of `old`, `stride_bytes` apart.

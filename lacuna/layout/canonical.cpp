@@ -1,6 +1,8 @@
 // The two constructors of canonical forms: repeat() and join().
 #include "lacuna/layout/canonical.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lacuna/base/base.hpp"
@@ -13,6 +15,9 @@ using Index = std::ptrdiff_t;
 
 std::unexpected<base::Error> too_large(const char* what) {
   return base::fail(base::Code::overflow, std::string(what) + " of the layout is beyond 2^60 bytes");
+}
+std::unexpected<base::Error> too_large(const char* what, const Item& item, std::int64_t count, std::int64_t stride) {
+  return base::fail(base::Code::overflow, fmt::format("{} of {} times {} bytes, {} bytes apart, is beyond 2^60 bytes", what, count, item.length, stride));
 }
 
 bool within(std::int64_t offset) { return offset >= -kMaxBytes && offset <= kMaxBytes; }
@@ -32,6 +37,20 @@ void append_run(Items& items, std::int64_t at, std::int64_t length) {
   } else {
     items.push_back({at, length, nullptr});
   }
+}
+
+// Appends an item; a loop that goes on where the last one ends lengthens it (a cyclic darray's remainder does).
+void append(Items& items, const Item& item) {
+  if (!item.node || item.node->kind == Kind::run) return append_run(items, item.at, item.length);
+  if (!items.empty() && items.back().node && item.node->kind == Kind::loop && items.back().node->kind == Kind::loop) {
+    const Node& last = *items.back().node;
+    if (last.stride == item.node->stride && last.children[0]->digest == item.node->children[0]->digest && items.back().at + last.count * last.stride == item.at) {
+      const Item inner{items.back().at, last.children[0]->size, last.children[0]};
+      items.back() = in_place(inner.at, make_loop(inner, last.count + item.node->count, last.stride));
+      return;
+    }
+  }
+  items.push_back(item);
 }
 
 void flatten(const Node& node, std::int64_t at, Items& runs) {
@@ -206,15 +225,21 @@ Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
   std::int64_t last = 0;
   std::int64_t low = 0;
   std::int64_t high = 0;
-  if (!base::mul(item.length, count, size) || size > kMaxBytes) return too_large("the size");
+  if (!base::mul(item.length, count, size) || size > kMaxBytes) return too_large("the size", item, count, stride);
   if (!base::mul(stride, count - 1, last) || !base::add(item.low(), last, low) || !base::add(item.high(), last, high) || !within(low) || !within(high)) {
-    return too_large("an offset");
+    return too_large("an offset", item, count, stride);
   }
   if (item.tail() == item.at + stride) {
     if (!item.node) return Item{item.at, size, nullptr};
     if (item.runs() <= kFlattenLimit) return repeat_touching(item, count, stride);
   }
   return loop_of(item, count, stride);
+}
+
+Item spelled_out(const Item& item) {
+  Items runs;
+  flatten(item, runs);
+  return compress(std::move(runs));
 }
 
 Result<Item> join(Items items) {
@@ -234,7 +259,16 @@ Result<Item> join(Items items) {
     for (const Item& item : items) flatten(item, flat);
     return compress(std::move(flat));
   }
-  return compress(std::move(items));
+  // Too long to spell out. Sequences within are opened all the same, so that depth grows only where runs multiply.
+  Items opened;
+  for (const Item& item : items) {
+    if (!item.node || item.node->kind != Kind::sequence) {
+      append(opened, item);
+      continue;
+    }
+    for (std::int64_t i = 0; i < item.node->entries(); ++i) append(opened, in_place(item.at + item.node->offset(i), item.node->child(i)));
+  }
+  return compress(std::move(opened));
 }
 
 }  // namespace lacuna::layout

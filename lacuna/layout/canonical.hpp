@@ -78,6 +78,8 @@ struct Item {
 Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride);
 /// The items one after another, at least one. Errors: overflow.
 Result<Item> join(std::vector<Item> items);
+/// The canonical form of an item of at most kFlattenLimit runs, whatever form it has.
+Item spelled_out(const Item& item);
 /// The node of an item, made if it is a run.
 NodePtr node_of(const Item& item);
 
@@ -92,6 +94,7 @@ struct Layout::State {
   std::int64_t at = 0;
   std::int64_t lower = 0;
   std::int64_t upper = 0;
+  bool marked = false;  // the bounds were set by resized, subarray or darray: MPI's markers
   Digest digest;
   mutable std::atomic<signed char> overlaps{-1};  // -1 unknown, else the answer
 };
@@ -101,7 +104,7 @@ struct Access {
   static const Layout::State& state(const Layout& layout) { return *layout.state_; }
   static Item item(const Layout& layout);
   /// Errors: overflow if a bound is beyond kMaxBytes.
-  static Result<Layout> make(const Item* item, std::int64_t lower, std::int64_t upper);
+  static Result<Layout> make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked);
 };
 
 }  // namespace lacuna::layout

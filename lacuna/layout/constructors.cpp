@@ -60,9 +60,15 @@ Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t st
   if (!placed || !within(low) || !within(high)) {
     return base::fail(base::Code::overflow, fmt::format("{} blocks, {} bytes apart, at {}: an offset is beyond 2^60 bytes", count, stride, displacement));
   }
-  lower_ = bounded_ ? std::min(lower_, low) : low;
-  upper_ = bounded_ ? std::max(upper_, high) : high;
-  bounded_ = true;
+  const bool marked = Access::state(old).marked;
+  if (old.size() == 0 && !marked) return {};  // no entry, no marker: no bounds
+  if (marked || !marked_) {
+    const bool first = !bounded_ || marked != marked_;
+    lower_ = first ? low : std::min(lower_, low);
+    upper_ = first ? high : std::max(upper_, high);
+    bounded_ = true;
+    marked_ = marked;
+  }
   if (old.size() == 0) return {};
   Item item = LACUNA_TRY(repeat(Access::item(old), count, stride));
   item.at += displacement;
@@ -71,15 +77,15 @@ Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t st
 }
 
 Result<Layout> Builder::finish() && {
-  if (items_.empty()) return Access::make(nullptr, lower_, upper_);
+  if (items_.empty()) return Access::make(nullptr, lower_, upper_, marked_);
   const Item item = LACUNA_TRY(join(std::move(items_)));
-  return Access::make(&item, lower_, upper_);
+  return Access::make(&item, lower_, upper_, marked_);
 }
 
 Result<Layout> Layout::bytes(std::int64_t count) {
   LACUNA_TRY(check_count(count, "count"));
   const Item item{0, count, nullptr};
-  return Access::make(count == 0 ? nullptr : &item, 0, count);
+  return Access::make(count == 0 ? nullptr : &item, 0, count, false);
 }
 
 Result<Layout> Layout::contiguous(std::int64_t count, const Layout& old) {
@@ -136,9 +142,9 @@ Result<Layout> Layout::resized(const Layout& old, std::int64_t lower_bound, std:
   if (!base::add(lower_bound, extent, upper)) {
     return base::fail(base::Code::overflow, fmt::format("lower bound {} + extent {} does not fit 64 bits", lower_bound, extent));
   }
-  if (old.size() == 0) return Access::make(nullptr, lower_bound, upper);
+  if (old.size() == 0) return Access::make(nullptr, lower_bound, upper, true);
   const Item item = Access::item(old);
-  return Access::make(&item, lower_bound, upper);
+  return Access::make(&item, lower_bound, upper, true);
 }
 
 Result<Layout> Layout::blocks(std::span<const std::int64_t> offsets, std::span<const std::int64_t> lengths) {

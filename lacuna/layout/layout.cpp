@@ -3,6 +3,8 @@
 
 #include "lacuna/layout/canonical.hpp"
 
+#include <fmt/format.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -14,13 +16,14 @@ Item Access::item(const Layout& layout) {
   return {s.at, s.root->size, s.root->kind == Kind::run ? nullptr : s.root};
 }
 
-Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper) {
-  if (lower < -kMaxBytes || upper > kMaxBytes || lower > kMaxBytes || upper < -kMaxBytes) {
-    return base::fail(base::Code::overflow, "a bound of the layout is beyond 2^60 bytes");
+Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked) {
+  if (lower < -kMaxBytes || upper > kMaxBytes || lower > kMaxBytes || upper < -kMaxBytes || upper - lower > kMaxBytes || lower - upper > kMaxBytes) {
+    return base::fail(base::Code::overflow, fmt::format("the layout's bounds are {} and {}: one of them or its extent is beyond 2^60 bytes", lower, upper));
   }
   auto state = std::make_shared<Layout::State>();
   state->lower = lower;
   state->upper = upper;
+  state->marked = marked;
   if (item != nullptr) {
     state->root = node_of(*item);
     state->at = item->at;

@@ -113,7 +113,7 @@ class Layout {
   [[nodiscard]] std::int64_t true_extent() const;       ///< highest byte + 1 - lowest byte; 0 if empty
   [[nodiscard]] bool contiguous_bytes() const { return run_count() <= 1; }
   [[nodiscard]] Digest digest() const;              ///< of the runs and their order; bounds and extent have no part in it
-  [[nodiscard]] int depth() const;                  ///< levels of the canonical form; at most 126, since each level at least doubles the runs
+  [[nodiscard]] int depth() const;                  ///< levels of the canonical form; at most 128, since levels multiply runs
 
   /// Whether some byte occurs twice, so that receiving into the layout has no defined result. Exact, computed once and
   /// remembered; Code::limit for a layout of more than 2^24 runs that nests in a way no rule here can decide.

@@ -1,5 +1,6 @@
-// The wire form. Version 1, after two bytes "L1": lower bound, upper bound, number of items (0 or 1), then the item's offset
-// and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded; lists are differences.
+// The wire form. Version 1, after two bytes "L1": lower bound, upper bound, flags (1: there is an item, 2: the bounds are
+// markers), then the item's offset and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded; lists are
+// differences.
 //
 //   run       0, length
 //   loop      1, count, stride, child
@@ -7,9 +8,13 @@
 //   blocks    3, entries, for each: offset difference (not the first), length
 //   sequence  4, entries, for each: offset difference (not the first), child
 //
-// A decoder builds with repeat() and join(), as the constructors do. So whatever arrives, what comes out is a canonical form
-// whose sizes and bounds were computed here with checked arithmetic; nothing that the peer says about them is believed.
+// A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic; nothing
+// that the peer says about them is believed. What is short enough is then spelled out and brought into canonical form, once
+// and at the end, so that the work is bounded by the length of the form. What is longer stays as it is: a form that encode()
+// wrote keeps its digest, and any other is right, though perhaps not canonical.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "lacuna/layout/canonical.hpp"
 
@@ -76,9 +81,15 @@ class Reader {
     if (value > kMaxBytes) return base::fail(base::Code::overflow, fmt::format("wire form: {} is {}", what, value));
     return value;
   }
+  // No form repeats something once.
+  Result<std::int64_t> several(const char* what) {
+    const std::int64_t value = LACUNA_TRY(positive(what));
+    if (value == 1) return malformed(fmt::format("{} is 1; it must be at least 2", what));
+    return value;
+  }
   // Every entry takes at least a byte, so a count beyond what is left is a lie, told before anything is allocated.
   Result<std::int64_t> entries() {
-    const std::int64_t count = LACUNA_TRY(positive("a number of entries"));
+    const std::int64_t count = LACUNA_TRY(several("a number of entries"));
     if (static_cast<std::uint64_t>(count) > left()) return malformed(fmt::format("{} entries in {} bytes", count, left()));
     if (count > entries_left_) return base::fail(base::Code::limit, fmt::format("wire form: more than {} list entries", limits_.max_entries));
     entries_left_ -= count;
@@ -92,39 +103,64 @@ class Reader {
       case Kind::run: return Item{0, LACUNA_TRY(positive("a length")), nullptr};
       case Kind::loop: return loop(depth);
       case Kind::list: return list(depth);
-      case Kind::blocks:
-      case Kind::sequence: return mixed(kind, depth);
+      case Kind::blocks: return blocks();
+      case Kind::sequence: return sequence(depth);
     }
     return malformed(fmt::format("a node of kind {}", static_cast<int>(kind)));
   }
 
+  // That bytes, and the bytes between them, stay within kMaxBytes.
+  static Result<void> check(std::int64_t size, std::int64_t low, std::int64_t high) {
+    if (size <= kMaxBytes && low >= -kMaxBytes && high <= kMaxBytes) return {};
+    return base::fail(base::Code::overflow, fmt::format("wire form: {} bytes between {} and {}, beyond 2^60 bytes", size, low, high));
+  }
+
  private:
   Result<Item> loop(int depth) {
-    const std::int64_t count = LACUNA_TRY(positive("a count"));
+    const std::int64_t count = LACUNA_TRY(several("a count"));
     const std::int64_t stride = LACUNA_TRY(distance());
-    return repeat(LACUNA_TRY(node(depth + 1)), count, stride);
+    const Item child = LACUNA_TRY(node(depth + 1));
+    std::int64_t size = 0;
+    std::int64_t last = 0;
+    if (!base::mul(count, child.length, size) || !base::mul(count - 1, stride, last) || last < -2 * kMaxBytes || last > 2 * kMaxBytes) {
+      return base::fail(base::Code::overflow, fmt::format("wire form: {} times {} bytes, {} bytes apart", count, child.length, stride));
+    }
+    LACUNA_TRY(check(size, child.low() + std::min<std::int64_t>(0, last), child.high() + std::max<std::int64_t>(0, last)));
+    return Item{0, size, make_loop(child, count, stride)};
   }
   Result<Item> list(int depth) {
-    std::vector<Item> items(static_cast<std::size_t>(LACUNA_TRY(entries())));
-    std::int64_t at = 0;
-    for (std::size_t i = 1; i < items.size(); ++i) items[i].at = at = LACUNA_TRY(step(at));
+    std::vector<std::int64_t> offsets(static_cast<std::size_t>(LACUNA_TRY(entries())));
+    for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] = LACUNA_TRY(step(offsets[i - 1]));
     const Item child = LACUNA_TRY(node(depth + 1));
-    for (Item& item : items) {
-      item.at += child.at;
-      item.length = child.length;
-      item.node = child.node;
-    }
-    return join(std::move(items));
+    std::int64_t size = 0;
+    if (!base::mul(child.length, std::ssize(offsets), size)) return base::fail(base::Code::overflow, "wire form: a list of more than 2^63 bytes");
+    const auto [lowest, highest] = std::ranges::minmax(offsets);
+    LACUNA_TRY(check(size, lowest + child.low(), highest + child.high()));
+    return Item{0, size, make_list(std::move(offsets), child)};
   }
-  Result<Item> mixed(Kind kind, int depth) {
+  Result<Item> blocks() {
+    std::vector<std::int64_t> offsets(static_cast<std::size_t>(LACUNA_TRY(entries())));
+    std::vector<std::int64_t> starts(offsets.size() + 1);
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      if (i > 0) offsets[i] = LACUNA_TRY(step(offsets[i - 1]));
+      const std::int64_t length = LACUNA_TRY(positive("a length"));
+      starts[i + 1] = starts[i] + length;
+      LACUNA_TRY(check(starts[i + 1], offsets[i], offsets[i] + length));
+    }
+    return Item{0, starts.back(), make_blocks(std::move(offsets), std::move(starts))};
+  }
+  Result<Item> sequence(int depth) {
     std::vector<Item> items(static_cast<std::size_t>(LACUNA_TRY(entries())));
     std::int64_t at = 0;
+    std::int64_t size = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i > 0) at = LACUNA_TRY(step(at));
-      items[i] = kind == Kind::blocks ? Item{0, LACUNA_TRY(positive("a length")), nullptr} : LACUNA_TRY(node(depth + 1));
-      items[i].at += at;
+      items[i] = LACUNA_TRY(node(depth + 1));
+      items[i].at = at;
+      size += items[i].length;
+      LACUNA_TRY(check(size, items[i].low(), items[i].high()));
     }
-    return join(std::move(items));
+    return Item{0, size, make_sequence(items)};
   }
   Result<std::int64_t> step(std::int64_t from) {
     const std::int64_t to = from + LACUNA_TRY(distance());
@@ -146,7 +182,7 @@ std::vector<std::byte> encode(const Layout& layout) {
   for (const std::byte byte : kMagic) writer.byte(byte);
   writer.integer(state.lower);
   writer.integer(state.upper);
-  writer.integer(state.root ? 1 : 0);
+  writer.number((state.root ? 1u : 0u) | (state.marked ? 2u : 0u));
   if (state.root) {
     writer.integer(state.at);
     writer.node(*state.root);
@@ -164,17 +200,18 @@ Result<Layout> decode(std::span<const std::byte> wire, const WireLimits& limits)
   }
   const std::int64_t lower = LACUNA_TRY(reader.distance());
   const std::int64_t upper = LACUNA_TRY(reader.distance());
-  const std::int64_t items = LACUNA_TRY(reader.integer());
-  if (items != 0 && items != 1) return malformed(fmt::format("{} items; it holds one or none", items));
+  const auto flags = std::to_integer<unsigned>(LACUNA_TRY(reader.byte()));
+  if (flags > 3) return malformed(fmt::format("flags {}", flags));
   Item item;
-  if (items == 1) {
+  if ((flags & 1) != 0) {
     const std::int64_t at = LACUNA_TRY(reader.distance());
-    std::vector<Item> placed{LACUNA_TRY(reader.node(1))};
-    placed[0].at += at;
-    item = LACUNA_TRY(join(std::move(placed)));
+    item = LACUNA_TRY(reader.node(1));
+    item.at += at;
+    LACUNA_TRY(Reader::check(item.length, item.low(), item.high()));
+    if (item.runs() <= kFlattenLimit) item = spelled_out(item);
   }
   if (reader.left() != 0) return malformed(fmt::format("{} bytes behind its end", reader.left()));
-  return Access::make(items == 1 ? &item : nullptr, lower, upper);
+  return Access::make((flags & 1) != 0 ? &item : nullptr, lower, upper, (flags & 2) != 0);
 }
 
 }  // namespace lacuna::layout
