@@ -1,0 +1,187 @@
+// The C API: handles around values, statuses around Results.
+#include "lacuna/c/lacuna.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/copy/copy.hpp"
+#include "lacuna/layout/layout.hpp"
+
+using lacuna::base::Code;
+using lacuna::base::Error;
+using lacuna::base::Result;
+using lacuna::layout::Layout;
+
+struct lacuna_layout {
+  Layout value;
+};
+
+namespace {
+
+std::string& last_message() {
+  thread_local std::string message;
+  return message;
+}
+
+lacuna_status status_of(Code code) {
+  switch (code) {
+    case Code::invalid_argument: return LACUNA_ERR_INVALID_ARGUMENT;
+    case Code::overflow: return LACUNA_ERR_OVERFLOW;
+    case Code::limit: return LACUNA_ERR_LIMIT;
+    case Code::malformed: return LACUNA_ERR_MALFORMED;
+    case Code::out_of_memory: return LACUNA_ERR_OUT_OF_MEMORY;
+    default: return LACUNA_ERR_OTHER;
+  }
+}
+
+lacuna_status failed(const Error& error) {
+  last_message() = error.text();
+  return status_of(error.code);
+}
+
+// Runs `make`, which returns a Result<Layout>, and hands the layout out. The one place where memory can run out under C's eyes.
+lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
+  try {
+    Result<Layout> made = make();
+    if (!made) return failed(made.error());
+    *layout = new lacuna_layout{std::move(*made)};
+    return LACUNA_OK;
+  } catch (const std::bad_alloc&) {
+    return failed({Code::out_of_memory, "no memory for a layout"});
+  }
+}
+
+// A C array as a span. A negative count is the constructor's to refuse; here it names nothing.
+std::span<const int64_t> list(const int64_t* values, int64_t count) { return {values, static_cast<std::size_t>(std::max<int64_t>(count, 0))}; }
+
+Result<void> check_count(int64_t count) {
+  if (count >= 0) return {};
+  return lacuna::base::fail(Code::invalid_argument, "count is " + std::to_string(count) + "; it must not be negative");
+}
+
+Result<void> check_fragment(const Layout& layout, int64_t position, int64_t length) {
+  if (position >= 0 && length >= 0 && position <= layout.size() && length <= layout.size() - position) return {};
+  return lacuna::base::fail(Code::invalid_argument, "bytes " + std::to_string(position) + " + " + std::to_string(length) + " of a stream of " + std::to_string(layout.size()));
+}
+
+}  // namespace
+
+const char* lacuna_version(void) {
+  return lacuna::base::version().data();  // a literal
+}
+
+const char* lacuna_error_message(void) { return last_message().c_str(); }
+
+lacuna_status lacuna_layout_bytes(int64_t count, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return Layout::bytes(count); });
+}
+
+lacuna_status lacuna_layout_contiguous(int64_t count, const lacuna_layout* old, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return Layout::contiguous(count, old->value); });
+}
+
+lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t stride, const lacuna_layout* old, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return Layout::vector(count, blocklength, stride, old->value); });
+}
+
+lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return Layout::hvector(count, blocklength, stride_bytes, old->value); });
+}
+
+lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout) {
+  return hand_out(layout, [&]() -> Result<Layout> {
+    LACUNA_TRY(check_count(count));
+    return Layout::hindexed(list(blocklengths, count), list(byte_displacements, count), old->value);
+  });
+}
+
+lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout) {
+  return hand_out(layout, [&]() -> Result<Layout> {
+    LACUNA_TRY(check_count(count));
+    return Layout::hindexed_block(blocklength, list(byte_displacements, count), old->value);
+  });
+}
+
+lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* const* members, lacuna_layout** layout) {
+  return hand_out(layout, [&]() -> Result<Layout> {
+    LACUNA_TRY(check_count(count));
+    std::vector<Layout> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(members[i]->value);
+    return Layout::structure(list(blocklengths, count), list(byte_displacements, count), values);
+  });
+}
+
+lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order, const lacuna_layout* old, lacuna_layout** layout) {
+  const auto in_order = order == LACUNA_ORDER_C ? lacuna::layout::Order::c : lacuna::layout::Order::fortran;
+  return hand_out(layout, [&] { return Layout::subarray(list(sizes, dims), list(subsizes, dims), list(starts, dims), in_order, old->value); });
+}
+
+lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return Layout::resized(old->value, lower_bound, extent); });
+}
+
+lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const int64_t* lengths, lacuna_layout** layout) {
+  return hand_out(layout, [&]() -> Result<Layout> {
+    LACUNA_TRY(check_count(count));
+    return Layout::blocks(list(offsets, count), list(lengths, count));
+  });
+}
+
+lacuna_status lacuna_layout_paged(int64_t block_bytes, int64_t count, const int64_t* page_numbers, lacuna_layout** layout) {
+  return hand_out(layout, [&]() -> Result<Layout> {
+    LACUNA_TRY(check_count(count));
+    return Layout::paged(block_bytes, list(page_numbers, count));
+  });
+}
+
+void lacuna_layout_free(lacuna_layout* layout) { delete layout; }
+
+int64_t lacuna_layout_size(const lacuna_layout* layout) { return layout->value.size(); }
+int64_t lacuna_layout_run_count(const lacuna_layout* layout) { return layout->value.run_count(); }
+int64_t lacuna_layout_lower_bound(const lacuna_layout* layout) { return layout->value.lower_bound(); }
+int64_t lacuna_layout_extent(const lacuna_layout* layout) { return layout->value.extent(); }
+int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout) { return layout->value.true_lower_bound(); }
+int64_t lacuna_layout_true_extent(const lacuna_layout* layout) { return layout->value.true_extent(); }
+int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b) { return a->value.same_runs(b->value) ? 1 : 0; }
+
+size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size) {
+  const std::string whole = layout->value.describe();
+  if (size > 0) {
+    const std::size_t shown = std::min(whole.size(), size - 1);
+    std::memcpy(text, whole.data(), shown);
+    text[shown] = '\0';
+  }
+  return whole.size();
+}
+
+lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out) {
+  if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
+  lacuna::copy::pack(layout->value, static_cast<const std::byte*>(base), position, length, static_cast<std::byte*>(out));
+  return LACUNA_OK;
+}
+
+lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in) {
+  if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
+  lacuna::copy::unpack(layout->value, static_cast<std::byte*>(base), position, length, static_cast<const std::byte*>(in));
+  return LACUNA_OK;
+}
+
+lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base) {
+  const Result<void> moved = lacuna::copy::transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
+  return moved ? LACUNA_OK : failed(moved.error());
+}
+
+lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed) {
+  const std::vector<std::byte> bytes = lacuna::layout::encode(layout->value);
+  *needed = bytes.size();
+  if (bytes.size() > size) return failed({Code::limit, "the wire form takes " + std::to_string(bytes.size()) + " bytes; there is room for " + std::to_string(size)});
+  std::memcpy(wire, bytes.data(), bytes.size());
+  return LACUNA_OK;
+}
+
+lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout) {
+  return hand_out(layout, [&] { return lacuna::layout::decode({static_cast<const std::byte*>(wire), size}); });
+}

@@ -1,0 +1,93 @@
+/* lacuna.h: Lacuna for C programs. Layouts and the CPU's copies; messages join them in a later version.
+ *
+ * Every function that can fail returns a lacuna_status; outputs come last and are set only on success. lacuna_error_message() then tells the calling
+ * thread what went wrong, where, and the limit. Layouts are immutable and may be used from several threads at once.
+ *
+ * Counts, strides and displacements mean what they mean in MPI (MPI-4.1, section 5.1); all are 64-bit. Bytes have no type, so there is no alignment
+ * padding: use lacuna_layout_resized() where an extent is padded.
+ */
+#ifndef LACUNA_C_LACUNA_H
+#define LACUNA_C_LACUNA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum lacuna_status {
+  LACUNA_OK = 0,
+  LACUNA_ERR_INVALID_ARGUMENT = 1, /* the input breaks a rule that the message names */
+  LACUNA_ERR_OVERFLOW = 2,         /* an offset or size is beyond 2^60 bytes */
+  LACUNA_ERR_LIMIT = 3,            /* a limit; the message holds it */
+  LACUNA_ERR_MALFORMED = 4,        /* a wire form is not one */
+  LACUNA_ERR_OUT_OF_MEMORY = 5,
+  LACUNA_ERR_OTHER = 6
+} lacuna_status;
+
+typedef enum lacuna_order { LACUNA_ORDER_C = 0, LACUNA_ORDER_FORTRAN = 1 } lacuna_order;
+
+/* Which bytes, in which order, relative to a base address. */
+typedef struct lacuna_layout lacuna_layout;
+
+/* "0.1.0" */
+const char* lacuna_version(void);
+
+/* What the last failed call of this thread has to say; valid until its next failed call. */
+const char* lacuna_error_message(void);
+
+/* --- constructors: the caller frees each *layout with lacuna_layout_free() --- */
+
+lacuna_status lacuna_layout_bytes(int64_t count, lacuna_layout** layout);
+lacuna_status lacuna_layout_contiguous(int64_t count, const lacuna_layout* old, lacuna_layout** layout);
+/* stride in extents of old */
+lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t stride, const lacuna_layout* old, lacuna_layout** layout);
+/* stride in bytes */
+lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old, lacuna_layout** layout);
+/* displacements in bytes; one block length and one displacement for each of count blocks */
+lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* const* members, lacuna_layout** layout);
+/* a box of subsizes at starts in an array of sizes, each of dims entries */
+lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order, const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout);
+/* lengths[i] bytes at offsets[i] */
+lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const int64_t* lengths, lacuna_layout** layout);
+/* blocks of block_bytes at page_numbers[i] * block_bytes */
+lacuna_status lacuna_layout_paged(int64_t block_bytes, int64_t count, const int64_t* page_numbers, lacuna_layout** layout);
+
+void lacuna_layout_free(lacuna_layout* layout); /* NULL is allowed */
+
+/* --- properties, in bytes --- */
+
+int64_t lacuna_layout_size(const lacuna_layout* layout);      /* of the data: the length of the packed stream */
+int64_t lacuna_layout_run_count(const lacuna_layout* layout); /* contiguous runs, after merging neighbours */
+int64_t lacuna_layout_lower_bound(const lacuna_layout* layout);
+int64_t lacuna_layout_extent(const lacuna_layout* layout);
+int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout);
+int64_t lacuna_layout_true_extent(const lacuna_layout* layout);
+/* 1 if both name the same bytes in the same order, however they were written */
+int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
+/* The canonical form as text. Writes at most size bytes with a final NUL, returns the length that the whole text has. */
+size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size);
+
+/* --- copies: bytes [position, position + length) of the packed stream --- */
+
+lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out);
+lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in);
+/* The whole of src into dst, without staging. The sizes must be equal and the buffers apart; dst must not overlap itself. */
+lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base);
+
+/* --- the wire form: a layout for a peer --- */
+
+/* Writes the wire form if it fits into size bytes; *needed is its length either way. */
+lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed);
+/* The inverse, for bytes from anywhere: a valid layout or an error. */
+lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

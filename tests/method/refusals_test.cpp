@@ -1,0 +1,112 @@
+// What a method refuses, with the reason; and what becomes of it when its peer dies.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "lacuna/method/method.hpp"
+#include "tests/nic/rig.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using method::Endpoint;
+using method::Role;
+
+Layout bytes(std::int64_t n) { return Layout::bytes(n).value(); }
+Layout blocks(std::int64_t count) { return Layout::hvector(count, 1, 300, bytes(100)).value(); }
+
+bool refused(const base::Result<std::unique_ptr<method::Operation>>& made, base::Code code, std::string_view text) {
+  return !made && made.error().code == code && made.error().message.find(text) != std::string::npos;
+}
+
+std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
+  const auto context = LACUNA_END_TRY(nic::open("local"));
+  const auto mapped = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
+  const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(10'000));
+  const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+  std::vector<std::byte> heap(10'000);
+  const nic::Region ordinary = LACUNA_END_TRY(context->register_memory(heap, {}));
+  const Layout overlapping = Layout::hvector(10, 1, 50, bytes(100)).value();
+  for (const method::Method& m : method::methods()) {
+    const method::Notify usual = m.notifies.front();
+    for (const Role role : {Role::sender, Role::receiver}) {
+      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), blocks(9), usual}, {&region}), base::Code::invalid_argument, "1000 bytes, the destination layout 900"));
+      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), overlapping, usual}, {&region}), base::Code::invalid_argument, "names some bytes twice"));
+    }
+    LACUNA_END_EXPECT(method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());  // reading twice is sound
+    const auto unshared = method::make(m, Role::receiver, *mapped, {blocks(10), blocks(10), usual}, {&ordinary});
+    if (m.lands_in_place) {
+      LACUNA_END_EXPECT(refused(unshared, base::Code::unsupported, "path mapped does not reach the destination; it reaches memory of Context::allocate"));
+    } else {
+      LACUNA_END_EXPECT(unshared.has_value());
+    }
+    const auto sender = LACUNA_END_TRY(method::make(m, Role::sender, *mapped, {blocks(10), blocks(10), usual}, {&region}));
+    const base::Result<void> outside = sender->start(buffer.data() + 10'000 - 2799);  // the last byte is one too far
+    LACUNA_END_EXPECT(!outside && outside.error().message.find("of a region of 10000") != std::string::npos);
+  }
+  LACUNA_END_EXPECT(refused(method::make(*method::find("pack").value(), Role::sender, *mapped, {blocks(1), blocks(1), method::Notify::flag}, {&region}), base::Code::invalid_argument,
+                            "pack has no notification \"flag\""));
+  LACUNA_END_EXPECT(method::find("telepathy").error().message.find("there are: pack, pack_pipelined") != std::string::npos);
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+TEST(BadTransfer, IsRefusedWithItsReasonTwoThreads) { EXPECT_EQ(in_two_threads(bad_transfers), ""); }
+
+// A peer that never comes: the deadline ends it.
+std::string alone(int rank, nic::Bootstrap& bootstrap) {
+  const auto context = LACUNA_END_TRY(nic::open("local"));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::slots));
+  const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(3000));
+  const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+  if (rank == 0) {
+    for (const method::Method& m : method::methods()) {
+      const auto receiver = LACUNA_END_TRY(method::make(m, Role::receiver, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region}));
+      LACUNA_END_TRY(receiver->start(buffer.data()));
+      const base::Result<void> ran = endpoint->run(*receiver, 20'000'000);
+      LACUNA_END_EXPECT(!ran && ran.error().code == base::Code::timeout && ran.error().message.find("20 ms") != std::string::npos);
+    }
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+TEST(Deadline, EndsEveryMethodTwoThreads) { EXPECT_EQ(in_two_threads(alone), ""); }
+
+// SIGKILL in the middle of a method's transfers, on either side of it.
+std::string killed(const method::Method& m, nic::Path path, int victim_role, int rank, nic::Bootstrap& bootstrap) {
+  const auto context = LACUNA_END_TRY(nic::open("local"));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
+  const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(3'000'000));
+  const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+  const Role role = rank == victim_role ? Role::receiver : Role::sender;
+  const auto operation = LACUNA_END_TRY(method::make(m, role, *endpoint, {blocks(10'000), blocks(10'000), m.notifies.front()}, {&region}));
+  const method::Target target = LACUNA_END_TRY(swap(bootstrap, operation->target(buffer.data())));
+  for (int i = 0; i < 100'000; ++i) {
+    LACUNA_END_TRY(operation->start(buffer.data(), role == Role::sender ? target : method::Target{}));
+    if (rank == 1 && i == 3) {
+      static_cast<void>(operation->progress());
+      endpoint->poll();
+      raise(SIGKILL);
+    }
+    const std::int64_t began = context->now();
+    const base::Result<void> ran = endpoint->run(*operation, 10 * kSecond);
+    if (ran) continue;
+    LACUNA_END_EXPECT(context->now() - began < kSecond);
+    return ran.error().code == base::Code::peer_lost ? "" : ran.error().text();
+  }
+  return "the death went unnoticed";
+}
+
+class MethodPeerDeath : public testing::TestWithParam<std::tuple<std::string, nic::Path, int>> {};
+TEST_P(MethodPeerDeath, IsAnErrorWithinASecondTwoProcesses) {
+  const auto& [name, path, victim_role] = GetParam();
+  LACUNA_NEEDS_PATH(path);
+  const method::Method* m = method::find(name).value();
+  EXPECT_EQ(in_two_processes([&, role = victim_role, p = path](int rank, nic::Bootstrap& b) { return killed(*m, p, role, rank, b); }, SIGKILL), "");
+}
+INSTANTIATE_TEST_SUITE_P(Method, MethodPeerDeath,
+                         testing::Combine(testing::Values("pack", "pack_pipelined", "gather_write", "multi_write", "sgrs"), testing::ValuesIn(kPaths), testing::Values(0, 1)), [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) + (std::get<2>(info.param) == 1 ? "_Receiver" : "_Sender");
+                         });
+
+}  // namespace
+}  // namespace lacuna::test
