@@ -35,8 +35,7 @@ std::vector<std::byte> expected_image(const Case& what, std::uint64_t seed) {
 std::string difference(const std::byte* memory, const std::vector<std::byte>& expected) {
   if (std::memcmp(memory, expected.data(), expected.size()) == 0) return {};
   std::size_t at = 0;
-  while (at < expected.size() && memory[at] == expected[at]) ++at;
-  if (at == expected.size()) return {};  // it became right between the two looks
+  while (memory[at] == expected[at]) ++at;
   return fmt::format("byte {} of the destination is {:#04x}, expected {:#04x}", static_cast<std::int64_t>(at) - kGuard, std::to_integer<int>(memory[at]), std::to_integer<int>(expected[at]));
 }
 

@@ -28,6 +28,7 @@ inline constexpr std::int64_t kGuard = 4096;  // bytes on each side of a buffer 
 /// A destination after a transfer from source_image(seed): the payload in place, gaps and guards as before.
 [[nodiscard]] std::vector<std::byte> expected_image(const Case& what, std::uint64_t seed);
 /// Nothing if both hold the same, else a sentence that names the first byte that differs. `memory` and `expected` include the guards.
+/// No transfer into `memory` may be under way.
 [[nodiscard]] std::string difference(const std::byte* memory, const std::vector<std::byte>& expected);
 
 }  // namespace lacuna::guide

@@ -28,7 +28,7 @@ class Flag {
   void count() { ++transfers_; }
   /// Sender: sets the word that will be written. Receiver: whether it has arrived.
   void raise() { *word() = transfers_; }
-  [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(word()) == transfers_; }
+  [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(word()) >= transfers_; }
 
  private:
   explicit Flag(Staging staging) : staging_(std::move(staging)) {}

@@ -21,7 +21,7 @@ constexpr int kSendDepth = 1024;
 constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
 constexpr std::int64_t kDeregistration = 1'000'000'000;  // ns for a peer to leave a region; a copy takes far less
 constexpr std::uint64_t kWaitsPerLook = 64;     // waits between two readings of the clock
-constexpr std::uint64_t kWaitsBeforeYield = 4096;  // ~0.2 ms of spinning; after that the peer may need this CPU
+constexpr std::uint64_t kWaitsBeforeYield = 512;  // ~40 us of spinning; after that the peer may need this CPU
 
 Result<void> check(const OpenOptions& options) {
   const auto in_range = [](const char* name, std::int64_t value, std::int64_t most) -> Result<void> {

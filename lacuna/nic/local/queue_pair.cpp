@@ -81,6 +81,7 @@ void QueuePair::fail(base::Error why) {
 }
 
 void QueuePair::fail(Opcode opcode, Status status) {
+  if (status == Status::retry_exc_err) return fail({base::Code::peer_lost, fmt::format("the peer (process {}) died", wiring_.peer->process)});
   static constexpr std::string_view names[] = {"send", "write", "receive"};
   fail({base::Code::transfer, fmt::format("a {} on path {} completed with {}", names[static_cast<int>(opcode)], path_name(path()), status_name(status))});
 }
