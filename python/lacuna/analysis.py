@@ -1,0 +1,202 @@
+"""From rows to answers: which method is best for each cell, by how much, and whether one may say so.
+
+A combination is a method on a path with a notification. Methods compete in full: the receiver has to learn that the
+data arrived. So a one-sided method measured without notification does not compete if it was also measured with one;
+what a notification costs is told apart. Censored rows never compete.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from lacuna.schema import BASELINE, Cache, Guide, Method, Row, Shape, Subject
+
+_NO_INTERVAL = 0.10
+"""A row without a confidence interval (too few samples) is taken to be known to this fraction."""
+
+Combo = tuple[str, str]
+"""Method and path."""
+
+
+def interval(row: Row) -> tuple[float, float]:
+    """The confidence interval of the latency, or a stand-in for a row that has none."""
+    if row.ci_low_us is None or row.ci_high_us is None:
+        return row.latency_us * (1 - _NO_INTERVAL), row.latency_us * (1 + _NO_INTERVAL)
+    return row.ci_low_us, row.ci_high_us
+
+
+def overlap(a: Row, b: Row) -> bool:
+    """Whether the two intervals meet, so that neither row may be called the faster."""
+    (a_low, a_high), (b_low, b_high) = interval(a), interval(b)
+    return a_low <= b_high and b_low <= a_high
+
+
+@dataclass(frozen=True)
+class Contest:
+    """All that was measured for one cell."""
+
+    subject: Subject
+    ranking: tuple[Row, ...]
+    """The competing rows, best first: one for each method and path, with its cheapest notification."""
+    censored: tuple[Row, ...]
+
+    @property
+    def best(self) -> Row | None:
+        return self.ranking[0] if self.ranking else None
+
+    @property
+    def tied(self) -> bool:
+        """The best two cannot be told apart."""
+        return len(self.ranking) > 1 and overlap(self.ranking[0], self.ranking[1])
+
+    def best_of(self, method: str) -> Row | None:
+        """The method at its best path."""
+        return next((row for row in self.ranking if row.method == method), None)
+
+    def gain(self, row: Row | None) -> float | None:
+        """How many times faster than the baseline at its best path; None if the baseline has no time."""
+        base = self.best_of(BASELINE)
+        return base.latency_us / row.latency_us if base and row else None
+
+
+def contests(guide: Guide) -> list[Contest]:
+    """One contest for each cell, in the order of measurement."""
+    silent = {m.name for m in guide.methods if m.one_sided and len(m.notifies) > 1}
+    cells: dict[Subject, list[Row]] = defaultdict(list)
+    for row in guide.rows:
+        cells[row.subject].append(row)
+    return [_contest(subject, rows, silent) for subject, rows in cells.items()]
+
+
+def _contest(subject: Subject, rows: Sequence[Row], silent: set[str]) -> Contest:
+    best: dict[Combo, Row] = {}
+    for row in sorted(rows, key=lambda r: r.latency_us):
+        if not row.censored and not (row.notify == "none" and row.method in silent):
+            best.setdefault((row.method, row.path), row)
+    return Contest(subject, tuple(best.values()), tuple(r for r in rows if r.censored))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid cells of one shape and cache state."""
+
+    shape: Shape
+    cache: Cache
+    cells: dict[tuple[int, int], Contest]
+    """By block size and block count."""
+
+    @property
+    def blocks(self) -> list[int]:
+        return sorted({b for b, _ in self.cells})
+
+    @property
+    def counts(self) -> list[int]:
+        return sorted({n for _, n in self.cells})
+
+    @property
+    def title(self) -> str:
+        return f"{SHAPE_TEXT[self.shape]}, {self.cache} caches"
+
+
+SHAPE_TEXT: dict[Shape, str] = {
+    "symmetric": "same layout on both sides",
+    "sender_finer": "sender has 4× the blocks of a quarter the size",
+    "sender_coarser": "sender has half the blocks of twice the size",
+}
+
+
+def grids(all_contests: Iterable[Contest]) -> list[Grid]:
+    """The grid contests by shape and cache state; warm before cold, shapes in the order of the plan."""
+    found: dict[tuple[Cache, Shape], dict[tuple[int, int], Contest]] = defaultdict(dict)
+    for c in all_contests:
+        if c.subject.experiment == "grid":
+            s = c.subject
+            found[s.cache, s.shape][s.block_bytes, s.block_count] = c
+    order = list(SHAPE_TEXT)
+    keys = sorted(found, key=lambda key: (key[0] != "warm", order.index(key[1])))
+    return [Grid(shape, cache, found[cache, shape]) for cache, shape in keys]
+
+
+def ddtbench(all_contests: Iterable[Contest]) -> list[Contest]:
+    """The DDTBench contests by family, small payloads first."""
+    return sorted(
+        (c for c in all_contests if c.subject.experiment == "ddtbench"),
+        key=lambda c: (family(c), c.subject.payload_bytes),
+    )
+
+
+def family(contest: Contest) -> str:
+    """The DDTBench family of a contest: its layout's name without the dimensions."""
+    return contest.subject.layout.split(" ", 1)[0]
+
+
+def one_of_each_family(layouts: Sequence[Contest]) -> list[Contest]:
+    """The middle size of each family."""
+    by_family: dict[str, list[Contest]] = defaultdict(list)
+    for c in layouts:
+        by_family[family(c)].append(c)
+    return [sizes[(len(sizes) - 1) // 2] for sizes in by_family.values()]
+
+
+def method_order(guide: Guide) -> list[str]:
+    """The methods that have a row, in the worker's order."""
+    seen = {row.method for row in guide.rows}
+    listed = [m.name for m in guide.methods if m.name in seen]
+    return listed + sorted(seen - set(listed))
+
+
+@dataclass(frozen=True)
+class Censored:
+    """A combination that was given up after one transfer, in some cells."""
+
+    method: str
+    path: str
+    cells: int
+    fastest_us: float
+    slowest_us: float
+
+
+def censored(guide: Guide) -> list[Censored]:
+    groups: dict[Combo, list[Row]] = defaultdict(list)
+    for row in guide.rows:
+        if row.censored:
+            groups[row.method, row.path].append(row)
+    return [
+        Censored(
+            method,
+            path,
+            len({r.subject for r in rows}),
+            min(r.latency_us for r in rows),
+            max(r.latency_us for r in rows),
+        )
+        for (method, path), rows in sorted(groups.items())
+    ]
+
+
+@dataclass(frozen=True)
+class NotifyCost:
+    """What telling the receiver adds to a one-sided method, in the median over the cells that have both."""
+
+    method: str
+    path: str
+    notify: str
+    extra_us: float
+    cells: int
+
+
+def notify_costs(rows: Iterable[Row], methods: Sequence[Method]) -> list[NotifyCost]:
+    one_sided = {m.name for m in methods if m.one_sided}
+    times: dict[tuple[str, str], dict[Subject, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        if row.method in one_sided and not row.censored:
+            times[row.method, row.path][row.subject][row.notify] = row.latency_us
+    costs = []
+    for (method, path), cells in times.items():
+        for notify in sorted({n for cell in cells.values() for n in cell} - {"none"}):
+            extra = [cell[notify] - cell["none"] for cell in cells.values() if notify in cell and "none" in cell]
+            if extra:
+                costs.append(NotifyCost(method, path, notify, median(extra), len(extra)))
+    return costs

@@ -1,0 +1,29 @@
+"""The machine, its NIC and a run in words, the same for terminal and report."""
+
+from __future__ import annotations
+
+from lacuna.schema import Machine, Nic
+from lacuna.units import bytes_text
+
+
+def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
+    """Pairs of a subject and what there is to say about it."""
+    m = machine
+    return [
+        ("machine", f"{m.cpu}, {m.cpus} CPUs, {bytes_text(m.memory_bytes)} memory"),
+        ("kernel", f"{m.kernel}, pages of {bytes_text(m.page_bytes)}"),
+        ("caches", f"L1d {bytes_text(m.l1d_bytes)}, L2 {bytes_text(m.l2_bytes)}, last level {bytes_text(m.llc_bytes)}"),
+        (
+            f"NIC {nic.name}",
+            f"max_sge {nic.max_sge:,}, max_send_wr {nic.max_send_wr:,}, max_recv_wr {nic.max_recv_wr:,}, "
+            f"messages up to {bytes_text(nic.max_message_bytes)}",
+        ),
+    ]
+
+
+def yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"

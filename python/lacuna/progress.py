@@ -1,0 +1,52 @@
+"""Progress with the time left.
+
+It is redrawn between cells and never during one: on a machine with two cores both belong to the measurement.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+_PIPE_SECONDS = 10.0
+"""How often a line is written where there is no terminal to draw on."""
+
+
+class Meter:
+    """A bar on a terminal, now and then a line in a pipe."""
+
+    def __init__(self, console: Console, cells: int, seconds: float) -> None:
+        self._console = console
+        self._cells = cells
+        self._written = time.monotonic()
+        self._bar = Progress(
+            TextColumn("measuring"),
+            BarColumn(bar_width=50),
+            TextColumn("{task.completed:.0f} of {task.total:.0f} cells, at most {task.fields[left]:.0f} s left"),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=cells, left=seconds)
+        if not console.is_terminal:
+            console.print(f"measuring {cells} cells, at most {seconds:.0f} s")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def advance(self, done: int, left: float) -> None:
+        """So many cells are done, and there is so much time left."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=done, left=left, refresh=True)
+        elif time.monotonic() - self._written >= _PIPE_SECONDS:
+            self._written = time.monotonic()
+            self._console.print(f"{done} of {self._cells} cells, at most {left:.0f} s left")

@@ -1,0 +1,362 @@
+"""What the worker says and what guide.json holds, as types.
+
+Everything that crosses the process boundary is read here and nowhere else: `Fields` gives typed access to one JSON
+object and refuses, by name, what is missing or of the wrong type. The rest of the package sees only dataclasses.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, get_args
+
+PROTOCOL = 1
+"""Version of the JSON lines that worker and command exchange."""
+
+SCHEMA = 1
+"""Version of guide.json. Fields are only ever added to it."""
+
+Experiment = Literal["grid", "ddtbench"]
+Shape = Literal["symmetric", "sender_finer", "sender_coarser"]
+Cache = Literal["warm", "cold"]
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+CACHES: tuple[Cache, ...] = get_args(Cache)
+
+BASELINE = "pack"
+"""The method every gain is told against: what users do by hand today."""
+
+
+class SchemaError(ValueError):
+    """A message that does not keep to the protocol; the text names the field."""
+
+
+class Fields:
+    """Typed access to one JSON object."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, Mapping):
+            raise SchemaError(f"{where} is not an object")
+        self._map: Mapping[str, object] = value
+        self._where = where
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._map
+
+    def _get(self, key: str) -> object:
+        if key not in self._map:
+            raise SchemaError(f"{self._where} lacks '{key}'")
+        return self._map[key]
+
+    def _wrong(self, key: str, wanted: str) -> SchemaError:
+        return SchemaError(f"{self._where}.{key} is {self._map[key]!r:.60}, not {wanted}")
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false")
+        return value
+
+    def whole(self, key: str) -> int:
+        value = self._get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._wrong(key, "a whole number")
+        return value
+
+    def number(self, key: str) -> float:
+        value = self._get(key)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise self._wrong(key, "a finite number")
+        return float(value)
+
+    def positive(self, key: str) -> float:
+        value = self.number(key)
+        if value <= 0:
+            raise self._wrong(key, "above zero")
+        return value
+
+    def maybe_number(self, key: str) -> float | None:
+        return None if self._map.get(key) is None else self.number(key)
+
+    def inside(self, key: str) -> Fields:
+        return Fields(self._get(key), f"{self._where}.{key}")
+
+    def each(self, key: str) -> list[Fields]:
+        value = self._get(key)
+        if not isinstance(value, list):
+            raise self._wrong(key, "a list")
+        return [Fields(item, f"{self._where}.{key}[{i}]") for i, item in enumerate(value)]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._get(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(key, "a list of strings")
+        return tuple(value)
+
+
+@dataclass(frozen=True)
+class Machine:
+    cpu: str
+    kernel: str
+    cpus: int
+    l1d_bytes: int
+    l2_bytes: int
+    llc_bytes: int
+    page_bytes: int
+    memory_bytes: int
+
+    @staticmethod
+    def read(f: Fields) -> Machine:
+        return Machine(
+            f.text("cpu"),
+            f.text("kernel"),
+            f.whole("cpus"),
+            f.whole("l1d_bytes"),
+            f.whole("l2_bytes"),
+            f.whole("llc_bytes"),
+            f.whole("page_bytes"),
+            f.whole("memory_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class DataPath:
+    """One way in which a NIC carries bytes; `passive_target`: it works while the peer's CPU is elsewhere."""
+
+    name: str
+    available: bool
+    passive_target: bool
+    note: str
+
+    @staticmethod
+    def read(f: Fields) -> DataPath:
+        return DataPath(f.text("name"), f.flag("available"), f.flag("passive_target"), f.text("note"))
+
+
+@dataclass(frozen=True)
+class Nic:
+    name: str
+    max_sge: int
+    max_send_wr: int
+    max_recv_wr: int
+    max_message_bytes: int
+    paths: tuple[DataPath, ...]
+
+    @staticmethod
+    def read(f: Fields) -> Nic:
+        return Nic(
+            f.text("name"),
+            f.whole("max_sge"),
+            f.whole("max_send_wr"),
+            f.whole("max_recv_wr"),
+            f.whole("max_message_bytes"),
+            tuple(DataPath.read(p) for p in f.each("paths")),
+        )
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    one_sided: bool
+    notifies: tuple[str, ...]
+    summary: str
+
+    @staticmethod
+    def read(f: Fields) -> Method:
+        return Method(f.text("name"), f.flag("one_sided"), f.texts("notifies"), f.text("summary"))
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The worker's first line: who it is, where it runs, what it can do."""
+
+    version: str
+    machine: Machine
+    nic: Nic
+    methods: tuple[Method, ...]
+
+    @staticmethod
+    def read(f: Fields) -> Hello:
+        spoken = f.whole("protocol")
+        if spoken != PROTOCOL:
+            raise SchemaError(f"the worker speaks protocol {spoken}, this command speaks {PROTOCOL}: reinstall Lacuna")
+        return Hello(
+            f.text("version"),
+            Machine.read(f.inside("machine")),
+            Nic.read(f.inside("nic")),
+            tuple(Method.read(m) for m in f.each("methods")),
+        )
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size of a DDTBench family."""
+
+    payload_bytes: int
+    dims: str
+    span_bytes: int
+    blocks: int
+
+    @staticmethod
+    def read(f: Fields) -> Size:
+        return Size(f.whole("payload_bytes"), f.text("dims"), f.whole("span_bytes"), f.whole("blocks"))
+
+
+@dataclass(frozen=True)
+class Family:
+    """One DDTBench layout with its sizes, in the worker's order."""
+
+    name: str
+    sizes: tuple[Size, ...]
+
+    @staticmethod
+    def read(f: Fields) -> Family:
+        family = Family(f.text("name"), tuple(Size.read(s) for s in f.each("sizes")))
+        if not family.sizes:
+            raise SchemaError(f"the corpus lists {family.name} without a size")
+        return family
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one cell of the guide measures; the part of a row that is the same for all methods."""
+
+    experiment: Experiment
+    layout: str
+    block_bytes: int
+    block_count: int
+    payload_bytes: int
+    shape: Shape
+    cache: Cache
+
+
+@dataclass(frozen=True)
+class Row:
+    """One verified measurement: one (method, path, notify) on one subject. Times are medians in microseconds."""
+
+    subject: Subject
+    nic: str
+    method: str
+    path: str
+    notify: str
+    latency_us: float
+    ci_low_us: float | None
+    ci_high_us: float | None
+    ci_level: float | None
+    cpu_send_us: float
+    cpu_recv_us: float
+    samples: int
+    censored: bool
+    reason: str | None = None
+
+    @staticmethod
+    def read(f: Fields, subject: Subject) -> Row:
+        if not f.flag("verified"):
+            raise SchemaError("the worker sent a row that it did not verify")
+        if f.whole("payload_bytes") != subject.payload_bytes:
+            raise SchemaError(f"the row moved {f.whole('payload_bytes')} bytes instead of {subject.payload_bytes}")
+        censored = f.flag("censored")
+        return Row(
+            subject,
+            f.text("nic"),
+            f.text("method"),
+            f.text("path"),
+            f.text("notify"),
+            f.positive("latency_us"),
+            f.maybe_number("ci_low_us"),
+            f.maybe_number("ci_high_us"),
+            f.maybe_number("ci_level"),
+            f.number("cpu_send_us"),
+            f.number("cpu_recv_us"),
+            f.whole("samples"),
+            censored,
+            f.text("reason") if censored else None,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        flat = asdict(self)
+        subject: dict[str, object] = flat.pop("subject")
+        if self.reason is None:
+            del flat["reason"]
+        return {**subject, **flat}
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A mechanism that cannot do this subject, and the limit that forbids it."""
+
+    method: str
+    path: str
+    notify: str
+    reason: str
+
+    @staticmethod
+    def read(f: Fields) -> Skip:
+        return Skip(f.text("method"), f.text("path"), f.text("notify"), f.text("reason"))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A wrong byte or a transport error: it fails the run. A dead worker has no method, path and notify."""
+
+    message: str
+    layout: str
+    method: str | None = None
+    path: str | None = None
+    notify: str | None = None
+
+    @staticmethod
+    def read(f: Fields) -> Failure:
+        return Failure(f.text("message"), f.text("layout"), f.text("method"), f.text("path"), f.text("notify"))
+
+    def __str__(self) -> str:
+        who = "/".join(part for part in (self.method, self.path) if part)
+        notify = f" (notify {self.notify})" if self.notify and self.notify != "none" else ""
+        return f"{who}{notify} on {self.layout}: {self.message}" if who else f"{self.layout}: {self.message}"
+
+
+@dataclass
+class Guide:
+    """Everything one run learned; guide.json is this, written down."""
+
+    lacuna_version: str
+    created: str
+    command: str
+    machine: Machine
+    nic: Nic
+    methods: tuple[Method, ...]
+    rows: list[Row] = field(default_factory=list)
+    errors: list[Failure] = field(default_factory=list)
+    skips: dict[Skip, int] = field(default_factory=dict)
+    """How many cells each skip concerned."""
+    unmeasured: list[str] = field(default_factory=list)
+    """Cells that did not fit the time, in words."""
+    interrupted: bool = False
+    seconds: float = 0.0
+    """How long measuring took."""
+
+    def to_json(self) -> str:
+        """The text of guide.json: readable, and one row to a line, for grep and diff."""
+        head: dict[str, object] = {
+            "schema": SCHEMA,
+            "created": self.created,
+            "lacuna_version": self.lacuna_version,
+            "command": self.command,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "machine": asdict(self.machine),
+            "nic": asdict(self.nic),
+            "methods": [asdict(m) for m in self.methods],
+            "errors": [asdict(e) for e in self.errors],
+            "skips": [{**asdict(skip), "cells": cells} for skip, cells in self.skips.items()],
+            "unmeasured": self.unmeasured,
+        }
+        rows = ",\n".join(f"  {json.dumps(row.to_json())}" for row in self.rows)
+        return json.dumps(head, indent=1).removesuffix("\n}") + f',\n "rows": [\n{rows}\n ]\n}}\n'

@@ -1,0 +1,194 @@
+"""What the terminal shows: this machine's guide as tables, the same with colours, without, and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids, method_order
+from lacuna.describe import cells, facts, yes
+from lacuna.palette import ink
+from lacuna.rules import Rule, derive, honesty, range_text
+from lacuna.schema import BASELINE, Guide, Hello
+from lacuna.units import bytes_text, gain_text, us_text
+
+_LABEL_WIDTH = 9
+_CELL_WIDTH = 14
+
+
+def show(console: Console, guide: Guide) -> None:
+    """Prints the whole result of a run."""
+    all_contests = contests(guide)
+    for part in (*_grid_tables(all_contests), *_rule_tables(all_contests), *_ddtbench_tables(guide, all_contests)):
+        console.print(part)
+        console.print()
+    for note in notes(guide):
+        console.print(note)
+
+
+def _grid_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
+    tables: list[RenderableType] = [GridTable(grid) for grid in grids(all_contests)]
+    if tables:
+        legend = (
+            f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} on its own best "
+            f"path. ~ the best two cannot be told apart: their confidence intervals meet."
+        )
+        tables.append(Text(legend, style="dim"))
+    return tables
+
+
+class GridTable:
+    """Block size by block count. As many columns as fit stand side by side; the rest follows below."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitting = max(1, (options.max_width - _LABEL_WIDTH) // (_CELL_WIDTH + 1))
+        counts = self._grid.counts
+        for first in range(0, len(counts), fitting):
+            if first == 0:
+                yield Text(f"Fastest method: {self._grid.title}", style="bold")
+            yield self._table(counts[first : first + fitting])
+
+    def _table(self, counts: Sequence[int]) -> Table:
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            padding=(0, 0),
+            show_edge=False,
+        )
+        table.add_column("block", justify="right", width=_LABEL_WIDTH - 1, no_wrap=True)
+        for count in counts:
+            noun = "block" if count == 1 else "blocks"
+            table.add_column(f"{count} {noun}", width=_CELL_WIDTH, no_wrap=True)
+        for block in self._grid.blocks:
+            row = [_grid_cell(self._grid.cells.get((block, count))) for count in counts]
+            table.add_row(bytes_text(block), *row)
+        return table
+
+
+def _grid_cell(contest: Contest | None) -> Text:
+    if contest is None:
+        return Text("-", style="dim")
+    best = contest.best
+    if best is None:
+        return Text("all censored" if contest.censored else "-", style="dim")
+    gain = contest.gain(best)
+    tail = f" {gain_text(gain)}" if gain else ""
+    return Text.assemble(
+        (best.method, f"bold {ink(best.method).terminal}"), f"\n {best.path}{tail}", " ~" * contest.tied
+    )
+
+
+def _rule_tables(all_contests: Sequence[Contest]) -> Sequence[RenderableType]:
+    rules = [rule for grid in grids(all_contests) if (rule := derive(grid))]
+    return [_rule_table(rule) for rule in rules if rule.trusted] + [
+        Text(f"No simple rule for: {rule.grid.title}. The nearest is {honesty(rule)} Use the table.")
+        for rule in rules
+        if not rule.trusted
+    ]
+
+
+def _rule_table(rule: Rule) -> Group:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("block size")
+    table.add_column("blocks")
+    table.add_column("use")
+    for part in rule.parts:
+        method, path = part.combo
+        table.add_row(
+            range_text(part.blocks, rule.grid.blocks, bytes_text),
+            range_text(part.counts, rule.grid.counts, str),
+            Text.assemble((method, f"bold {ink(method).terminal}"), f" / {path}"),
+        )
+    return Group(Text(f"In short: {rule.grid.title}", style="bold"), table, Text(f"It is {honesty(rule)}", style="dim"))
+
+
+def _ddtbench_tables(guide: Guide, all_contests: Sequence[Contest]) -> list[RenderableType]:
+    layouts = ddtbench(all_contests)
+    if not layouts:
+        return []
+    methods = method_order(guide)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    table.add_column("layout", no_wrap=True, overflow="ellipsis")
+    table.add_column("payload", justify="right", no_wrap=True)
+    table.add_column("blocks", justify="right", no_wrap=True)
+    for method in methods:
+        table.add_column(method.replace("_", "_\n", 1), justify="right", no_wrap=True)
+    table.add_column("best", no_wrap=True)
+    table.add_column(f"over\n{BASELINE}", justify="right", no_wrap=True)
+    for contest in layouts:
+        s, best = contest.subject, contest.best
+        gain = contest.gain(best)
+        table.add_row(
+            s.layout,
+            bytes_text(s.payload_bytes),
+            f"{s.block_count:,}",
+            *(_time(contest, method) for method in methods),
+            Text(f"{best.path}", style=ink(best.method).terminal) if best else "",
+            (gain_text(gain) if gain else "") + (" ~" if contest.tied else "  "),
+        )
+    title = "DDTBench layouts, warm caches: one-way time in µs of each method at its best path, * the best"
+    return [Group(Text(title, style="bold"), table)]
+
+
+def _time(contest: Contest, method: str) -> Text:
+    row = contest.best_of(method)
+    if row is None:
+        return Text("cens." if any(r.method == method for r in contest.censored) else "-", style="dim")
+    if row is contest.best:
+        return Text(f"*{us_text(row.latency_us)}", style=f"bold {ink(method).terminal}")
+    return Text(us_text(row.latency_us))
+
+
+def notes(guide: Guide) -> list[Text]:
+    """What a reader must know about the run besides its numbers."""
+    lines = []
+    if groups := censored(guide):
+        who = ", ".join(f"{g.method}/{g.path} in {cells(g.cells)}" for g in groups)
+        fastest, slowest = min(g.fastest_us for g in groups), max(g.slowest_us for g in groups)
+        lines.append(
+            Text(
+                f"Censored: {who}: one transfer took {fastest / 1e3:.3g} to {slowest / 1e3:.3g} ms, "
+                "which was hopeless. See the report."
+            )
+        )
+    if guide.skips:
+        who = ", ".join(sorted({f"{s.method}/{s.path}" for s in guide.skips}))
+        lines.append(Text(f"Not possible in some cells: {who}. The report names the limits."))
+    if guide.unmeasured:
+        lines.append(Text(f"Left out for time: {cells(len(guide.unmeasured))} of the plan. --budget gives more."))
+    return lines
+
+
+def show_info(console: Console, hello: Hello) -> None:
+    """Prints what the worker can do here."""
+    about = Table.grid(padding=(0, 2))
+    for subject, text in facts(hello.machine, hello.nic):
+        about.add_row(Text(subject, style="bold"), text)
+    paths = _plain_table("path", "available", "passive target", "note")
+    for path in hello.nic.paths:
+        paths.add_row(path.name, yes(path.available), yes(path.passive_target), path.note)
+    methods = _plain_table("method", "kind", "notification", "what it does")
+    for method in hello.methods:
+        kind = "one-sided" if method.one_sided else "two-sided"
+        name = Text(method.name, style=ink(method.name).terminal)
+        methods.add_row(name, kind, ", ".join(method.notifies), method.summary)
+    for part in (about, paths, methods):
+        console.print(part)
+        console.print()
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column)
+    return table

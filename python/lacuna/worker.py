@@ -1,0 +1,207 @@
+"""The client of `lacuna-worker`, the C++ process that measures.
+
+The two speak JSON lines over the worker's standard input and output. This side trusts nothing: a worker that is
+missing, dies, sends garbage or falls silent ends in a `WorkerError` that says what happened and shows the end of the
+worker's standard error. Whatever happens, no process is left behind.
+
+The client sleeps in `select` while the worker measures: on a machine with two cores both belong to the measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import lacuna
+from lacuna.schema import Failure, Family, Fields, Hello, Row, SchemaError, Skip, Subject
+
+_LONGEST_LINE = 4 << 20
+"""Bytes; the longest honest line is the corpus with a few KiB."""
+
+_STDERR_KEPT = 2048
+"""Bytes of the end of the worker's standard error that go into an error message."""
+
+_FAREWELL_SECONDS = 2.0
+"""How long a worker may take to end after its input was closed, before it is killed."""
+
+T = TypeVar("T")
+
+
+class WorkerError(Exception):
+    """The worker is missing, died, fell silent or broke the protocol."""
+
+
+class WorkerSilentError(WorkerError):
+    """No line arrived before the deadline."""
+
+
+def find_worker() -> Path:
+    """The executable: `LACUNA_WORKER` if set, otherwise the one installed in the package."""
+    named = os.environ.get("LACUNA_WORKER")
+    candidates = [Path(named)] if named else [Path(p) / "bin" / "lacuna-worker" for p in lacuna.__path__]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    where = f"LACUNA_WORKER names {named}, which is not a file" if named else "this package was installed without it"
+    raise WorkerError(f"lacuna-worker not found: {where}. Build it with `make build`, or set LACUNA_WORKER.")
+
+
+class Worker:
+    """One running worker; use it as a context manager."""
+
+    hello: Hello
+
+    def __init__(self, executable: Path, nic: str, timeout: float) -> None:
+        """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up."""
+        self._timeout = timeout
+        self._lines = b""
+        self._stderr = b""
+        try:
+            # A process group of its own: Ctrl-C reaches only this command, which then ends the worker in order.
+            self._process = subprocess.Popen(
+                [executable, "--nic", nic],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                process_group=0,
+            )
+        except OSError as e:
+            raise WorkerError(f"cannot start {executable.name}: {e.strerror}") from e
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self._stdin = self._process.stdin
+        self._pipes = (self._process.stdout, self._process.stderr)
+        self._selector = selectors.DefaultSelector()
+        for pipe in self._pipes:
+            self._selector.register(pipe, selectors.EVENT_READ)
+        try:
+            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), self._soon())
+        except BaseException:
+            self._kill()
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, WorkerError):
+            self._kill()
+        self.close()
+
+    def close(self) -> None:
+        """Ends the worker: by closing its input, or by force if that does not help."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        try:
+            self._process.wait(_FAREWELL_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            self._kill()
+        self._selector.close()
+        for pipe in self._pipes:
+            pipe.close()
+
+    def corpus(self) -> tuple[Family, ...]:
+        """The DDTBench families that this worker can build."""
+        self._send({"corpus": {}})
+        return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
+
+    def measure(
+        self, request: dict[str, object], subject: Subject, latest: float = float("inf")
+    ) -> Iterator[Row | Skip | Failure]:
+        """Measures one cell and yields what it learns; gives up at silence, or at `latest` on the monotonic clock."""
+        self._send({"measure": request})
+        # The worker may well say nothing until the time that it was given is over.
+        allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
+        while True:
+            deadline = min(time.monotonic() + allowed, latest)
+            answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
+            if answer is None:
+                return
+            yield answer
+
+    def _soon(self) -> float:
+        return time.monotonic() + self._timeout
+
+    def _send(self, message: dict[str, object]) -> None:
+        try:
+            self._stdin.write(json.dumps(message).encode() + b"\n")
+        except OSError:
+            raise self._died() from None
+
+    def _read(self, parse: Callable[[Fields], T], deadline: float) -> T:
+        line = self._line(deadline)
+        try:
+            return parse(Fields(json.loads(line), "the line"))
+        except (SchemaError, UnicodeDecodeError, json.JSONDecodeError) as e:
+            shown = line[:160].decode(errors="replace")
+            raise WorkerError(f"the worker broke the protocol: {e}. It sent: {shown}{self._tail()}") from e
+
+    def _line(self, deadline: float) -> bytes:
+        while b"\n" not in self._lines:
+            if len(self._lines) > _LONGEST_LINE:
+                raise WorkerError(f"the worker broke the protocol: a line of more than {_LONGEST_LINE} bytes")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WorkerSilentError(f"the worker fell silent{self._tail()}")
+            for key, _ in self._selector.select(left):
+                chunk = os.read(key.fd, 1 << 16)
+                if key.fileobj is self._pipes[1]:
+                    self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
+                    if not chunk:
+                        self._selector.unregister(key.fileobj)
+                elif chunk:
+                    self._lines += chunk
+                else:
+                    raise self._died()
+        line, _, self._lines = self._lines.partition(b"\n")
+        return line
+
+    def _died(self) -> WorkerError:
+        try:
+            code = self._process.wait(_FAREWELL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return WorkerError(f"the worker closed its output without ending{self._tail()}")
+        # The process is gone, so what its standard error still holds can be read without waiting for more.
+        os.set_blocking(self._pipes[1].fileno(), False)
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self._pipes[1].fileno(), 1 << 16):
+                self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
+        return WorkerError(f"the worker died: it {how}{self._tail()}")
+
+    def _tail(self) -> str:
+        said = self._stderr.decode(errors="replace").strip()
+        return f"\nIts last words:\n{said}" if said else ""
+
+    def _kill(self) -> None:
+        """Ends the worker and the peer that it forked, at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | None:
+    """One line of the answer to a measure request; None is its end."""
+    kind = next((name for name in ("row", "skip", "error", "done") if name in f), None)
+    if kind is None:
+        raise SchemaError("the answer is neither row, skip, error nor done")
+    inner = f.inside(kind)
+    if inner.whole("id") != request:
+        raise SchemaError(f"an answer to request {inner.whole('id')} while request {request} is measured")
+    if kind == "row":
+        return Row.read(inner, subject)
+    if kind == "skip":
+        return Skip.read(inner)
+    return Failure.read(inner) if kind == "error" else None

@@ -1,0 +1,112 @@
+"""What the tests share: made-up rows and guides, and the worker that makes up its measurements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lacuna.plan import GRID_LAYOUT
+from lacuna.schema import (
+    Cache,
+    DataPath,
+    Guide,
+    Machine,
+    Method,
+    Nic,
+    Row,
+    Shape,
+    Subject,
+)
+
+RowMaker = Callable[..., Row]
+MACHINE = Machine("Invented CPU <9000>", "Linux 6.1.0", 2, 32 << 10, 1 << 20, 32 << 20, 4096, 8 << 30)
+NIC = Nic(
+    "local", 1024, 4096, 4096, 1 << 31, (DataPath("mapped", True, True, "a & b"), DataPath("kernel", True, True, ""))
+)
+METHODS = (
+    Method("pack", False, ("none",), "packs"),
+    Method("sgrs", False, ("none",), "gathers and scatters"),
+    Method("multi_write", True, ("none", "imm"), "writes each piece"),
+)
+
+
+def grid_subject(
+    block_bytes: int = 64, block_count: int = 16, shape: Shape = "symmetric", cache: Cache = "warm"
+) -> Subject:
+    return Subject("grid", GRID_LAYOUT, block_bytes, block_count, block_bytes * block_count, shape, cache)
+
+
+def ddtbench_subject(layout: str = "NAS_MG_x 130x66x66", payload_bytes: int = 32768, blocks: int = 4096) -> Subject:
+    return Subject("ddtbench", layout, payload_bytes // blocks, blocks, payload_bytes, "symmetric", "warm")
+
+
+def row(
+    subject: Subject,
+    method: str,
+    latency_us: float,
+    *,
+    path: str = "mapped",
+    notify: str = "none",
+    half_width: float | None = 0.01,
+    censored: bool = False,
+) -> Row:
+    """A row whose interval is its time plus and minus `half_width` (a fraction), or none."""
+    low, high, level = None, None, None
+    if half_width is not None and not censored:
+        low, high, level = latency_us * (1 - half_width), latency_us * (1 + half_width), 0.95
+    return Row(
+        subject=subject,
+        nic="local",
+        method=method,
+        path=path,
+        notify=notify,
+        latency_us=latency_us,
+        ci_low_us=low,
+        ci_high_us=high,
+        ci_level=level,
+        cpu_send_us=latency_us,
+        cpu_recv_us=latency_us / 2,
+        samples=1 if censored else 100,
+        censored=censored,
+        reason="one transfer took longer than censor_ms" if censored else None,
+    )
+
+
+def guide(*rows: Row) -> Guide:
+    return Guide("0.1.0", "2030-01-02T03:04:05Z", "lacuna guide --quick", MACHINE, NIC, METHODS, list(rows))
+
+
+@pytest.fixture
+def full_guide() -> Guide:
+    """A guide with everything in it: ties, a censored row, rows without an interval, a cell that was not measured."""
+    rows = []
+    for block in (16, 256, 4096):
+        for count in (4, 64, 1024):
+            if (block, count) == (4096, 1024):
+                continue
+            subject = grid_subject(block, count)
+            payload = block * count
+            rows.append(row(subject, "pack", 1 + payload / 4000))
+            rows.append(row(subject, "pack", 3 + payload / 4000, path="kernel", half_width=None))
+            rows.append(row(subject, "sgrs", 0.99 + payload / 8000 + count * 0.002))
+            rows.append(row(subject, "multi_write", 0.5 + count * 0.1))
+            rows.append(row(subject, "multi_write", 0.8 + count * 0.1, notify="imm"))
+            rows.append(row(subject, "multi_write", 20_000, path="kernel", notify="imm", censored=True))
+    for layout, payload, blocks in (("NAS_MG_x 130x66x66", 32768, 4096), ("FFT2 256 on 2", 524288, 32768)):
+        subject = ddtbench_subject(layout, payload, blocks)
+        rows += [row(subject, "pack", 50.0), row(subject, "sgrs", 20.0, half_width=None)]
+        rows.append(row(subject, "multi_write", 9e4, notify="imm", censored=True))
+    return guide(*rows)
+
+
+@pytest.fixture
+def fake_worker(tmp_path: Path) -> Path:
+    """An executable that speaks the protocol; FAKE_WORKER in the environment sets its mood."""
+    script = Path(__file__).with_name("fake_worker.py")
+    starter = tmp_path / "lacuna-worker"
+    starter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
+    starter.chmod(0o755)
+    return starter

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""A worker that measures nothing: it speaks the protocol and makes up plausible times, to test the command alone.
+
+The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error, unverified, stale (an old
+protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import sys
+import time
+
+MODE = os.environ.get("FAKE_WORKER", "")
+TROUBLE_AT = 5
+"""The request at which a misbehaving worker misbehaves."""
+
+METHODS = {
+    "pack": (False, ["none"], "CPU packs, one SEND, CPU unpacks"),
+    "pack_pipelined": (False, ["none"], "packs chunk k+1 while k flies"),
+    "gather_write": (True, ["imm", "flag"], "NIC gathers into a WRITE, CPU unpacks"),
+    "multi_write": (True, ["none", "imm", "flag"], "one WRITE for each piece, in place"),
+    "sgrs": (False, ["none"], "NIC gathers on SEND and scatters on RECV"),
+}
+PATHS = {"mapped": True, "slots": False, "kernel": True}
+# Microseconds: at all, for each block, for each KiB.
+COSTS = {
+    ("pack", "mapped"): (0.9, 0.012, 0.14),
+    ("pack", "slots"): (1.0, 0.012, 0.20),
+    ("pack", "kernel"): (3.0, 0.012, 0.25),
+    ("pack_pipelined", "mapped"): (1.3, 0.013, 0.085),
+    ("pack_pipelined", "slots"): (1.2, 0.013, 0.11),
+    ("pack_pipelined", "kernel"): (5.0, 0.013, 0.18),
+    ("gather_write", "mapped"): (0.9, 0.020, 0.11),
+    ("gather_write", "slots"): (1.1, 0.025, 0.19),
+    ("gather_write", "kernel"): (2.4, 0.25, 0.14),
+    ("multi_write", "mapped"): (0.7, 0.045, 0.06),
+    ("multi_write", "slots"): (0.9, 0.30, 0.17),
+    ("multi_write", "kernel"): (1.6, 1.70, 0.08),
+    ("sgrs", "mapped"): (0.8, 0.016, 0.065),
+    ("sgrs", "slots"): (1.0, 0.018, 0.15),
+    ("sgrs", "kernel"): (2.0, 0.45, 0.085),
+}
+NOTIFY = {"none": 0.0, "imm": 0.25, "flag": 0.45}
+CORPUS = [
+    ("WRF_y_vec", [(90804, "32x65x52", 3055104, 987), (63168, "24x65x34", 1498176, 987)]),
+    ("WRF_y_sa", [(90804, "32x65x52", 3055104, 987), (63168, "24x65x34", 1498176, 987)]),
+    ("WRF_x_vec", [(173712, "32x65x52", 3055104, 14476), (63168, "19x65x24", 837216, 5264)]),
+    ("WRF_x_sa", [(173712, "32x65x52", 3055104, 14476), (63168, "19x65x24", 837216, 5264)]),
+    ("MILC_su3_zd", [(98304, "16x16x16x16", 1572864, 32), (12288, "8x8x8x8", 98304, 16)]),
+    ("NAS_LU_x", [(480, "12x12", 7840, 1), (16320, "408x408", 6724000, 1)]),
+    ("NAS_LU_y", [(480, "12x12", 7840, 12), (16320, "408x408", 6724000, 408)]),
+    ("NAS_MG_x", [(2048, "34x18x18", 88128, 256), (32768, "130x66x66", 4530240, 4096)]),
+    ("NAS_MG_y", [(4096, "34x18x18", 88128, 16), (65536, "130x66x66", 4530240, 64)]),
+    ("NAS_MG_z", [(4096, "34x18x18", 88128, 16), (65536, "130x66x66", 4530240, 64)]),
+    ("LAMMPS_full", [(195968, "3062 of 3534", 422144, 18372), (106368, "1662 of 1907", 228416, 9972)]),
+    ("LAMMPS_atomic", [(11664, "243 of 4084", 207696, 972), (5472, "114 of 1217", 63888, 456)]),
+    ("SPECFEM3D_oc", [(12900, "3225 of 88881", 355524, 3225), (1972, "493 of 3697", 14788, 493)]),
+    ("SPECFEM3D_cm", [(177672, "11797+3009", 10632840, 14806), (26424, "1957+245", 493848, 2202)]),
+    ("SPECFEM3D_mt", [(91200, "3x2x7600", 182400, 7600), (67200, "3x2x5600", 134400, 5600)]),
+    ("FFT2", [(524288, "256 on 2", 524288, 32768), (18874368, "1536 on 2", 18874368, 1179648)]),
+]
+
+
+def say(message: dict[str, object]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def hello() -> dict[str, object]:
+    return {
+        "protocol": 0 if MODE == "stale" else 1,
+        "version": "0.1.0",
+        "machine": {
+            "cpu": "Invented CPU <9000>",
+            "kernel": "Linux 6.1.0",
+            "cpus": 2,
+            "l1d_bytes": 32768,
+            "l2_bytes": 1 << 20,
+            "llc_bytes": 32 << 20,
+            "page_bytes": 4096,
+            "memory_bytes": 8 << 30,
+        },
+        "nic": {
+            "name": "local",
+            "max_sge": 1024,
+            "max_send_wr": 4096,
+            "max_recv_wr": 4096,
+            "max_message_bytes": 1 << 31,
+            "paths": [
+                {"name": name, "available": True, "passive_target": passive, "note": "invented"}
+                for name, passive in PATHS.items()
+            ],
+        },
+        "methods": [
+            {"name": name, "one_sided": one_sided, "notifies": notifies, "summary": summary}
+            for name, (one_sided, notifies, summary) in METHODS.items()
+        ],
+    }
+
+
+def subject(spec: dict[str, object]) -> tuple[str, int, int, int, str]:
+    if spec["kind"] == "grid":
+        size, count = int(str(spec["block_bytes"])), int(str(spec["block_count"]))
+        return "grid", size, count, size * count, str(spec["shape"])
+    payload, dims, _, blocks = dict(CORPUS)[str(spec["name"])][int(str(spec["size"]))]
+    return f"{spec['name']} {dims}", payload // blocks, blocks, payload, "symmetric"
+
+
+def measure(request: dict[str, object], rng: random.Random) -> None:
+    number = request["id"]
+    spec = request["layout"]
+    assert isinstance(spec, dict)
+    layout, size, count, payload, shape = subject(spec)
+    pieces = count * {"sender_finer": 2.0, "sender_coarser": 1.0}.get(shape, 1.0)
+    for (method, path), (fixed, block, kib) in COSTS.items():
+        for notify in METHODS[method][1]:
+            who = {"id": number, "method": method, "path": path, "notify": notify}
+            if method == "sgrs" and path == "kernel" and count > 16384:
+                say({"skip": {**who, "reason": f"{count} pieces exceed max_recv_wr x max_sge"}})
+                continue
+            if MODE == "nodata" or (MODE == "error" and number == TROUBLE_AT and method == "sgrs"):
+                say({"error": {**who, "layout": layout, "message": "byte 17 is 0x00, expected 0x5a"}})
+                continue
+            cold = 2.1 if request["cache"] == "cold" else 1.0
+            large = 1.6 if payload > 4 << 20 else 1.0
+            time_us = (fixed + NOTIFY[notify] + block * pieces + cold * large * kib * payload / 1024) * rng.gauss(
+                1, 0.02
+            )
+            censored = time_us > float(str(request["censor_ms"])) * 1e3
+            spread = None if censored or time_us > 5e3 else time_us * rng.uniform(0.003, 0.03)
+            row = {
+                **who,
+                "nic": "local",
+                "layout": layout,
+                "block_bytes": size,
+                "block_count": count,
+                "payload_bytes": payload,
+                "shape": shape,
+                "cache": request["cache"],
+                "latency_us": time_us,
+                "ci_low_us": time_us - spread if spread else None,
+                "ci_high_us": time_us + spread if spread else None,
+                "ci_level": 0.95 if spread else None,
+                "cpu_send_us": time_us * (0.5 if path == "slots" else 0.97),
+                "cpu_recv_us": time_us * (0.5 if method.startswith("pack") else 0.1 + 0.4 * math.exp(-fixed)),
+                "samples": 1 if censored else 100,
+                "censored": censored,
+                "verified": MODE != "unverified",
+            }
+            if censored:
+                row["reason"] = "one transfer took longer than censor_ms"
+            say({"row": row})
+    say({"done": {"id": number}})
+
+
+def main() -> None:
+    rng = random.Random(7)
+    if MODE == "silent":
+        time.sleep(3600)
+    say({"hello": hello()})
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "corpus" in request:
+            sizes = ("payload_bytes", "dims", "span_bytes", "blocks")
+            say(
+                {
+                    "corpus": [
+                        {"name": name, "sizes": [dict(zip(sizes, s, strict=True)) for s in found]}
+                        for name, found in CORPUS
+                    ]
+                }
+            )
+            continue
+        request = request["measure"]
+        if request["id"] == TROUBLE_AT:
+            if MODE == "die":
+                print("assertion failed: the sky is up", file=sys.stderr, flush=True)
+                os.abort()
+            if MODE == "garbage":
+                print("{'not': json}", flush=True)
+            if MODE == "hang":
+                time.sleep(3600)
+        if MODE == "slow":
+            time.sleep(request["budget_ms"] / 1e3)
+        measure(request, rng)
+    if MODE == "deaf":
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""The command from end to end against a worker that makes up its measurements: exit statuses, files, time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROW_KEYS = {
+    "experiment",
+    "nic",
+    "method",
+    "path",
+    "notify",
+    "layout",
+    "block_bytes",
+    "block_count",
+    "payload_bytes",
+    "shape",
+    "cache",
+    "latency_us",
+    "ci_low_us",
+    "ci_high_us",
+    "ci_level",
+    "cpu_send_us",
+    "cpu_recv_us",
+    "samples",
+    "censored",
+}
+
+
+@dataclass
+class Lacuna:
+    """Runs the command with the fake worker."""
+
+    worker: Path
+    output: Path
+
+    def environment(self, mood: str) -> dict[str, str]:
+        return {**os.environ, "LACUNA_WORKER": str(self.worker), "FAKE_WORKER": mood}
+
+    def __call__(self, *arguments: str, mood: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lacuna", *arguments],
+            env=self.environment(mood),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def guide(self, *arguments: str, mood: str = "") -> subprocess.CompletedProcess[str]:
+        return self("guide", "--quick", "--output", str(self.output), *arguments, mood=mood)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        found = json.loads((self.output / "guide.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+
+@pytest.fixture
+def lacuna(fake_worker: Path, tmp_path: Path) -> Lacuna:
+    return Lacuna(fake_worker, tmp_path / "new" / "results")
+
+
+def test_quick_writes_the_contract_the_report_and_the_picture(lacuna: Lacuna) -> None:
+    ended = lacuna.guide()
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(p.name for p in lacuna.output.iterdir()) == ["guide.json", "guide.png", "report.html"]
+    data = lacuna.data
+    assert data["schema"] == 1
+    assert data["errors"] == []
+    assert data["command"] == "lacuna guide --quick"
+    assert {"created", "lacuna_version", "machine", "nic", "skips"} <= data.keys()
+    assert all(row.keys() - {"reason"} == ROW_KEYS for row in data["rows"])
+    grid = {
+        (r["block_bytes"], r["block_count"], r["shape"])
+        for r in data["rows"]
+        if r["experiment"] == "grid" and r["cache"] == "warm"
+    }
+    assert len({key[0] for key in grid}) >= 5
+    assert len({key[1] for key in grid}) >= 4
+    assert len({key[2] for key in grid}) >= 2
+    families = {r["layout"].split()[0] for r in data["rows"] if r["experiment"] == "ddtbench"}
+    assert len(families) == 16
+    assert "\x1b" not in ended.stdout
+    assert max(map(len, ended.stdout.splitlines()[:-1])) <= 120
+
+
+def test_default_measures_more(lacuna: Lacuna) -> None:
+    ended = lacuna("guide", "--output", str(lacuna.output), "--budget", "30")
+    assert ended.returncode == 0, ended.stderr
+    data = lacuna.data
+    assert data["command"] == "lacuna guide --budget 30"
+    assert {r["shape"] for r in data["rows"]} == {"symmetric", "sender_finer", "sender_coarser"}
+    assert {r["cache"] for r in data["rows"]} == {"warm", "cold"}
+
+
+def test_a_wrong_byte_fails_the_run_loudly_and_keeps_the_files(lacuna: Lacuna) -> None:
+    ended = lacuna.guide(mood="error")
+    assert ended.returncode == 1
+    assert "ERROR: 3 measurements failed" in ended.stderr
+    assert "byte 17 is 0x00" in ended.stderr
+    data = lacuna.data
+    assert {e["method"] for e in data["errors"]} == {"sgrs"}
+    assert all(e["layout"].endswith(", warm") for e in data["errors"])
+    assert data["rows"]
+    assert "byte 17 is 0x00" in (lacuna.output / "report.html").read_text()
+
+
+def test_a_run_in_which_nothing_works_still_ends_in_order(lacuna: Lacuna) -> None:
+    assert lacuna.guide(mood="nodata").returncode == 1
+    assert lacuna.data["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("mood", "says"),
+    [
+        ("die", "the sky is up"),
+        ("garbage", "broke the protocol"),
+        ("hang", "fell silent"),
+        ("unverified", "did not verify"),
+    ],
+)
+def test_a_broken_worker_ends_the_run_and_keeps_what_was_measured(lacuna: Lacuna, mood: str, says: str) -> None:
+    ended = lacuna.guide("--timeout", "1", mood=mood)
+    assert ended.returncode == 3
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+    data = lacuna.data
+    assert bool(data["rows"]) == (mood != "unverified")
+    assert says in data["errors"][0]["message"]
+    assert (lacuna.output / "report.html").exists()
+
+
+@pytest.mark.parametrize("mood", ["silent", "stale"])
+def test_a_worker_that_cannot_start_leaves_no_files(lacuna: Lacuna, mood: str) -> None:
+    assert lacuna.guide("--timeout", "1", mood=mood).returncode == 3
+    assert list(lacuna.output.iterdir()) == []
+
+
+def test_a_missing_worker_is_told(lacuna: Lacuna) -> None:
+    lacuna.worker = lacuna.output / "nowhere"
+    for command in (("guide", "--output", str(lacuna.output)), ("info",)):
+        ended = lacuna(*command)
+        assert ended.returncode == 3
+        assert "lacuna-worker not found" in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_was_measured(lacuna: Lacuna, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "lacuna", "guide", "--output", str(lacuna.output)]
+    with subprocess.Popen(command, env=lacuna.environment("slow"), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("measuring")
+        time.sleep(1.5)
+        running.send_signal(number)
+        running.communicate(timeout=30)
+    assert running.returncode == 130
+    data = lacuna.data
+    assert data["interrupted"] is True
+    assert data["rows"]
+    assert data["errors"] == []
+    assert "interrupted" in (lacuna.output / "report.html").read_text()
+
+
+def test_the_budget_is_kept(lacuna: Lacuna) -> None:
+    started = time.monotonic()
+    ended = lacuna("guide", "--budget", "9", "--output", str(lacuna.output), mood="slow")
+    assert ended.returncode == 0, ended.stderr
+    assert time.monotonic() - started < 12
+    assert lacuna.data["unmeasured"]
+    assert "Left out for time" in ended.stdout
+
+
+def test_old_results_are_replaced_whole(lacuna: Lacuna) -> None:
+    lacuna.output.mkdir(parents=True)
+    (lacuna.output / "guide.json").write_text("old")
+    assert lacuna.guide().returncode == 0
+    assert lacuna.data["schema"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("guide", "--budget", "0"), ("guide", "--what"), ("guide", "--output", "/dev/null/x"), ("nonsense",)],
+)
+def test_wrong_usage_exits_with_2(lacuna: Lacuna, arguments: tuple[str, ...]) -> None:
+    ended = lacuna(*arguments)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+
+
+def test_info_in_words_and_in_json(lacuna: Lacuna) -> None:
+    assert "passive target" in lacuna("info").stdout
+    hello = json.loads(lacuna("info", "--json").stdout)
+    assert [p["name"] for p in hello["nic"]["paths"]] == ["mapped", "slots", "kernel"]
+    assert hello["protocol"] == 1
+
+
+@pytest.mark.parametrize("command", [(), ("guide",), ("info",)])
+def test_help_comes_with_an_example(lacuna: Lacuna, command: tuple[str, ...]) -> None:
+    ended = lacuna(*command, "--help")
+    assert ended.returncode == 0
+    assert f"lacuna {command[0] if command else 'guide'}" in ended.stdout
+
+
+def test_version(lacuna: Lacuna) -> None:
+    ended = lacuna("--version")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("lacuna 0.")
+
+
+def test_a_reader_that_leaves_early_costs_no_file(lacuna: Lacuna) -> None:
+    command = [sys.executable, "-m", "lacuna", "guide", "--quick", "--output", str(lacuna.output)]
+    with subprocess.Popen(command, env=lacuna.environment(""), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        running.stdout.close()
+        running.wait(30)
+    assert sorted(p.name for p in lacuna.output.iterdir()) == ["guide.json", "guide.png", "report.html"]

@@ -1,0 +1,119 @@
+"""Layouts of NumPy arrays and views, and copies between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lacuna
+from lacuna import Layout
+
+VIEWS = {
+    "whole": np.s_[:],
+    "column": np.s_[:, 3],
+    "box": np.s_[2:7, 1:9:2],
+    "transposed": None,
+    "reversed": np.s_[::-1, ::-2],
+    "one": np.s_[4:5, 4:5],
+    "empty": np.s_[3:3, :],
+}
+
+
+def view(array: np.ndarray, name: str) -> np.ndarray:
+    """The named view of an array."""
+    index = VIEWS[name]
+    return array.T if index is None else array[index]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_a_view_packs_in_index_order(name: str, dtype: str) -> None:
+    array = np.arange(10 * 12).reshape(10, 12).astype(dtype)
+    strided = view(array, name)
+    layout = Layout.of(strided)
+    assert layout.size == strided.nbytes
+    assert layout.pack(strided) == strided.tobytes()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_unpacking_leaves_the_gaps(name: str) -> None:
+    array = np.full((10, 12), -1, dtype="i4")
+    strided = view(array, name)
+    expected = array.copy()
+    values = np.arange(strided.size, dtype="i4")
+    view(expected, name)[...] = values.reshape(strided.shape)
+    Layout.of(strided).unpack(values, strided)
+    np.testing.assert_array_equal(array, expected)
+
+
+def test_copy_between_views_of_different_shape() -> None:
+    source = np.arange(24.0).reshape(4, 6)
+    target = np.zeros((6, 9))
+    lacuna.copy(target[:, 1:9:2], source.T)
+    np.testing.assert_array_equal(target[:, 1:9:2], source.T)
+    assert target[:, 0::2].sum() == 0
+
+
+def test_copy_refuses_what_it_cannot_do() -> None:
+    array = np.zeros(10)
+    with pytest.raises(ValueError, match="must hold the same"):
+        lacuna.copy(array, np.zeros(9))
+    with pytest.raises(ValueError, match="overlap in memory"):
+        lacuna.copy(array[1:], array[:-1])
+    repeated = np.lib.stride_tricks.as_strided(array, (4,), (0,))
+    with pytest.raises(ValueError, match="twice"):
+        lacuna.copy(repeated, np.zeros(4))
+
+
+def test_equal_typemaps_are_equal_however_they_were_written() -> None:
+    array = np.zeros((8, 8), dtype="f8")
+    column = Layout.of(array[:, 2])
+    double = Layout.bytes(8)
+    assert column == Layout.vector(8, 1, 8, double)
+    assert column == Layout.blocks([64 * i for i in range(8)], [8] * 8)
+    assert hash(column) == hash(Layout.hvector(8, 1, 64, double))
+    assert column != Layout.of(array[:, 2:4])
+    assert column != "a column"
+
+
+def test_constructors_take_lists() -> None:
+    four = Layout.bytes(4)
+    assert Layout.indexed([1, 2], [0, 3], four).runs() == [(0, 4), (12, 8)]
+    assert Layout.hindexed([1, 2], [0, 13], four).runs() == [(0, 4), (13, 8)]
+    assert Layout.indexed_block(1, [5, 0], four).runs() == [(20, 4), (0, 4)]
+    assert Layout.hindexed_block(1, [5, 0], four).runs() == [(5, 4), (0, 4)]
+    assert Layout.struct([1, 1], [0, 8], [four, Layout.bytes(2)]).runs() == [(0, 4), (8, 2)]
+    assert Layout.paged(4, [7, 1]).runs() == [(28, 4), (4, 4)]
+    assert Layout.subarray([3, 4], [2, 2], [1, 1], four).runs() == [(20, 8), (36, 8)]
+    assert Layout.subarray([4, 3], [2, 2], [1, 1], four, order="F").runs() == [(20, 8), (36, 8)]
+    assert Layout.resized(four, 0, 12).extent == 12
+    part = Layout.darray(2, 1, [8], ["cyclic"], [2], [2], Layout.bytes(1))
+    assert part.runs() == [(2, 2), (6, 2)]
+
+
+def test_the_wire_form_comes_back() -> None:
+    layout = Layout.of(np.zeros((100, 100))[::3, ::7])
+    wire = layout.wire()
+    assert len(wire) < 40
+    assert Layout.from_wire(wire) == layout
+    with pytest.raises(ValueError, match="malformed"):
+        Layout.from_wire(wire[:-1])
+
+
+def test_errors_name_the_argument() -> None:
+    with pytest.raises(ValueError, match="count is -1"):
+        Layout.bytes(-1)
+    with pytest.raises(OverflowError):
+        Layout.contiguous(2**62, Layout.bytes(2**40))
+    with pytest.raises(ValueError, match="covers bytes"):
+        Layout.bytes(9).pack(np.zeros(1))
+    with pytest.raises(ValueError, match="exactly the layout's size"):
+        Layout.bytes(8).unpack(b"1234", np.zeros(1))
+    with pytest.raises(BufferError):
+        Layout.bytes(4).unpack(b"1234", b"read-only")
+    with pytest.raises(ValueError, match="order"):
+        Layout.subarray([2], [1], [0], Layout.bytes(1), order="Z")
+
+
+def test_repr_shows_the_canonical_form() -> None:
+    assert repr(Layout.hvector(3, 1, 10, Layout.bytes(4))) == "<lacuna.Layout of 12 bytes: 3 x +10 B { 4 B }>"

@@ -1,0 +1,79 @@
+"""What the terminal shows, also where it has no colours and little room."""
+
+from __future__ import annotations
+
+import io
+
+from conftest import guide
+from rich.console import Console
+
+from lacuna import tables
+from lacuna.schema import Failure, Guide, Hello, Skip
+from lacuna.units import bytes_text, gain_text, us_text
+
+
+def shown(result: Guide, width: int = 120) -> str:
+    out = io.StringIO()
+    tables.show(Console(file=out, width=width, highlight=False), result)
+    return out.getvalue()
+
+
+def test_tables_name_best_path_gain_and_ties(full_guide: Guide) -> None:
+    text = shown(full_guide)
+    assert "Fastest method: same layout on both sides, warm caches" in text
+    assert "multi_write" in text
+    assert "mapped 1.0× ~" in text
+    assert "NAS_MG_x 130x66x66" in text
+    assert "*20.0" in text
+    assert "cens." in text
+    assert "Censored: multi_write/kernel in 8 cells, multi_write/mapped in 2 cells" in text
+
+
+def test_notes_name_what_is_missing(full_guide: Guide) -> None:
+    full_guide.skips[Skip("sgrs", "kernel", "none", "more pieces than max_recv_wr")] = 3
+    full_guide.unmeasured.append("1 MiB × 16, symmetric, warm: no time left for it")
+    text = shown(full_guide)
+    assert "Not possible in some cells: sgrs/kernel" in text
+    assert "Left out for time: 1 cell of the plan" in text
+
+
+def test_lines_keep_to_the_width_and_carry_no_escapes(full_guide: Guide) -> None:
+    for width in (60, 80, 100, 120):
+        lines = shown(full_guide, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert not any("\x1b" in line for line in lines)
+
+
+def test_narrow_terminal_breaks_columns_not_words(full_guide: Guide) -> None:
+    text = shown(full_guide, 42)
+    assert text.count("16 B") > shown(full_guide, 120).count("16 B")
+    assert "…" not in text.split("DDTBench")[0]
+
+
+def test_an_empty_guide_is_no_trouble() -> None:
+    empty = guide()
+    empty.errors.append(Failure("the worker died", "16 B × 4"))
+    assert shown(empty) == ""
+
+
+def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
+    out = io.StringIO()
+    hello = Hello("0.1.0", full_guide.machine, full_guide.nic, full_guide.methods)
+    tables.show_info(Console(file=out, width=100), hello)
+    text = out.getvalue()
+    for word in ("Invented CPU <9000>", "max_sge 1,024", "passive target", "mapped", "one-sided", "none, imm"):
+        assert word in text
+
+
+def test_numbers_as_people_read_them() -> None:
+    assert [bytes_text(n) for n in (0, 16, 1023, 1024, 1536, 90804, 1 << 20)] == [
+        "0 B",
+        "16 B",
+        "1023 B",
+        "1 KiB",
+        "1.5 KiB",
+        "88.7 KiB",
+        "1 MiB",
+    ]
+    assert [us_text(t) for t in (0.853, 12.34, 123.4, 1234.0, 123456.0)] == ["0.85", "12.3", "123", "1,230", "123,456"]
+    assert [gain_text(g) for g in (1.0, 2.34, 9.96, 13.6)] == ["1.0×", "2.3×", "10×", "14×"]

@@ -1,0 +1,176 @@
+"""The client survives every worker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import grid_subject
+
+from lacuna.plan import grid_cell
+from lacuna.schema import Fields, Row, SchemaError
+from lacuna.worker import Worker, WorkerError, WorkerSilentError, find_worker
+
+
+def measure_six(worker: Worker) -> int:
+    """Measures six cells, so that a bad worker reaches the one at which it misbehaves. Returns the number of rows."""
+    cell = grid_cell(64, 16, "symmetric", "warm", required=True)
+    rows = 0
+    for number in range(6):
+        request: dict[str, object] = {
+            "id": number,
+            "layout": cell.spec,
+            "cache": "warm",
+            "max_samples": 10,
+            "budget_ms": 1.0,
+            "censor_ms": 10.0,
+        }
+        rows += sum(isinstance(answer, Row) for answer in worker.measure(request, cell.subject))
+    return rows
+
+
+def test_a_good_worker_measures_and_ends_by_itself(fake_worker: Path) -> None:
+    with Worker(fake_worker, "local", 5) as worker:
+        assert worker.hello.nic.name == "local"
+        assert len(worker.corpus()) == 16
+        assert measure_six(worker) > 0
+        process = worker._process
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("mood", "says"),
+    [
+        ("die", "killed by SIGABRT.*\nIts last words:\nassertion failed: the sky is up"),
+        ("garbage", "broke the protocol.*It sent: {'not': json}"),
+        ("unverified", "did not verify"),
+    ],
+)
+def test_a_bad_worker_is_a_clear_error(
+    fake_worker: Path, monkeypatch: pytest.MonkeyPatch, mood: str, says: str
+) -> None:
+    monkeypatch.setenv("FAKE_WORKER", mood)
+    with pytest.raises(WorkerError, match=says), Worker(fake_worker, "local", 5) as worker:
+        measure_six(worker)
+
+
+@pytest.mark.parametrize(("mood", "says"), [("stale", "speaks protocol 0"), ("silent", "fell silent")])
+def test_a_worker_that_cannot_start_is_a_clear_error(
+    fake_worker: Path, monkeypatch: pytest.MonkeyPatch, mood: str, says: str
+) -> None:
+    monkeypatch.setenv("FAKE_WORKER", mood)
+    with pytest.raises(WorkerError, match=says):
+        Worker(fake_worker, "local", 1)
+
+
+def test_a_hanging_worker_is_given_up_and_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_WORKER", "hang")
+    worker = Worker(fake_worker, "local", 1)
+    started = time.monotonic()
+    with pytest.raises(WorkerSilentError), worker:
+        measure_six(worker)
+    assert time.monotonic() - started < 3
+    assert worker._process.poll() is not None
+
+
+def test_a_worker_that_does_not_end_is_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_WORKER", "deaf")
+    with Worker(fake_worker, "local", 5) as worker:
+        process = worker._process
+    assert process.poll() is not None
+
+
+def test_chatter_on_standard_error_blocks_nobody(tmp_path: Path) -> None:
+    chatty = tmp_path / "lacuna-worker"
+    chatty.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "import sys; sys.stderr.write(chr(120) * 10**6); sys.exit(4)"\n'
+    )
+    chatty.chmod(0o755)
+    with pytest.raises(WorkerError, match="exited with status 4") as caught:
+        Worker(chatty, "local", 5)
+    assert len(str(caught.value)) < 4000
+
+
+def test_a_missing_worker_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LACUNA_WORKER", str(tmp_path / "nowhere"))
+    with pytest.raises(WorkerError, match="set LACUNA_WORKER"):
+        find_worker()
+
+
+def test_a_worker_that_is_no_program_says_so(tmp_path: Path) -> None:
+    plain = tmp_path / "lacuna-worker"
+    plain.write_text("text")
+    with pytest.raises(WorkerError, match="cannot start"):
+        Worker(plain, "local", 1)
+
+
+def test_the_client_sleeps_while_it_waits(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_WORKER", "hang")
+    worker = Worker(fake_worker, "local", 1)
+    before = os.times()
+    with pytest.raises(WorkerSilentError), worker:
+        measure_six(worker)
+    after = os.times()
+    assert after.user + after.system - before.user - before.system < 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"latency_us": 0}, "above zero"),
+        ({"latency_us": float("nan")}, "finite"),
+        ({"samples": True}, "whole number"),
+        ({"path": None}, "a string"),
+        ({"payload_bytes": 1}, "moved 1 bytes instead of 1024"),
+        ({"verified": False}, "did not verify"),
+    ],
+)
+def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: str) -> None:
+    good: dict[str, object] = {
+        "nic": "local",
+        "method": "pack",
+        "path": "mapped",
+        "notify": "none",
+        "payload_bytes": 1024,
+        "latency_us": 1.0,
+        "ci_low_us": None,
+        "ci_high_us": None,
+        "ci_level": None,
+        "cpu_send_us": 1.0,
+        "cpu_recv_us": 0,
+        "samples": 1,
+        "censored": False,
+        "verified": True,
+    }
+    assert Row.read(Fields(good, "row"), grid_subject()).latency_us == 1.0
+    with pytest.raises(SchemaError, match=says):
+        Row.read(Fields({**good, **change}, "row"), grid_subject())
+    for name in good.keys() - {"ci_low_us", "ci_high_us", "ci_level"}:
+        with pytest.raises(SchemaError, match=f"lacks '{name}'"):
+            Row.read(Fields({k: v for k, v in good.items() if k != name}, "row"), grid_subject())
+
+
+def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from lacuna.worker import Worker; "
+        "w = Worker(Path(sys.argv[1]), 'local', 5); print(w._process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, fake_worker], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        worker = int(command.stdout.readline())
+        command.kill()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and _runs(worker):
+        time.sleep(0.05)
+    assert not _runs(worker)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
