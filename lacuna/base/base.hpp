@@ -54,12 +54,12 @@ using Result = std::expected<T, Error>;
 
 // Evaluates to the value of a Result, or returns its error from the enclosing function. A statement expression (GCC and
 // Clang both have it) because GCC 12's std::expected has no monadic operations and a chain of `if`s hides the argument.
-#define LACUNA_TRY(expression)                                          \
-  __extension__({                                                       \
-    auto lacuna_result_ = (expression);                                 \
-    if (!lacuna_result_) [[unlikely]]                                   \
-      return std::unexpected(std::move(lacuna_result_).error());        \
-    ::lacuna::base::detail::take(std::move(lacuna_result_));            \
+#define LACUNA_TRY(expression)                                   \
+  __extension__({                                                \
+    auto lacuna_result_ = (expression);                          \
+    if (!lacuna_result_) [[unlikely]]                            \
+      return std::unexpected(std::move(lacuna_result_).error()); \
+    ::lacuna::base::detail::take(std::move(lacuna_result_));     \
   })
 
 namespace detail {
@@ -72,7 +72,9 @@ T take(Result<T>&& result) {
 // --- checked arithmetic: every quantity that a user or a peer can choose goes through these -------------------------
 
 [[nodiscard]] inline bool add(std::int64_t a, std::int64_t b, std::int64_t& sum) { return !__builtin_add_overflow(a, b, &sum); }
-[[nodiscard]] inline bool sub(std::int64_t a, std::int64_t b, std::int64_t& difference) { return !__builtin_sub_overflow(a, b, &difference); }
+[[nodiscard]] inline bool sub(std::int64_t a, std::int64_t b, std::int64_t& difference) {
+  return !__builtin_sub_overflow(a, b, &difference);
+}
 [[nodiscard]] inline bool mul(std::int64_t a, std::int64_t b, std::int64_t& product) { return !__builtin_mul_overflow(a, b, &product); }
 
 // --- time -----------------------------------------------------------------------------------------------------------
@@ -99,12 +101,12 @@ inline void cpu_relax() {
 
 /// What a reader of a measurement wants to know about the machine.
 struct Machine {
-  std::string cpu;           ///< model name, as the kernel gives it
-  std::string kernel;        ///< release of the running kernel
-  int cpus;                  ///< usable CPUs
-  std::int64_t l1d_bytes;    ///< 0 where unknown
-  std::int64_t l2_bytes;     ///< 0 where unknown
-  std::int64_t llc_bytes;    ///< last-level cache; 0 where unknown
+  std::string cpu;         ///< model name, as the kernel gives it
+  std::string kernel;      ///< release of the running kernel
+  int cpus;                ///< usable CPUs
+  std::int64_t l1d_bytes;  ///< 0 where unknown
+  std::int64_t l2_bytes;   ///< 0 where unknown
+  std::int64_t llc_bytes;  ///< last-level cache; 0 where unknown
   std::int64_t page_bytes;
   std::int64_t memory_bytes;
 };

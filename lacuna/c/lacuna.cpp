@@ -55,7 +55,9 @@ lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
 }
 
 // A C array as a span. A negative count is the constructor's to refuse; here it names nothing.
-std::span<const int64_t> list(const int64_t* values, int64_t count) { return {values, static_cast<std::size_t>(std::max<int64_t>(count, 0))}; }
+std::span<const int64_t> list(const int64_t* values, int64_t count) {
+  return {values, static_cast<std::size_t>(std::max<int64_t>(count, 0))};
+}
 
 Result<void> check_count(int64_t count) {
   if (count >= 0) return {};
@@ -64,7 +66,8 @@ Result<void> check_count(int64_t count) {
 
 Result<void> check_fragment(const Layout& layout, int64_t position, int64_t length) {
   if (position >= 0 && length >= 0 && position <= layout.size() && length <= layout.size() - position) return {};
-  return lacuna::base::fail(Code::invalid_argument, "bytes " + std::to_string(position) + " + " + std::to_string(length) + " of a stream of " + std::to_string(layout.size()));
+  return lacuna::base::fail(Code::invalid_argument, "bytes " + std::to_string(position) + " + " + std::to_string(length) +
+                                                        " of a stream of " + std::to_string(layout.size()));
 }
 
 }  // namespace
@@ -87,25 +90,29 @@ lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t s
   return hand_out(layout, [&] { return Layout::vector(count, blocklength, stride, old->value); });
 }
 
-lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old, lacuna_layout** layout) {
+lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old,
+                                    lacuna_layout** layout) {
   return hand_out(layout, [&] { return Layout::hvector(count, blocklength, stride_bytes, old->value); });
 }
 
-lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout) {
+lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
+                                     const lacuna_layout* old, lacuna_layout** layout) {
   return hand_out(layout, [&]() -> Result<Layout> {
     LACUNA_TRY(check_count(count));
     return Layout::hindexed(list(blocklengths, count), list(byte_displacements, count), old->value);
   });
 }
 
-lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout) {
+lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old,
+                                           lacuna_layout** layout) {
   return hand_out(layout, [&]() -> Result<Layout> {
     LACUNA_TRY(check_count(count));
     return Layout::hindexed_block(blocklength, list(byte_displacements, count), old->value);
   });
 }
 
-lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* const* members, lacuna_layout** layout) {
+lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
+                                   const lacuna_layout* const* members, lacuna_layout** layout) {
   return hand_out(layout, [&]() -> Result<Layout> {
     LACUNA_TRY(check_count(count));
     std::vector<Layout> values;
@@ -114,9 +121,11 @@ lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, c
   });
 }
 
-lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order, const lacuna_layout* old, lacuna_layout** layout) {
+lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order,
+                                     const lacuna_layout* old, lacuna_layout** layout) {
   const auto in_order = order == LACUNA_ORDER_C ? lacuna::layout::Order::c : lacuna::layout::Order::fortran;
-  return hand_out(layout, [&] { return Layout::subarray(list(sizes, dims), list(subsizes, dims), list(starts, dims), in_order, old->value); });
+  return hand_out(layout,
+                  [&] { return Layout::subarray(list(sizes, dims), list(subsizes, dims), list(starts, dims), in_order, old->value); });
 }
 
 lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout) {
@@ -170,14 +179,17 @@ lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t pos
 }
 
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base) {
-  const Result<void> moved = lacuna::copy::transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
+  const Result<void> moved =
+      lacuna::copy::transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
   return moved ? LACUNA_OK : failed(moved.error());
 }
 
 lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed) {
   const std::vector<std::byte> bytes = lacuna::layout::encode(layout->value);
   *needed = bytes.size();
-  if (bytes.size() > size) return failed({Code::limit, "the wire form takes " + std::to_string(bytes.size()) + " bytes; there is room for " + std::to_string(size)});
+  if (bytes.size() > size)
+    return failed(
+        {Code::limit, "the wire form takes " + std::to_string(bytes.size()) + " bytes; there is room for " + std::to_string(size)});
   std::memcpy(wire, bytes.data(), bytes.size());
   return LACUNA_OK;
 }

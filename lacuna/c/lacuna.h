@@ -44,13 +44,18 @@ lacuna_status lacuna_layout_contiguous(int64_t count, const lacuna_layout* old, 
 /* stride in extents of old */
 lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t stride, const lacuna_layout* old, lacuna_layout** layout);
 /* stride in bytes */
-lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old,
+                                    lacuna_layout** layout);
 /* displacements in bytes; one block length and one displacement for each of count blocks */
-lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout);
-lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old, lacuna_layout** layout);
-lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements, const lacuna_layout* const* members, lacuna_layout** layout);
+lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
+                                     const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old,
+                                           lacuna_layout** layout);
+lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
+                                   const lacuna_layout* const* members, lacuna_layout** layout);
 /* a box of subsizes at starts in an array of sizes, each of dims entries */
-lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order, const lacuna_layout* old, lacuna_layout** layout);
+lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order,
+                                     const lacuna_layout* old, lacuna_layout** layout);
 lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout);
 /* lengths[i] bytes at offsets[i] */
 lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const int64_t* lengths, lacuna_layout** layout);

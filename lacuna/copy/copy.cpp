@@ -37,7 +37,8 @@ void move_strip(const Strip& strip, typename D::Scattered* base, typename D::Den
   } else if (strip.starts == nullptr) {
     for (std::int64_t i = 0; i < strip.count; ++i) D::move(base + strip.offsets[i], dense + i * length, length);
   } else {
-    for (std::int64_t i = 0; i < strip.count; ++i) D::move(base + strip.offsets[i], dense + strip.starts[i] - strip.starts[0], strip.starts[i + 1] - strip.starts[i]);
+    for (std::int64_t i = 0; i < strip.count; ++i)
+      D::move(base + strip.offsets[i], dense + strip.starts[i] - strip.starts[0], strip.starts[i + 1] - strip.starts[i]);
   }
 }
 
@@ -54,7 +55,8 @@ Kernel<D> kernel_for(std::int64_t length) {
 }
 
 template <bool Pack>
-void move_fragment(const Layout& layout, typename Direction<Pack>::Scattered* base, std::int64_t position, std::int64_t length, typename Direction<Pack>::Dense* dense) {
+void move_fragment(const Layout& layout, typename Direction<Pack>::Scattered* base, std::int64_t position, std::int64_t length,
+                   typename Direction<Pack>::Dense* dense) {
   using D = Direction<Pack>;
   layout::Cursor cursor(layout);
   if (position != 0) cursor.seek(position);

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t kGap = 2;  // between blocks, in blocks: the seeds' Table 4
 
-Result<Layout> blocks_with_gaps(std::int64_t bytes, std::int64_t count) { return Layout::hvector(count, 1, bytes * (1 + kGap), LACUNA_TRY(Layout::bytes(bytes))); }
+Result<Layout> blocks_with_gaps(std::int64_t bytes, std::int64_t count) {
+  return Layout::hvector(count, 1, bytes * (1 + kGap), LACUNA_TRY(Layout::bytes(bytes)));
+}
 
 std::int64_t span_of(const Layout& layout) { return layout.true_lower_bound() + layout.true_extent(); }
 
@@ -28,7 +30,9 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
   const std::int64_t finer = shape == Shape::sender_finer ? 4 : 1;
   const std::int64_t coarser = shape == Shape::sender_coarser ? 2 : 1;
   if (block_bytes < 1 || block_count < 1 || block_bytes % finer != 0 || block_count % coarser != 0) {
-    return base::fail(base::Code::invalid_argument, fmt::format("{} blocks of {} bytes do not divide into the sender's ({} times as many, {} times as large)", block_count, block_bytes, finer, coarser));
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{} blocks of {} bytes do not divide into the sender's ({} times as many, {} times as large)",
+                                  block_count, block_bytes, finer, coarser));
   }
   Case result;
   result.name = fmt::format("{} x {} B", block_count, block_bytes);

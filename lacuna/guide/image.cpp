@@ -36,7 +36,8 @@ std::string difference(const std::byte* memory, const std::vector<std::byte>& ex
   if (std::memcmp(memory, expected.data(), expected.size()) == 0) return {};
   std::size_t at = 0;
   while (memory[at] == expected[at]) ++at;
-  return fmt::format("byte {} of the destination is {:#04x}, expected {:#04x}", static_cast<std::int64_t>(at) - kGuard, std::to_integer<int>(memory[at]), std::to_integer<int>(expected[at]));
+  return fmt::format("byte {} of the destination is {:#04x}, expected {:#04x}", static_cast<std::int64_t>(at) - kGuard,
+                     std::to_integer<int>(memory[at]), std::to_integer<int>(expected[at]));
 }
 
 }  // namespace lacuna::guide

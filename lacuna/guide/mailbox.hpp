@@ -28,7 +28,8 @@ class Mailbox {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
     LACUNA_TRY(receiver_->start(in_.data()));
     if (meanwhile != nullptr) {
-      while (!LACUNA_TRY(receiver_->progress()) && meanwhile->qp().fault() == nullptr && endpoint_.qp().fault() == nullptr) meanwhile->poll(), endpoint_.poll();
+      while (!LACUNA_TRY(receiver_->progress()) && meanwhile->qp().fault() == nullptr && endpoint_.qp().fault() == nullptr)
+        meanwhile->poll(), endpoint_.poll();
     }
     LACUNA_TRY(endpoint_.run(*receiver_, kTimeout));
     T value;

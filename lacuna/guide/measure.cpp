@@ -7,8 +7,8 @@
 namespace lacuna::guide {
 namespace {
 
-constexpr std::size_t kFewest = 6;      // samples that a 95 % interval of a median needs (median_of)
-constexpr double kFarBehind = 5;        // a combination this many times slower than the best needs no more than the fewest
+constexpr std::size_t kFewest = 6;  // samples that a 95 % interval of a median needs (median_of)
+constexpr double kFarBehind = 5;    // a combination this many times slower than the best needs no more than the fewest
 constexpr std::int64_t kSeeds = 2;
 
 struct Series {
@@ -18,7 +18,9 @@ struct Series {
 
   [[nodiscard]] double median() const { return all.latency_us.empty() ? first_us : median_of(all.latency_us).value; }
   void add(const Timed& timed, std::size_t from) {
-    const auto append = [from](std::vector<double>& to, const std::vector<double>& some) { to.insert(to.end(), some.begin() + static_cast<std::ptrdiff_t>(from), some.end()); };
+    const auto append = [from](std::vector<double>& to, const std::vector<double>& some) {
+      to.insert(to.end(), some.begin() + static_cast<std::ptrdiff_t>(from), some.end());
+    };
     append(all.latency_us, timed.latency_us);
     append(all.cpu_send_us, timed.cpu_send_us);
     append(all.cpu_recv_us, timed.cpu_recv_us);
@@ -30,7 +32,8 @@ std::int32_t visit_length(double latency_us) { return latency_us < 50 ? 16 : lat
 
 class Measurement {
  public:
-  Measurement(Workbench& bench, nic::Context& context, const Budget& budget) : bench_(bench), context_(context), budget_(budget), series_(bench.combinations().size()) {}
+  Measurement(Workbench& bench, nic::Context& context, const Budget& budget)
+      : bench_(bench), context_(context), budget_(budget), series_(bench.combinations().size()) {}
 
   Result<Report> run() {
     bench_.fill_source(0);
@@ -93,7 +96,9 @@ class Measurement {
         const std::size_t i = (k + round) % series_.size();
         const Series& s = series_[i];
         const std::size_t have = s.all.latency_us.size();
-        const bool wanted = have < kFewest ? spent < 4 : spent < 1 && have < static_cast<std::size_t>(budget_.max_samples) && s.median() < kFarBehind * best;
+        const bool wanted = have < kFewest
+                                ? spent < 4
+                                : spent < 1 && have < static_cast<std::size_t>(budget_.max_samples) && s.median() < kFarBehind * best;
         if (!s.alive || !wanted) continue;
         // The first of a row brings the caches into its own state and is not counted; a cold one has no state to bring.
         const std::int32_t discarded = budget_.cold ? 0 : 1;
@@ -123,7 +128,8 @@ class Measurement {
 
 class PairLink final : public Link {
  public:
-  PairLink(int rank, nic::Context& context, nic::Bootstrap& bootstrap) : rank_(rank), context_(context), bootstrap_(bootstrap), limits_(context.limits()) {}
+  PairLink(int rank, nic::Context& context, nic::Bootstrap& bootstrap)
+      : rank_(rank), context_(context), bootstrap_(bootstrap), limits_(context.limits()) {}
 
   Result<void> connect() {
     for (nic::PathInfo& path : limits_.paths) {
@@ -143,7 +149,8 @@ class PairLink final : public Link {
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
 
   Result<Report> measure(const Case& what, const Budget& budget) override {
-    Workbench bench(rank_, context_, *mailbox_, what, LACUNA_TRY(Workspace::create(context_, rank_ == 0 ? what.send_span : what.receive_span, budget.cold)));
+    Workbench bench(rank_, context_, *mailbox_, what,
+                    LACUNA_TRY(Workspace::create(context_, rank_ == 0 ? what.send_span : what.receive_span, budget.cold)));
     if (rank_ == 1) bench.prepare_destination(kSeeds);
     LACUNA_TRY(bench.set_up(endpoints_, bootstrap_));
     if (rank_ == 0) return Measurement(bench, context_, budget).run();

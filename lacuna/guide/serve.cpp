@@ -36,13 +36,15 @@ struct Request {
 
 Result<Request> request_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.contains("measure")) return base::fail(base::Code::invalid_argument, "a request is {\"measure\": {...}} or {\"corpus\": {}}: " + text.substr(0, 100));
+  if (json.is_discarded() || !json.contains("measure"))
+    return base::fail(base::Code::invalid_argument, "a request is {\"measure\": {...}} or {\"corpus\": {}}: " + text.substr(0, 100));
   try {
     const Json& measure = json.at("measure");
     const Json& layout = measure.at("layout");
     Request request;
     request.id = measure.at("id");
-    request.budget = {measure.value("max_samples", 200), measure.value("budget_ms", 50.0), measure.value("censor_ms", 100.0), measure.value("cache", "warm") == "cold"};
+    request.budget = {measure.value("max_samples", 200), measure.value("budget_ms", 50.0), measure.value("censor_ms", 100.0),
+                      measure.value("cache", "warm") == "cold"};
     request.shape = layout.value("shape", "symmetric");
     if (layout.at("kind") == "grid") {
       request.what = LACUNA_TRY(grid_case(layout.at("block_bytes"), layout.at("block_count"), LACUNA_TRY(shape_from_name(request.shape))));
@@ -68,13 +70,26 @@ std::string text_of(const nic::Hello& hello) { return {reinterpret_cast<const ch
 Json describe_nic(std::string_view name, const nic::Limits& limits) {
   Json paths = Json::array();
   for (const nic::PathInfo& path : limits.paths) {
-    paths.push_back({{"name", path_name(path.path)}, {"available", path.available}, {"passive_target", path.passive_target}, {"note", path.note}});
+    paths.push_back(
+        {{"name", path_name(path.path)}, {"available", path.available}, {"passive_target", path.passive_target}, {"note", path.note}});
   }
-  return {{"name", name}, {"max_sge", limits.max_sge}, {"max_send_wr", limits.max_send_wr}, {"max_recv_wr", limits.max_recv_wr}, {"max_message_bytes", limits.max_message_bytes}, {"paths", paths}};
+  return {{"name", name},
+          {"max_sge", limits.max_sge},
+          {"max_send_wr", limits.max_send_wr},
+          {"max_recv_wr", limits.max_recv_wr},
+          {"max_message_bytes", limits.max_message_bytes},
+          {"paths", paths}};
 }
 
 Json describe_machine(const base::Machine& m) {
-  return {{"cpu", m.cpu}, {"kernel", m.kernel}, {"cpus", m.cpus}, {"l1d_bytes", m.l1d_bytes}, {"l2_bytes", m.l2_bytes}, {"llc_bytes", m.llc_bytes}, {"page_bytes", m.page_bytes}, {"memory_bytes", m.memory_bytes}};
+  return {{"cpu", m.cpu},
+          {"kernel", m.kernel},
+          {"cpus", m.cpus},
+          {"l1d_bytes", m.l1d_bytes},
+          {"l2_bytes", m.l2_bytes},
+          {"llc_bytes", m.llc_bytes},
+          {"page_bytes", m.page_bytes},
+          {"memory_bytes", m.memory_bytes}};
 }
 
 Json describe_methods() {
@@ -94,7 +109,10 @@ Json describe_corpus() {
     for (int size = 0; size < ddtbench_sizes(family); ++size) {
       if (const Result<DdtCase> ddt = ddtbench(family, size)) {
         const std::int64_t blocks = std::max(ddt->send.run_count(), ddt->receive.run_count());
-        sizes.push_back({{"payload_bytes", ddt->send.size()}, {"dims", ddt->dims}, {"span_bytes", std::max(ddt->send_span, ddt->receive_span)}, {"blocks", blocks}});
+        sizes.push_back({{"payload_bytes", ddt->send.size()},
+                         {"dims", ddt->dims},
+                         {"span_bytes", std::max(ddt->send_span, ddt->receive_span)},
+                         {"blocks", blocks}});
       }
     }
     all.push_back({{"name", family}, {"sizes", sizes}});
@@ -104,7 +122,8 @@ Json describe_corpus() {
 
 // The members that a row, a skip and an error share.
 Json identity(const Request& request, const std::string& method, nic::Path path, method::Notify notify) {
-  return {{"id", request.id}, {"method", method}, {"path", path_name(path)}, {"notify", notify_name(notify)}, {"layout", request.what.name}};
+  return {
+      {"id", request.id}, {"method", method}, {"path", path_name(path)}, {"notify", notify_name(notify)}, {"layout", request.what.name}};
 }
 
 Json describe_row(const Request& request, std::string_view nic, const Row& row) {
@@ -152,7 +171,12 @@ Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int
 Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
   const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
   const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
-  print({{"hello", {{"protocol", kProtocol}, {"version", base::version()}, {"machine", describe_machine(machine)}, {"nic", describe_nic(nic, link->limits())}, {"methods", describe_methods()}}}});
+  print({{"hello",
+          {{"protocol", kProtocol},
+           {"version", base::version()},
+           {"machine", describe_machine(machine)},
+           {"nic", describe_nic(nic, link->limits())},
+           {"methods", describe_methods()}}}});
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     if (const Json json = Json::parse(line, nullptr, false); !json.is_discarded() && json.contains("corpus")) {
@@ -162,7 +186,9 @@ Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootst
     const Result<Request> request = request_of(line);
     if (!request) {
       const Json json = Json::parse(line, nullptr, false);
-      const Json id = !json.is_discarded() && json.contains("measure") && json["measure"].is_object() ? json["measure"].value("id", Json(nullptr)) : Json(nullptr);
+      const Json id = !json.is_discarded() && json.contains("measure") && json["measure"].is_object()
+                          ? json["measure"].value("id", Json(nullptr))
+                          : Json(nullptr);
       print({{"error", {{"id", id}, {"message", request.error().text()}}}});
       print({{"done", {{"id", id}}}});
       continue;

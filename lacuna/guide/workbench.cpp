@@ -47,7 +47,8 @@ Result<void> Workbench::set_up(std::span<const std::unique_ptr<method::Endpoint>
         Combination combination{.method = &method, .endpoint = endpoint.get(), .notify = notify};
         method::Transfer one = transfer;
         one.notify = notify;
-        auto made = method::make(method, rank_ == 0 ? method::Role::sender : method::Role::receiver, *endpoint, one, {&workspace_.region()});
+        auto made =
+            method::make(method, rank_ == 0 ? method::Role::sender : method::Role::receiver, *endpoint, one, {&workspace_.region()});
         if (made) {
           combination.operation = std::move(*made);
         } else {
@@ -72,7 +73,8 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
     offer.reason_bytes = static_cast<std::int32_t>(combination.refusal.size());
     if (combination.operation) {
       offer.target = combination.operation->target(workspace_.base(0));
-      if (workspace_.copies() > 1) offer.target_step = static_cast<std::int64_t>(combination.operation->target(workspace_.base(1)).addr - offer.target.addr);
+      if (workspace_.copies() > 1)
+        offer.target_step = static_cast<std::int64_t>(combination.operation->target(workspace_.base(1)).addr - offer.target.addr);
     }
     append(&offer, sizeof offer);
     append(combination.refusal.data(), combination.refusal.size());
@@ -85,10 +87,12 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
     if (left < sizeof offer) return base::fail(base::Code::malformed, "the other rank offered fewer combinations");
     std::memcpy(&offer, theirs.bytes.data() + at, sizeof offer);
     at += sizeof offer;
-    if (offer.reason_bytes < 0 || static_cast<std::size_t>(offer.reason_bytes) > left - sizeof offer) return base::fail(base::Code::malformed, "the other rank's offers are cut short");
+    if (offer.reason_bytes < 0 || static_cast<std::size_t>(offer.reason_bytes) > left - sizeof offer)
+      return base::fail(base::Code::malformed, "the other rank's offers are cut short");
     if (offer.ok == 0) {
       combination.operation.reset();
-      if (combination.refusal.empty()) combination.refusal.assign(reinterpret_cast<const char*>(theirs.bytes.data() + at), static_cast<std::size_t>(offer.reason_bytes));
+      if (combination.refusal.empty())
+        combination.refusal.assign(reinterpret_cast<const char*>(theirs.bytes.data() + at), static_cast<std::size_t>(offer.reason_bytes));
     }
     at += static_cast<std::size_t>(offer.reason_bytes);
     combination.target = offer.target;
@@ -138,7 +142,8 @@ Result<Timed> Workbench::visit(const Command& command) {
 }
 
 Result<Visit> Workbench::take_part(const Command& command) {
-  if (command.combination < 0 || command.combination >= std::ssize(combinations_) || command.samples < 1 || command.samples > Visit::kMost || command.verify_seed >= std::ssize(expected_)) {
+  if (command.combination < 0 || command.combination >= std::ssize(combinations_) || command.samples < 1 ||
+      command.samples > Visit::kMost || command.verify_seed >= std::ssize(expected_)) {
     return base::fail(base::Code::malformed, "rank 0 asks for what is not there");
   }
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];

@@ -67,16 +67,17 @@ struct Timed {
 
 class Workbench {
  public:
-  Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace) : rank_(rank), context_(context), mailbox_(mailbox), case_(what), workspace_(std::move(workspace)) {}
+  Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace)
+      : rank_(rank), context_(context), mailbox_(mailbox), case_(what), workspace_(std::move(workspace)) {}
 
   /// Makes every combination at this end, then agrees with the other rank on which work and where they land.
   Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, nic::Bootstrap& bootstrap);
   [[nodiscard]] std::vector<Combination>& combinations() { return combinations_; }
 
-  void fill_source(std::uint64_t seed);             // rank 0
-  void prepare_destination(std::uint64_t seeds);    // rank 1: memory before any transfer, and what it must be after those of seeds 0 ...
-  Result<Timed> visit(const Command& command);      // rank 0
-  Result<void> follow();                            // rank 1: until rank 0 finishes
+  void fill_source(std::uint64_t seed);           // rank 0
+  void prepare_destination(std::uint64_t seeds);  // rank 1: memory before any transfer, and what it must be after those of seeds 0 ...
+  Result<Timed> visit(const Command& command);    // rank 0
+  Result<void> follow();                          // rank 1: until rank 0 finishes
   Result<void> finish() { return mailbox_.send(Command{}); }
 
  private:

@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--nic") == 0 && i + 1 < argc) {
       nic = argv[++i];
     } else {
-      std::cerr << "usage: lacuna-worker [--nic NAME]\n\nMeasures methods between two processes; requests on standard input and answers on standard output are\n"
+      std::cerr << "usage: lacuna-worker [--nic NAME]\n\nMeasures methods between two processes; requests on standard input and answers on "
+                   "standard output are\n"
                    "JSON lines, see docs/worker.md. `lacuna guide` runs it for you.\n";
       return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
     }

@@ -41,7 +41,8 @@ Result<Layout> select(const Layout& inner, std::span<const Owned> owned, std::in
 }
 
 // MPI-4.1 section 5.1.4: what the process at `coordinate` of `processes` owns of `size` indices.
-Result<std::vector<Owned>> owned_by(Distribution distribution, std::int64_t size, std::int64_t block, std::int64_t processes, std::int64_t coordinate) {
+Result<std::vector<Owned>> owned_by(Distribution distribution, std::int64_t size, std::int64_t block, std::int64_t processes,
+                                    std::int64_t coordinate) {
   if (distribution == Distribution::none) {
     if (processes != 1) return bad(fmt::format("a dimension that is not distributed has {} processes; it must have 1", processes));
     return std::vector<Owned>{{0, size, 1, 0}};
@@ -49,7 +50,8 @@ Result<std::vector<Owned>> owned_by(Distribution distribution, std::int64_t size
   if (block != kDefaultBlock && block <= 0) return bad(fmt::format("block size {}; it must be positive or kDefaultBlock", block));
   if (distribution == Distribution::block) {
     const std::int64_t each = block == kDefaultBlock ? (size - 1) / processes + 1 : block;
-    if (each < size && (size - 1) / each >= processes) return bad(fmt::format("blocks of {} for {} processes do not cover {} indices", each, processes, size));
+    if (each < size && (size - 1) / each >= processes)
+      return bad(fmt::format("blocks of {} for {} processes do not cover {} indices", each, processes, size));
     const std::int64_t start = coordinate > size / each ? size : std::min(size, each * coordinate);
     return std::vector<Owned>{{start, std::min(each, size - start), 1, 0}};
   }
@@ -78,11 +80,13 @@ Result<std::int64_t> whole_extent(Lengths sizes, const Layout& old) {
 
 Result<Layout> Layout::subarray(Lengths sizes, Lengths subsizes, Lengths starts, Order order, const Layout& old) {
   if (sizes.empty() || sizes.size() != subsizes.size() || sizes.size() != starts.size()) {
-    return bad(fmt::format("subarray of {} sizes, {} subsizes and {} starts; they must be as many, and at least 1", sizes.size(), subsizes.size(), starts.size()));
+    return bad(fmt::format("subarray of {} sizes, {} subsizes and {} starts; they must be as many, and at least 1", sizes.size(),
+                           subsizes.size(), starts.size()));
   }
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] < 1 || subsizes[d] < 1 || subsizes[d] > sizes[d] || starts[d] < 0 || starts[d] > sizes[d] - subsizes[d]) {
-      return bad(fmt::format("subarray dimension {}: {} elements from {} do not lie in an array of {}", d, subsizes[d], starts[d], sizes[d]));
+      return bad(
+          fmt::format("subarray dimension {}: {} elements from {} do not lie in an array of {}", d, subsizes[d], starts[d], sizes[d]));
     }
   }
   const std::int64_t extent = LACUNA_TRY(whole_extent(sizes, old));
@@ -96,15 +100,19 @@ Result<Layout> Layout::subarray(Lengths sizes, Lengths subsizes, Lengths starts,
   return resized(box, 0, extent);
 }
 
-Result<Layout> Layout::darray(std::int64_t processes, std::int64_t rank, Lengths sizes, std::span<const Distribution> distributions, Lengths block_sizes, Lengths grid, Order order, const Layout& old) {
+Result<Layout> Layout::darray(std::int64_t processes, std::int64_t rank, Lengths sizes, std::span<const Distribution> distributions,
+                              Lengths block_sizes, Lengths grid, Order order, const Layout& old) {
   const std::size_t dims = sizes.size();
   if (dims == 0 || distributions.size() != dims || block_sizes.size() != dims || grid.size() != dims) {
-    return bad(fmt::format("darray of {} sizes, {} distributions, {} block sizes and {} grid dimensions; they must be as many, and at least 1", dims, distributions.size(), block_sizes.size(), grid.size()));
+    return bad(
+        fmt::format("darray of {} sizes, {} distributions, {} block sizes and {} grid dimensions; they must be as many, and at least 1",
+                    dims, distributions.size(), block_sizes.size(), grid.size()));
   }
   if (processes < 1 || rank < 0 || rank >= processes) return bad(fmt::format("rank {} of {} processes", rank, processes));
   std::int64_t cells = 1;
   for (std::size_t d = 0; d < dims; ++d) {
-    if (sizes[d] < 1 || grid[d] < 1) return bad(fmt::format("darray dimension {}: size {}, {} processes; both must be positive", d, sizes[d], grid[d]));
+    if (sizes[d] < 1 || grid[d] < 1)
+      return bad(fmt::format("darray dimension {}: size {}, {} processes; both must be positive", d, sizes[d], grid[d]));
     cells = LACUNA_TRY(product(cells, grid[d], "the grid"));
   }
   if (cells != processes) return bad(fmt::format("the grid has {} processes, the array {}", cells, processes));

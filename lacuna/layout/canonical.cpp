@@ -17,7 +17,8 @@ std::unexpected<base::Error> too_large(const char* what) {
   return base::fail(base::Code::overflow, std::string(what) + " of the layout is beyond 2^60 bytes");
 }
 std::unexpected<base::Error> too_large(const char* what, const Item& item, std::int64_t count, std::int64_t stride) {
-  return base::fail(base::Code::overflow, fmt::format("{} of {} times {} bytes, {} bytes apart, is beyond 2^60 bytes", what, count, item.length, stride));
+  return base::fail(base::Code::overflow,
+                    fmt::format("{} of {} times {} bytes, {} bytes apart, is beyond 2^60 bytes", what, count, item.length, stride));
 }
 
 bool within(std::int64_t offset) { return offset >= -kMaxBytes && offset <= kMaxBytes; }
@@ -44,7 +45,8 @@ void append(Items& items, const Item& item) {
   if (!item.node || item.node->kind == Kind::run) return append_run(items, item.at, item.length);
   if (!items.empty() && items.back().node && item.node->kind == Kind::loop && items.back().node->kind == Kind::loop) {
     const Node& last = *items.back().node;
-    if (last.stride == item.node->stride && last.children[0]->digest == item.node->children[0]->digest && items.back().at + last.count * last.stride == item.at) {
+    if (last.stride == item.node->stride && last.children[0]->digest == item.node->children[0]->digest &&
+        items.back().at + last.count * last.stride == item.at) {
       const Item inner{items.back().at, last.children[0]->size, last.children[0]};
       items.back() = in_place(inner.at, make_loop(inner, last.count + item.node->count, last.stride));
       return;
@@ -226,7 +228,8 @@ Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
   std::int64_t low = 0;
   std::int64_t high = 0;
   if (!base::mul(item.length, count, size) || size > kMaxBytes) return too_large("the size", item, count, stride);
-  if (!base::mul(stride, count - 1, last) || !base::add(item.low(), last, low) || !base::add(item.high(), last, high) || !within(low) || !within(high)) {
+  if (!base::mul(stride, count - 1, last) || !base::add(item.low(), last, low) || !base::add(item.high(), last, high) || !within(low) ||
+      !within(high)) {
     return too_large("an offset", item, count, stride);
   }
   if (item.tail() == item.at + stride) {

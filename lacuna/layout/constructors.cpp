@@ -58,7 +58,8 @@ Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t st
   const std::int64_t low = placed ? displacement + old.lower_bound() + std::min<std::int64_t>(0, last) : 0;
   const std::int64_t high = placed ? displacement + old.lower_bound() + old.extent() + std::max<std::int64_t>(0, last) : 0;
   if (!placed || !within(low) || !within(high)) {
-    return base::fail(base::Code::overflow, fmt::format("{} blocks, {} bytes apart, at {}: an offset is beyond 2^60 bytes", count, stride, displacement));
+    return base::fail(base::Code::overflow,
+                      fmt::format("{} blocks, {} bytes apart, at {}: an offset is beyond 2^60 bytes", count, stride, displacement));
   }
   const bool marked = Access::state(old).marked;
   if (old.size() == 0 && !marked) return {};  // no entry, no marker: no bounds
@@ -116,7 +117,8 @@ Result<Layout> Layout::indexed(std::span<const std::int64_t> blocklengths, std::
   return hindexed(blocklengths, LACUNA_TRY(in_bytes(displacements, old)), old);
 }
 
-Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, const Layout& old) {
+Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                const Layout& old) {
   return concatenate(blocklengths, byte_displacements, [&](std::size_t) -> const Layout& { return old; });
 }
 
@@ -130,7 +132,8 @@ Result<Layout> Layout::hindexed_block(std::int64_t blocklength, std::span<const 
   return hindexed(constant(1, byte_displacements.size()), byte_displacements, LACUNA_TRY(contiguous(blocklength, old)));
 }
 
-Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, std::span<const Layout> members) {
+Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                 std::span<const Layout> members) {
   if (members.size() != blocklengths.size()) {
     return base::fail(base::Code::invalid_argument, fmt::format("{} block lengths but {} members", blocklengths.size(), members.size()));
   }

@@ -9,7 +9,9 @@ namespace lacuna::layout {
 
 Result<Intersection> Intersection::of(const Layout& src, const Layout& dst) {
   if (src.size() == dst.size()) return Intersection(src, dst);
-  return base::fail(base::Code::invalid_argument, fmt::format("the source layout holds {} bytes, the destination layout {}; they must hold the same", src.size(), dst.size()));
+  return base::fail(
+      base::Code::invalid_argument,
+      fmt::format("the source layout holds {} bytes, the destination layout {}; they must hold the same", src.size(), dst.size()));
 }
 
 void Intersection::seek(std::int64_t position) {

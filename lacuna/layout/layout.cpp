@@ -17,8 +17,10 @@ Item Access::item(const Layout& layout) {
 }
 
 Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked) {
-  if (lower < -kMaxBytes || upper > kMaxBytes || lower > kMaxBytes || upper < -kMaxBytes || upper - lower > kMaxBytes || lower - upper > kMaxBytes) {
-    return base::fail(base::Code::overflow, fmt::format("the layout's bounds are {} and {}: one of them or its extent is beyond 2^60 bytes", lower, upper));
+  if (lower < -kMaxBytes || upper > kMaxBytes || lower > kMaxBytes || upper < -kMaxBytes || upper - lower > kMaxBytes ||
+      lower - upper > kMaxBytes) {
+    return base::fail(base::Code::overflow,
+                      fmt::format("the layout's bounds are {} and {}: one of them or its extent is beyond 2^60 bytes", lower, upper));
   }
   auto state = std::make_shared<Layout::State>();
   state->lower = lower;
@@ -27,7 +29,8 @@ Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t u
   if (item != nullptr) {
     state->root = node_of(*item);
     state->at = item->at;
-    const std::int64_t placed[] = {item->at, static_cast<std::int64_t>(state->root->digest.low), static_cast<std::int64_t>(state->root->digest.high)};
+    const std::int64_t placed[] = {item->at, static_cast<std::int64_t>(state->root->digest.low),
+                                   static_cast<std::int64_t>(state->root->digest.high)};
     const XXH128_hash_t hash = XXH3_128bits(placed, sizeof placed);
     state->digest = {hash.low64, hash.high64};
   }

@@ -64,9 +64,9 @@ struct Strip {
   [[nodiscard]] std::int64_t bytes() const { return starts == nullptr ? count * length : starts[count] - starts[0]; }
 };
 
-enum class Order { c, fortran };                       ///< which array index is the slowest: the first, the last
-enum class Distribution { none, block, cyclic };       ///< darray's distribution of one dimension
-inline constexpr std::int64_t kDefaultBlock = -1;      ///< darray's MPI_DISTRIBUTE_DFLT_DARG
+enum class Order { c, fortran };                   ///< which array index is the slowest: the first, the last
+enum class Distribution { none, block, cyclic };   ///< darray's distribution of one dimension
+inline constexpr std::int64_t kDefaultBlock = -1;  ///< darray's MPI_DISTRIBUTE_DFLT_DARG
 
 struct Node;  // canonical.hpp
 
@@ -86,15 +86,19 @@ class Layout {
   static Result<Layout> vector(std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old);
   static Result<Layout> hvector(std::int64_t count, std::int64_t blocklength, std::int64_t stride_bytes, const Layout& old);
   static Result<Layout> indexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements, const Layout& old);
-  static Result<Layout> hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, const Layout& old);
+  static Result<Layout> hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                 const Layout& old);
   static Result<Layout> indexed_block(std::int64_t blocklength, std::span<const std::int64_t> displacements, const Layout& old);
   static Result<Layout> hindexed_block(std::int64_t blocklength, std::span<const std::int64_t> byte_displacements, const Layout& old);
-  static Result<Layout> structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements, std::span<const Layout> members);
+  static Result<Layout> structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                  std::span<const Layout> members);
   /// A box of `subsizes` at `starts` in an array of `sizes`; the extent is the whole array's.
-  static Result<Layout> subarray(std::span<const std::int64_t> sizes, std::span<const std::int64_t> subsizes, std::span<const std::int64_t> starts, Order order, const Layout& old);
+  static Result<Layout> subarray(std::span<const std::int64_t> sizes, std::span<const std::int64_t> subsizes,
+                                 std::span<const std::int64_t> starts, Order order, const Layout& old);
   /// Process `rank`'s part of an array distributed over a grid of processes (row-major, as in MPI).
-  static Result<Layout> darray(std::int64_t processes, std::int64_t rank, std::span<const std::int64_t> sizes, std::span<const Distribution> distributions,
-                               std::span<const std::int64_t> block_sizes, std::span<const std::int64_t> grid, Order order, const Layout& old);
+  static Result<Layout> darray(std::int64_t processes, std::int64_t rank, std::span<const std::int64_t> sizes,
+                               std::span<const Distribution> distributions, std::span<const std::int64_t> block_sizes,
+                               std::span<const std::int64_t> grid, Order order, const Layout& old);
   static Result<Layout> resized(const Layout& old, std::int64_t lower_bound, std::int64_t extent);
   static Layout dup(const Layout& old) { return old; }
   /// Runs of `lengths` bytes at `offsets` bytes, in this order.
@@ -105,15 +109,15 @@ class Layout {
   static Result<Layout> strided(std::int64_t item_bytes, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides_bytes);
 
   // Properties; all in bytes, all O(1).
-  [[nodiscard]] std::int64_t size() const;          ///< bytes of data: the length of the packed stream
-  [[nodiscard]] std::int64_t run_count() const;     ///< contiguous runs, after merging neighbours
+  [[nodiscard]] std::int64_t size() const;       ///< bytes of data: the length of the packed stream
+  [[nodiscard]] std::int64_t run_count() const;  ///< contiguous runs, after merging neighbours
   [[nodiscard]] std::int64_t lower_bound() const;
-  [[nodiscard]] std::int64_t extent() const;        ///< distance between two consecutive elements of this layout
+  [[nodiscard]] std::int64_t extent() const;            ///< distance between two consecutive elements of this layout
   [[nodiscard]] std::int64_t true_lower_bound() const;  ///< offset of the lowest byte; 0 if empty
   [[nodiscard]] std::int64_t true_extent() const;       ///< highest byte + 1 - lowest byte; 0 if empty
   [[nodiscard]] bool contiguous_bytes() const { return run_count() <= 1; }
-  [[nodiscard]] Digest digest() const;              ///< of the runs and their order; bounds and extent have no part in it
-  [[nodiscard]] int depth() const;                  ///< levels of the canonical form; at most 128, since levels multiply runs
+  [[nodiscard]] Digest digest() const;  ///< of the runs and their order; bounds and extent have no part in it
+  [[nodiscard]] int depth() const;      ///< levels of the canonical form; at most 128, since levels multiply runs
 
   /// Whether some byte occurs twice, so that receiving into the layout has no defined result. Exact, computed once and
   /// remembered; Code::limit for a layout of more than 2^24 runs that nests in a way no rule here can decide.
@@ -160,8 +164,8 @@ class Cursor {
   void advance_leaf();
 
   std::shared_ptr<const Layout::State> layout_;
-  std::vector<Frame> frames_;     // inner nodes from the root down; empty if the root is a leaf
-  const Node* leaf_ = nullptr;    // a run, a loop or list of runs, or a list of blocks
+  std::vector<Frame> frames_;   // inner nodes from the root down; empty if the root is a leaf
+  const Node* leaf_ = nullptr;  // a run, a loop or list of runs, or a list of blocks
   std::int64_t leaf_base_ = 0;
   std::int64_t leaf_index_ = 0;   // run within the leaf
   std::int64_t leaf_within_ = 0;  // byte within the run
@@ -201,9 +205,9 @@ class Intersection {
 
 /// What a decoder accepts from a peer before it believes anything.
 struct WireLimits {
-  std::int64_t max_bytes = std::int64_t{64} << 20;  ///< length of the encoded form
-  std::int64_t max_entries = std::int64_t{1} << 24; ///< entries of all lists together
-  int max_depth = 128;                              ///< nesting
+  std::int64_t max_bytes = std::int64_t{64} << 20;   ///< length of the encoded form
+  std::int64_t max_entries = std::int64_t{1} << 24;  ///< entries of all lists together
+  int max_depth = 128;                               ///< nesting
 };
 
 /// A few bytes that describe a layout to a peer: a loop is a loop, lists are delta coded.

@@ -15,7 +15,8 @@ namespace {
 Digest digest_of(const Node& node) {
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
-  const std::int64_t own[] = {static_cast<std::int64_t>(node.kind), node.size, node.count, node.stride, static_cast<std::int64_t>(node.offsets.size())};
+  const std::int64_t own[] = {static_cast<std::int64_t>(node.kind), node.size, node.count, node.stride,
+                              static_cast<std::int64_t>(node.offsets.size())};
   XXH3_128bits_update(&state, own, sizeof own);
   XXH3_128bits_update(&state, node.offsets.data(), node.offsets.size() * sizeof(std::int64_t));
   XXH3_128bits_update(&state, node.starts.data(), node.starts.size() * sizeof(std::int64_t));

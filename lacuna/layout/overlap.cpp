@@ -95,7 +95,9 @@ Result<bool> Layout::overlaps() const {
   if (const signed char known = state_->overlaps.load(std::memory_order_relaxed); known >= 0) return known == 1;
   std::optional<bool> answer = state_->root ? decide(*state_->root) : false;
   if (!answer && run_count() > kSortLimit) {
-    return base::fail(base::Code::limit, fmt::format("cannot tell whether this layout of {} runs overlaps itself; it is decided by sorting up to {} runs", run_count(), kSortLimit));
+    return base::fail(base::Code::limit,
+                      fmt::format("cannot tell whether this layout of {} runs overlaps itself; it is decided by sorting up to {} runs",
+                                  run_count(), kSortLimit));
   }
   if (!answer) answer = sorted_runs_meet(*this);
   state_->overlaps.store(*answer ? 1 : 0, std::memory_order_relaxed);

@@ -72,7 +72,8 @@ class Reader {
   // An offset or a difference of offsets: at most 2 kMaxBytes from 0, so that sums with one that was checked cannot overflow.
   Result<std::int64_t> distance() {
     const std::int64_t value = LACUNA_TRY(integer());
-    if (value < -2 * kMaxBytes || value > 2 * kMaxBytes) return base::fail(base::Code::overflow, fmt::format("wire form: an offset of {} bytes", value));
+    if (value < -2 * kMaxBytes || value > 2 * kMaxBytes)
+      return base::fail(base::Code::overflow, fmt::format("wire form: an offset of {} bytes", value));
     return value;
   }
   Result<std::int64_t> positive(const char* what) {
@@ -91,7 +92,8 @@ class Reader {
   Result<std::int64_t> entries() {
     const std::int64_t count = LACUNA_TRY(several("a number of entries"));
     if (static_cast<std::uint64_t>(count) > left()) return malformed(fmt::format("{} entries in {} bytes", count, left()));
-    if (count > entries_left_) return base::fail(base::Code::limit, fmt::format("wire form: more than {} list entries", limits_.max_entries));
+    if (count > entries_left_)
+      return base::fail(base::Code::limit, fmt::format("wire form: more than {} list entries", limits_.max_entries));
     entries_left_ -= count;
     return count;
   }
@@ -133,7 +135,8 @@ class Reader {
     for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] = LACUNA_TRY(step(offsets[i - 1]));
     const Item child = LACUNA_TRY(node(depth + 1));
     std::int64_t size = 0;
-    if (!base::mul(child.length, std::ssize(offsets), size)) return base::fail(base::Code::overflow, "wire form: a list of more than 2^63 bytes");
+    if (!base::mul(child.length, std::ssize(offsets), size))
+      return base::fail(base::Code::overflow, "wire form: a list of more than 2^63 bytes");
     const auto [lowest, highest] = std::ranges::minmax(offsets);
     LACUNA_TRY(check(size, lowest + child.low(), highest + child.high()));
     return Item{0, size, make_list(std::move(offsets), child)};

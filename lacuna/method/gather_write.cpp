@@ -8,7 +8,8 @@ namespace {
 
 class Sender final : public WriteSender {
  public:
-  Sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag) : WriteSender(endpoint, transfer, memory, std::move(flag)), runs_(transfer.src) {}
+  Sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag)
+      : WriteSender(endpoint, transfer, memory, std::move(flag)), runs_(transfer.src) {}
 
  private:
   void rewind() override { runs_.seek(0); }
@@ -17,7 +18,8 @@ class Sender final : public WriteSender {
     list_.clear();
     const std::int64_t from = runs_.position();
     const std::int64_t most = largest_write(endpoint_.limits());
-    while (!runs_.done() && std::ssize(list_) < endpoint_.limits().max_sge && runs_.position() - from < most) list_.push_back(sge(runs_.next_run(most - (runs_.position() - from))));
+    while (!runs_.done() && std::ssize(list_) < endpoint_.limits().max_sge && runs_.position() - from < most)
+      list_.push_back(sge(runs_.next_run(most - (runs_.position() - from))));
     return write(list_, target_.addr + static_cast<std::uint64_t>(from), target_.rkey, final_write());
   }
 
@@ -60,7 +62,8 @@ Made gather_write_sender(Endpoint& endpoint, const Transfer& transfer, const Mem
 Made gather_write_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   const bool in_place = transfer.dst.contiguous_bytes() && reachable(endpoint, *memory.region);
   if (!in_place && transfer.notify == Notify::none) {
-    return base::fail(base::Code::unsupported, "gather_write: without a notification the destination must be contiguous, since nobody would unpack");
+    return base::fail(base::Code::unsupported,
+                      "gather_write: without a notification the destination must be contiguous, since nobody would unpack");
   }
   Staging landing;
   if (!in_place) landing = LACUNA_TRY(Staging::create(endpoint.context(), transfer.dst.size()));

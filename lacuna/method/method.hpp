@@ -61,8 +61,11 @@ class Endpoint {
     int max_recv_wr = 128;
   };
   /// The peer connects at the same time, with the same path. Errors: those of Context::connect.
-  static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path, const Options& options);
-  static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path) { return connect(context, bootstrap, path, Options()); }
+  static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path,
+                                                   const Options& options);
+  static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path) {
+    return connect(context, bootstrap, path, Options());
+  }
 
   [[nodiscard]] nic::Context& context() const { return context_; }
   [[nodiscard]] nic::QueuePair& qp() const { return *qp_; }
@@ -120,7 +123,7 @@ class Operation {
   Endpoint& endpoint_;
   std::byte* base_ = nullptr;
   Target target_;
-  const Layout* layout_ = nullptr;            // this end's, for the check of bounds in start()
+  const Layout* layout_ = nullptr;  // this end's, for the check of bounds in start()
   const nic::Region* region_ = nullptr;
 
  private:
@@ -155,6 +158,7 @@ enum class Role { sender, receiver };
 /// Makes one end of a method after checking all that can be checked without the peer. Errors: invalid_argument (sizes differ, the destination
 /// overlaps itself, a notification that the method has not), unsupported (the path does not reach the destination's memory), limit,
 /// out_of_memory.
-Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory);
+Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer,
+                                        const Memory& memory);
 
 }  // namespace lacuna::method

@@ -25,11 +25,14 @@ class Sender final : public WriteSender {
 
 class Receiver final : public Operation {
  public:
-  Receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag) : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
+  Receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag)
+      : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
     layout_ = &transfer_.dst;
     region_ = memory.region;
   }
-  [[nodiscard]] Target target(std::byte* base) const override { return {reinterpret_cast<std::uint64_t>(base), region_->rkey(), flag_.rkey(), flag_.addr()}; }
+  [[nodiscard]] Target target(std::byte* base) const override {
+    return {reinterpret_cast<std::uint64_t>(base), region_->rkey(), flag_.rkey(), flag_.addr()};
+  }
   Result<void> begin() override { return flag_.count(), Result<void>{}; }
   Result<bool> progress() override { return transfer_.notify == Notify::none || flag_.raised(endpoint_.context()); }
 

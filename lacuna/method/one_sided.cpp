@@ -5,7 +5,9 @@
 
 namespace lacuna::method {
 
-std::int64_t largest_write(const nic::Limits& limits) { return std::min<std::int64_t>(limits.max_message_bytes, std::numeric_limits<std::int32_t>::max()); }
+std::int64_t largest_write(const nic::Limits& limits) {
+  return std::min<std::int64_t>(limits.max_message_bytes, std::numeric_limits<std::int32_t>::max());
+}
 
 Result<void> WriteSender::begin() {
   rewind();

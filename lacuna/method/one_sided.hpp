@@ -10,7 +10,8 @@ namespace lacuna::method {
 
 class WriteSender : public Operation {
  public:
-  WriteSender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag) : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
+  WriteSender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag)
+      : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
     layout_ = &transfer_.src;
     region_ = memory.region;
   }
@@ -22,7 +23,9 @@ class WriteSender : public Operation {
   [[nodiscard]] virtual bool exhausted() const = 0;
   /// Posts the next write; `last` if nothing will follow it, when exhausted() becomes true.
   virtual Result<void> post_next() = 0;
-  [[nodiscard]] nic::Sge sge(layout::Run run) const { return {reinterpret_cast<std::uint64_t>(base_ + run.offset), static_cast<std::uint32_t>(run.length), region_->lkey()}; }
+  [[nodiscard]] nic::Sge sge(layout::Run run) const {
+    return {reinterpret_cast<std::uint64_t>(base_ + run.offset), static_cast<std::uint32_t>(run.length), region_->lkey()};
+  }
   /// A write after which nothing follows has to be signaled.
   [[nodiscard]] bool final_write() const { return exhausted() && transfer_.notify == Notify::none; }
 

@@ -8,7 +8,8 @@
 
 namespace lacuna::method {
 
-Result<std::unique_ptr<Endpoint>> Endpoint::connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path, const Options& options) {
+Result<std::unique_ptr<Endpoint>> Endpoint::connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path,
+                                                    const Options& options) {
   auto queue = LACUNA_TRY(context.create_completion_queue(options.max_send_wr + options.max_recv_wr));
   auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, options.max_send_wr, options.max_recv_wr}));
   return std::unique_ptr<Endpoint>(new Endpoint(context, std::move(queue), std::move(qp), options));
@@ -39,7 +40,8 @@ Result<void> Endpoint::run(Operation& operation, std::int64_t timeout_ns) {
   }
 }
 
-Operation::Operation(Endpoint& endpoint) : endpoint_(endpoint), token_(++endpoint.tokens_), send_window_(static_cast<std::uint32_t>(endpoint.options().max_send_wr)) {
+Operation::Operation(Endpoint& endpoint)
+    : endpoint_(endpoint), token_(++endpoint.tokens_), send_window_(static_cast<std::uint32_t>(endpoint.options().max_send_wr)) {
   endpoint_.operations_[token_] = this;
 }
 
@@ -50,7 +52,8 @@ Result<void> Operation::start(std::byte* base, const Target& target) {
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(base) - reinterpret_cast<std::intptr_t>(bytes.data()));
   const std::int64_t low = offset + layout_->true_lower_bound();
   if (layout_->size() > 0 && (low < 0 || low + layout_->true_extent() > static_cast<std::int64_t>(bytes.size()))) {
-    return base::fail(base::Code::invalid_argument, fmt::format("the layout covers bytes {} to {} of a region of {}", low, low + layout_->true_extent(), bytes.size()));
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("the layout covers bytes {} to {} of a region of {}", low, low + layout_->true_extent(), bytes.size()));
   }
   base_ = base;
   target_ = target;
@@ -58,15 +61,24 @@ Result<void> Operation::start(std::byte* base, const Target& target) {
   return begin();
 }
 
-Result<void> Operation::send(std::span<const nic::Sge> list) { return endpoint_.qp().post_send({.wr_id = wr_id(++sends_posted_), .opcode = nic::Opcode::send, .sg_list = list}); }
+Result<void> Operation::send(std::span<const nic::Sge> list) {
+  return endpoint_.qp().post_send({.wr_id = wr_id(++sends_posted_), .opcode = nic::Opcode::send, .sg_list = list});
+}
 
 Result<void> Operation::write(std::span<const nic::Sge> list, std::uint64_t addr, std::uint32_t rkey, bool last) {
   ++sends_posted_;
   const bool signaled = last || sends_posted_ % std::max(1U, send_window_ / 4) == 0;  // a signal retires all before it
-  return endpoint_.qp().post_send({.wr_id = wr_id(sends_posted_), .opcode = nic::Opcode::write, .sg_list = list, .remote_addr = addr, .rkey = rkey, .signaled = signaled});
+  return endpoint_.qp().post_send({.wr_id = wr_id(sends_posted_),
+                                   .opcode = nic::Opcode::write,
+                                   .sg_list = list,
+                                   .remote_addr = addr,
+                                   .rkey = rkey,
+                                   .signaled = signaled});
 }
 
-Result<void> Operation::receive(std::span<const nic::Sge> list) { return endpoint_.qp().post_recv({.wr_id = wr_id(++receives_posted_), .sg_list = list}); }
+Result<void> Operation::receive(std::span<const nic::Sge> list) {
+  return endpoint_.qp().post_recv({.wr_id = wr_id(++receives_posted_), .sg_list = list});
+}
 
 void Operation::complete(const nic::Completion& completion) {
   if (completion.status != nic::Status::success) {

@@ -8,7 +8,11 @@ namespace {
 constexpr Chunking kChunks{32 << 10, 4};
 }  // namespace
 
-Made pack_pipelined_sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) { return make_packed(Role::sender, endpoint, transfer, memory, kChunks); }
-Made pack_pipelined_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) { return make_packed(Role::receiver, endpoint, transfer, memory, kChunks); }
+Made pack_pipelined_sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return make_packed(Role::sender, endpoint, transfer, memory, kChunks);
+}
+Made pack_pipelined_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return make_packed(Role::receiver, endpoint, transfer, memory, kChunks);
+}
 
 }  // namespace lacuna::method

@@ -8,7 +8,11 @@ namespace {
 class Packed : public Operation {
  public:
   Packed(Endpoint& endpoint, const Layout& layout, const nic::Region& region, Chunking chunking, Staging staging)
-      : Operation(endpoint), own_(layout), chunking_(chunking), staging_(std::move(staging)), chunks_(std::max<std::int64_t>(1, (layout.size() + chunking.bytes - 1) / chunking.bytes)) {
+      : Operation(endpoint),
+        own_(layout),
+        chunking_(chunking),
+        staging_(std::move(staging)),
+        chunks_(std::max<std::int64_t>(1, (layout.size() + chunking.bytes - 1) / chunking.bytes)) {
     layout_ = &own_;
     region_ = &region;
   }
@@ -74,7 +78,8 @@ class Receiver final : public Packed {
 
 }  // namespace
 
-Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Chunking chunking) {
+Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory,
+                                               Chunking chunking) {
   const Layout& own = role == Role::sender ? transfer.src : transfer.dst;
   chunking.bytes = std::max<std::int64_t>(1, std::min({chunking.bytes, endpoint.limits().max_message_bytes, own.size()}));
   chunking.depth = std::min({chunking.depth, endpoint.options().max_send_wr, endpoint.options().max_recv_wr});

@@ -12,6 +12,7 @@ struct Chunking {
   int depth;           // chunks in flight
 };
 
-Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Chunking chunking);
+Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory,
+                                               Chunking chunking);
 
 }  // namespace lacuna::method

@@ -28,7 +28,8 @@ class Sgrs : public Operation {
   std::span<const nic::Sge> next_list() {
     const std::int64_t from = own_.position();
     std::int64_t theirs = 0;
-    for (int i = 0; i < endpoint_.limits().max_sge && theirs < most_bytes_ && !peers_.done(); ++i) theirs += peers_.next_run(most_bytes_ - theirs).length;
+    for (int i = 0; i < endpoint_.limits().max_sge && theirs < most_bytes_ && !peers_.done(); ++i)
+      theirs += peers_.next_run(most_bytes_ - theirs).length;
     std::int64_t ours = 0;
     list_.clear();
     while (std::ssize(list_) < endpoint_.limits().max_sge && ours < theirs) {
@@ -77,14 +78,19 @@ class Receiver final : public Sgrs {
 
  private:
   Result<void> post() {
-    while (!posted_all() && receives_posted() - receives_done() < static_cast<std::uint32_t>(endpoint_.options().max_recv_wr)) LACUNA_TRY(receive(next_list()));
+    while (!posted_all() && receives_posted() - receives_done() < static_cast<std::uint32_t>(endpoint_.options().max_recv_wr))
+      LACUNA_TRY(receive(next_list()));
     return {};
   }
 };
 
 }  // namespace
 
-Made sgrs_sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) { return std::make_unique<Sender>(endpoint, transfer.src, transfer.dst, *memory.region); }
-Made sgrs_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) { return std::make_unique<Receiver>(endpoint, transfer.dst, transfer.src, *memory.region); }
+Made sgrs_sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return std::make_unique<Sender>(endpoint, transfer.src, transfer.dst, *memory.region);
+}
+Made sgrs_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return std::make_unique<Receiver>(endpoint, transfer.dst, transfer.src, *memory.region);
+}
 
 }  // namespace lacuna::method

@@ -41,7 +41,8 @@ void append_control(msghdr& message, int type, const void* data, std::size_t byt
 
 Result<void> send_hello(int socket, const Hello& hello, std::int64_t deadline) {
   if (hello.files.size() > kMaxFiles || hello.bytes.size() > kMaxBytes) {
-    return base::fail(base::Code::limit, fmt::format("a hello of {} bytes and {} files; the bootstrap takes {} and {}", hello.bytes.size(), hello.files.size(), kMaxBytes, kMaxFiles));
+    return base::fail(base::Code::limit, fmt::format("a hello of {} bytes and {} files; the bootstrap takes {} and {}", hello.bytes.size(),
+                                                     hello.files.size(), kMaxBytes, kMaxFiles));
   }
   const auto length = static_cast<std::uint32_t>(hello.bytes.size());
   std::vector<std::byte> stream(sizeof length + length);
@@ -84,12 +85,14 @@ Result<void> take_control(msghdr& message, Hello& hello) {
       ucred peer{};
       std::memcpy(&peer, CMSG_DATA(header), sizeof peer);
       if (peer.uid != geteuid()) {
-        return base::fail(base::Code::permission, fmt::format("the peer runs as user {}, this process as {}; they must be the same", peer.uid, geteuid()));
+        return base::fail(base::Code::permission,
+                          fmt::format("the peer runs as user {}, this process as {}; they must be the same", peer.uid, geteuid()));
       }
       hello.process = peer.pid;
     }
   }
-  if ((message.msg_flags & MSG_CTRUNC) != 0) return base::fail(base::Code::malformed, fmt::format("the peer sent more than {} files", kMaxFiles));
+  if ((message.msg_flags & MSG_CTRUNC) != 0)
+    return base::fail(base::Code::malformed, fmt::format("the peer sent more than {} files", kMaxFiles));
   return {};
 }
 
@@ -119,12 +122,15 @@ Result<void> receive(int socket, std::span<std::byte> bytes, Hello& hello, std::
 Result<Hello> UnixBootstrap::exchange(const Hello& mine, std::int64_t timeout_ns) {
   const std::int64_t deadline = base::now_ns() + timeout_ns;
   const int on = 1;
-  if (setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return std::unexpected(base::system_error("SO_PASSCRED", errno));
+  if (setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    return std::unexpected(base::system_error("SO_PASSCRED", errno));
   LACUNA_TRY(send_hello(socket_.get(), mine, deadline));
   Hello theirs;
   std::uint32_t length = 0;
   LACUNA_TRY(receive(socket_.get(), std::as_writable_bytes(std::span(&length, 1)), theirs, deadline));
-  if (length > kMaxBytes) return base::fail(base::Code::malformed, fmt::format("the peer announced a hello of {} bytes; at most {} are accepted", length, kMaxBytes));
+  if (length > kMaxBytes)
+    return base::fail(base::Code::malformed,
+                      fmt::format("the peer announced a hello of {} bytes; at most {} are accepted", length, kMaxBytes));
   theirs.bytes.resize(length);
   LACUNA_TRY(receive(socket_.get(), theirs.bytes, theirs, deadline));
   return theirs;

@@ -62,13 +62,13 @@ enum class Opcode : std::uint8_t { send, write, recv };
 /// ibv_wc_status, with verbs' meaning.
 enum class Status : std::uint8_t {
   success,
-  loc_len_err,        ///< a receive too short for what arrived
-  loc_prot_err,       ///< a local sge outside its region, with a wrong key, or without the right
-  wr_flush_err,       ///< the queue pair was in error before this request ran
-  rem_inv_req_err,    ///< the responder could not take the request (its receive was too short)
-  rem_access_err,     ///< remote address outside its region, a wrong rkey, or without the right
-  rem_op_err,         ///< the responder failed while it executed the request
-  retry_exc_err,      ///< the peer does not answer: it died or closed
+  loc_len_err,      ///< a receive too short for what arrived
+  loc_prot_err,     ///< a local sge outside its region, with a wrong key, or without the right
+  wr_flush_err,     ///< the queue pair was in error before this request ran
+  rem_inv_req_err,  ///< the responder could not take the request (its receive was too short)
+  rem_access_err,   ///< remote address outside its region, a wrong rkey, or without the right
+  rem_op_err,       ///< the responder failed while it executed the request
+  retry_exc_err,    ///< the peer does not answer: it died or closed
 };
 [[nodiscard]] std::string_view status_name(Status status);
 
@@ -100,19 +100,19 @@ struct Completion {
 struct PathInfo {
   Path path;
   bool available;
-  bool passive_target;   ///< can the target's memory be reached while its CPU is elsewhere?
-  bool shared_only;      ///< does the target's memory have to come from Context::allocate?
-  std::string note;      ///< why it is not available, or what it needs
+  bool passive_target;  ///< can the target's memory be reached while its CPU is elsewhere?
+  bool shared_only;     ///< does the target's memory have to come from Context::allocate?
+  std::string note;     ///< why it is not available, or what it needs
 };
 
 struct Limits {
-  int max_sge = 0;                          ///< entries of one sg_list, either queue
-  int max_send_wr = 0;                      ///< requests outstanding in a send queue
+  int max_sge = 0;      ///< entries of one sg_list, either queue
+  int max_send_wr = 0;  ///< requests outstanding in a send queue
   int max_recv_wr = 0;
   int max_cqe = 0;
-  std::int64_t max_message_bytes = 0;       ///< of one work request
-  int remote_segments = 1;                  ///< contiguous pieces that one write may reach at the target
-  bool shared_clock = false;                ///< is now() comparable between the two ends?
+  std::int64_t max_message_bytes = 0;  ///< of one work request
+  int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
+  bool shared_clock = false;           ///< is now() comparable between the two ends?
   std::vector<PathInfo> paths;
 
   [[nodiscard]] const PathInfo* path(Path which) const;
@@ -152,7 +152,8 @@ class Buffer {
 class Region {
  public:
   Region() = default;
-  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, bool shared) : context_(&context), bytes_(bytes), key_(key), shared_(shared) {}
+  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, bool shared)
+      : context_(&context), bytes_(bytes), key_(key), shared_(shared) {}
   Region(Region&& other) noexcept { swap(other); }
   Region& operator=(Region&& other) noexcept {
     swap(other);

@@ -81,13 +81,16 @@ class Bytes {
     const Bounds has = bounds();
     const std::int64_t low = offset + layout.true_lower_bound();
     if (layout.size() > 0 && (low < has.low || low + layout.true_extent() > has.high)) {
-      const std::string text = "the layout covers bytes " + std::to_string(low) + " to " + std::to_string(low + layout.true_extent()) + " of a buffer of bytes " + std::to_string(has.low) + " to " +
-                               std::to_string(has.high);
+      const std::string text = "the layout covers bytes " + std::to_string(low) + " to " + std::to_string(low + layout.true_extent()) +
+                               " of a buffer of bytes " + std::to_string(has.low) + " to " + std::to_string(has.high);
       throw nb::value_error(text.c_str());
     }
     return data() + offset;
   }
-  [[nodiscard]] Layout layout() const { return value_or_raise(Layout::strided(view_.itemsize, Ints(view_.shape, view_.shape + view_.ndim), Ints(view_.strides, view_.strides + view_.ndim))); }
+  [[nodiscard]] Layout layout() const {
+    return value_or_raise(
+        Layout::strided(view_.itemsize, Ints(view_.shape, view_.shape + view_.ndim), Ints(view_.strides, view_.strides + view_.ndim)));
+  }
 
  private:
   Py_buffer view_{};
@@ -107,7 +110,8 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
   const Bytes from(packed, false);
   const Bytes to(target, true);
   const Layout packed_layout = from.layout();
-  if (packed_layout.size() != layout.size() || !packed_layout.contiguous_bytes()) throw nb::value_error("the packed buffer must be contiguous and hold exactly the layout's size");
+  if (packed_layout.size() != layout.size() || !packed_layout.contiguous_bytes())
+    throw nb::value_error("the packed buffer must be contiguous and hold exactly the layout's size");
   std::byte* base = to.base_of(layout, offset);
   const nb::gil_scoped_release unlocked;
   lacuna::copy::unpack(layout, base, 0, layout.size(), from.data());
@@ -117,68 +121,115 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
 
 NB_MODULE(_core, m) {
   m.attr("__version__") = std::string(lacuna::base::version());
-  nb::class_<Layout>(m, "Layout", "Which bytes, in which order, relative to a base address. Immutable. Sizes, strides and displacements are in bytes where not said otherwise.")
+  nb::class_<Layout>(m, "Layout",
+                     "Which bytes, in which order, relative to a base address. Immutable. Sizes, strides and displacements are in bytes "
+                     "where not said otherwise.")
       .def(nb::init<>(), "The empty layout.")
-      .def_static("bytes", [](std::int64_t count) { return value_or_raise(Layout::bytes(count)); }, "count"_a, "`count` contiguous bytes.")
-      .def_static("contiguous", [](std::int64_t count, const Layout& old) { return value_or_raise(Layout::contiguous(count, old)); }, "count"_a, "old"_a)
       .def_static(
-          "vector", [](std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) { return value_or_raise(Layout::vector(count, blocklength, stride, old)); }, "count"_a,
-          "blocklength"_a, "stride"_a, "old"_a, "MPI_Type_vector: the stride counts extents of `old`.")
+          "bytes", [](std::int64_t count) { return value_or_raise(Layout::bytes(count)); }, "count"_a, "`count` contiguous bytes.")
       .def_static(
-          "hvector", [](std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) { return value_or_raise(Layout::hvector(count, blocklength, stride, old)); }, "count"_a,
-          "blocklength"_a, "stride_bytes"_a, "old"_a)
-      .def_static("indexed", [](const Ints& lengths, const Ints& displacements, const Layout& old) { return value_or_raise(Layout::indexed(lengths, displacements, old)); }, "blocklengths"_a,
-                  "displacements"_a, "old"_a, "MPI_Type_indexed: displacements count extents of `old`.")
-      .def_static("hindexed", [](const Ints& lengths, const Ints& displacements, const Layout& old) { return value_or_raise(Layout::hindexed(lengths, displacements, old)); }, "blocklengths"_a,
-                  "byte_displacements"_a, "old"_a)
-      .def_static("indexed_block", [](std::int64_t length, const Ints& displacements, const Layout& old) { return value_or_raise(Layout::indexed_block(length, displacements, old)); },
-                  "blocklength"_a, "displacements"_a, "old"_a)
-      .def_static("hindexed_block", [](std::int64_t length, const Ints& displacements, const Layout& old) { return value_or_raise(Layout::hindexed_block(length, displacements, old)); },
-                  "blocklength"_a, "byte_displacements"_a, "old"_a)
-      .def_static("struct", [](const Ints& lengths, const Ints& displacements, const std::vector<Layout>& members) { return value_or_raise(Layout::structure(lengths, displacements, members)); },
-                  "blocklengths"_a, "byte_displacements"_a, "members"_a)
-      .def_static("subarray",
-                  [](const Ints& sizes, const Ints& subsizes, const Ints& starts, const Layout& old, const std::string& order) {
-                    return value_or_raise(Layout::subarray(sizes, subsizes, starts, order_of(order), old));
-                  },
-                  "sizes"_a, "subsizes"_a, "starts"_a, "old"_a, "order"_a = "C")
-      .def_static("darray",
-                  [](std::int64_t processes, std::int64_t rank, const Ints& sizes, const std::vector<std::string>& distributions, const Ints& blocks, const Ints& grid, const Layout& old,
-                     const std::string& order) {
-                    std::vector<lacuna::layout::Distribution> kinds;
-                    for (const std::string& name : distributions) kinds.push_back(distribution_of(name));
-                    return value_or_raise(Layout::darray(processes, rank, sizes, kinds, blocks, grid, order_of(order), old));
-                  },
-                  "processes"_a, "rank"_a, "sizes"_a, "distributions"_a, "block_sizes"_a, "grid"_a, "old"_a, "order"_a = "C",
-                  "MPI_Type_create_darray. Distributions are \"none\", \"block\" or \"cyclic\"; a block size of -1 is MPI_DISTRIBUTE_DFLT_DARG.")
-      .def_static("resized", [](const Layout& old, std::int64_t lower, std::int64_t extent) { return value_or_raise(Layout::resized(old, lower, extent)); }, "old"_a, "lower_bound"_a, "extent"_a)
-      .def_static("blocks", [](const Ints& offsets, const Ints& lengths) { return value_or_raise(Layout::blocks(offsets, lengths)); }, "offsets"_a, "lengths"_a,
-                  "`lengths[i]` bytes at `offsets[i]`.")
-      .def_static("paged", [](std::int64_t block, const Ints& pages) { return value_or_raise(Layout::paged(block, pages)); }, "block_bytes"_a, "page_numbers"_a,
-                  "Blocks of `block_bytes` at `page_numbers[i] * block_bytes`.")
-      .def_static("of", [](const nb::handle& array) { return Bytes(array, false).layout(); }, "array"_a,
-                  "The elements of a NumPy array or view (anything with a buffer), in index order, relative to its first element's address.")
-      .def_static("from_wire", [](const nb::bytes& wire) { return value_or_raise(lacuna::layout::decode({reinterpret_cast<const std::byte*>(wire.c_str()), wire.size()})); }, "wire"_a,
-                  "The inverse of wire(), for bytes from anywhere.")
-      .def("wire",
-           [](const Layout& layout) {
-             const std::vector<std::byte> wire = lacuna::layout::encode(layout);
-             return nb::bytes(wire.data(), wire.size());
-           },
-           "A few bytes that describe the layout to a peer.")
-      .def("pack", &pack, "buffer"_a, "offset"_a = 0, "The layout's bytes of `buffer`, packed. The layout's base is `offset` bytes from the buffer's first element.")
-      .def("unpack", &unpack, "packed"_a, "buffer"_a, "offset"_a = 0, "Writes packed bytes to the layout's places in `buffer`, and nowhere else.")
-      .def("runs",
-           [](const Layout& layout, std::int64_t limit) {
-             lacuna::layout::Cursor cursor(layout);
-             nb::list list;
-             for (; !cursor.done() && limit > 0; --limit) {
-               const lacuna::layout::Run run = cursor.next_run(lacuna::layout::kMaxBytes);
-               list.append(nb::make_tuple(run.offset, run.length));
-             }
-             return list;
-           },
-           "limit"_a = 1'000'000, "The first `limit` contiguous runs as (offset, length), in order.")
+          "contiguous", [](std::int64_t count, const Layout& old) { return value_or_raise(Layout::contiguous(count, old)); }, "count"_a,
+          "old"_a)
+      .def_static(
+          "vector",
+          [](std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) {
+            return value_or_raise(Layout::vector(count, blocklength, stride, old));
+          },
+          "count"_a, "blocklength"_a, "stride"_a, "old"_a, "MPI_Type_vector: the stride counts extents of `old`.")
+      .def_static(
+          "hvector",
+          [](std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) {
+            return value_or_raise(Layout::hvector(count, blocklength, stride, old));
+          },
+          "count"_a, "blocklength"_a, "stride_bytes"_a, "old"_a)
+      .def_static(
+          "indexed",
+          [](const Ints& lengths, const Ints& displacements, const Layout& old) {
+            return value_or_raise(Layout::indexed(lengths, displacements, old));
+          },
+          "blocklengths"_a, "displacements"_a, "old"_a, "MPI_Type_indexed: displacements count extents of `old`.")
+      .def_static(
+          "hindexed",
+          [](const Ints& lengths, const Ints& displacements, const Layout& old) {
+            return value_or_raise(Layout::hindexed(lengths, displacements, old));
+          },
+          "blocklengths"_a, "byte_displacements"_a, "old"_a)
+      .def_static(
+          "indexed_block",
+          [](std::int64_t length, const Ints& displacements, const Layout& old) {
+            return value_or_raise(Layout::indexed_block(length, displacements, old));
+          },
+          "blocklength"_a, "displacements"_a, "old"_a)
+      .def_static(
+          "hindexed_block",
+          [](std::int64_t length, const Ints& displacements, const Layout& old) {
+            return value_or_raise(Layout::hindexed_block(length, displacements, old));
+          },
+          "blocklength"_a, "byte_displacements"_a, "old"_a)
+      .def_static(
+          "struct",
+          [](const Ints& lengths, const Ints& displacements, const std::vector<Layout>& members) {
+            return value_or_raise(Layout::structure(lengths, displacements, members));
+          },
+          "blocklengths"_a, "byte_displacements"_a, "members"_a)
+      .def_static(
+          "subarray",
+          [](const Ints& sizes, const Ints& subsizes, const Ints& starts, const Layout& old, const std::string& order) {
+            return value_or_raise(Layout::subarray(sizes, subsizes, starts, order_of(order), old));
+          },
+          "sizes"_a, "subsizes"_a, "starts"_a, "old"_a, "order"_a = "C")
+      .def_static(
+          "darray",
+          [](std::int64_t processes, std::int64_t rank, const Ints& sizes, const std::vector<std::string>& distributions,
+             const Ints& blocks, const Ints& grid, const Layout& old, const std::string& order) {
+            std::vector<lacuna::layout::Distribution> kinds;
+            for (const std::string& name : distributions) kinds.push_back(distribution_of(name));
+            return value_or_raise(Layout::darray(processes, rank, sizes, kinds, blocks, grid, order_of(order), old));
+          },
+          "processes"_a, "rank"_a, "sizes"_a, "distributions"_a, "block_sizes"_a, "grid"_a, "old"_a, "order"_a = "C",
+          "MPI_Type_create_darray. Distributions are \"none\", \"block\" or \"cyclic\"; a block size of -1 is MPI_DISTRIBUTE_DFLT_DARG.")
+      .def_static(
+          "resized",
+          [](const Layout& old, std::int64_t lower, std::int64_t extent) { return value_or_raise(Layout::resized(old, lower, extent)); },
+          "old"_a, "lower_bound"_a, "extent"_a)
+      .def_static(
+          "blocks", [](const Ints& offsets, const Ints& lengths) { return value_or_raise(Layout::blocks(offsets, lengths)); }, "offsets"_a,
+          "lengths"_a, "`lengths[i]` bytes at `offsets[i]`.")
+      .def_static(
+          "paged", [](std::int64_t block, const Ints& pages) { return value_or_raise(Layout::paged(block, pages)); }, "block_bytes"_a,
+          "page_numbers"_a, "Blocks of `block_bytes` at `page_numbers[i] * block_bytes`.")
+      .def_static(
+          "of", [](const nb::handle& array) { return Bytes(array, false).layout(); }, "array"_a,
+          "The elements of a NumPy array or view (anything with a buffer), in index order, relative to its first element's address.")
+      .def_static(
+          "from_wire",
+          [](const nb::bytes& wire) {
+            return value_or_raise(lacuna::layout::decode({reinterpret_cast<const std::byte*>(wire.c_str()), wire.size()}));
+          },
+          "wire"_a, "The inverse of wire(), for bytes from anywhere.")
+      .def(
+          "wire",
+          [](const Layout& layout) {
+            const std::vector<std::byte> wire = lacuna::layout::encode(layout);
+            return nb::bytes(wire.data(), wire.size());
+          },
+          "A few bytes that describe the layout to a peer.")
+      .def("pack", &pack, "buffer"_a, "offset"_a = 0,
+           "The layout's bytes of `buffer`, packed. The layout's base is `offset` bytes from the buffer's first element.")
+      .def("unpack", &unpack, "packed"_a, "buffer"_a, "offset"_a = 0,
+           "Writes packed bytes to the layout's places in `buffer`, and nowhere else.")
+      .def(
+          "runs",
+          [](const Layout& layout, std::int64_t limit) {
+            lacuna::layout::Cursor cursor(layout);
+            nb::list list;
+            for (; !cursor.done() && limit > 0; --limit) {
+              const lacuna::layout::Run run = cursor.next_run(lacuna::layout::kMaxBytes);
+              list.append(nb::make_tuple(run.offset, run.length));
+            }
+            return list;
+          },
+          "limit"_a = 1'000'000, "The first `limit` contiguous runs as (offset, length), in order.")
       .def_prop_ro("size", &Layout::size)
       .def_prop_ro("run_count", &Layout::run_count)
       .def_prop_ro("lower_bound", &Layout::lower_bound)
@@ -186,10 +237,14 @@ NB_MODULE(_core, m) {
       .def_prop_ro("true_lower_bound", &Layout::true_lower_bound)
       .def_prop_ro("true_extent", &Layout::true_extent)
       .def_prop_ro("overlaps", [](const Layout& layout) { return value_or_raise(layout.overlaps()); })
-      .def("__eq__", [](const Layout& a, const nb::object& b) { return nb::isinstance<Layout>(b) && a.same_runs(nb::cast<const Layout&>(b)); }, nb::is_operator(), "other"_a,
-           "Whether both name the same bytes in the same order; bounds have no part in it.")
+      .def(
+          "__eq__",
+          [](const Layout& a, const nb::object& b) { return nb::isinstance<Layout>(b) && a.same_runs(nb::cast<const Layout&>(b)); },
+          nb::is_operator(), "other"_a, "Whether both name the same bytes in the same order; bounds have no part in it.")
       .def("__hash__", [](const Layout& layout) { return static_cast<Py_hash_t>(layout.digest().low >> 1); })
-      .def("__repr__", [](const Layout& layout) { return "<lacuna.Layout of " + std::to_string(layout.size()) + " bytes: " + layout.describe() + ">"; });
+      .def("__repr__", [](const Layout& layout) {
+        return "<lacuna.Layout of " + std::to_string(layout.size()) + " bytes: " + layout.describe() + ">";
+      });
 
   m.def(
       "copy",
@@ -201,7 +256,8 @@ NB_MODULE(_core, m) {
         if (value_or_raise(dst.overlaps())) throw nb::value_error("the target view names some bytes twice");
         const Bytes::Bounds a = from.bounds();
         const Bytes::Bounds b = to.bounds();
-        if (src.size() > 0 && from.data() + a.low < to.data() + b.high && to.data() + b.low < from.data() + a.high) throw nb::value_error("the two views overlap in memory");
+        if (src.size() > 0 && from.data() + a.low < to.data() + b.high && to.data() + b.low < from.data() + a.high)
+          throw nb::value_error("the two views overlap in memory");
         const auto moved = [&] {
           const nb::gil_scoped_release unlocked;
           return lacuna::copy::transpack(src, from.data(), dst, to.data());

@@ -46,7 +46,9 @@ Layout irregular(std::uint64_t seed, std::int64_t total) {
 }
 
 std::vector<Case> cases() {
-  const auto vector = [](std::int64_t count, std::int64_t block, std::int64_t stride) { return Layout::hvector(count, 1, stride, bytes(block)).value(); };
+  const auto vector = [](std::int64_t count, std::int64_t block, std::int64_t stride) {
+    return Layout::hvector(count, 1, stride, bytes(block)).value();
+  };
   std::vector<Case> all;
   all.push_back(pair("Equal", vector(100, 200, 600), vector(100, 200, 600)));
   all.push_back(pair("SenderFiner", vector(400, 50, 150), vector(100, 200, 600)));
@@ -60,7 +62,8 @@ std::vector<Case> cases() {
   all.push_back(pair("ManySmall", vector(3000, 3, 7), vector(900, 10, 11)));
   const Layout column = Layout::resized(vector(64, 16, 64 * 16), 0, 16).value();
   all.push_back(pair("Transpose", bytes(64 * 64 * 16), Layout::contiguous(64, column).value()));
-  all.push_back(pair("Backwards", Layout::resized(vector(30, 8, 24), 0, 720).value(), Layout::strided(8, std::vector<std::int64_t>{30}, std::vector<std::int64_t>{-16}).value()));
+  all.push_back(pair("Backwards", Layout::resized(vector(30, 8, 24), 0, 720).value(),
+                     Layout::strided(8, std::vector<std::int64_t>{30}, std::vector<std::int64_t>{-16}).value()));
   // Negative offsets become non-negative ones: the base of a case is its lowest byte.
   for (Case& c : all) {
     const auto raise = [](Layout& l, std::int64_t& span) {
@@ -98,7 +101,8 @@ bool arrived(const std::byte* memory, const std::vector<std::byte>& expected) {
 }
 
 // One transfer of one case by one method; checked at the receiver.
-std::string transfer(const method::Method& method, method::Notify notify, Endpoint& endpoint, const Case& c, int rank, nic::Bootstrap& bootstrap) {
+std::string transfer(const method::Method& method, method::Notify notify, Endpoint& endpoint, const Case& c, int rank,
+                     nic::Bootstrap& bootstrap) {
   nic::Context& context = endpoint.context();
   const std::int64_t span = rank == 0 ? c.send_span : c.receive_span;
   const nic::Buffer buffer = LACUNA_END_TRY(context.allocate(static_cast<std::size_t>(span + 2 * guide::kGuard)));
@@ -172,9 +176,12 @@ TEST_P(EveryMethod, MovesEveryPairTwoThreads) {
   LACUNA_NEEDS_PATH(std::get<1>(GetParam()));
   EXPECT_EQ(in_two_threads(&EveryMethod::end), "");
 }
-INSTANTIATE_TEST_SUITE_P(Method, EveryMethod, testing::Combine(testing::ValuesIn(method_names()), testing::ValuesIn(kPaths), testing::ValuesIn(kSettings)), [](const auto& info) {
-  return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) + "_" + std::get<2>(info.param).name;
-});
+INSTANTIATE_TEST_SUITE_P(Method, EveryMethod,
+                         testing::Combine(testing::ValuesIn(method_names()), testing::ValuesIn(kPaths), testing::ValuesIn(kSettings)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) + "_" +
+                                  std::get<2>(info.param).name;
+                         });
 
 }  // namespace
 }  // namespace lacuna::test

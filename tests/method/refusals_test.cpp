@@ -30,13 +30,17 @@ std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
   for (const method::Method& m : method::methods()) {
     const method::Notify usual = m.notifies.front();
     for (const Role role : {Role::sender, Role::receiver}) {
-      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), blocks(9), usual}, {&region}), base::Code::invalid_argument, "1000 bytes, the destination layout 900"));
-      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), overlapping, usual}, {&region}), base::Code::invalid_argument, "names some bytes twice"));
+      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), blocks(9), usual}, {&region}), base::Code::invalid_argument,
+                                "1000 bytes, the destination layout 900"));
+      LACUNA_END_EXPECT(refused(method::make(m, role, *mapped, {blocks(10), overlapping, usual}, {&region}), base::Code::invalid_argument,
+                                "names some bytes twice"));
     }
-    LACUNA_END_EXPECT(method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());  // reading twice is sound
+    LACUNA_END_EXPECT(
+        method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());  // reading twice is sound
     const auto unshared = method::make(m, Role::receiver, *mapped, {blocks(10), blocks(10), usual}, {&ordinary});
     if (m.lands_in_place) {
-      LACUNA_END_EXPECT(refused(unshared, base::Code::unsupported, "path mapped does not reach the destination; it reaches memory of Context::allocate"));
+      LACUNA_END_EXPECT(
+          refused(unshared, base::Code::unsupported, "path mapped does not reach the destination; it reaches memory of Context::allocate"));
     } else {
       LACUNA_END_EXPECT(unshared.has_value());
     }
@@ -44,8 +48,9 @@ std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
     const base::Result<void> outside = sender->start(buffer.data() + 10'000 - 2799);  // the last byte is one too far
     LACUNA_END_EXPECT(!outside && outside.error().message.find("of a region of 10000") != std::string::npos);
   }
-  LACUNA_END_EXPECT(refused(method::make(*method::find("pack").value(), Role::sender, *mapped, {blocks(1), blocks(1), method::Notify::flag}, {&region}), base::Code::invalid_argument,
-                            "pack has no notification \"flag\""));
+  LACUNA_END_EXPECT(
+      refused(method::make(*method::find("pack").value(), Role::sender, *mapped, {blocks(1), blocks(1), method::Notify::flag}, {&region}),
+              base::Code::invalid_argument, "pack has no notification \"flag\""));
   LACUNA_END_EXPECT(method::find("telepathy").error().message.find("there are: pack, pack_pipelined") != std::string::npos);
   LACUNA_END_TRY(barrier(bootstrap));
   return {};
@@ -60,7 +65,8 @@ std::string alone(int rank, nic::Bootstrap& bootstrap) {
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
   if (rank == 0) {
     for (const method::Method& m : method::methods()) {
-      const auto receiver = LACUNA_END_TRY(method::make(m, Role::receiver, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region}));
+      const auto receiver =
+          LACUNA_END_TRY(method::make(m, Role::receiver, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region}));
       LACUNA_END_TRY(receiver->start(buffer.data()));
       const base::Result<void> ran = endpoint->run(*receiver, 20'000'000);
       LACUNA_END_EXPECT(!ran && ran.error().code == base::Code::timeout && ran.error().message.find("20 ms") != std::string::npos);
@@ -101,11 +107,16 @@ TEST_P(MethodPeerDeath, IsAnErrorWithinASecondTwoProcesses) {
   const auto& [name, path, victim_role] = GetParam();
   LACUNA_NEEDS_PATH(path);
   const method::Method* m = method::find(name).value();
-  EXPECT_EQ(in_two_processes([&, role = victim_role, p = path](int rank, nic::Bootstrap& b) { return killed(*m, p, role, rank, b); }, SIGKILL), "");
+  EXPECT_EQ(
+      in_two_processes([&, role = victim_role, p = path](int rank, nic::Bootstrap& b) { return killed(*m, p, role, rank, b); }, SIGKILL),
+      "");
 }
 INSTANTIATE_TEST_SUITE_P(Method, MethodPeerDeath,
-                         testing::Combine(testing::Values("pack", "pack_pipelined", "gather_write", "multi_write", "sgrs"), testing::ValuesIn(kPaths), testing::Values(0, 1)), [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) + (std::get<2>(info.param) == 1 ? "_Receiver" : "_Sender");
+                         testing::Combine(testing::Values("pack", "pack_pipelined", "gather_write", "multi_write", "sgrs"),
+                                          testing::ValuesIn(kPaths), testing::Values(0, 1)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) +
+                                  (std::get<2>(info.param) == 1 ? "_Receiver" : "_Sender");
                          });
 
 }  // namespace

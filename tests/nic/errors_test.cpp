@@ -23,18 +23,79 @@ struct Bad {
 };
 
 const Bad kBad[] = {
-    {"LocalByteBeyondRegion", Opcode::write, Status::loc_prot_err, Status::success, 0, {}, [](nic::SendRequest&, nic::Sge& sge) { sge.addr += kBytes - sge.length + 1; }},
-    {"LocalByteBeforeRegion", Opcode::send, Status::loc_prot_err, Status::success, 0, {}, [](nic::SendRequest&, nic::Sge& sge) { sge.addr -= 1; }},
+    {"LocalByteBeyondRegion",
+     Opcode::write,
+     Status::loc_prot_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest&, nic::Sge& sge) { sge.addr += kBytes - sge.length + 1; }},
+    {"LocalByteBeforeRegion",
+     Opcode::send,
+     Status::loc_prot_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest&, nic::Sge& sge) { sge.addr -= 1; }},
     {"LocalWrongKey", Opcode::send, Status::loc_prot_err, Status::success, 0, {}, [](nic::SendRequest&, nic::Sge& sge) { sge.lkey ^= 1; }},
-    {"RemoteByteBeyondRegion", Opcode::write, Status::rem_access_err, Status::success, 0, {}, [](nic::SendRequest& request, nic::Sge& sge) { request.remote_addr += kBytes - sge.length + 1; }},
-    {"RemoteByteBeforeRegion", Opcode::write, Status::rem_access_err, Status::success, 0, {}, [](nic::SendRequest& request, nic::Sge&) { request.remote_addr -= 1; }},
-    {"RemoteAddressWraps", Opcode::write, Status::rem_access_err, Status::success, 0, {}, [](nic::SendRequest& request, nic::Sge&) { request.remote_addr = ~std::uint64_t{0} - 8; }},
-    {"RemoteWrongKey", Opcode::write, Status::rem_access_err, Status::success, 0, {}, [](nic::SendRequest& request, nic::Sge&) { request.rkey += 256; }},
-    {"RemoteStaleKey", Opcode::write, Status::rem_access_err, Status::success, 0, {}, [](nic::SendRequest& request, nic::Sge&) { request.rkey -= 1; }},
-    {"RemoteWithoutRight", Opcode::write, Status::rem_access_err, Status::success, 0, {.remote_write = false}, [](nic::SendRequest&, nic::Sge&) {}},
+    {"RemoteByteBeyondRegion",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge& sge) { request.remote_addr += kBytes - sge.length + 1; }},
+    {"RemoteByteBeforeRegion",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge&) { request.remote_addr -= 1; }},
+    {"RemoteAddressWraps",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge&) { request.remote_addr = ~std::uint64_t{0} - 8; }},
+    {"RemoteWrongKey",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge&) { request.rkey += 256; }},
+    {"RemoteStaleKey",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge&) { request.rkey -= 1; }},
+    {"RemoteWithoutRight",
+     Opcode::write,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {.remote_write = false},
+     [](nic::SendRequest&, nic::Sge&) {}},
     {"ReceiveTooShort", Opcode::send, Status::rem_inv_req_err, Status::loc_len_err, 99, {}, [](nic::SendRequest&, nic::Sge&) {}},
-    {"ReceiveWithoutRight", Opcode::send, Status::rem_op_err, Status::loc_prot_err, 100, {.local_write = false}, [](nic::SendRequest&, nic::Sge&) {}},
-    {"ReceiveBeyondRegion", Opcode::send, Status::rem_op_err, Status::loc_prot_err, 100, {}, [](nic::SendRequest&, nic::Sge&) {}, [](nic::Sge& sge) { sge.addr += kBytes - 50; }},
+    {"ReceiveWithoutRight",
+     Opcode::send,
+     Status::rem_op_err,
+     Status::loc_prot_err,
+     100,
+     {.local_write = false},
+     [](nic::SendRequest&, nic::Sge&) {}},
+    {"ReceiveBeyondRegion",
+     Opcode::send,
+     Status::rem_op_err,
+     Status::loc_prot_err,
+     100,
+     {},
+     [](nic::SendRequest&, nic::Sge&) {},
+     [](nic::Sge& sge) { sge.addr += kBytes - 50; }},
 };
 
 std::string misuse(const Bad& bad, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
@@ -60,7 +121,8 @@ std::string misuse(const Bad& bad, nic::Path path, int rank, nic::Bootstrap& boo
     LACUNA_END_TRY(rig.qp->post_recv({.wr_id = 4}));
     nic::Completion completion = LACUNA_END_TRY(rig.next());
     if (bad.at_receiver != Status::success) {
-      if (completion.status != bad.at_receiver || completion.wr_id != 3) return std::string("received with ") + std::string(status_name(completion.status));
+      if (completion.status != bad.at_receiver || completion.wr_id != 3)
+        return std::string("received with ") + std::string(status_name(completion.status));
       completion = LACUNA_END_TRY(rig.next());
     }
     LACUNA_END_EXPECT(completion.wr_id == 4 && completion.status == Status::wr_flush_err);  // the connection is gone, and says so
@@ -74,10 +136,12 @@ class Misuse : public testing::TestWithParam<std::tuple<Bad, nic::Path>> {};
 TEST_P(Misuse, HasItsStatusTwoProcesses) {
   const auto& [bad, path] = GetParam();
   LACUNA_NEEDS_PATH(path);
-  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return misuse(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }), "");
+  EXPECT_EQ(
+      in_two_processes([&](int rank, nic::Bootstrap& b) { return misuse(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }), "");
 }
-INSTANTIATE_TEST_SUITE_P(Nic, Misuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(kPaths)),
-                         [](const auto& info) { return std::string(std::get<0>(info.param).name) + "_" + std::string(nic::path_name(std::get<1>(info.param))); });
+INSTANTIATE_TEST_SUITE_P(Nic, Misuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(kPaths)), [](const auto& info) {
+  return std::string(std::get<0>(info.param).name) + "_" + std::string(nic::path_name(std::get<1>(info.param)));
+});
 
 // A region that is gone cannot be reached, and its key is not its successor's.
 std::string after_deregistration(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
@@ -110,9 +174,12 @@ INSTANTIATE_TEST_SUITE_P(Nic, Deregistration, testing::ValuesIn(kPaths), path_te
 
 // What a post refuses at once: the message names the limit, and the queue pair goes on working.
 std::string refused_posts(int rank, nic::Bootstrap& bootstrap) {
-  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::slots, kBytes, {.max_sge = 2, .max_send_wr = 4, .max_recv_wr = 4, .max_message_bytes = 1000}));
+  Rig rig = LACUNA_END_TRY(
+      Rig::make(bootstrap, nic::Path::slots, kBytes, {.max_sge = 2, .max_send_wr = 4, .max_recv_wr = 4, .max_message_bytes = 1000}));
   const nic::Sge three[] = {rig.sge(0, 1), rig.sge(0, 1), rig.sge(0, 1)};
-  const auto refused = [](const base::Result<void>& result, const char* text) { return !result && result.error().code == base::Code::limit && result.error().message.find(text) != std::string::npos; };
+  const auto refused = [](const base::Result<void>& result, const char* text) {
+    return !result && result.error().code == base::Code::limit && result.error().message.find(text) != std::string::npos;
+  };
   LACUNA_END_EXPECT(refused(rig.qp->post_send({.sg_list = three}), "3 entries; this queue pair takes 2"));
   LACUNA_END_EXPECT(refused(rig.qp->post_recv({.sg_list = three}), "3 entries; this queue pair takes 2"));
   const nic::Sge large = rig.sge(0, 1001);

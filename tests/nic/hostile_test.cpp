@@ -95,7 +95,8 @@ TEST(Introduction, RandomBytesAreRefusedOrHarmless) {
 }
 
 // A connected impostor, with the victim's inbox and its own in its hands.
-void with_inboxes(nic::Path path, const std::function<void(Inbox& victims, Inbox& own)>& mischief, const std::function<void(Rig&)>& victim) {
+void with_inboxes(nic::Path path, const std::function<void(Inbox& victims, Inbox& own)>& mischief,
+                  const std::function<void(Rig&)>& victim) {
   SharedMemory own = SharedMemory::create("impostor", sizeof(Inbox)).value();
   nic::Hello hello = honest(path);
   hello.files[2] = own.share().value();
@@ -125,7 +126,8 @@ TEST(SharedMemoryNonsense, Counters) {
   with_inboxes(nic::Path::mapped, [](Inbox& victims, Inbox&) { victims.completed.value = kHuge; }, malformed);
   with_inboxes(nic::Path::slots, [](Inbox& victims, Inbox&) { victims.filled.value = kHuge; }, malformed);
   with_inboxes(nic::Path::slots, [](Inbox&, Inbox& own) { own.consumed.value = kHuge; }, malformed);
-  with_inboxes(nic::Path::mapped, [](Inbox&, Inbox& own) { own.posted.value = kHuge; }, [](Rig& rig) { expect_fault(rig, base::Code::transfer); });
+  with_inboxes(
+      nic::Path::mapped, [](Inbox&, Inbox& own) { own.posted.value = kHuge; }, [](Rig& rig) { expect_fault(rig, base::Code::transfer); });
 }
 
 TEST(SharedMemoryNonsense, PostedReceives) {

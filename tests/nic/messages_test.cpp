@@ -73,14 +73,20 @@ std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     for (std::size_t i = 0; i < 400'000; ++i) rig.buffer.data()[i] = pattern(i);
     for (std::size_t k = 0; k < 20; ++k) {
       const nic::Sge list[] = {rig.sge(k * 20'000, 5'000), rig.sge(k * 20'000 + 5'000, 15'000)};
-      LACUNA_END_TRY(rig.qp->post_send({.wr_id = k, .opcode = Opcode::write, .sg_list = list, .remote_addr = peer.addr + 3 + k * 20'000, .rkey = peer.key, .signaled = k == 19}));
+      LACUNA_END_TRY(rig.qp->post_send({.wr_id = k,
+                                        .opcode = Opcode::write,
+                                        .sg_list = list,
+                                        .remote_addr = peer.addr + 3 + k * 20'000,
+                                        .rkey = peer.key,
+                                        .signaled = k == 19}));
     }
     const nic::Completion last = LACUNA_END_TRY(rig.next());
     LACUNA_END_EXPECT(last.wr_id == 19 && last.status == Status::success && last.opcode == Opcode::write);
     const std::uint64_t one = 1;
     std::memcpy(rig.buffer.data(), &one, sizeof one);
     const nic::Sge flag = rig.sge(0, sizeof one);
-    LACUNA_END_TRY(rig.qp->post_send({.wr_id = 20, .opcode = Opcode::write, .sg_list = {&flag, 1}, .remote_addr = peer.addr + flag_at, .rkey = peer.key}));
+    LACUNA_END_TRY(rig.qp->post_send(
+        {.wr_id = 20, .opcode = Opcode::write, .sg_list = {&flag, 1}, .remote_addr = peer.addr + flag_at, .rkey = peer.key}));
     LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).wr_id == 20);
   } else {
     const auto* flag = reinterpret_cast<const std::uint64_t*>(rig.buffer.data() + flag_at);
@@ -118,14 +124,14 @@ std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap)
   return {};
 }
 
-#define LACUNA_BOTH_WAYS(scenario)                                                                            \
-  TEST_P(Messages, scenario##TwoProcesses) {                                                                  \
-    LACUNA_NEEDS_PATH(GetParam());                                                                            \
+#define LACUNA_BOTH_WAYS(scenario)                                                                               \
+  TEST_P(Messages, scenario##TwoProcesses) {                                                                     \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
     EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
-  }                                                                                                           \
-  TEST_P(Messages, scenario##TwoThreads) {                                                                    \
-    LACUNA_NEEDS_PATH(GetParam());                                                                            \
-    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
+  }                                                                                                              \
+  TEST_P(Messages, scenario##TwoThreads) {                                                                       \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), "");   \
   }
 
 class Messages : public EveryPath {};

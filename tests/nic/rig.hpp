@@ -19,7 +19,8 @@ struct Rig {
   nic::Buffer buffer;
   nic::Region region;
 
-  static base::Result<Rig> make(nic::Bootstrap& bootstrap, nic::Path path, std::size_t bytes, const nic::OpenOptions& options = {}, nic::Rights rights = {}) {
+  static base::Result<Rig> make(nic::Bootstrap& bootstrap, nic::Path path, std::size_t bytes, const nic::OpenOptions& options = {},
+                                nic::Rights rights = {}) {
     Rig rig;
     rig.context = LACUNA_TRY(nic::open("local", options));
     rig.queue = LACUNA_TRY(rig.context->create_completion_queue(256));
@@ -30,7 +31,9 @@ struct Rig {
     return rig;
   }
 
-  [[nodiscard]] nic::Sge sge(std::size_t offset, std::size_t length) const { return {region.addr() + offset, static_cast<std::uint32_t>(length), region.lkey()}; }
+  [[nodiscard]] nic::Sge sge(std::size_t offset, std::size_t length) const {
+    return {region.addr() + offset, static_cast<std::uint32_t>(length), region.lkey()};
+  }
 
   /// The next completion; an error after `timeout`.
   base::Result<nic::Completion> next(std::int64_t timeout = 10 * kSecond) {

@@ -24,7 +24,7 @@ class Pipe {
   ~Pipe() { close(ends_[0]), close(ends_[1]); }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
-  void say(const std::string& text) const { usable_ && write(ends_[1], text.data(), text.size()) < 0; }
+  void say(const std::string& text) const { usable_&& write(ends_[1], text.data(), text.size()) < 0; }
   std::string hear() {
     close(ends_[1]);
     std::string text;
@@ -62,7 +62,8 @@ std::string in_two_processes(const End& end, int expected_signal) {
   std::string theirs = words.hear();
   int status = 0;
   waitpid(child, &status, 0);
-  const bool as_expected = expected_signal == 0 ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status) && WTERMSIG(status) == expected_signal;
+  const bool as_expected =
+      expected_signal == 0 ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status) && WTERMSIG(status) == expected_signal;
   if (!as_expected) theirs += fmt::format(" (ended with wait status {:#x})", status);
   return combine(mine, theirs);
 }

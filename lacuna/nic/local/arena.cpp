@@ -6,7 +6,9 @@
 
 namespace lacuna::nic::local {
 
-Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cast<std::size_t>(base::machine().page_bytes)) { free_[0] = memory_.size(); }
+Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cast<std::size_t>(base::machine().page_bytes)) {
+  free_[0] = memory_.size();
+}
 
 Result<Arena> Arena::create() {
   // Address space, not memory: as much as the machine has, or less where the process's address space is limited.
@@ -30,7 +32,8 @@ Result<std::span<std::byte>> Arena::allocate(std::size_t bytes) {
       return std::span(memory_.data() + at, bytes);
     }
   }
-  return base::fail(base::Code::out_of_memory, fmt::format("no {} bytes in one piece left in the shared arena of {} bytes", bytes, memory_.size()));
+  return base::fail(base::Code::out_of_memory,
+                    fmt::format("no {} bytes in one piece left in the shared arena of {} bytes", bytes, memory_.size()));
 }
 
 void Arena::free(std::span<std::byte> bytes) {

@@ -14,7 +14,7 @@ namespace lacuna::nic::local {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31306e61'6375'6e61;  // changes with the inbox's layout
-constexpr std::int64_t kTimeout = 10'000'000'000;      // ns for the peer to do its part
+constexpr std::int64_t kTimeout = 10'000'000'000;       // ns for the peer to do its part
 
 struct Introduction {
   std::uint64_t magic = kMagic;
@@ -31,12 +31,16 @@ struct Introduction {
 
 Result<Introduction> introduction_of(const Hello& hello, Path path) {
   Introduction theirs;
-  if (hello.bytes.size() != sizeof theirs || hello.files.size() != 3) return base::fail(base::Code::malformed, "the peer's introduction is not one of NIC local");
+  if (hello.bytes.size() != sizeof theirs || hello.files.size() != 3)
+    return base::fail(base::Code::malformed, "the peer's introduction is not one of NIC local");
   std::memcpy(&theirs, hello.bytes.data(), sizeof theirs);
-  if (theirs.magic != kMagic || theirs.inbox_bytes != sizeof(Inbox)) return base::fail(base::Code::malformed, "the peer runs another version of NIC local");
-  if (theirs.max_sge < 1 || theirs.max_send_wr < 1 || theirs.max_recv_wr < 1 || theirs.max_message_bytes < 1) return base::fail(base::Code::malformed, "the peer's limits are not positive");
+  if (theirs.magic != kMagic || theirs.inbox_bytes != sizeof(Inbox))
+    return base::fail(base::Code::malformed, "the peer runs another version of NIC local");
+  if (theirs.max_sge < 1 || theirs.max_send_wr < 1 || theirs.max_recv_wr < 1 || theirs.max_message_bytes < 1)
+    return base::fail(base::Code::malformed, "the peer's limits are not positive");
   if (theirs.path != static_cast<std::uint32_t>(path)) {
-    return base::fail(base::Code::invalid_argument, fmt::format("this end asked for path {}, the peer for another; both must name the same", path_name(path)));
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("this end asked for path {}, the peer for another; both must name the same", path_name(path)));
   }
   return theirs;
 }
@@ -85,11 +89,14 @@ Result<std::shared_ptr<PeerMemory>> Context::meet(Hello& hello, std::uint64_t ar
   return peer;
 }
 
-Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, nic::CompletionQueue& queue, const QueuePairOptions& options) {
+Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
+                                                         const QueuePairOptions& options) {
   const PathInfo* path = limits_.path(options.path);
   if (path == nullptr) return base::fail(base::Code::unsupported, fmt::format("NIC local has no path {}", path_name(options.path)));
-  if (options.max_send_wr < 1 || options.max_send_wr > limits_.max_send_wr || options.max_recv_wr < 1 || options.max_recv_wr > limits_.max_recv_wr) {
-    return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; NIC local takes 1 to {} and 1 to {}", options.max_send_wr, options.max_recv_wr, limits_.max_send_wr, limits_.max_recv_wr));
+  if (options.max_send_wr < 1 || options.max_send_wr > limits_.max_send_wr || options.max_recv_wr < 1 ||
+      options.max_recv_wr > limits_.max_recv_wr) {
+    return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; NIC local takes 1 to {} and 1 to {}",
+                                                     options.max_send_wr, options.max_recv_wr, limits_.max_send_wr, limits_.max_recv_wr));
   }
   auto& own = static_cast<CompletionQueue&>(queue);
   LACUNA_TRY(own.check_room(options.max_send_wr + options.max_recv_wr));
@@ -111,7 +118,8 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   Hello verdict;
   if (!peer) {
     const std::string reason = peer.error().text();
-    verdict.bytes.assign(reinterpret_cast<const std::byte*>(reason.data()), reinterpret_cast<const std::byte*>(reason.data() + reason.size()));
+    verdict.bytes.assign(reinterpret_cast<const std::byte*>(reason.data()),
+                         reinterpret_cast<const std::byte*>(reason.data() + reason.size()));
   }
   const Result<Hello> answer = bootstrap.exchange(verdict, kTimeout);
   if (!peer) return std::unexpected(peer.error());

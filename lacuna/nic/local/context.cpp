@@ -16,17 +16,18 @@
 namespace lacuna::nic::local {
 namespace {
 
-constexpr int kDefaultSge = 30;         // what a ConnectX-5 offers (paper_findings), so that results compare
+constexpr int kDefaultSge = 30;  // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
-constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
+constexpr std::int64_t kLookEvery = 5'000'000;           // ns between two looks at whether peers live: one system call each
 constexpr std::int64_t kDeregistration = 1'000'000'000;  // ns for a peer to leave a region; a copy takes far less
-constexpr std::uint64_t kWaitsPerLook = 64;     // waits between two readings of the clock
-constexpr std::uint64_t kWaitsBeforeYield = 512;  // ~40 us of spinning; after that the peer may need this CPU
+constexpr std::uint64_t kWaitsPerLook = 64;              // waits between two readings of the clock
+constexpr std::uint64_t kWaitsBeforeYield = 512;         // ~40 us of spinning; after that the peer may need this CPU
 
 Result<void> check(const OpenOptions& options) {
   const auto in_range = [](const char* name, std::int64_t value, std::int64_t most) -> Result<void> {
     if (value >= 0 && value <= most) return {};
-    return base::fail(base::Code::invalid_argument, fmt::format("{} = {}; NIC local takes 1 to {}, or 0 for its default", name, value, most));
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{} = {}; NIC local takes 1 to {}, or 0 for its default", name, value, most));
   };
   LACUNA_TRY(in_range("max_sge", options.max_sge, kMaxSge));
   LACUNA_TRY(in_range("max_send_wr", options.max_send_wr, kSendDepth));
@@ -69,7 +70,8 @@ Result<std::unique_ptr<nic::Context>> open(const OpenOptions& options) { return 
 
 Result<void> CompletionQueue::check_room(int requests) const {
   if (promised_ + requests <= entries_) return {};
-  return base::fail(base::Code::limit, fmt::format("a completion queue of {} entries is to serve {} requests; give it more", entries_, promised_ + requests));
+  return base::fail(base::Code::limit,
+                    fmt::format("a completion queue of {} entries is to serve {} requests; give it more", entries_, promised_ + requests));
 }
 
 void CompletionQueue::attach(QueuePair& qp, int requests) {
@@ -83,7 +85,11 @@ void CompletionQueue::detach(QueuePair& qp, int requests) {
 }
 
 Context::Context(Arena arena, KeyTable keys, Limits limits)
-    : arena_(std::move(arena)), keys_(std::move(keys)), limits_(std::move(limits)), cookie_(std::random_device()()), created_(base::now_ns()) {}
+    : arena_(std::move(arena)),
+      keys_(std::move(keys)),
+      limits_(std::move(limits)),
+      cookie_(std::random_device()()),
+      created_(base::now_ns()) {}
 
 Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options) {
   LACUNA_TRY(check(options));
@@ -93,7 +99,8 @@ Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options
 Result<Buffer> Context::allocate(std::size_t bytes) { return Buffer(*this, LACUNA_TRY(arena_.allocate(bytes))); }
 
 Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) {
-  if (kind != MemoryKind::host) return base::fail(base::Code::unsupported, "NIC local moves host memory; copy device memory to the host first");
+  if (kind != MemoryKind::host)
+    return base::fail(base::Code::unsupported, "NIC local moves host memory; copy device memory to the host first");
   if (bytes.empty()) return base::fail(base::Code::invalid_argument, "a region of 0 bytes");
   const std::optional<std::uint64_t> offset = arena_.offset_of(bytes);
   const std::uint32_t key = LACUNA_TRY(keys_.add(bytes, rights, offset));
@@ -108,7 +115,9 @@ void Context::deregister(std::uint32_t key) {
     pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
     while (inside % 2 == 1 && qp->peer_access() == inside && ::poll(&dead, 1, 0) == 0) {
       if (now() > deadline) {
-        base::log(base::Level::error, fmt::format("process {} has been inside a region that is deregistered for a second; it is stopped, or broken", qp->peer().process));
+        base::log(base::Level::error,
+                  fmt::format("process {} has been inside a region that is deregistered for a second; it is stopped, or broken",
+                              qp->peer().process));
         return;  // the key's entry is never used again
       }
       base::cpu_relax();
@@ -119,7 +128,8 @@ void Context::deregister(std::uint32_t key) {
 
 Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(int entries) {
   if (entries < 1 || entries > limits_.max_cqe) {
-    return base::fail(base::Code::limit, fmt::format("a completion queue of {} entries; NIC local takes 1 to {}", entries, limits_.max_cqe));
+    return base::fail(base::Code::limit,
+                      fmt::format("a completion queue of {} entries; NIC local takes 1 to {}", entries, limits_.max_cqe));
   }
   return std::make_unique<CompletionQueue>(entries);
 }

@@ -14,7 +14,7 @@ class QueuePair;
 // What a process has mapped of a peer: once, however many queue pairs lead there.
 struct PeerMemory {
   std::int64_t process = 0;
-  base::Fd pidfd;          // readable once the peer is dead
+  base::Fd pidfd;  // readable once the peer is dead
   SharedMemory arena;
   SharedMemory keys;
 };
@@ -53,7 +53,8 @@ class Context final : public nic::Context {
   Result<Buffer> allocate(std::size_t bytes) override;
   Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) override;
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
-  Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue, const QueuePairOptions& options) override;
+  Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
+                                                  const QueuePairOptions& options) override;
   int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
   void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) override;
   void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) override;

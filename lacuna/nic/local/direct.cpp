@@ -114,7 +114,8 @@ class Direct final : public QueuePair {
 
 }  // namespace
 
-std::unique_ptr<QueuePair> make_direct(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring) {
+std::unique_ptr<QueuePair> make_direct(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits,
+                                       Wiring wiring) {
   const Mover mover = options.path == Path::mapped ? &move_mapped : &move_kernel;
   return std::make_unique<Direct>(context, queue, options, std::move(limits), std::move(wiring), mover);
 }

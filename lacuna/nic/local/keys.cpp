@@ -14,7 +14,8 @@ std::optional<Grant> check(const SharedMemory& table, std::uint32_t key, std::ui
   if (key == 0 || index >= kMaxRegions) return std::nullopt;
   const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
   if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
-  if ((entry.rights & rights) != rights || addr < entry.addr || length > entry.length || addr - entry.addr > entry.length - length) return std::nullopt;
+  if ((entry.rights & rights) != rights || addr < entry.addr || length > entry.length || addr - entry.addr > entry.length - length)
+    return std::nullopt;
   return Grant{entry.arena_offset == kNotShared ? kNotShared : entry.arena_offset + (addr - entry.addr)};
 }
 
@@ -32,7 +33,8 @@ Result<std::uint32_t> KeyTable::add(std::span<std::byte> bytes, Rights rights, s
     generations_.push_back(0);
   }
   KeyEntry& slot = entry(index);
-  slot.rights = (rights.local_write ? kRightLocalWrite : 0) | (rights.remote_write ? kRightRemoteWrite : 0) | (rights.remote_read ? kRightRemoteRead : 0);
+  slot.rights = (rights.local_write ? kRightLocalWrite : 0) | (rights.remote_write ? kRightRemoteWrite : 0) |
+                (rights.remote_read ? kRightRemoteRead : 0);
   slot.addr = reinterpret_cast<std::uint64_t>(bytes.data());
   slot.length = bytes.size();
   slot.arena_offset = arena_offset.value_or(kNotShared);

@@ -41,13 +41,15 @@ std::span<iovec> skip(std::span<iovec> list, std::size_t bytes) {
 
 }  // namespace
 
-Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to, std::span<const std::uint64_t> arena_offsets) {
+Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
+                   std::span<const std::uint64_t> arena_offsets) {
   std::size_t target = 0;
   std::uint32_t used = 0;  // of to[target]
   for (const Sge& sge : from) {
     for (std::uint32_t done = 0; done < sge.length;) {
       while (used == to[target].length) ++target, used = 0;
-      if (arena_offsets[target] == kNotShared || arena_offsets[target] + to[target].length > peer.arena.size()) return Status::rem_access_err;
+      if (arena_offsets[target] == kNotShared || arena_offsets[target] + to[target].length > peer.arena.size())
+        return Status::rem_access_err;
       const std::uint32_t bytes = std::min(sge.length - done, to[target].length - used);
       store(peer.arena.data() + arena_offsets[target] + used, reinterpret_cast<const std::byte*>(sge.addr) + done, bytes);
       done += bytes;
@@ -57,7 +59,8 @@ Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<
   return Status::success;
 }
 
-Status move_kernel(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to, std::span<const std::uint64_t> /*arena_offsets*/) {
+Status move_kernel(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
+                   std::span<const std::uint64_t> /*arena_offsets*/) {
   static_assert(kMaxSge <= IOV_MAX);
   std::array<iovec, kMaxSge> from_list;
   std::array<iovec, kMaxSge> to_list;
@@ -82,7 +85,8 @@ Result<void> probe_kernel(std::int64_t process, std::uint64_t word, std::uint64_
   const iovec remote{reinterpret_cast<void*>(word), sizeof got};
   const ssize_t n = process_vm_readv(static_cast<pid_t>(process), &local, 1, &remote, 1, 0);
   if (n < 0) return std::unexpected(base::system_error(fmt::format("process_vm_readv of process {}", process), errno));
-  if (n != sizeof got || got != value) return base::fail(base::Code::unsupported, fmt::format("process_vm_readv reached another process than the peer ({})", process));
+  if (n != sizeof got || got != value)
+    return base::fail(base::Code::unsupported, fmt::format("process_vm_readv reached another process than the peer ({})", process));
   return {};
 }
 

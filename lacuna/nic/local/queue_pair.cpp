@@ -17,7 +17,8 @@ Result<Work> copy(std::span<const Sge> list, const Limits& limits, std::size_t o
   std::ranges::copy(list, work.sg_list.begin());
   for (const Sge& sge : list) work.total += sge.length;
   if (work.total > static_cast<std::uint64_t>(limits.max_message_bytes)) {
-    return base::fail(base::Code::limit, fmt::format("a message of {} bytes; this queue pair takes {}", work.total, limits.max_message_bytes));
+    return base::fail(base::Code::limit,
+                      fmt::format("a message of {} bytes; this queue pair takes {}", work.total, limits.max_message_bytes));
   }
   return work;
 }
@@ -25,7 +26,12 @@ Result<Work> copy(std::span<const Sge> list, const Limits& limits, std::size_t o
 }  // namespace
 
 QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring)
-    : context_(context), wiring_(std::move(wiring)), queue_(queue), options_(options), limits_(std::move(limits)), number_(context.next_number()) {
+    : context_(context),
+      wiring_(std::move(wiring)),
+      queue_(queue),
+      options_(options),
+      limits_(std::move(limits)),
+      number_(context.next_number()) {
   context_.enroll(*this);
   queue_.attach(*this, options_.max_send_wr + options_.max_recv_wr);
 }
@@ -81,9 +87,11 @@ void QueuePair::fail(base::Error why) {
 }
 
 void QueuePair::fail(Opcode opcode, Status status) {
-  if (status == Status::retry_exc_err) return fail({base::Code::peer_lost, fmt::format("the peer (process {}) died", wiring_.peer->process)});
+  if (status == Status::retry_exc_err)
+    return fail({base::Code::peer_lost, fmt::format("the peer (process {}) died", wiring_.peer->process)});
   static constexpr std::string_view names[] = {"send", "write", "receive"};
-  fail({base::Code::transfer, fmt::format("a {} on path {} completed with {}", names[static_cast<int>(opcode)], path_name(path()), status_name(status))});
+  fail({base::Code::transfer,
+        fmt::format("a {} on path {} completed with {}", names[static_cast<int>(opcode)], path_name(path()), status_name(status))});
 }
 
 void QueuePair::lose_peer(std::string_view how) {

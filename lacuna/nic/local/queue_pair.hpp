@@ -57,9 +57,9 @@ class QueuePair : public nic::QueuePair {
 
   [[nodiscard]] Inbox& own_inbox() const { return inbox(wiring_.mine); }
   [[nodiscard]] Inbox& peer_inbox() const { return inbox(wiring_.theirs); }
-  void complete_send(Status status);                           // the oldest send
-  void complete_recv(Status status, std::uint64_t byte_len);   // the oldest receive
-  void fail(base::Error why);                                  // flushes both queues; later posts complete with wr_flush_err
+  void complete_send(Status status);                          // the oldest send
+  void complete_recv(Status status, std::uint64_t byte_len);  // the oldest receive
+  void fail(base::Error why);                                 // flushes both queues; later posts complete with wr_flush_err
   void fail(Opcode opcode, Status status);
   [[nodiscard]] bool failed() const { return fault_.has_value(); }
   [[nodiscard]] bool local_access(std::span<const Sge> list, std::uint32_t rights) const;
@@ -80,7 +80,9 @@ class QueuePair : public nic::QueuePair {
 /// What a queue pair's peer wrote that no sound peer writes.
 base::Error nonsense(std::string_view what);
 
-std::unique_ptr<QueuePair> make_direct(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring);
-std::unique_ptr<QueuePair> make_slots(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring);
+std::unique_ptr<QueuePair> make_direct(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits,
+                                       Wiring wiring);
+std::unique_ptr<QueuePair> make_slots(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits,
+                                      Wiring wiring);
 
 }  // namespace lacuna::nic::local

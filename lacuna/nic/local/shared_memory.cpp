@@ -40,7 +40,7 @@ Result<SharedMemory> SharedMemory::create(const char* name, std::size_t bytes) {
 }
 
 Result<SharedMemory> SharedMemory::map(base::Fd file, std::size_t bytes, Access access) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(file.get(), &info) != 0) return std::unexpected(base::system_error("fstat", errno));
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || info.st_size != static_cast<off_t>(bytes)) {
@@ -60,7 +60,7 @@ Result<base::Fd> SharedMemory::share() const {
 }
 
 Result<std::uint64_t> SharedMemory::identity() const {
-  struct stat info {};
+  struct stat info{};
   if (fstat(file_.get(), &info) != 0) return std::unexpected(base::system_error("fstat", errno));
   return info.st_ino;
 }

@@ -61,7 +61,8 @@ class Slots final : public QueuePair {
       out += part;
     });
     const bool last = sent_ + bytes == work.total;
-    slot.head = {work.opcode == Opcode::send ? SlotKind::send : SlotKind::write, static_cast<std::uint32_t>(bytes), last ? 1U : 0U, work.rkey, work.remote_addr + sent_};
+    slot.head = {work.opcode == Opcode::send ? SlotKind::send : SlotKind::write, static_cast<std::uint32_t>(bytes), last ? 1U : 0U,
+                 work.rkey, work.remote_addr + sent_};
     peer_inbox().filled.value.store(++filled_, std::memory_order_release);
     sent_ += bytes;
     if (last) {
@@ -105,7 +106,8 @@ class Slots final : public QueuePair {
     if (head.kind == SlotKind::send) return take_send(head, slot.bytes.data());
     if (head.kind != SlotKind::write) return refuse(Opcode::recv, Status::rem_op_err), true;
     if (head.length > 0) {
-      if (!check(context_.keys(), head.rkey, head.addr, head.length, kRightRemoteWrite)) return refuse(Opcode::write, Status::rem_access_err), true;
+      if (!check(context_.keys(), head.rkey, head.addr, head.length, kRightRemoteWrite))
+        return refuse(Opcode::write, Status::rem_access_err), true;
       std::memcpy(reinterpret_cast<std::byte*>(head.addr), slot.bytes.data(), head.length);
     }
     return consume(), true;
@@ -158,7 +160,8 @@ class Slots final : public QueuePair {
 
 }  // namespace
 
-std::unique_ptr<QueuePair> make_slots(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring) {
+std::unique_ptr<QueuePair> make_slots(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits,
+                                      Wiring wiring) {
   return std::make_unique<Slots>(context, queue, options, std::move(limits), std::move(wiring));
 }
 
