@@ -116,6 +116,7 @@ lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, c
   return hand_out(layout, [&]() -> Result<Layout> {
     LACUNA_TRY(check_count(count));
     std::vector<Layout> values;
+    values.reserve(static_cast<std::size_t>(count));
     for (int64_t i = 0; i < count; ++i) values.push_back(members[i]->value);
     return Layout::structure(list(blocklengths, count), list(byte_displacements, count), values);
   });

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* NOLINTBEGIN(modernize-use-using): this is C */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,5 +96,7 @@ lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout*
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-use-using) */
 
 #endif

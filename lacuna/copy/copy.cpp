@@ -60,8 +60,8 @@ void move_fragment(const Layout& layout, typename Direction<Pack>::Scattered* ba
   using D = Direction<Pack>;
   layout::Cursor cursor(layout);
   if (position != 0) cursor.seek(position);
-  std::int64_t kernel_length = -1;
-  Kernel<D> kernel = nullptr;
+  std::int64_t kernel_length = 0;
+  Kernel<D> kernel = kernel_for<D>(0);
   while (length > 0) {
     const Strip strip = cursor.next(length);
     const std::int64_t bytes = strip.bytes();

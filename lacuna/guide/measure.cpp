@@ -1,6 +1,7 @@
 // Rank 0's plan for one case: one verified transfer of each combination, then rounds over all that are worth it until the budget is spent, then
 // one more verified transfer of other data. Rounds interleave the combinations, so that a disturbance hits all of them alike.
 #include <algorithm>
+#include <utility>
 
 #include "lacuna/guide/workbench.hpp"
 
@@ -96,9 +97,8 @@ class Measurement {
         const std::size_t i = (k + round) % series_.size();
         const Series& s = series_[i];
         const std::size_t have = s.all.latency_us.size();
-        const bool wanted = have < kFewest
-                                ? spent < 4
-                                : spent < 1 && have < static_cast<std::size_t>(budget_.max_samples) && s.median() < kFarBehind * best;
+        const bool wanted =
+            have < kFewest ? spent < 4 : spent < 1 && std::cmp_less(have, budget_.max_samples) && s.median() < kFarBehind * best;
         if (!s.alive || !wanted) continue;
         // The first of a row brings the caches into its own state and is not counted; a cold one has no state to bring.
         const std::int32_t discarded = budget_.cold ? 0 : 1;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "lacuna/guide/guide.hpp"
 
@@ -11,7 +12,7 @@ constexpr double kLevel = 0.95;
 // P(at most k of n fair coins show heads).
 double binomial_below(int n, int k) {
   double sum = 0;
-  for (int i = 0; i <= k; ++i) sum += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) - n * std::log(2.0));
+  for (int i = 0; i <= k; ++i) sum += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) - n * std::numbers::ln2);
   return sum;
 }
 

@@ -37,7 +37,7 @@ struct Request {
 Result<Request> request_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.contains("measure"))
-    return base::fail(base::Code::invalid_argument, "a request is {\"measure\": {...}} or {\"corpus\": {}}: " + text.substr(0, 100));
+    return base::fail(base::Code::invalid_argument, R"(a request is {"measure": {...}} or {"corpus": {}}: )" + text.substr(0, 100));
   try {
     const Json& measure = json.at("measure");
     const Json& layout = measure.at("layout");

@@ -15,7 +15,7 @@ struct Place {
 Place locate(const Node& node, std::int64_t position) {
   if (node.kind == Kind::run) return {0, position};
   if (!node.starts.empty()) {
-    const auto after = std::upper_bound(node.starts.begin(), node.starts.end(), position);
+    const auto after = std::ranges::upper_bound(node.starts, position);
     const std::int64_t index = after - node.starts.begin() - 1;
     return {index, position - node.starts[static_cast<std::size_t>(index)]};
   }

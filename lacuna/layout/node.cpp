@@ -70,8 +70,8 @@ NodePtr make_list(std::vector<std::int64_t> offsets, const Item& item) {
   node.kind = Kind::list;
   node.size = child->size * entries;
   node.runs = child->runs * entries;
-  const auto [lowest, highest] = std::minmax_element(offsets.begin(), offsets.end());
-  bound(node, *child, *lowest, *highest, offsets.back());
+  const auto [lowest, highest] = std::ranges::minmax(offsets);
+  bound(node, *child, lowest, highest, offsets.back());
   node.offsets = std::move(offsets);
   node.children.push_back(std::move(child));
   return finish(std::move(node));

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lacuna/layout/canonical.hpp"
 
@@ -194,7 +195,7 @@ std::vector<std::byte> encode(const Layout& layout) {
 }
 
 Result<Layout> decode(std::span<const std::byte> wire, const WireLimits& limits) {
-  if (static_cast<std::int64_t>(wire.size()) > limits.max_bytes) {
+  if (std::cmp_greater(wire.size(), limits.max_bytes)) {
     return base::fail(base::Code::limit, fmt::format("wire form of {} bytes; at most {} are accepted", wire.size(), limits.max_bytes));
   }
   Reader reader(wire, limits);

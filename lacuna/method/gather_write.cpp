@@ -29,8 +29,8 @@ class Sender final : public WriteSender {
 
 class Receiver final : public Operation {
  public:
-  Receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag, Staging landing)
-      : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)), landing_(std::move(landing)) {
+  Receiver(Endpoint& endpoint, Transfer transfer, const Memory& memory, Flag flag, Staging landing)
+      : Operation(endpoint), transfer_(std::move(transfer)), flag_(std::move(flag)), landing_(std::move(landing)) {
     layout_ = &transfer_.dst;
     region_ = memory.region;
   }

@@ -25,8 +25,8 @@ class Sender final : public WriteSender {
 
 class Receiver final : public Operation {
  public:
-  Receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag)
-      : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
+  Receiver(Endpoint& endpoint, Transfer transfer, const Memory& memory, Flag flag)
+      : Operation(endpoint), transfer_(std::move(transfer)), flag_(std::move(flag)) {
     layout_ = &transfer_.dst;
     region_ = memory.region;
   }

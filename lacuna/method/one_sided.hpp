@@ -10,8 +10,8 @@ namespace lacuna::method {
 
 class WriteSender : public Operation {
  public:
-  WriteSender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Flag flag)
-      : Operation(endpoint), transfer_(transfer), flag_(std::move(flag)) {
+  WriteSender(Endpoint& endpoint, Transfer transfer, const Memory& memory, Flag flag)
+      : Operation(endpoint), transfer_(std::move(transfer)), flag_(std::move(flag)) {
     layout_ = &transfer_.src;
     region_ = memory.region;
   }

@@ -1,6 +1,7 @@
 #include "lacuna/method/packed.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lacuna::method {
 namespace {
@@ -61,7 +62,7 @@ class Receiver final : public Packed {
   }
   Result<bool> progress() override {
     LACUNA_TRY(healthy());
-    while (next_ < receives_done()) {
+    while (std::cmp_less(next_, receives_done())) {
       if (staged()) endpoint_.context().unpack(own_, base_, position(next_), length(next_), staging_.buffer.data() + slot(next_));
       if (next_ + chunking_.depth < chunks_) LACUNA_TRY(post(next_ + chunking_.depth));
       ++next_;

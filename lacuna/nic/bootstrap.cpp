@@ -51,6 +51,7 @@ Result<void> send_hello(int socket, const Hello& hello, std::int64_t deadline) {
 
   alignas(cmsghdr) char control[kControlBytes]{};
   std::vector<int> files;
+  files.reserve(hello.files.size());
   for (const base::Fd& file : hello.files) files.push_back(file.get());
   const ucred self{getpid(), geteuid(), getegid()};
   for (std::size_t sent = 0; sent < stream.size();) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace lacuna::nic::local {
 namespace {
 
@@ -9,14 +11,14 @@ Result<Work> copy(std::span<const Sge> list, const Limits& limits, std::size_t o
   if (list.size() > static_cast<std::size_t>(limits.max_sge)) {
     return base::fail(base::Code::limit, fmt::format("an sg_list of {} entries; this queue pair takes {}", list.size(), limits.max_sge));
   }
-  if (outstanding >= static_cast<std::size_t>(depth)) {
+  if (std::cmp_greater_equal(outstanding, depth)) {
     return base::fail(base::Code::limit, fmt::format("{} requests are outstanding in the {} queue; it takes no more", outstanding, queue));
   }
   Work work;
   work.sges = static_cast<std::uint32_t>(list.size());
   std::ranges::copy(list, work.sg_list.begin());
   for (const Sge& sge : list) work.total += sge.length;
-  if (work.total > static_cast<std::uint64_t>(limits.max_message_bytes)) {
+  if (std::cmp_greater(work.total, limits.max_message_bytes)) {
     return base::fail(base::Code::limit,
                       fmt::format("a message of {} bytes; this queue pair takes {}", work.total, limits.max_message_bytes));
   }

@@ -34,6 +34,8 @@ class QueuePair : public nic::QueuePair {
  public:
   QueuePair(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring);
   ~QueuePair() override;
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
 
   [[nodiscard]] std::uint32_t number() const override { return number_; }
   [[nodiscard]] Path path() const override { return options_.path; }

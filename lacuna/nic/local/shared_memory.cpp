@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace lacuna::nic::local {
 namespace {
@@ -43,7 +44,7 @@ Result<SharedMemory> SharedMemory::map(base::Fd file, std::size_t bytes, Access 
   struct stat info{};
   if (fstat(file.get(), &info) != 0) return std::unexpected(base::system_error("fstat", errno));
   const int seals = fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || info.st_size != static_cast<off_t>(bytes)) {
+  if (seals < 0 || (seals & kSeals) != kSeals || std::cmp_not_equal(info.st_size, bytes)) {
     return base::fail(base::Code::malformed, fmt::format("the peer's shared memory is not a sealed file of {} bytes", bytes));
   }
   SharedMemory memory;
