@@ -72,8 +72,8 @@ Result<void> pin_to_cpu(int index) {
 }
 
 namespace {
-// The data or unified cache of a level as Linux describes CPU 0's. In a virtual machine it is right more often than sysconf, which multiplies
-// what CPUID says of the host.
+// The data or unified cache of a level as Linux describes CPU 0's. In a virtual machine it is right more often than
+// sysconf, which multiplies what CPUID says of the host.
 std::optional<std::int64_t> cache_bytes(int level) {
   for (int index = 0; index < 8; ++index) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);

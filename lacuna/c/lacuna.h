@@ -1,10 +1,11 @@
 /* lacuna.h: Lacuna for C programs. Layouts and the CPU's copies; messages join them in a later version.
  *
- * Every function that can fail returns a lacuna_status; outputs come last and are set only on success. lacuna_error_message() then tells the calling
- * thread what went wrong, where, and the limit. Layouts are immutable and may be used from several threads at once.
+ * Every function that can fail returns a lacuna_status; outputs come last and are set only on success.
+ * lacuna_error_message() then tells the calling thread what went wrong, where, and the limit. Layouts are immutable and
+ * may be used from several threads at once.
  *
- * Counts, strides and displacements mean what they mean in MPI (MPI-4.1, section 5.1); all are 64-bit. Bytes have no type, so there is no alignment
- * padding: use lacuna_layout_resized() where an extent is padded.
+ * Counts, strides and displacements mean what they mean in MPI (MPI-4.1, section 5.1); all are 64-bit. Bytes have no
+ * type, so there is no alignment padding: use lacuna_layout_resized() where an extent is padded.
  */
 #ifndef LACUNA_C_LACUNA_H
 #define LACUNA_C_LACUNA_H

@@ -48,9 +48,9 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
 
-/// A median, and an interval that covers the population's median with probability `level`: two order statistics of the sample, chosen by the binomial
-/// distribution, so nothing is assumed about the shape of the noise. Below six samples the interval is the whole range and `level` says how
-/// little that means.
+/// A median, and an interval that covers the population's median with probability `level`: two order statistics of the
+/// sample, chosen by the binomial distribution, so nothing is assumed about the shape of the noise. Below six samples the
+/// interval is the whole range and `level` says how little that means.
 struct Median {
   double value = 0;
   double low = 0;
@@ -96,8 +96,8 @@ struct Report {
 class Link {
  public:
   virtual ~Link() = default;
-  /// Measures one case; both ranks call it with the same arguments. Rank 0 returns the rows, rank 1 nothing. Errors: a transport that broke,
-  /// after which the link is of no use.
+  /// Measures one case; both ranks call it with the same arguments. Rank 0 returns the rows, rank 1 nothing. Errors: a
+  /// transport that broke, after which the link is of no use.
   virtual Result<Report> measure(const Case& what, const Budget& budget) = 0;
   /// Limits with the paths that this pair of processes really has.
   [[nodiscard]] virtual const nic::Limits& limits() const = 0;
@@ -106,7 +106,8 @@ class Link {
 /// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of Context::connect on every path.
 Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap);
 
-/// The worker: forks the receiver, answers requests from standard input on standard output until it ends (docs/worker.md). Returns the exit code.
+/// The worker: forks the receiver, answers requests from standard input on standard output until it ends
+/// (docs/worker.md). Returns the exit code.
 int serve(const std::string& nic);
 
 }  // namespace lacuna::guide

@@ -1,5 +1,6 @@
-// Rank 0's plan for one case: one verified transfer of each combination, then rounds over all that are worth it until the budget is spent, then
-// one more verified transfer of other data. Rounds interleave the combinations, so that a disturbance hits all of them alike.
+// Rank 0's plan for one case: one verified transfer of each combination, then rounds over all that are worth it until
+// the budget is spent, then one more verified transfer of other data. Rounds interleave the combinations, so that a
+// disturbance hits all of them alike.
 #include <algorithm>
 #include <utility>
 

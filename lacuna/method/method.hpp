@@ -155,9 +155,9 @@ Result<const Method*> find(std::string_view name);
 
 enum class Role { sender, receiver };
 
-/// Makes one end of a method after checking all that can be checked without the peer. Errors: invalid_argument (sizes differ, the destination
-/// overlaps itself, a notification that the method has not), unsupported (the path does not reach the destination's memory), limit,
-/// out_of_memory.
+/// Makes one end of a method after checking all that can be checked without the peer. Errors: invalid_argument (sizes
+/// differ, the destination overlaps itself, a notification that the method has not), unsupported (the path does not reach
+/// the destination's memory), limit, out_of_memory.
 Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer,
                                         const Memory& memory);
 

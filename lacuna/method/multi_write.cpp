@@ -1,5 +1,5 @@
-// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. Nobody copies, and the target's
-// CPU does nothing but see the flag.
+// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. Nobody
+// copies, and the target's CPU does nothing but see the flag.
 #include "lacuna/method/methods.hpp"
 #include "lacuna/method/one_sided.hpp"
 

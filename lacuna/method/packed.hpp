@@ -1,6 +1,6 @@
-// What pack and pack_pipelined share: the stream goes in chunks through a ring of staging slots, packed at one end and unpacked at the other.
-// With one chunk it is the plain copy method; with small ones packing, flying and unpacking overlap. A side that is contiguous needs no
-// copy and no staging: its own bytes are sent, or received into.
+// What pack and pack_pipelined share: the stream goes in chunks through a ring of staging slots, packed at one end and
+// unpacked at the other. With one chunk it is the plain copy method; with small ones packing, flying and unpacking
+// overlap. A side that is contiguous needs no copy and no staging: its own bytes are sent, or received into.
 #pragma once
 
 #include "lacuna/method/staging.hpp"

@@ -1,5 +1,5 @@
-// Every method moves every pair of layouts over every path: the payload as the reference has it, gaps and guards untouched. Twice each, so that an
-// operation can be started again, with limits from generous to tiny.
+// Every method moves every pair of layouts over every path: the payload as the reference has it, gaps and guards
+// untouched. Twice each, so that an operation can be started again, with limits from generous to tiny.
 #include <gtest/gtest.h>
 
 #include "lacuna/guide/image.hpp"
@@ -90,8 +90,8 @@ const Setting kSettings[] = {
     {"OneOfEach", {.max_sge = 1}, {.max_send_wr = 1, .max_recv_wr = 1}},
 };
 
-// Whether memory that is still being written holds what it shall. Each byte is read once: memcmp reads a byte that differs again, to see by how much, and
-// calls it equal if it has arrived in between.
+// Whether memory that is still being written holds what it shall. Each byte is read once: memcmp reads a byte that
+// differs again, to see by how much, and calls it equal if it has arrived in between.
 bool arrived(const std::byte* memory, const std::vector<std::byte>& expected) {
   const auto* bytes = static_cast<const volatile std::byte*>(memory);
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -1,5 +1,5 @@
-// A peer that is not what it claims to be: spoilt introductions, and nonsense in the memory that it shares. The victim says malformed (or completes with
-// an error) and stays alive.
+// A peer that is not what it claims to be: spoilt introductions, and nonsense in the memory that it shares. The victim
+// says malformed (or completes with an error) and stays alive.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -11,8 +11,8 @@ namespace lacuna::test {
 /// What an end does; returns what went wrong, or nothing.
 using End = std::function<std::string(int rank, nic::Bootstrap& bootstrap)>;
 
-/// Rank 0 in this process, rank 1 in a child. Returns what either end says went wrong. A child that dies of a signal is an error unless it is
-/// `expected_signal`.
+/// Rank 0 in this process, rank 1 in a child. Returns what either end says went wrong. A child that dies of a signal is
+/// an error unless it is `expected_signal`.
 std::string in_two_processes(const End& end, int expected_signal = 0);
 std::string in_two_threads(const End& end);
 
