@@ -18,6 +18,7 @@ from lacuna.units import bytes_text, gain_text, us_text
 
 _LABEL_WIDTH = 9
 _CELL_WIDTH = 14
+_LAYOUT_WIDTH = 36  # leaves the numbers of five methods their room in 120 columns; names give way, not numbers
 
 
 def show(console: Console, guide: Guide) -> None:
@@ -118,7 +119,7 @@ def _ddtbench_tables(guide: Guide, all_contests: Sequence[Contest]) -> list[Rend
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    table.add_column("layout", no_wrap=True, overflow="ellipsis")
+    table.add_column("layout", no_wrap=True, overflow="ellipsis", max_width=_LAYOUT_WIDTH)
     table.add_column("payload", justify="right", no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
     for method in methods:

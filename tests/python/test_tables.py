@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from conftest import guide
 from rich.console import Console
@@ -48,6 +49,18 @@ def test_narrow_terminal_breaks_columns_not_words(full_guide: Guide) -> None:
     text = shown(full_guide, 42)
     assert text.count("16 B") > shown(full_guide, 120).count("16 B")
     assert "…" not in text.split("DDTBench")[0]
+
+
+def test_long_names_give_way_to_numbers(full_guide: Guide) -> None:
+    long = " and a name as long as those of the struct layouts, which hold the dims of several arrays"
+    full_guide.rows[:] = [
+        replace(row, latency_us=row.latency_us * 1234.5, subject=replace(row.subject, layout=row.subject.layout + long))
+        for row in full_guide.rows
+        if row.subject.experiment == "ddtbench"
+    ]
+    table = shown(full_guide)
+    assert "*24,690" in table
+    assert table.count("…") == len({row.subject.layout for row in full_guide.rows})
 
 
 def test_an_empty_guide_is_no_trouble() -> None:
