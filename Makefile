@@ -1,0 +1,86 @@
+# `make` lists the targets. Each does its own set-up: Debian packages, .venv, build.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+JOBS ?= $(shell nproc)
+GUIDE_OUT ?= guide-out
+GUIDE_ARGS ?=
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+
+python := .venv/bin/python
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
+
+.PHONY: guide
+guide: package ## Measure this machine and say which method to use (GUIDE_OUT=dir, GUIDE_ARGS=--quick)
+	@echo "==> measuring this machine; results go to $(GUIDE_OUT)"
+	@.venv/bin/lacuna guide --output $(GUIDE_OUT) $(GUIDE_ARGS)
+
+.PHONY: test
+test: packages .venv/.dev ## Run all tests: release, sanitizers, Python, ladder, install
+	@$(python) scripts/run_tests.py --jobs $(JOBS)
+
+.PHONY: build
+build: packages ## Build the library, the worker, the tests and the benchmarks into build/release
+	@echo "==> configuring build/release"
+	@cmake --preset release --log-level=WARNING
+	@echo "==> building build/release"
+	@cmake --build --preset release
+
+.PHONY: lint
+lint: packages .venv/.dev ## clang-format, clang-tidy, ruff, mypy, the include ladder
+	@PATH="$$PWD/.venv/bin:$$PATH" scripts/lint.sh --jobs $(JOBS)
+
+.PHONY: format
+format: packages .venv/.dev ## Format the C++ and Python sources
+	@find lacuna tests bench python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
+	@.venv/bin/ruff check -q --fix-only . && .venv/bin/ruff format .
+
+.PHONY: install-check
+install-check: build ## Install into a temporary prefix, and build and run programs against it
+	@scripts/check_install.sh
+
+.PHONY: clean
+clean: ## Remove everything that was built (.venv stays)
+	rm -rf build
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+
+.PHONY: packages
+packages:
+	@scripts/setup.sh packages
+
+.venv/.runtime: requirements/runtime.txt requirements/build.txt requirements/constraints.txt | packages
+	@scripts/setup.sh venv requirements/runtime.txt requirements/build.txt
+	@touch $@
+
+.venv/.dev: requirements/dev.txt requirements/constraints.txt .venv/.runtime | packages
+	@scripts/setup.sh venv requirements/dev.txt
+	@touch $@
+
+# --- the Python package, in .venv -------------------------------------------------------------------------------------
+
+package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
+  $(shell find cmake lacuna python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+
+.PHONY: package
+package: .venv/.package ## Build and install the Python package into .venv
+
+.venv/.package: .venv/.runtime build/package_files.txt $(package_files)
+	@echo "==> building and installing the Python package"
+	@touch $@.start  # the stamp is as old as the start: what is edited during the build is built next time
+	@scripts/install_package.sh
+	@mv $@.start $@
+
+# Changes when a file comes or goes, which time stamps alone do not show.
+build/package_files.txt: always
+	@mkdir -p build
+	@printf '%s\n' $(sort $(package_files)) | cmp -s - $@ || printf '%s\n' $(sort $(package_files)) > $@
+.PHONY: always
+always:

@@ -1,0 +1,31 @@
+# lacuna_options: how Lacuna's own targets are compiled. Never exported.
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "Lacuna needs std::expected: GCC 12 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
+endif()
+
+add_library(lacuna_sanitize INTERFACE)
+if(LACUNA_SANITIZE STREQUAL "address")
+  set(sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(LACUNA_SANITIZE STREQUAL "thread")
+  set(sanitize_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(LACUNA_SANITIZE STREQUAL "none")
+  set(sanitize_flags "")
+else()
+  message(FATAL_ERROR "LACUNA_SANITIZE is '${LACUNA_SANITIZE}'; it may be none, address or thread")
+endif()
+target_compile_options(lacuna_sanitize INTERFACE ${sanitize_flags})
+target_link_options(lacuna_sanitize INTERFACE ${sanitize_flags})
+
+add_library(lacuna_options INTERFACE)
+target_link_libraries(lacuna_options INTERFACE lacuna_sanitize)
+target_compile_options(lacuna_options INTERFACE
+  -Wall -Wextra -Wpedantic
+  -Wcast-align -Wcast-qual -Wdouble-promotion -Wformat=2 -Wnon-virtual-dtor -Woverloaded-virtual -Wundef -Wvla
+  -Wno-missing-field-initializers  # designated initialisers leave out what has a default
+  # No -Wshadow: nested LACUNA_TRY shadow each other, by design.
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-branches -Wduplicated-cond -Wlogical-op>
+  # False positives of GCC 12: std::string's operator+ (GCC bug 105651), and what the sanitizers rewrote.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  $<$<NOT:$<STREQUAL:${LACUNA_SANITIZE},none>>:-Wno-maybe-uninitialized>
+  $<$<BOOL:${LACUNA_WERROR}>:-Werror>)

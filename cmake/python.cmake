@@ -1,0 +1,30 @@
+# lacuna._core, the worker beside it, and the module's type stub. Component "python", which only the wheel installs.
+
+if(DEFINED SKBUILD_PROJECT_VERSION AND NOT SKBUILD_PROJECT_VERSION VERSION_EQUAL PROJECT_VERSION)
+  message(FATAL_ERROR "pyproject.toml is at version ${SKBUILD_PROJECT_VERSION}, CMakeLists.txt at ${PROJECT_VERSION}")
+endif()
+
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/lacuna/_core.cpp)
+  message(WARNING "python/lacuna/_core.cpp is missing: the package is built without its module")
+else()
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+    OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  find_package(nanobind CONFIG REQUIRED)
+
+  file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/lacuna/*.cpp)
+  nanobind_add_module(_core NB_STATIC ${core_sources})
+  target_link_libraries(_core PRIVATE lacuna fmt::fmt nlohmann_json::nlohmann_json lacuna_sanitize)
+  target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
+  install(TARGETS _core LIBRARY DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
+
+  if(LACUNA_SANITIZE STREQUAL "none")  # a sanitized module does not load into a plain interpreter
+    nanobind_add_stub(_core_stub MODULE _core OUTPUT _core.pyi PATTERN_FILE ${PROJECT_SOURCE_DIR}/cmake/core.pat
+      PYTHON_PATH $<TARGET_FILE_DIR:_core> DEPENDS _core)
+    install(FILES ${PROJECT_BINARY_DIR}/_core.pyi DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+endif()
+
+if(TARGET lacuna-worker)
+  install(TARGETS lacuna-worker RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
+endif()

@@ -1,0 +1,82 @@
+# One GoogleTest executable for each folder of tests/ that holds *_test.cpp: lacuna_<folder>_tests, label <folder>.
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# ThreadSanitizer does not see across processes. Under it, tests whose full name matches one of these patterns are left
+# out, and these folders are not even built.
+set(LACUNA_TSAN_EXCLUDE_TESTS "*TwoProcesses*" CACHE STRING "Test name patterns left out under tsan")
+set(LACUNA_TSAN_EXCLUDE_FOLDERS "" CACHE STRING "Test folders left out under tsan")
+
+# Folders whose tests start processes and wait for them: run one at a time, so that two of them never share a core.
+set(LACUNA_SERIAL_FOLDERS nic method guide c CACHE STRING "Test folders whose tests run alone")
+
+set(test_timeout 60)
+set(test_filter "*")
+if(LACUNA_SANITIZE STREQUAL "address")
+  set(test_timeout 120)
+elseif(LACUNA_SANITIZE STREQUAL "thread")
+  set(test_timeout 120)
+  list(JOIN LACUNA_TSAN_EXCLUDE_TESTS ":" excluded)
+  set(test_filter "-${excluded}")
+endif()
+
+# Helpers, shared by all; a main() among them takes the place of GoogleTest's.
+file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
+add_library(lacuna_test_support INTERFACE)
+if(support_sources)
+  add_library(lacuna_test_support_objects STATIC ${support_sources})
+  target_link_libraries(lacuna_test_support_objects PUBLIC lacuna GTest::gtest PRIVATE fmt::fmt lacuna_options)
+  target_link_libraries(lacuna_test_support INTERFACE lacuna_test_support_objects)
+endif()
+target_link_libraries(lacuna_test_support INTERFACE lacuna GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
+
+# The folders are found again at each build: the glob over the files sees a new one.
+file(GLOB_RECURSE test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
+set(test_folders "")
+foreach(file IN LISTS test_files)
+  file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR}/tests ${file})
+  string(REGEX REPLACE "/.*" "" folder ${relative})
+  list(APPEND test_folders ${folder})
+  list(APPEND test_files_${folder} ${file})
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+
+if(LACUNA_SANITIZE STREQUAL "thread")
+  list(REMOVE_ITEM test_folders ${LACUNA_TSAN_EXCLUDE_FOLDERS})
+endif()
+
+foreach(folder IN LISTS test_folders)
+  set(target lacuna_${folder}_tests)
+  add_executable(${target} ${test_files_${folder}})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE lacuna_test_support lacuna_options)
+  target_compile_definitions(${target} PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET lacuna-worker)
+    target_compile_definitions(${target} PRIVATE LACUNA_WORKER="$<TARGET_FILE:lacuna-worker>")
+    add_dependencies(${target} lacuna-worker)
+  endif()
+
+  set(serial OFF)
+  if(folder IN_LIST LACUNA_SERIAL_FOLDERS)
+    set(serial ON)
+  endif()
+  gtest_discover_tests(${target}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    NO_PRETTY_VALUES  # parameterised tests have names of their own; a dump of the bytes is none
+    TEST_PREFIX "${folder}."
+    TEST_FILTER "${test_filter}"
+    PROPERTIES
+      TIMEOUT ${test_timeout}
+      LABELS ${folder}
+      RUN_SERIAL ${serial}
+      SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endforeach()
+
+# The include ladder, as a test. Once is enough, so not under the sanitizers.
+find_program(LACUNA_PYTHON3 python3)
+if(LACUNA_PYTHON3 AND LACUNA_SANITIZE STREQUAL "none")
+  add_test(NAME ladder COMMAND ${LACUNA_PYTHON3} ${PROJECT_SOURCE_DIR}/scripts/ladder.py)
+  set_tests_properties(ladder PROPERTIES LABELS ladder TIMEOUT 30)
+endif()

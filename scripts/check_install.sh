@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Installs the library into a temporary prefix and uses it from outside, as its users will:
+#   scripts/check_install.sh [BUILD_DIR]...      default: build/release, and build/python (static) where it exists
+# Prints one line for each check, `PASS name`, `FAIL name` or `SKIP name: reason`; exits with 1 if one failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+
+builds=("$@")
+if [[ ${#builds[@]} -eq 0 ]]; then
+  builds=(build/release)
+  [[ -f build/python/liblacuna.a ]] && builds+=(build/python)
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+cxx=${CXX:-c++}
+cc=${CC:-cc}
+
+# check NAME COMMAND...: runs it quietly; shows what it printed only if it failed.
+check() {
+  local name=$1
+  shift
+  if "$@" >"$work/log" 2>&1; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name"
+    sed 's/^/    /' "$work/log"
+    failures=$((failures + 1))
+    return 1
+  fi
+}
+
+# expect TEXT COMMAND...: runs it and compares what it prints.
+expect() {
+  local wanted=$1 got
+  shift
+  got=$("$@") || { echo "$* exits with $?"; return 1; }
+  [[ "$got" == "$wanted" ]] || { echo "$* prints '$got' instead of '$wanted'"; return 1; }
+}
+
+# The two programs, in a folder of their own so that nothing of the source tree is found by accident.
+user=$work/user
+mkdir -p "$user"
+cat >"$user/program.cpp" <<'EOF'
+#include <cstdio>
+
+#include "lacuna/layout/layout.hpp"
+
+int main() { std::printf("%lld\n", static_cast<long long>(lacuna::layout::Layout::bytes(8)->size())); }
+EOF
+cat >"$user/program.c" <<'EOF'
+#include <stdio.h>
+
+#include "lacuna/c/lacuna.h"
+
+int main(void) {
+  puts("8");
+  return 0;
+}
+EOF
+[[ -f tests/c/install_check.c ]] && cp tests/c/install_check.c "$user/program.c"
+cat >"$user/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C CXX)
+find_package(lacuna 0.1 REQUIRED)
+add_executable(program_cxx program.cpp)
+target_link_libraries(program_cxx PRIVATE lacuna::lacuna)
+if(WITH_C)
+  add_executable(program_c program.c)
+  target_link_libraries(program_c PRIVATE lacuna::lacuna)
+endif()
+EOF
+
+check_build() {
+  local build=$1 kind=$2
+  local prefix=$work/$kind
+  check "$kind: install" cmake --install "$build" --prefix "$prefix" --component library || return 0
+
+  local pc
+  pc=$(find "$prefix" -name lacuna.pc -printf '%h')
+  export PKG_CONFIG_PATH=$pc
+  local lib=${pc%/pkgconfig} flags=()
+  [[ $kind == static ]] && flags=(--static)
+  local with_c=OFF
+  [[ -f $prefix/include/lacuna/c/lacuna.h ]] && with_c=ON
+
+  # Every installed header must stand alone, without the source tree and without third-party headers.
+  local header
+  while read -r header; do
+    case $header in
+      *.h) check "$kind: header $header compiles alone" "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only -x c "$prefix/include/$header" || true ;;
+      *) check "$kind: header $header compiles alone" "$cxx" -std=c++23 -Wall -Wextra -I"$prefix/include" -fsyntax-only -x c++ "$prefix/include/$header" || true ;;
+    esac
+  done < <(cd "$prefix/include" && find lacuna -type f | sort)
+  check "$kind: headers include no third-party header" no_third_party "$prefix/include" || true
+  check "$kind: installed files do not name the source tree" no_source_path "$prefix" || true
+
+  check "$kind: find_package: configure" cmake -S "$user" -B "$work/$kind-cmake" -DCMAKE_PREFIX_PATH="$prefix" -DWITH_C=$with_c || true
+  check "$kind: find_package: build" cmake --build "$work/$kind-cmake" || true
+  check "$kind: find_package: C++ program runs" expect 8 "$work/$kind-cmake/program_cxx" || true
+
+  # shellcheck disable=SC2046
+  check "$kind: pkg-config: C++ program builds" "$cxx" -std=c++23 "$user/program.cpp" -o "$work/$kind-pc_cxx" $(pkg-config "${flags[@]}" --cflags --libs lacuna) || true
+  check "$kind: pkg-config: C++ program runs" env LD_LIBRARY_PATH="$lib" bash -c "$(declare -f expect); expect 8 '$work/$kind-pc_cxx'" || true
+
+  if [[ $with_c == ON ]]; then
+    check "$kind: find_package: C program runs" expect 8 "$work/$kind-cmake/program_c" || true
+    # shellcheck disable=SC2046
+    check "$kind: pkg-config: C program builds" "$cc" -std=c11 "$user/program.c" -o "$work/$kind-pc_c" $(pkg-config "${flags[@]}" --cflags --libs lacuna) || true
+    check "$kind: pkg-config: C program runs" env LD_LIBRARY_PATH="$lib" bash -c "$(declare -f expect); expect 8 '$work/$kind-pc_c'" || true
+  else
+    echo "SKIP $kind: C programs: lacuna/c/lacuna.h is not installed"
+  fi
+
+  if [[ -x $prefix/bin/lacuna-worker ]]; then
+    check "$kind: lacuna-worker finds its libraries" worker_links "$prefix/bin/lacuna-worker" || true
+  else
+    echo "SKIP $kind: lacuna-worker: it is not installed"
+  fi
+}
+
+no_third_party() { ! grep -rnE '#\s*include\s*[<"](fmt/|xxhash|nlohmann)' "$1"; }
+no_source_path() { ! grep -rlIF "$root" "$1"; }
+worker_links() { local out; out=$(ldd "$1"); echo "$out"; [[ "$out" != *"not found"* ]]; }
+
+for build in "${builds[@]}"; do
+  if [[ ! -f $build/CMakeCache.txt ]]; then
+    echo "FAIL $build: it is not built; run make build"
+    failures=$((failures + 1))
+    continue
+  fi
+  kind=shared
+  [[ -f $build/liblacuna.a ]] && kind=static
+  check_build "$build" "$kind"
+done
+
+echo "install check: $failures failed"
+[[ $failures -eq 0 ]]
