@@ -38,7 +38,8 @@ void contiguous(benchmark::State& state) {
 BENCHMARK(contiguous)->Arg(64 << 10)->Arg(1 << 20);
 
 const bool registered = [] {
-  for (const std::string& family : lacuna::guide::ddtbench_families()) benchmark::RegisterBenchmark(("pack/" + family).c_str(), pack_layout, family, 0);
+  for (const std::string& family : lacuna::guide::ddtbench_families())
+    benchmark::RegisterBenchmark(("pack/" + family).c_str(), pack_layout, family, 0);
   return true;
 }();
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <vector>
 
 #include "lacuna/base/base.hpp"
@@ -42,16 +42,23 @@ lacuna_status failed(const Error& error) {
   return status_of(error.code);
 }
 
-// Runs `make`, which returns a Result<Layout>, and hands the layout out. The one place where memory can run out under C's eyes.
-lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
+// Runs `body` behind C's back: what the standard library throws (there is no memory, or none of that size) becomes a status.
+lacuna_status guarded(const auto& body) {
   try {
+    return body();
+  } catch (const std::exception&) {
+    return failed({Code::out_of_memory, "no memory for this call"});
+  }
+}
+
+// Runs `make`, which returns a Result<Layout>, and hands the layout out.
+lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
+  return guarded([&] {
     Result<Layout> made = make();
     if (!made) return failed(made.error());
     *layout = new lacuna_layout{std::move(*made)};
     return LACUNA_OK;
-  } catch (const std::bad_alloc&) {
-    return failed({Code::out_of_memory, "no memory for a layout"});
-  }
+  });
 }
 
 // A C array as a span. A negative count is the constructor's to refuse; here it names nothing.
@@ -168,31 +175,39 @@ size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t si
 }
 
 lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out) {
-  if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
-  lacuna::copy::pack(layout->value, static_cast<const std::byte*>(base), position, length, static_cast<std::byte*>(out));
-  return LACUNA_OK;
+  return guarded([&] {
+    if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
+    lacuna::copy::pack(layout->value, static_cast<const std::byte*>(base), position, length, static_cast<std::byte*>(out));
+    return LACUNA_OK;
+  });
 }
 
 lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in) {
-  if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
-  lacuna::copy::unpack(layout->value, static_cast<std::byte*>(base), position, length, static_cast<const std::byte*>(in));
-  return LACUNA_OK;
+  return guarded([&] {
+    if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
+    lacuna::copy::unpack(layout->value, static_cast<std::byte*>(base), position, length, static_cast<const std::byte*>(in));
+    return LACUNA_OK;
+  });
 }
 
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base) {
-  const Result<void> moved =
-      lacuna::copy::transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
-  return moved ? LACUNA_OK : failed(moved.error());
+  return guarded([&] {
+    const Result<void> moved =
+        lacuna::copy::transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
+    return moved ? LACUNA_OK : failed(moved.error());
+  });
 }
 
 lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed) {
-  const std::vector<std::byte> bytes = lacuna::layout::encode(layout->value);
-  *needed = bytes.size();
-  if (bytes.size() > size)
-    return failed(
-        {Code::limit, "the wire form takes " + std::to_string(bytes.size()) + " bytes; there is room for " + std::to_string(size)});
-  std::memcpy(wire, bytes.data(), bytes.size());
-  return LACUNA_OK;
+  return guarded([&] {
+    const std::vector<std::byte> bytes = lacuna::layout::encode(layout->value);
+    *needed = bytes.size();
+    if (bytes.size() > size)
+      return failed(
+          {Code::limit, "the wire form takes " + std::to_string(bytes.size()) + " bytes; there is room for " + std::to_string(size)});
+    std::memcpy(wire, bytes.data(), bytes.size());
+    return LACUNA_OK;
+  });
 }
 
 lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout) {

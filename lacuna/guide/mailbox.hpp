@@ -27,9 +27,11 @@ class Mailbox {
   Result<T> receive(method::Endpoint* meanwhile = nullptr) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
     LACUNA_TRY(receiver_->start(in_.data()));
-    if (meanwhile != nullptr) {
-      while (!LACUNA_TRY(receiver_->progress()) && meanwhile->qp().fault() == nullptr && endpoint_.qp().fault() == nullptr)
-        meanwhile->poll(), endpoint_.poll();
+    const std::int64_t deadline = endpoint_.context().now() + kTimeout;
+    while (meanwhile != nullptr && !LACUNA_TRY(receiver_->progress())) {
+      if (const base::Error* fault = meanwhile->qp().fault()) return std::unexpected(*fault);
+      if (endpoint_.qp().fault() != nullptr) break;  // run() says why
+      if (meanwhile->poll() + endpoint_.poll() == 0) LACUNA_TRY(endpoint_.context().wait(deadline));
     }
     LACUNA_TRY(endpoint_.run(*receiver_, kTimeout));
     T value;

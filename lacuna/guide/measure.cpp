@@ -9,6 +9,7 @@
 namespace lacuna::guide {
 namespace {
 
+constexpr int kFewestVisits = 2;    // samples in a row share what disturbs them
 constexpr std::size_t kFewest = 6;  // samples that a 95 % interval of a median needs (median_of)
 constexpr double kFarBehind = 5;    // a combination this many times slower than the best needs no more than the fewest
 constexpr std::int64_t kSeeds = 2;
@@ -17,6 +18,7 @@ struct Series {
   bool alive = false;
   Timed all;
   double first_us = 0;
+  int visits = 0;
 
   [[nodiscard]] double median() const { return all.latency_us.empty() ? first_us : median_of(all.latency_us).value; }
   void add(const Timed& timed, std::size_t from) {
@@ -40,6 +42,7 @@ class Measurement {
   Result<Report> run() {
     bench_.fill_source(0);
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(first(i));
+    if (budget_.cold) LACUNA_TRY(touch_every_copy());
     LACUNA_TRY(rounds());
     bench_.fill_source(1);
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(last(i));
@@ -87,6 +90,19 @@ class Measurement {
     return {};
   }
 
+  // A peer's memory that this process reaches by itself costs a page fault at each page's first touch. That is the price of mapping it, paid
+  // once, not of a cold cache.
+  Result<void> touch_every_copy() {
+    for (std::size_t i = 0; i < series_.size(); ++i) {
+      const Combination& c = bench_.combinations()[i];
+      const nic::PathInfo* path = c.endpoint->limits().path(c.endpoint->qp().path());
+      if (!series_[i].alive || !c.method->lands_in_place || path == nullptr || !path->shared_only) continue;
+      for (next_copy_ = 0; next_copy_ < bench_.copies();) LACUNA_TRY(visit(i, Visit::kMost, -1));
+      return {};
+    }
+    return {};
+  }
+
   Result<void> rounds() {
     const std::int64_t began = context_.now();
     for (std::size_t round = 0;; ++round) {
@@ -98,12 +114,14 @@ class Measurement {
         const std::size_t i = (k + round) % series_.size();
         const Series& s = series_[i];
         const std::size_t have = s.all.latency_us.size();
-        const bool wanted =
-            have < kFewest ? spent < 4 : spent < 1 && std::cmp_less(have, budget_.max_samples) && s.median() < kFarBehind * best;
+        const bool wanted = have < kFewest || s.visits < kFewestVisits
+                                ? spent < 4
+                                : spent < 1 && std::cmp_less(have, budget_.max_samples) && s.median() < kFarBehind * best;
         if (!s.alive || !wanted) continue;
         // The first of a row brings the caches into its own state and is not counted; a cold one has no state to bring.
         const std::int32_t discarded = budget_.cold ? 0 : 1;
         series_[i].add(LACUNA_TRY(visit(i, visit_length(s.median()), -1)), static_cast<std::size_t>(discarded));
+        ++series_[i].visits;
         any = true;
       }
       if (!any) return {};
@@ -150,8 +168,7 @@ class PairLink final : public Link {
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
 
   Result<Report> measure(const Case& what, const Budget& budget) override {
-    Workbench bench(rank_, context_, *mailbox_, what,
-                    LACUNA_TRY(Workspace::create(context_, rank_ == 0 ? what.send_span : what.receive_span, budget.cold)));
+    Workbench bench(rank_, context_, *mailbox_, what, LACUNA_TRY(Workspace::create(context_, what, rank_, budget.cold)));
     if (rank_ == 1) bench.prepare_destination(kSeeds);
     LACUNA_TRY(bench.set_up(endpoints_, bootstrap_));
     if (rank_ == 0) return Measurement(bench, context_, budget).run();

@@ -8,7 +8,7 @@ namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
-constexpr std::int64_t kMostMemory = std::int64_t{512} << 20;
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -24,16 +24,26 @@ struct Ready {
   std::int32_t sample = 0;
 };
 
+std::int64_t stride_of(std::int64_t span) { return round_up(span + 2 * kGuard, 4096); }
+
+// How many copies of its buffers both ranks have. Cold transfers through all of them touch twice the last-level cache, so a copy has been
+// evicted when its turn comes again. What counts are the lines that a transfer touches, not the gaps.
+std::int64_t copies_of(const Case& what, bool cold) {
+  if (!cold) return 1;
+  const auto touched = [](const Layout& layout, std::int64_t span) { return std::min(span, layout.size() + 64 * layout.run_count()); };
+  const std::int64_t fewest_touched =
+      std::max<std::int64_t>(64, std::min(touched(what.send, what.send_span), touched(what.receive, what.receive_span)));
+  const std::int64_t llc = std::max<std::int64_t>(base::machine().llc_bytes, 32 << 20);
+  return std::max<std::int64_t>(
+      2, std::min(2 * llc / fewest_touched + 1, kMostMemory / stride_of(std::max(what.send_span, what.receive_span))));
+}
+
 }  // namespace
 
-Result<Workspace> Workspace::create(nic::Context& context, std::int64_t span, bool cold) {
+Result<Workspace> Workspace::create(nic::Context& context, const Case& what, int rank, bool cold) {
   Workspace space;
-  space.stride_ = round_up(span + 2 * kGuard, 4096);
-  if (cold) {
-    // Twice the last-level cache, so that a copy has been evicted when its turn comes again.
-    const std::int64_t llc = std::max<std::int64_t>(base::machine().llc_bytes, 32 << 20);
-    space.copies_ = std::max<std::int64_t>(2, std::min(2 * llc, kMostMemory) / space.stride_);
-  }
+  space.stride_ = stride_of(rank == 0 ? what.send_span : what.receive_span);
+  space.copies_ = copies_of(what, cold);
   space.buffer_ = LACUNA_TRY(context.allocate(static_cast<std::size_t>(space.copies_ * space.stride_)));
   space.region_ = std::make_unique<nic::Region>(LACUNA_TRY(context.register_memory(space.buffer_.bytes(), {})));
   return space;
@@ -110,6 +120,7 @@ void Workbench::prepare_destination(std::uint64_t seeds) {
   const std::vector<std::byte> empty = empty_image(case_.receive_span);
   for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) std::memcpy(workspace_.image(copy), empty.data(), empty.size());
   unreceived_.resize(static_cast<std::size_t>(case_.receive.size()));
+  read_.resize(unreceived_.size());
   copy::reference::pack(case_.receive, empty.data() + kGuard, 0, case_.receive.size(), unreceived_.data());
   for (std::uint64_t seed = 0; seed < seeds; ++seed) expected_.push_back(expected_image(case_, seed));
 }
@@ -152,9 +163,11 @@ Result<Visit> Workbench::take_part(const Command& command) {
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
     copy = (command.first_copy + sample) % workspace_.copies();
     if (command.verify_seed >= 0) copy::unpack(case_.receive, workspace_.base(copy), 0, case_.receive.size(), unreceived_.data());
-    const std::int64_t busy = context_.busy_ns();
+    const std::int64_t before = context_.busy_ns();
     LACUNA_TRY(combination.operation->start(workspace_.base(copy)));
+    const std::int64_t started = context_.busy_ns() - before;
     LACUNA_TRY(mailbox_.send(Ready{sample}));
+    const std::int64_t busy = context_.busy_ns() - started;  // starting is the transfer's, the mail is not
     if (combination.method->one_sided() && combination.notify == method::Notify::none) {
       LACUNA_TRY(mailbox_.receive<Ready>(combination.endpoint));  // the data moves while this waits, where it needs this CPU
     } else {
@@ -162,10 +175,16 @@ Result<Visit> Workbench::take_part(const Command& command) {
     }
     visit.end_ns[static_cast<std::size_t>(sample)] = context_.now();
     visit.busy_ns[static_cast<std::size_t>(sample)] = context_.busy_ns() - busy;
+    // As the program that waited for the data would: its cache lines come to this core before the next transfer overwrites them.
+    copy::pack(case_.receive, workspace_.base(copy), 0, case_.receive.size(), read_.data());
   }
   if (command.verify_seed >= 0) {
     const std::string wrong = difference(workspace_.image(copy), expected_[static_cast<std::size_t>(command.verify_seed)]);
     std::memcpy(visit.wrong.data(), wrong.data(), std::min(wrong.size(), visit.wrong.size() - 1));
+    if (!wrong.empty()) {  // the next method is not to blame for this one
+      const std::vector<std::byte> empty = empty_image(case_.receive_span);
+      std::memcpy(workspace_.image(copy), empty.data(), empty.size());
+    }
   }
   return visit;
 }

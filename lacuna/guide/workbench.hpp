@@ -9,7 +9,7 @@ namespace lacuna::guide {
 /// The buffers of a case: one copy of the layout's span, or as many as it takes to be out of every cache, each between guards.
 class Workspace {
  public:
-  static Result<Workspace> create(nic::Context& context, std::int64_t span, bool cold);
+  static Result<Workspace> create(nic::Context& context, const Case& what, int rank, bool cold);
   [[nodiscard]] std::int64_t copies() const { return copies_; }
   [[nodiscard]] std::byte* base(std::int64_t copy) const { return image(copy) + kGuard; }
   [[nodiscard]] std::byte* image(std::int64_t copy) const { return buffer_.data() + copy * stride_; }
@@ -73,6 +73,7 @@ class Workbench {
   /// Makes every combination at this end, then agrees with the other rank on which work and where they land.
   Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, nic::Bootstrap& bootstrap);
   [[nodiscard]] std::vector<Combination>& combinations() { return combinations_; }
+  [[nodiscard]] std::int64_t copies() const { return workspace_.copies(); }
 
   void fill_source(std::uint64_t seed);           // rank 0
   void prepare_destination(std::uint64_t seeds);  // rank 1: memory before any transfer, and what it must be after those of seeds 0 ...
@@ -93,6 +94,7 @@ class Workbench {
   std::vector<Combination> combinations_;
   std::vector<std::vector<std::byte>> expected_;  // rank 1, by seed
   std::vector<std::byte> unreceived_;             // rank 1: the payload's bytes before a transfer, packed
+  std::vector<std::byte> read_;                   // rank 1: where it reads its data to
 };
 
 }  // namespace lacuna::guide

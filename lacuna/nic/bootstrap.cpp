@@ -14,7 +14,7 @@ namespace lacuna::nic {
 namespace {
 
 constexpr std::size_t kMaxFiles = 8;
-constexpr std::uint32_t kMaxBytes = 64 << 20;  // a layout's wire form is the largest thing that travels here
+constexpr std::uint32_t kMaxBytes = 128 << 10;  // both ends send before they receive: a hello has to fit into a socket's buffer
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kMaxFiles) + CMSG_SPACE(sizeof(ucred));
 
 Result<void> wait_for(int socket, short events, std::int64_t deadline) {

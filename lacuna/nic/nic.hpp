@@ -6,7 +6,8 @@
 //
 // Everything that a method or protocol does to time goes through its Context: copies, registration, waiting and the clock.
 // On real NICs these are the plain calls; a simulated NIC charges time for them. Nothing is process-global. A Context and what it
-// owns belong to one thread at a time; different Contexts are independent, also within one process.
+// owns belong to one thread at a time; different Contexts are independent, also within one process. Destroy in the order opposite to
+// creation: queue pairs before their completion queue, regions before their memory, everything before its Context.
 //
 // Data paths. A NIC may reach a peer's memory in several ways, each best for something; a queue pair uses one of them, named when it
 // is created. Layers above measure them; none is a default.
@@ -148,7 +149,8 @@ class Buffer {
   std::span<std::byte> bytes_;
 };
 
-/// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more.
+/// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more (a peer that is stopped in
+/// the middle of an access is waited for a second, then the log says so).
 class Region {
  public:
   Region() = default;

@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/layout/layout.hpp"
@@ -79,7 +81,8 @@ class Bytes {
   // Where a layout's base is when it lies in this buffer at `offset`. Raises ValueError if a byte of it lies outside.
   [[nodiscard]] std::byte* base_of(const Layout& layout, std::int64_t offset) const {
     const Bounds has = bounds();
-    const std::int64_t low = offset + layout.true_lower_bound();
+    constexpr std::int64_t far = lacuna::layout::kMaxBytes;  // no buffer reaches so far, and sums of two fit
+    const std::int64_t low = std::clamp(offset, -2 * far, 2 * far) + layout.true_lower_bound();
     if (layout.size() > 0 && (low < has.low || low + layout.true_extent() > has.high)) {
       const std::string text = "the layout covers bytes " + std::to_string(low) + " to " + std::to_string(low + layout.true_extent()) +
                                " of a buffer of bytes " + std::to_string(has.low) + " to " + std::to_string(has.high);

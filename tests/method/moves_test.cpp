@@ -59,7 +59,7 @@ std::vector<Case> cases() {
   all.push_back(pair("OneByte", bytes(1), bytes(1)));
   all.push_back(pair("Empty", bytes(0), bytes(0)));
   all.push_back(pair("Irregular", irregular(1, 700'000), irregular(2, 700'000)));
-  all.push_back(pair("ManySmall", vector(3000, 3, 7), vector(900, 10, 11)));
+  all.push_back(pair("ManySmall", vector(1000, 3, 7), vector(300, 10, 11)));
   const Layout column = Layout::resized(vector(64, 16, 64 * 16), 0, 16).value();
   all.push_back(pair("Transpose", bytes(64 * 64 * 16), Layout::contiguous(64, column).value()));
   all.push_back(pair("Backwards", Layout::resized(vector(30, 8, 24), 0, 720).value(),

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "lacuna/nic/local/inbox.hpp"
+#include "lacuna/nic/local/movers.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -175,6 +176,32 @@ TEST(SharedMemoryNonsense, Completions) {
         victims.completed.value = 1;
       },
       [](Rig& rig) { expect_fault(rig, base::Code::transfer); });
+}
+
+// A peer's key table is the peer's to write: sums of its numbers must not wrap around into what they do not name.
+TEST(SharedMemoryNonsense, KeyTable) {
+  const SharedMemory table = SharedMemory::create("keys", nic::local::kKeyTableBytes).value();
+  auto& entry = reinterpret_cast<nic::local::KeyEntry*>(table.data())[3];
+  const std::uint32_t key = 3 << 16 | 1;
+  const auto granted = [&](std::uint64_t addr, std::uint64_t length) {
+    return nic::local::check(table, key, addr, length, nic::local::kRightRemoteWrite);
+  };
+  entry.key = key;
+  entry.rights = ~0U;
+  entry.addr = 0x1000;
+  entry.length = ~std::uint64_t{0};
+  entry.arena_offset = ~std::uint64_t{0} - 7;
+  EXPECT_TRUE(granted(0x1000, 8));
+  EXPECT_FALSE(granted(0x1010, 8));  // offset + 16 wraps
+  EXPECT_FALSE(granted(0x0fff, 1));
+  EXPECT_FALSE(nic::local::check(table, ~0U, 0x1000, 1, 0));
+  const nic::local::PeerMemory peer{.process = 1, .pidfd = {}, .arena = SharedMemory::create("arena", 4096).value(), .keys = {}};
+  std::array<std::byte, 16> bytes{};
+  const nic::Sge from{reinterpret_cast<std::uint64_t>(bytes.data()), 16, 0};
+  const nic::Sge to{0x1000, 16, key};
+  for (const std::uint64_t offset : {~std::uint64_t{0} - 7, std::uint64_t{4081}, std::uint64_t{4097}}) {
+    EXPECT_EQ(nic::local::move_mapped(peer, {&from, 1}, {&to, 1}, {&offset, 1}), nic::Status::rem_access_err);
+  }
 }
 
 // Everything at once, at random, on every path.

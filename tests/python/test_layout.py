@@ -107,6 +107,8 @@ def test_errors_name_the_argument() -> None:
         Layout.contiguous(2**62, Layout.bytes(2**40))
     with pytest.raises(ValueError, match="covers bytes"):
         Layout.bytes(9).pack(np.zeros(1))
+    with pytest.raises(ValueError, match="covers bytes"):
+        Layout.bytes(100).pack(bytearray(10), offset=2**63 - 50)
     with pytest.raises(ValueError, match="exactly the layout's size"):
         Layout.bytes(8).unpack(b"1234", np.zeros(1))
     with pytest.raises(BufferError):

@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kDefaultSge = 30;  // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
-constexpr std::int64_t kLookEvery = 5'000'000;           // ns between two looks at whether peers live: one system call each
-constexpr std::int64_t kDeregistration = 1'000'000'000;  // ns for a peer to leave a region; a copy takes far less
-constexpr std::uint64_t kWaitsPerLook = 64;              // waits between two readings of the clock
-constexpr std::uint64_t kWaitsBeforeYield = 512;         // ~40 us of spinning; after that the peer may need this CPU
+constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
+constexpr std::uint64_t kPollsPerLook = 64;
+constexpr std::uint64_t kWaitsPerLook = 64;       // waits between two readings of the clock
+constexpr std::uint64_t kWaitsBeforeYield = 512;  // ~40 us of spinning; after that the peer may need this CPU
 
 Result<void> check(const OpenOptions& options) {
   const auto in_range = [](const char* name, std::int64_t value, std::int64_t most) -> Result<void> {
@@ -109,21 +109,9 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
 
 void Context::deregister(std::uint32_t key) {
   keys_.revoke(key);
-  const std::int64_t deadline = now() + kDeregistration;
-  for (const QueuePair* qp : queue_pairs_) {
-    const std::uint64_t inside = qp->peer_access();
-    pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
-    while (inside % 2 == 1 && qp->peer_access() == inside && ::poll(&dead, 1, 0) == 0) {
-      if (now() > deadline) {
-        base::log(base::Level::error,
-                  fmt::format("process {} has been inside a region that is deregistered for a second; it is stopped, or broken",
-                              qp->peer().process));
-        return;  // the key's entry is never used again
-      }
-      base::cpu_relax();
-    }
-  }
-  keys_.release(key);
+  bool outside = true;
+  for (const QueuePair* qp : queue_pairs_) outside = qp->drain() && outside;
+  if (outside) keys_.release(key);  // else its entry is never used again
 }
 
 Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(int entries) {
@@ -139,6 +127,8 @@ int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions
   for (QueuePair* qp : own.queue_pairs()) {
     if (qp->progress()) busy();
   }
+  // Here too, not only in wait(): an initiator whose writes complete at once never waits.
+  if (++polls_ % kPollsPerLook == 0) look_for_dead_peers(now());
   std::size_t taken = 0;
   while (taken < completions.size() && !own.empty()) completions[taken++] = own.pop();
   if (taken > 0) busy();
@@ -177,15 +167,14 @@ Result<void> Context::wait(std::int64_t deadline) {
   if (++waits_ % kWaitsPerLook != 0) return {};
   if (waits_ > kWaitsBeforeYield) sched_yield();
   const std::int64_t time = now();
-  if (time > next_look_) {
-    look_for_dead_peers();
-    next_look_ = time + kLookEvery;
-  }
+  look_for_dead_peers(time);
   if (time > deadline) return base::fail(base::Code::timeout, "the deadline passed");
   return {};
 }
 
-void Context::look_for_dead_peers() {
+void Context::look_for_dead_peers(std::int64_t time) {
+  if (time < next_look_) return;
+  next_look_ = time + kLookEvery;
   for (QueuePair* qp : queue_pairs_) {
     pollfd dead{qp->peer().pidfd.get(), POLLIN, 0};
     if (qp->peer_closed()) {

@@ -80,7 +80,7 @@ class Context final : public nic::Context {
 
  private:
   void end_idle();
-  void look_for_dead_peers();
+  void look_for_dead_peers(std::int64_t time);
   Result<Hello> introduction(Path path, const SharedMemory& inbox) const;
   Result<std::shared_ptr<PeerMemory>> meet(Hello& hello, std::uint64_t arena_bytes);
 
@@ -96,7 +96,8 @@ class Context final : public nic::Context {
   std::int64_t idle_since_ = 0;
   std::int64_t idle_total_ = 0;
   std::int64_t next_look_ = 0;
-  std::uint64_t waits_ = 0;
+  std::uint64_t waits_ = 0;  // in a row
+  std::uint64_t polls_ = 0;
 };
 
 }  // namespace lacuna::nic::local

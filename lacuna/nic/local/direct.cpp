@@ -83,6 +83,7 @@ class Direct final : public QueuePair {
     for (const Sge& sge : target) room += sge.length;
     if (room < work.total) return finish_recv(Status::loc_len_err, 0), Status::rem_inv_req_err;
     const Status status = move(work, target, kRightLocalWrite);
+    if (status == Status::retry_exc_err) return status;
     if (status != Status::success) return finish_recv(Status::loc_prot_err, 0), Status::rem_op_err;
     finish_recv(Status::success, work.total);
     return status;
@@ -95,8 +96,10 @@ class Direct final : public QueuePair {
 
   // Checks the target's keys and moves, all inside one epoch.
   Status move(const Work& work, std::span<const Sge> target, std::uint32_t rights) {
+    context_.busy();
     std::array<std::uint64_t, kMaxSge> arena_offsets{};
     const Epoch epoch(peer_inbox().access);
+    if (peer_inbox().closed.value.load(std::memory_order_seq_cst) != 0) return Status::retry_exc_err;
     for (std::size_t i = 0; i < target.size(); ++i) {
       if (target[i].length == 0) continue;
       const std::optional<Grant> grant = check(peer().keys, target[i].lkey, target[i].addr, target[i].length, rights);

@@ -5,7 +5,7 @@
 namespace lacuna::nic::local {
 namespace {
 
-constexpr std::uint32_t kGenerationBits = 8;
+constexpr std::uint32_t kGenerationBits = 16;  // a stale key fits again after 65535 uses of its entry, taken in turn
 
 }  // namespace
 
@@ -14,9 +14,16 @@ std::optional<Grant> check(const SharedMemory& table, std::uint32_t key, std::ui
   if (key == 0 || index >= kMaxRegions) return std::nullopt;
   const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
   if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
-  if ((entry.rights & rights) != rights || addr < entry.addr || length > entry.length || addr - entry.addr > entry.length - length)
-    return std::nullopt;
-  return Grant{entry.arena_offset == kNotShared ? kNotShared : entry.arena_offset + (addr - entry.addr)};
+  // The table may be a peer's: each number is read once, so that what is checked is what is used.
+  const auto once = [](const auto& shared) { return __atomic_load_n(&shared, __ATOMIC_RELAXED); };
+  const std::uint64_t from = once(entry.addr);
+  const std::uint64_t bytes = once(entry.length);
+  const std::uint64_t arena_offset = once(entry.arena_offset);
+  if ((once(entry.rights) & rights) != rights || addr < from || length > bytes || addr - from > bytes - length) return std::nullopt;
+  if (arena_offset == kNotShared) return Grant{kNotShared};
+  std::uint64_t offset = 0;
+  if (__builtin_add_overflow(arena_offset, addr - from, &offset)) return std::nullopt;
+  return Grant{offset};
 }
 
 Result<KeyTable> KeyTable::create() { return KeyTable(LACUNA_TRY(SharedMemory::create("lacuna keys", kKeyTableBytes))); }
@@ -24,8 +31,8 @@ Result<KeyTable> KeyTable::create() { return KeyTable(LACUNA_TRY(SharedMemory::c
 Result<std::uint32_t> KeyTable::add(std::span<std::byte> bytes, Rights rights, std::optional<std::uint64_t> arena_offset) {
   std::uint32_t index = next_;
   if (!free_.empty()) {
-    index = free_.back();
-    free_.pop_back();
+    index = free_.front();
+    free_.pop_front();
   } else if (next_ == kMaxRegions) {
     return base::fail(base::Code::limit, fmt::format("{} regions are registered; this NIC takes no more", kMaxRegions));
   } else {

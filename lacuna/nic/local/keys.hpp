@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 
 #include "lacuna/nic/local/shared_memory.hpp"
 
@@ -47,9 +48,9 @@ class KeyTable {
   [[nodiscard]] KeyEntry& entry(std::uint32_t index) const { return reinterpret_cast<KeyEntry*>(memory_.data())[index]; }
 
   SharedMemory memory_;
-  std::vector<std::uint32_t> free_;        // indices given back
-  std::uint32_t next_ = 0;                 // first index that was never used
-  std::vector<std::uint8_t> generations_;  // of each used index
+  std::deque<std::uint32_t> free_;          // indices given back, used again in this order
+  std::uint32_t next_ = 0;                  // first index that was never used
+  std::vector<std::uint16_t> generations_;  // of each used index
 };
 
 }  // namespace lacuna::nic::local

@@ -48,7 +48,7 @@ Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<
   for (const Sge& sge : from) {
     for (std::uint32_t done = 0; done < sge.length;) {
       while (used == to[target].length) ++target, used = 0;
-      if (arena_offsets[target] == kNotShared || arena_offsets[target] + to[target].length > peer.arena.size())
+      if (arena_offsets[target] > peer.arena.size() || to[target].length > peer.arena.size() - arena_offsets[target])
         return Status::rem_access_err;
       const std::uint32_t bytes = std::min(sge.length - done, to[target].length - used);
       store(peer.arena.data() + arena_offsets[target] + used, reinterpret_cast<const std::byte*>(sge.addr) + done, bytes);

@@ -1,11 +1,14 @@
 #include "lacuna/nic/local/queue_pair.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <utility>
 
 namespace lacuna::nic::local {
 namespace {
+
+constexpr std::int64_t kDrain = 1'000'000'000;  // ns for a peer to leave our memory; a copy takes far less
 
 Result<Work> copy(std::span<const Sge> list, const Limits& limits, std::size_t outstanding, int depth, const char* queue) {
   if (list.size() > static_cast<std::size_t>(limits.max_sge)) {
@@ -39,7 +42,8 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
 }
 
 QueuePair::~QueuePair() {
-  own_inbox().closed.value.store(1, std::memory_order_release);
+  own_inbox().closed.value.store(1, std::memory_order_seq_cst);
+  drain();
   queue_.detach(*this, options_.max_send_wr + options_.max_recv_wr);
   context_.withdraw(*this);
 }
@@ -83,17 +87,34 @@ void QueuePair::complete_recv(Status status, std::uint64_t byte_len) {
 
 void QueuePair::fail(base::Error why) {
   fault_ = std::move(why);
-  own_inbox().closed.value.store(1, std::memory_order_release);
+  own_inbox().closed.value.store(1, std::memory_order_seq_cst);
+  drain();  // what is flushed is the user's again
   while (!sends_.empty()) complete_send(Status::wr_flush_err);
   while (!recvs_.empty()) complete_recv(Status::wr_flush_err, 0);
 }
 
 void QueuePair::fail(Opcode opcode, Status status) {
   if (status == Status::retry_exc_err)
-    return fail({base::Code::peer_lost, fmt::format("the peer (process {}) died", wiring_.peer->process)});
+    return fail({base::Code::peer_lost, fmt::format("the peer (process {}) closed the connection, or died", wiring_.peer->process)});
   static constexpr std::string_view names[] = {"send", "write", "receive"};
   fail({base::Code::transfer,
         fmt::format("a {} on path {} completed with {}", names[static_cast<int>(opcode)], path_name(path()), status_name(status))});
+}
+
+bool QueuePair::drain() const {
+  const std::atomic<std::uint64_t>& access = own_inbox().access.value;
+  const std::uint64_t inside = access.load(std::memory_order_seq_cst);
+  const std::int64_t deadline = base::now_ns() + kDrain;
+  pollfd dead{wiring_.peer->pidfd.get(), POLLIN, 0};
+  while (inside % 2 == 1 && access.load(std::memory_order_acquire) == inside && ::poll(&dead, 1, 0) == 0) {
+    if (base::now_ns() > deadline) {
+      base::log(base::Level::error,
+                fmt::format("process {} stays inside memory that is taken from it; it is stopped, or broken", wiring_.peer->process));
+      return false;
+    }
+    base::cpu_relax();
+  }
+  return true;
 }
 
 void QueuePair::lose_peer(std::string_view how) {

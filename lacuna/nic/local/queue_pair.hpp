@@ -50,8 +50,9 @@ class QueuePair : public nic::QueuePair {
   void lose_peer(std::string_view how);
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] const PeerMemory& peer() const { return *wiring_.peer; }
-  /// Odd while the peer is inside one of our regions.
-  [[nodiscard]] std::uint64_t peer_access() const { return own_inbox().access.value.load(std::memory_order_seq_cst); }
+  /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said aloud, if it stays
+  /// inside for a second: it is stopped, or broken, and may still write.
+  bool drain() const;
 
  protected:
   /// Called with the request that was just posted at the back of recvs_.
@@ -61,7 +62,8 @@ class QueuePair : public nic::QueuePair {
   [[nodiscard]] Inbox& peer_inbox() const { return inbox(wiring_.theirs); }
   void complete_send(Status status);                          // the oldest send
   void complete_recv(Status status, std::uint64_t byte_len);  // the oldest receive
-  void fail(base::Error why);                                 // flushes both queues; later posts complete with wr_flush_err
+  /// Flushes both queues, once the peer is outside our memory; later posts complete with wr_flush_err.
+  void fail(base::Error why);  // flushes both queues; later posts complete with wr_flush_err
   void fail(Opcode opcode, Status status);
   [[nodiscard]] bool failed() const { return fault_.has_value(); }
   [[nodiscard]] bool local_access(std::span<const Sge> list, std::uint32_t rights) const;

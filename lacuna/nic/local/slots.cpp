@@ -53,6 +53,7 @@ class Slots final : public QueuePair {
       const Opcode opcode = work.opcode;
       return complete_send(Status::loc_prot_err), fail(opcode, Status::loc_prot_err), true;
     }
+    context_.busy();
     Slot& slot = peer_inbox().slots[filled_ % kSlots];
     const std::uint64_t bytes = std::min<std::uint64_t>(work.total - sent_, kSlotBytes);
     std::byte* out = slot.bytes.data();
@@ -101,6 +102,7 @@ class Slots final : public QueuePair {
     if (filled == consumed_) return false;
     if (filled - consumed_ > kSlots) return fail(nonsense("that it filled more slots than there are")), true;
     const Slot& slot = own_inbox().slots[consumed_ % kSlots];
+    if (!recvs_.empty() || slot.head.kind != SlotKind::send) context_.busy();
     const SlotHead head = slot.head;  // a copy, which the peer cannot change under our hands
     if (head.length > kSlotBytes) return refuse(Opcode::recv, Status::rem_op_err), true;
     if (head.kind == SlotKind::send) return take_send(head, slot.bytes.data());
