@@ -45,6 +45,14 @@ Result<Introduction> introduction_of(const Hello& hello, Path path) {
   return theirs;
 }
 
+// Whether the kernel lets us copy into the peer (Yama and other users' processes are reasons why not); a refusal is said aloud.
+Result<void> probe(std::int64_t process, const Introduction& peer) {
+  Result<void> allowed = probe_kernel(process, peer.cookie_addr, peer.cookie);
+  if (!allowed)
+    base::log(base::Level::warn, fmt::format("NIC local does without path kernel to process {}: {}", process, allowed.error().text()));
+  return allowed;
+}
+
 Limits smaller(const Limits& mine, const Introduction& theirs) {
   Limits both = mine;
   both.max_sge = std::min(mine.max_sge, theirs.max_sge);
@@ -109,7 +117,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
     const Introduction peer = LACUNA_TRY(introduction_of(theirs, options.path));
     wiring.theirs = LACUNA_TRY(SharedMemory::map(std::move(theirs.files[2]), sizeof(Inbox), SharedMemory::Access::write));
     wiring.peer = LACUNA_TRY(meet(theirs, peer.arena_bytes));
-    if (options.path == Path::kernel) LACUNA_TRY(probe_kernel(theirs.process, peer.cookie_addr, peer.cookie));
+    if (options.path == Path::kernel) LACUNA_TRY(probe(theirs.process, peer));
     return peer;
   };
   const Result<Introduction> peer = attempt();

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace lacuna::nic::local {
@@ -15,6 +18,44 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer knows memory by its address. Where both ends are threads of one process, they have to see a file at one address, or it sees no
+// access of one end meet one of the other's. So in its builds, and in no other, a process maps each file once.
+struct Mappings {
+  struct Mapping {
+    std::byte* data;
+    int users;
+  };
+  std::mutex mutex;
+  std::map<ino_t, Mapping> by_inode;
+};
+Mappings& mappings() {
+  static Mappings all;
+  return all;
+}
+
+Result<std::byte*> map_file(int file, std::size_t bytes, SharedMemory::Access /*access*/) {
+  struct stat info{};
+  if (fstat(file, &info) != 0) return std::unexpected(base::system_error("fstat", errno));
+  const std::lock_guard lock(mappings().mutex);
+  Mappings::Mapping& mapping = mappings().by_inode[info.st_ino];
+  if (mapping.users++ > 0) return mapping.data;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (data == MAP_FAILED) {
+    mappings().by_inode.erase(info.st_ino);
+    return std::unexpected(base::system_error("mmap", errno));
+  }
+  return mapping.data = static_cast<std::byte*>(data);
+}
+
+void unmap(std::byte* data, std::size_t bytes) {
+  const std::lock_guard lock(mappings().mutex);
+  const auto found = std::ranges::find_if(mappings().by_inode, [data](const auto& entry) { return entry.second.data == data; });
+  if (--found->second.users > 0) return;
+  munmap(data, bytes);
+  mappings().by_inode.erase(found);
+}
+#else
 Result<std::byte*> map_file(int file, std::size_t bytes, SharedMemory::Access access) {
   const int protection = access == SharedMemory::Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   void* data = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
@@ -23,10 +64,13 @@ Result<std::byte*> map_file(int file, std::size_t bytes, SharedMemory::Access ac
   return static_cast<std::byte*>(data);
 }
 
+void unmap(std::byte* data, std::size_t bytes) { munmap(data, bytes); }
+#endif
+
 }  // namespace
 
 SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ != nullptr) unmap(data_, size_);
 }
 
 Result<SharedMemory> SharedMemory::create(const char* name, std::size_t bytes) {
