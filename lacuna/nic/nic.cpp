@@ -32,12 +32,18 @@ std::optional<Path> path_from_name(std::string_view name) {
   return static_cast<Path>(found - kPaths.begin());
 }
 
+std::string_view opcode_name(Opcode opcode) {
+  static constexpr std::array<std::string_view, 8> names{"send", "write", "write_imm", "read", "bind", "invalidate", "recv", "recv_imm"};
+  return names.at(static_cast<std::size_t>(opcode));
+}
+
 std::string_view status_name(Status status) {
   switch (status) {
     case Status::success: return "success";
     case Status::loc_len_err: return "loc_len_err";
     case Status::loc_prot_err: return "loc_prot_err";
     case Status::wr_flush_err: return "wr_flush_err";
+    case Status::mw_bind_err: return "mw_bind_err";
     case Status::rem_inv_req_err: return "rem_inv_req_err";
     case Status::rem_access_err: return "rem_access_err";
     case Status::rem_op_err: return "rem_op_err";
@@ -57,6 +63,10 @@ Buffer::~Buffer() {
 
 Region::~Region() {
   if (context_ != nullptr) context_->deregister(key_);
+}
+
+IndirectKey::~IndirectKey() {
+  if (context_ != nullptr) context_->destroy_indirect_key(key_);
 }
 
 std::vector<std::string> nic_names() {

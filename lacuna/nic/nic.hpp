@@ -58,7 +58,9 @@ struct Sge {
   std::uint32_t lkey;
 };
 
-enum class Opcode : std::uint8_t { send, write, recv };
+/// ibv_wr_opcode and ibv_wc_opcode in one. recv and recv_imm are completions of the receive queue.
+enum class Opcode : std::uint8_t { send, write, write_imm, read, bind, invalidate, recv, recv_imm };
+[[nodiscard]] std::string_view opcode_name(Opcode opcode);
 
 /// ibv_wc_status, with verbs' meaning.
 enum class Status : std::uint8_t {
@@ -66,6 +68,7 @@ enum class Status : std::uint8_t {
   loc_len_err,      ///< a receive too short for what arrived
   loc_prot_err,     ///< a local sge outside its region, with a wrong key, or without the right
   wr_flush_err,     ///< the queue pair was in error before this request ran
+  mw_bind_err,      ///< bind or invalidate of a key that is not an indirect key of this Context
   rem_inv_req_err,  ///< the responder could not take the request (its receive was too short)
   rem_access_err,   ///< remote address outside its region, a wrong rkey, or without the right
   rem_op_err,       ///< the responder failed while it executed the request
@@ -73,14 +76,35 @@ enum class Status : std::uint8_t {
 };
 [[nodiscard]] std::string_view status_name(Status status);
 
+/// One entry of a strided binding (mlx5dv_mr_interleaved): repetition i covers `bytes` at addr + i * stride.
+struct Strided {
+  std::uint64_t addr;
+  std::uint32_t bytes;
+  std::uint32_t stride;  ///< from the start of one repetition to the next; at least `bytes`
+  std::uint32_t lkey;
+};
+
+/// What a bind request makes an indirect key stand for: the pieces of `list` one after the other; or `repeat` rounds, each of which takes one
+/// repetition of every entry of `strided`. The entries' keys are those of regions, whose rights count too, at every access.
+struct Binding {
+  std::uint32_t key = 0;  ///< IndirectKey::lkey()
+  Rights rights;
+  std::span<const Sge> list;
+  std::uint32_t repeat = 0;  ///< 0: a list
+  std::span<const Strided> strided;
+};
+
 /// ibv_send_wr. The lists are copied when posted.
 struct SendRequest {
   std::uint64_t wr_id = 0;
   Opcode opcode = Opcode::send;
-  std::span<const Sge> sg_list;
-  std::uint64_t remote_addr = 0;  ///< write
-  std::uint32_t rkey = 0;         ///< write
-  bool signaled = true;           ///< an unsignaled request completes in silence unless it fails
+  std::span<const Sge> sg_list;      ///< source; of a read, destination
+  std::uint64_t remote_addr = 0;     ///< write, write_imm, read
+  std::uint32_t rkey = 0;            ///< write, write_imm, read; of invalidate, the key
+  bool signaled = true;              ///< an unsignaled request completes in silence unless it fails
+  bool inline_data = false;          ///< the bytes are copied at once, by no key; at most Limits::max_inline of them (IBV_SEND_INLINE)
+  std::uint32_t imm_data = 0;        ///< write_imm
+  const Binding* binding = nullptr;  ///< bind
 };
 
 /// ibv_recv_wr.
@@ -94,8 +118,9 @@ struct Completion {
   std::uint64_t wr_id = 0;
   Status status = Status::success;
   Opcode opcode = Opcode::send;
-  std::uint64_t byte_len = 0;  ///< of a receive
+  std::uint64_t byte_len = 0;  ///< recv: bytes received; recv_imm: bytes written
   std::uint32_t qp_num = 0;
+  std::uint32_t imm_data = 0;  ///< recv_imm
 };
 
 struct PathInfo {
@@ -106,14 +131,26 @@ struct PathInfo {
   std::string note;     ///< why it is not available, or what it needs
 };
 
+/// What indirect keys can do; all 0 on a NIC that has none.
+struct IndirectLimits {
+  int keys = 0;            ///< that a Context may have
+  int entries = 0;         ///< of a list
+  int inline_entries = 0;  ///< of a list that travels in the bind request itself; longer ones are fetched
+  int strided_entries = 0;
+  std::int64_t stride = 0;  ///< the largest stride, and the largest piece, of a strided entry, in bytes: 16 bits on mlx5
+};
+
 struct Limits {
   int max_sge = 0;      ///< entries of one sg_list, either queue
+  int max_sge_rd = 0;   ///< of a read's
+  int max_inline = 0;   ///< bytes of a request with inline data
   int max_send_wr = 0;  ///< requests outstanding in a send queue
   int max_recv_wr = 0;
   int max_cqe = 0;
   std::int64_t max_message_bytes = 0;  ///< of one work request
   int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
   bool shared_clock = false;           ///< is now() comparable between the two ends?
+  IndirectLimits indirect;
   std::vector<PathInfo> paths;
 
   [[nodiscard]] const PathInfo* path(Path which) const;
@@ -154,8 +191,8 @@ class Buffer {
 class Region {
  public:
   Region() = default;
-  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, bool shared)
-      : context_(&context), bytes_(bytes), key_(key), shared_(shared) {}
+  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, MemoryKind kind, bool shared)
+      : context_(&context), bytes_(bytes), key_(key), kind_(kind), shared_(shared) {}
   Region(Region&& other) noexcept { swap(other); }
   Region& operator=(Region&& other) noexcept {
     swap(other);
@@ -168,6 +205,7 @@ class Region {
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
   [[nodiscard]] std::uint32_t lkey() const { return key_; }
   [[nodiscard]] std::uint32_t rkey() const { return key_; }
+  [[nodiscard]] MemoryKind kind() const { return kind_; }
   [[nodiscard]] bool shared() const { return shared_; }  ///< reachable by paths that are shared_only
 
  private:
@@ -175,12 +213,45 @@ class Region {
     std::swap(context_, other.context_);
     std::swap(bytes_, other.bytes_);
     std::swap(key_, other.key_);
+    std::swap(kind_, other.kind_);
     std::swap(shared_, other.shared_);
   }
   Context* context_ = nullptr;
   std::span<std::byte> bytes_;
   std::uint32_t key_ = 0;
+  MemoryKind kind_ = MemoryKind::host;
   bool shared_ = false;
+};
+
+/// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address given with it is an offset
+/// into the pieces. Creating one is expensive, binding is not free (F20), so keys are bound again and again. A bind request of any queue
+/// pair of the Context gives it its pieces, in the order of that queue: what is posted behind it there may use the key at once, everybody else
+/// after its completion. Until it is bound, and after an invalidate request, every use of it is an access error.
+class IndirectKey {
+ public:
+  IndirectKey() = default;
+  IndirectKey(Context& context, std::uint32_t key, int entries) : context_(&context), key_(key), entries_(entries) {}
+  IndirectKey(IndirectKey&& other) noexcept { swap(other); }
+  IndirectKey& operator=(IndirectKey&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  IndirectKey(const IndirectKey&) = delete;
+  IndirectKey& operator=(const IndirectKey&) = delete;
+  ~IndirectKey();
+  [[nodiscard]] std::uint32_t lkey() const { return key_; }
+  [[nodiscard]] std::uint32_t rkey() const { return key_; }
+  [[nodiscard]] int entries() const { return entries_; }  ///< that a binding may have
+
+ private:
+  void swap(IndirectKey& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(key_, other.key_);
+    std::swap(entries_, other.entries_);
+  }
+  Context* context_ = nullptr;
+  std::uint32_t key_ = 0;
+  int entries_ = 0;
 };
 
 /// What two ends tell one another before they are connected: bytes, and on one machine file descriptors.
@@ -198,10 +269,12 @@ class Bootstrap {
   virtual Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) = 0;
 };
 
-/// Completions of one or several queue pairs (ibv_cq).
+/// Completions of one or several queue pairs (ibv_cq). Whoever creates it makes room for what may be outstanding: a completion that finds it
+/// full is lost, and with it the queue and every queue pair on it (IBV_EVENT_CQ_ERR), whose fault() says so.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
+  [[nodiscard]] virtual bool overrun() const = 0;
 };
 
 struct QueuePairOptions {
@@ -210,7 +283,8 @@ struct QueuePairOptions {
   int max_recv_wr = 128;
 };
 
-/// A reliable connection (IBV_QPT_RC): requests run in the order of posting.
+/// A reliable connection (IBV_QPT_RC): requests run in the order of posting. A request's place in its queue is free again once its
+/// completion, or that of a later request, was polled.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -218,8 +292,10 @@ class QueuePair {
   [[nodiscard]] virtual Path path() const = 0;
   /// What both ends of the connection can do: the smaller of the two sides' limits.
   [[nodiscard]] virtual const Limits& limits() const = 0;
-  /// Errors: limit (sg_list too long, message too large, queue full), invalid_argument; none of them harms the queue pair.
-  virtual Result<void> post_send(const SendRequest& request) = 0;
+  /// A chain of requests with one doorbell. Errors: limit (sg_list too long, message or inline data too large, queue full, a binding that the
+  /// device cannot hold), invalid_argument. Then nothing of the chain is posted, and the queue pair works on.
+  virtual Result<void> post_chain(std::span<const SendRequest> chain) = 0;
+  Result<void> post_send(const SendRequest& request) { return post_chain({&request, 1}); }
   virtual Result<void> post_recv(const RecvRequest& request) = 0;
   /// Why this queue pair is in error: the first failed request, or what became of the peer. Null while it works. A one-sided target, which
   /// has no request that could fail, learns from here that nothing more will come.
@@ -235,6 +311,8 @@ class Context {
   // Memory. Errors: out_of_memory, limit, invalid_argument (empty), unsupported (device memory on a NIC without it).
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;
   virtual Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind = MemoryKind::host) = 0;
+  /// For bindings of up to `entries` entries. Errors: limit, out_of_memory, unsupported (a NIC without indirect keys).
+  virtual Result<IndirectKey> create_indirect_key(int entries) = 0;
 
   // Queues.
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(int entries) = 0;
@@ -261,8 +339,10 @@ class Context {
  protected:
   friend class Buffer;
   friend class Region;
+  friend class IndirectKey;
   virtual void free(std::span<std::byte> bytes) = 0;
   virtual void deregister(std::uint32_t key) = 0;
+  virtual void destroy_indirect_key(std::uint32_t key) = 0;
 };
 
 // --- opening --------------------------------------------------------------------------------------------------------
@@ -270,10 +350,14 @@ class Context {
 /// Limits that a test or a user sets below what the NIC could do; 0 keeps the NIC's own.
 struct OpenOptions {
   int max_sge = 0;
+  int max_sge_rd = 0;
+  int max_inline = 0;
   int max_send_wr = 0;
   int max_recv_wr = 0;
   std::int64_t max_message_bytes = 0;
-  std::vector<Path> forbidden_paths;  ///< treated as if the system refused them
+  IndirectLimits indirect;             ///< each member for itself
+  bool without_indirect_keys = false;  ///< as on a NIC that has none
+  std::vector<Path> forbidden_paths;   ///< treated as if the system refused them
 };
 
 /// Names of the NICs of this build.

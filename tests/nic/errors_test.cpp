@@ -80,6 +80,27 @@ const Bad kBad[] = {
      0,
      {.remote_write = false},
      [](nic::SendRequest&, nic::Sge&) {}},
+    {"ReadBeyondRegion",
+     Opcode::read,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest& request, nic::Sge& sge) { request.remote_addr += kBytes - sge.length + 1; }},
+    {"ReadWithoutRight",
+     Opcode::read,
+     Status::rem_access_err,
+     Status::success,
+     0,
+     {.remote_read = false},
+     [](nic::SendRequest&, nic::Sge&) {}},
+    {"ReadIntoWrongKey",
+     Opcode::read,
+     Status::loc_prot_err,
+     Status::success,
+     0,
+     {},
+     [](nic::SendRequest&, nic::Sge& sge) { sge.lkey += 1; }},
     {"ReceiveTooShort", Opcode::send, Status::rem_inv_req_err, Status::loc_len_err, 99, {}, [](nic::SendRequest&, nic::Sge&) {}},
     {"ReceiveWithoutRight",
      Opcode::send,
@@ -186,7 +207,7 @@ std::string refused_posts(int rank, nic::Bootstrap& bootstrap) {
   LACUNA_END_EXPECT(refused(rig.qp->post_send({.sg_list = {&large, 1}}), "1001 bytes; this queue pair takes 1000"));
   if (rank == 0) {
     for (int i = 0; i < 4; ++i) LACUNA_END_TRY(rig.qp->post_send({}));
-    LACUNA_END_EXPECT(refused(rig.qp->post_send({}), "4 requests are outstanding in the send queue"));
+    LACUNA_END_EXPECT(refused(rig.qp->post_send({}), "4 requests are outstanding in the send queue, 1 more are posted; it takes 4"));
     LACUNA_END_TRY(barrier(bootstrap));
   } else {
     LACUNA_END_TRY(barrier(bootstrap));
@@ -198,6 +219,33 @@ std::string refused_posts(int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 TEST(Limits, AreNamedByRefusedPostsTwoProcesses) { EXPECT_EQ(in_two_processes(refused_posts), ""); }
+
+// A completion that finds its queue full ends the queue and the queue pairs on it; what was in it can still be had.
+std::string overrun(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes, {}, {}, rank == 0 ? 3 : 256));
+  const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
+  if (rank == 0) {
+    const nic::Sge sge = rig.sge(0, 8);
+    for (int i = 0; i < 5; ++i) {
+      LACUNA_END_TRY(
+          rig.qp->post_send({.wr_id = 7, .opcode = Opcode::write, .sg_list = {&sge, 1}, .remote_addr = peer.addr, .rkey = peer.key}));
+    }
+    const base::Error fault = LACUNA_END_TRY(rig.fault());
+    LACUNA_END_EXPECT(fault.message.find("completion queue overrun (IBV_EVENT_CQ_ERR): its 3 entries are taken") != std::string::npos);
+    LACUNA_END_EXPECT(rig.queue->overrun());
+    for (int i = 0; i < 3; ++i) LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+    nic::Completion none;
+    LACUNA_END_EXPECT(rig.context->poll(*rig.queue, {&none, 1}) == 0);
+  } else {
+    LACUNA_END_TRY(rig.fault());  // the other end is gone
+    LACUNA_END_EXPECT(!rig.queue->overrun());
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+class CompletionQueues : public EveryPath {};
+LACUNA_ON_EVERY_PATH(CompletionQueues, overrun)
+INSTANTIATE_TEST_SUITE_P(Nic, CompletionQueues, testing::ValuesIn(kPaths), path_test_name);
 
 TEST(Limits, OfTheContextAreNamed) {
   EXPECT_NE(nic::open("local", {.max_sge = 33}).error().message.find("max_sge = 33"), std::string::npos);

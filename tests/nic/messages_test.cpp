@@ -7,6 +7,8 @@ namespace {
 using nic::Opcode;
 using nic::Status;
 
+class Messages : public EveryPath {};
+
 std::byte pattern(std::size_t i) { return static_cast<std::byte>(i * 131 + (i >> 8)); }
 
 // Lists of different cuts on both sides, with an empty entry in each.
@@ -124,21 +126,10 @@ std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap)
   return {};
 }
 
-#define LACUNA_BOTH_WAYS(scenario)                                                                               \
-  TEST_P(Messages, scenario##TwoProcesses) {                                                                     \
-    LACUNA_NEEDS_PATH(GetParam());                                                                               \
-    EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
-  }                                                                                                              \
-  TEST_P(Messages, scenario##TwoThreads) {                                                                       \
-    LACUNA_NEEDS_PATH(GetParam());                                                                               \
-    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), "");   \
-  }
-
-class Messages : public EveryPath {};
-LACUNA_BOTH_WAYS(gather_scatter)
-LACUNA_BOTH_WAYS(many)
-LACUNA_BOTH_WAYS(writes)
-LACUNA_BOTH_WAYS(ordinary_memory)
+LACUNA_ON_EVERY_PATH(Messages, gather_scatter)
+LACUNA_ON_EVERY_PATH(Messages, many)
+LACUNA_ON_EVERY_PATH(Messages, writes)
+LACUNA_ON_EVERY_PATH(Messages, ordinary_memory)
 INSTANTIATE_TEST_SUITE_P(Nic, Messages, testing::ValuesIn(kPaths), path_test_name);
 
 }  // namespace

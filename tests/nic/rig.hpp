@@ -20,10 +20,10 @@ struct Rig {
   nic::Region region;
 
   static base::Result<Rig> make(nic::Bootstrap& bootstrap, nic::Path path, std::size_t bytes, const nic::OpenOptions& options = {},
-                                nic::Rights rights = {}) {
+                                nic::Rights rights = {}, int completions = 256) {
     Rig rig;
     rig.context = LACUNA_TRY(nic::open("local", options));
-    rig.queue = LACUNA_TRY(rig.context->create_completion_queue(256));
+    rig.queue = LACUNA_TRY(rig.context->create_completion_queue(completions));
     const int depth = std::min({64, rig.context->limits().max_send_wr, rig.context->limits().max_recv_wr});
     rig.qp = LACUNA_TRY(rig.context->connect(bootstrap, *rig.queue, {path, depth, depth}));
     rig.buffer = LACUNA_TRY(rig.context->allocate(bytes));
@@ -76,6 +76,17 @@ inline base::Result<int> barrier(nic::Bootstrap& bootstrap) { return swap(bootst
 
 class EveryPath : public testing::TestWithParam<nic::Path> {};
 inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info) { return std::string(nic::path_name(info.param)); }
+
+/// One scenario(path, rank, bootstrap) as two processes and as two threads.
+#define LACUNA_ON_EVERY_PATH(suite, scenario)                                                                    \
+  TEST_P(suite, scenario##TwoProcesses) {                                                                        \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
+  }                                                                                                              \
+  TEST_P(suite, scenario##TwoThreads) {                                                                          \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), "");   \
+  }
 
 /// Skips, visibly, where the system refuses a path.
 #define LACUNA_NEEDS_PATH(wanted)                                                                                             \

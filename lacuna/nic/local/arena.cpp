@@ -10,12 +10,14 @@ Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cas
   free_[0] = memory_.size();
 }
 
-Result<Arena> Arena::create() {
-  // Address space, not memory: as much as the machine has, or less where the process's address space is limited.
+Result<Arena> Arena::create(const char* name, std::size_t bytes) { return Arena(LACUNA_TRY(SharedMemory::create(name, bytes))); }
+
+Result<Arena> Arena::create_largest(const char* name) {
+  // Address space, not memory.
   Result<SharedMemory> memory = base::fail(base::Code::out_of_memory, "");
   const auto machine = static_cast<std::size_t>(base::machine().memory_bytes);
   for (std::size_t bytes = std::max<std::size_t>(machine >> 30, 1) << 30; bytes >= std::size_t{64} << 20 && !memory; bytes /= 2) {
-    memory = SharedMemory::create("lacuna arena", bytes);
+    memory = SharedMemory::create(name, bytes);
   }
   return Arena(LACUNA_TRY(std::move(memory)));
 }

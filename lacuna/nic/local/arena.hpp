@@ -1,4 +1,4 @@
-// The arena: memory of a Context that its peers have mapped too. First fit over whole pages; allocations are few and large.
+// An arena: memory of a Context that its peers have mapped too. First fit over whole pages; allocations are few and large.
 #pragma once
 
 #include <map>
@@ -9,7 +9,9 @@ namespace lacuna::nic::local {
 
 class Arena {
  public:
-  static Result<Arena> create();
+  static Result<Arena> create(const char* name, std::size_t bytes);
+  /// As large as the machine's memory, or as the process's address space allows.
+  static Result<Arena> create_largest(const char* name);
   Result<std::span<std::byte>> allocate(std::size_t bytes);
   void free(std::span<std::byte> bytes);
   /// Offset of a stretch that lies wholly in the arena.

@@ -1,4 +1,4 @@
-// How two queue pairs find one another: each side sends its three files and what it can do, maps and probes the other's, and says whether
+// How two queue pairs find one another: each side sends its four files and what it can do, maps and probes the other's, and says whether
 // that worked, so that both ends fail together or not at all.
 #include <fmt/format.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 namespace lacuna::nic::local {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31306e61'6375'6e61;  // changes with the inbox's layout
+constexpr std::uint64_t kMagic = 0x32306e61'6375'6e61;  // changes with the inbox's layout
 constexpr std::int64_t kTimeout = 10'000'000'000;       // ns for the peer to do its part
 
 struct Introduction {
@@ -23,20 +23,29 @@ struct Introduction {
   std::uint64_t cookie_addr = 0;
   std::uint64_t cookie = 0;
   std::int64_t max_message_bytes = 0;
+  std::int64_t indirect_stride = 0;
   std::int32_t max_sge = 0;
+  std::int32_t max_sge_rd = 0;
+  std::int32_t max_inline = 0;
   std::int32_t max_send_wr = 0;
   std::int32_t max_recv_wr = 0;
+  std::int32_t indirect_keys = 0;
+  std::int32_t indirect_entries = 0;
+  std::int32_t indirect_inline = 0;
+  std::int32_t indirect_strided = 0;
   std::uint32_t path = 0;
 };
 
 Result<Introduction> introduction_of(const Hello& hello, Path path) {
   Introduction theirs;
-  if (hello.bytes.size() != sizeof theirs || hello.files.size() != 3)
+  if (hello.bytes.size() != sizeof theirs || hello.files.size() != 4)
     return base::fail(base::Code::malformed, "the peer's introduction is not one of NIC local");
   std::memcpy(&theirs, hello.bytes.data(), sizeof theirs);
   if (theirs.magic != kMagic || theirs.inbox_bytes != sizeof(Inbox))
     return base::fail(base::Code::malformed, "the peer runs another version of NIC local");
-  if (theirs.max_sge < 1 || theirs.max_send_wr < 1 || theirs.max_recv_wr < 1 || theirs.max_message_bytes < 1)
+  if (theirs.max_sge < 1 || theirs.max_sge_rd < 1 || theirs.max_inline < 0 || theirs.max_send_wr < 1 || theirs.max_recv_wr < 1 ||
+      theirs.max_message_bytes < 1 || theirs.indirect_keys < 0 || theirs.indirect_entries < 0 || theirs.indirect_inline < 0 ||
+      theirs.indirect_strided < 0 || theirs.indirect_stride < 0)
     return base::fail(base::Code::malformed, "the peer's limits are not positive");
   if (theirs.path != static_cast<std::uint32_t>(path)) {
     return base::fail(base::Code::invalid_argument,
@@ -56,6 +65,13 @@ Result<void> probe(std::int64_t process, const Introduction& peer) {
 Limits smaller(const Limits& mine, const Introduction& theirs) {
   Limits both = mine;
   both.max_sge = std::min(mine.max_sge, theirs.max_sge);
+  both.max_sge_rd = std::min(mine.max_sge_rd, theirs.max_sge_rd);
+  both.max_inline = std::min(mine.max_inline, theirs.max_inline);
+  both.indirect = {std::min(mine.indirect.keys, theirs.indirect_keys), std::min(mine.indirect.entries, theirs.indirect_entries),
+                   std::min(mine.indirect.inline_entries, theirs.indirect_inline),
+                   std::min(mine.indirect.strided_entries, theirs.indirect_strided),
+                   std::min(mine.indirect.stride, theirs.indirect_stride)};
+  if (both.indirect.keys == 0) both.indirect = {};
   both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
   both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
   both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);
@@ -71,6 +87,13 @@ Result<Hello> Context::introduction(Path path, const SharedMemory& inbox) const 
   mine.cookie = cookie_;
   mine.max_message_bytes = limits_.max_message_bytes;
   mine.max_sge = limits_.max_sge;
+  mine.max_sge_rd = limits_.max_sge_rd;
+  mine.max_inline = limits_.max_inline;
+  mine.indirect_keys = limits_.indirect.keys;
+  mine.indirect_entries = limits_.indirect.entries;
+  mine.indirect_inline = limits_.indirect.inline_entries;
+  mine.indirect_strided = limits_.indirect.strided_entries;
+  mine.indirect_stride = limits_.indirect.stride;
   mine.max_send_wr = limits_.max_send_wr;
   mine.max_recv_wr = limits_.max_recv_wr;
   mine.path = static_cast<std::uint32_t>(path);
@@ -79,7 +102,8 @@ Result<Hello> Context::introduction(Path path, const SharedMemory& inbox) const 
   hello.bytes.resize(sizeof mine);
   std::memcpy(hello.bytes.data(), &mine, sizeof mine);
   hello.files.push_back(LACUNA_TRY(arena_.memory().share()));
-  hello.files.push_back(LACUNA_TRY(keys_.memory().share()));
+  hello.files.push_back(LACUNA_TRY(keys_.view().table.share()));
+  hello.files.push_back(LACUNA_TRY(keys_.view().translations.share()));
   hello.files.push_back(LACUNA_TRY(inbox.share()));
   return hello;
 }
@@ -90,7 +114,8 @@ Result<std::shared_ptr<PeerMemory>> Context::meet(Hello& hello, std::uint64_t ar
   peer->arena = LACUNA_TRY(SharedMemory::map(std::move(hello.files[0]), arena_bytes, SharedMemory::Access::write));
   const std::uint64_t identity = LACUNA_TRY(peer->arena.identity());
   if (auto known = peers_[identity].lock()) return known;
-  peer->keys = LACUNA_TRY(SharedMemory::map(std::move(hello.files[1]), kKeyTableBytes, SharedMemory::Access::read));
+  peer->key_table = LACUNA_TRY(SharedMemory::map(std::move(hello.files[1]), kKeyTableBytes, SharedMemory::Access::read));
+  peer->translations = LACUNA_TRY(SharedMemory::map(std::move(hello.files[2]), kTranslationBytes, SharedMemory::Access::read));
   peer->pidfd = base::Fd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(peer->process), 0)));
   if (!peer->pidfd) return std::unexpected(base::system_error(fmt::format("pidfd_open of peer process {}", peer->process), errno));
   peers_[identity] = peer;
@@ -107,7 +132,6 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
                                                      options.max_send_wr, options.max_recv_wr, limits_.max_send_wr, limits_.max_recv_wr));
   }
   auto& own = static_cast<CompletionQueue&>(queue);
-  LACUNA_TRY(own.check_room(options.max_send_wr + options.max_recv_wr));
   Wiring wiring;
   wiring.mine = LACUNA_TRY(SharedMemory::create("lacuna inbox", sizeof(Inbox)));
   Hello theirs = LACUNA_TRY(bootstrap.exchange(LACUNA_TRY(introduction(options.path, wiring.mine)), kTimeout));
@@ -115,7 +139,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   const auto attempt = [&]() -> Result<Introduction> {
     if (!path->available) return base::fail(base::Code::unsupported, fmt::format("path {}: {}", path_name(options.path), path->note));
     const Introduction peer = LACUNA_TRY(introduction_of(theirs, options.path));
-    wiring.theirs = LACUNA_TRY(SharedMemory::map(std::move(theirs.files[2]), sizeof(Inbox), SharedMemory::Access::write));
+    wiring.theirs = LACUNA_TRY(SharedMemory::map(std::move(theirs.files[3]), sizeof(Inbox), SharedMemory::Access::write));
     wiring.peer = LACUNA_TRY(meet(theirs, peer.arena_bytes));
     if (options.path == Path::kernel) LACUNA_TRY(probe(theirs.process, peer));
     return peer;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kDefaultSge = 30;  // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
+constexpr IndirectLimits kIndirect{.keys = 4096, .entries = 65536, .inline_entries = 52, .strided_entries = 51, .stride = 65535};  // umr.md
 constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
 constexpr std::uint64_t kPollsPerLook = 64;
 constexpr std::uint64_t kWaitsPerLook = 64;       // waits between two readings of the clock
@@ -30,18 +31,35 @@ Result<void> check(const OpenOptions& options) {
                       fmt::format("{} = {}; NIC local takes 1 to {}, or 0 for its default", name, value, most));
   };
   LACUNA_TRY(in_range("max_sge", options.max_sge, kMaxSge));
+  LACUNA_TRY(in_range("max_sge_rd", options.max_sge_rd, kMaxSge));
+  LACUNA_TRY(in_range("max_inline", options.max_inline, kMaxInline));
+  LACUNA_TRY(in_range("indirect.keys", options.indirect.keys, kIndirect.keys));
+  LACUNA_TRY(in_range("indirect.entries", options.indirect.entries, kIndirect.entries));
+  LACUNA_TRY(in_range("indirect.inline_entries", options.indirect.inline_entries, kIndirect.entries));
+  LACUNA_TRY(in_range("indirect.strided_entries", options.indirect.strided_entries, kIndirect.strided_entries));
+  LACUNA_TRY(in_range("indirect.stride", options.indirect.stride, std::int64_t{1} << 31));
   LACUNA_TRY(in_range("max_send_wr", options.max_send_wr, kSendDepth));
   LACUNA_TRY(in_range("max_recv_wr", options.max_recv_wr, kRecvDepth));
   return in_range("max_message_bytes", options.max_message_bytes, std::int64_t{1} << 31);
 }
 
 Limits limits_of(const OpenOptions& options) {
+  const auto or_default = [](auto wanted, auto usual) { return wanted != 0 ? wanted : usual; };
   Limits limits;
-  limits.max_sge = options.max_sge != 0 ? options.max_sge : kDefaultSge;
-  limits.max_send_wr = options.max_send_wr != 0 ? options.max_send_wr : kSendDepth;
-  limits.max_recv_wr = options.max_recv_wr != 0 ? options.max_recv_wr : kRecvDepth;
+  limits.max_sge = or_default(options.max_sge, kDefaultSge);
+  limits.max_sge_rd = or_default(options.max_sge_rd, limits.max_sge);
+  limits.max_inline = or_default(options.max_inline, kMaxInline);
+  limits.max_send_wr = or_default(options.max_send_wr, kSendDepth);
+  limits.max_recv_wr = or_default(options.max_recv_wr, kRecvDepth);
   limits.max_cqe = 1 << 20;
-  limits.max_message_bytes = options.max_message_bytes != 0 ? options.max_message_bytes : std::int64_t{1} << 31;
+  limits.max_message_bytes = or_default(options.max_message_bytes, std::int64_t{1} << 31);
+  if (!options.without_indirect_keys) {
+    limits.indirect = {or_default(options.indirect.keys, kIndirect.keys), or_default(options.indirect.entries, kIndirect.entries),
+                       or_default(options.indirect.inline_entries, kIndirect.inline_entries),
+                       or_default(options.indirect.strided_entries, kIndirect.strided_entries),
+                       or_default(options.indirect.stride, kIndirect.stride)};
+    limits.indirect.inline_entries = std::min(limits.indirect.inline_entries, limits.indirect.entries);
+  }
   limits.shared_clock = true;
   limits.paths = {
       {Path::mapped, true, true, true, "reaches memory of Context::allocate"},
@@ -68,20 +86,34 @@ Limits limits_of(const OpenOptions& options) {
 
 Result<std::unique_ptr<nic::Context>> open(const OpenOptions& options) { return Context::create(options); }
 
-Result<void> CompletionQueue::check_room(int requests) const {
-  if (promised_ + requests <= entries_) return {};
-  return base::fail(base::Code::limit,
-                    fmt::format("a completion queue of {} entries is to serve {} requests; give it more", entries_, promised_ + requests));
+void CompletionQueue::push(QueuePair& qp, std::uint64_t sequence, const Completion& completion) {
+  if (overrun_) return;
+  if (queue_.size() < entries_) {
+    queue_.push_back({&qp, sequence, completion});
+    return;
+  }
+  overrun_ = true;
+  for (QueuePair* attached : queue_pairs_) {
+    attached->fail({base::Code::limit,
+                    fmt::format("completion queue overrun (IBV_EVENT_CQ_ERR): its {} entries are taken; poll more often, or make it larger",
+                                entries_)});
+  }
 }
 
-void CompletionQueue::attach(QueuePair& qp, int requests) {
-  promised_ += requests;
-  queue_pairs_.push_back(&qp);
+bool CompletionQueue::pop(Completion& completion) {
+  if (queue_.empty()) return false;
+  const Entry& first = queue_.front();
+  completion = first.completion;
+  if (first.qp != nullptr) first.qp->retire(completion.opcode, first.sequence);
+  queue_.pop_front();
+  return true;
 }
 
-void CompletionQueue::detach(QueuePair& qp, int requests) {
-  promised_ -= requests;
+void CompletionQueue::detach(QueuePair& qp) {
   std::erase(queue_pairs_, &qp);
+  for (Entry& entry : queue_) {
+    if (entry.qp == &qp) entry.qp = nullptr;
+  }
 }
 
 Context::Context(Arena arena, KeyTable keys, Limits limits)
@@ -93,7 +125,7 @@ Context::Context(Arena arena, KeyTable keys, Limits limits)
 
 Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options) {
   LACUNA_TRY(check(options));
-  return std::make_unique<Context>(LACUNA_TRY(Arena::create()), LACUNA_TRY(KeyTable::create()), limits_of(options));
+  return std::make_unique<Context>(LACUNA_TRY(Arena::create_largest("lacuna arena")), LACUNA_TRY(KeyTable::create()), limits_of(options));
 }
 
 Result<Buffer> Context::allocate(std::size_t bytes) { return Buffer(*this, LACUNA_TRY(arena_.allocate(bytes))); }
@@ -103,15 +135,40 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
     return base::fail(base::Code::unsupported, "NIC local moves host memory; copy device memory to the host first");
   if (bytes.empty()) return base::fail(base::Code::invalid_argument, "a region of 0 bytes");
   const std::optional<std::uint64_t> offset = arena_.offset_of(bytes);
-  const std::uint32_t key = LACUNA_TRY(keys_.add(bytes, rights, offset));
-  return Region(*this, bytes, key, offset.has_value());
+  const std::uint32_t key = LACUNA_TRY(keys_.add_region(bytes, rights, offset));
+  return Region(*this, bytes, key, kind, offset.has_value());
 }
 
-void Context::deregister(std::uint32_t key) {
+Result<IndirectKey> Context::create_indirect_key(int entries) {
+  const IndirectLimits& most = limits_.indirect;
+  if (most.keys == 0) return base::fail(base::Code::unsupported, "this NIC has no indirect keys");
+  if (entries < 1 || entries > most.entries)
+    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; this NIC takes 1 to {}", entries, most.entries));
+  if (keys_.indirect_keys() >= most.keys)
+    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; this NIC takes no more", most.keys));
+  return IndirectKey(*this, LACUNA_TRY(keys_.add_indirect(entries)), entries);
+}
+
+bool Context::revoke(std::uint32_t key) {
   keys_.revoke(key);
   bool outside = true;
   for (const QueuePair* qp : queue_pairs_) outside = qp->drain() && outside;
-  if (outside) keys_.release(key);  // else its entry is never used again
+  return outside;
+}
+
+void Context::take_away(std::uint32_t key) {
+  if (revoke(key)) keys_.release(key);  // else its entry is never used again
+}
+
+Status Context::bind(const PreparedBinding& binding) {
+  if (std::cmp_less(keys_.indirect_entries(binding.key), std::max<std::size_t>(1, binding.translations.size())) || !revoke(binding.key))
+    return Status::mw_bind_err;
+  keys_.bind(binding);
+  return Status::success;
+}
+
+Status Context::invalidate(std::uint32_t key) {
+  return keys_.indirect_entries(key) > 0 && revoke(key) ? Status::success : Status::mw_bind_err;
 }
 
 Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(int entries) {
@@ -130,7 +187,7 @@ int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions
   // Here too, not only in wait(): an initiator whose writes complete at once never waits.
   if (++polls_ % kPollsPerLook == 0) look_for_dead_peers(now());
   std::size_t taken = 0;
-  while (taken < completions.size() && !own.empty()) completions[taken++] = own.pop();
+  while (taken < completions.size() && own.pop(completions[taken])) ++taken;
   if (taken > 0) busy();
   return static_cast<int>(taken);
 }

@@ -16,30 +16,33 @@ struct PeerMemory {
   std::int64_t process = 0;
   base::Fd pidfd;  // readable once the peer is dead
   SharedMemory arena;
-  SharedMemory keys;
+  SharedMemory key_table;
+  SharedMemory translations;
+
+  [[nodiscard]] Keys keys() const { return {key_table, translations}; }
 };
 
 class CompletionQueue final : public nic::CompletionQueue {
  public:
-  explicit CompletionQueue(int entries) : entries_(entries) {}
-  void push(const Completion& completion) { queue_.push_back(completion); }
-  [[nodiscard]] bool empty() const { return queue_.empty(); }
-  Completion pop() {
-    const Completion first = queue_.front();
-    queue_.pop_front();
-    return first;
-  }
-  // A queue pair attaches with the number of requests that it may have outstanding. There is room for all, so the queue cannot overrun.
-  /// Errors: limit.
-  [[nodiscard]] Result<void> check_room(int requests) const;
-  void attach(QueuePair& qp, int requests);
-  void detach(QueuePair& qp, int requests);
+  explicit CompletionQueue(int entries) : entries_(static_cast<std::size_t>(entries)) {}
+  ~CompletionQueue() override = default;
+  [[nodiscard]] bool overrun() const override { return overrun_; }
+  /// `sequence`: of the request within its queue; its place there is free once the completion was polled.
+  void push(QueuePair& qp, std::uint64_t sequence, const Completion& completion);
+  bool pop(Completion& completion);
+  void attach(QueuePair& qp) { queue_pairs_.push_back(&qp); }
+  void detach(QueuePair& qp);
   [[nodiscard]] std::span<QueuePair* const> queue_pairs() const { return queue_pairs_; }
 
  private:
-  int entries_;
-  int promised_ = 0;
-  std::deque<Completion> queue_;
+  struct Entry {
+    QueuePair* qp;  // null once it is gone
+    std::uint64_t sequence;
+    Completion completion;
+  };
+  std::size_t entries_;
+  bool overrun_ = false;
+  std::deque<Entry> queue_;
   std::vector<QueuePair*> queue_pairs_;
 };
 
@@ -52,6 +55,7 @@ class Context final : public nic::Context {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   Result<Buffer> allocate(std::size_t bytes) override;
   Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) override;
+  Result<IndirectKey> create_indirect_key(int entries) override;
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
@@ -65,7 +69,11 @@ class Context final : public nic::Context {
   [[nodiscard]] std::int64_t busy_ns() override;
 
   // For queue pairs.
-  [[nodiscard]] const SharedMemory& keys() const { return keys_.memory(); }
+  [[nodiscard]] Keys keys() const { return keys_.view(); }
+  [[nodiscard]] int indirect_entries(std::uint32_t key) const { return keys_.indirect_entries(key); }
+  /// Errors, as statuses: mw_bind_err.
+  Status bind(const PreparedBinding& binding);
+  Status invalidate(std::uint32_t key);
   void enroll(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }
@@ -76,9 +84,12 @@ class Context final : public nic::Context {
 
  protected:
   void free(std::span<std::byte> bytes) override { arena_.free(bytes); }
-  void deregister(std::uint32_t key) override;
+  void deregister(std::uint32_t key) override { take_away(key); }
+  void destroy_indirect_key(std::uint32_t key) override { take_away(key); }
 
  private:
+  void take_away(std::uint32_t key);
+  [[nodiscard]] bool revoke(std::uint32_t key);
   void end_idle();
   void look_for_dead_peers(std::int64_t time);
   Result<Hello> introduction(Path path, const SharedMemory& inbox) const;

@@ -1,5 +1,7 @@
 // The paths mapped and kernel: the initiator does everything. A send takes the target's oldest posted receive out of the target's inbox,
 // moves the bytes, and writes the completion back; the target only looks.
+//
+// Requests run in batches: as many of the oldest as one epoch and one call of the mover may take. That is what a chain gains here.
 #include <algorithm>
 
 #include "lacuna/nic/local/movers.hpp"
@@ -8,8 +10,12 @@
 namespace lacuna::nic::local {
 namespace {
 
-// While this lives, the peer's deregistration waits for us. Entering is a full fence: either we see the key cleared, or the owner
-// that cleared it sees us.
+// An owner that takes memory away waits for a batch, so a batch is short: a few milliseconds at worst.
+constexpr std::uint64_t kBatchBytes = 8 << 20;
+constexpr std::size_t kBatchExtents = 1024;  // IOV_MAX
+
+// While this lives, the peer waits for us before it takes memory away. Entering is a full fence: either we see the key cleared, or the
+// owner that cleared it sees us.
 class Epoch {
  public:
   explicit Epoch(Counter& access) : access_(access) { access_.value.fetch_add(1, std::memory_order_seq_cst); }
@@ -21,6 +27,12 @@ class Epoch {
   Counter& access_;
 };
 
+// How a request ended, for both ends.
+struct Outcome {
+  Status ours = Status::success;
+  Status theirs = Status::success;  // of the receive that it took, if it took one
+};
+
 class Direct final : public QueuePair {
  public:
   Direct(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring, Mover mover)
@@ -29,7 +41,7 @@ class Direct final : public QueuePair {
   bool progress() override {
     if (failed()) return false;
     bool moved = receive();
-    while (!failed() && !sends_.empty() && run(sends_.front())) moved = true;
+    while (!failed() && !sends_.empty() && run()) moved = true;
     return moved;
   }
 
@@ -46,73 +58,140 @@ class Direct final : public QueuePair {
     const std::uint64_t completed = own_inbox().completed.value.load(std::memory_order_acquire);
     if (completed == received_) return false;
     if (completed - received_ > recvs_.size()) return fail(nonsense("more completions than there are receives")), true;
-    while (received_ != completed) {
+    while (!failed() && received_ != completed) {
       const RecvDone done = own_inbox().dones[received_++ % kRecvDepth];
-      const bool sound = done.byte_len <= recvs_.front().total && done.status <= static_cast<std::uint32_t>(Status::retry_exc_err);
+      const bool imm = done.opcode == static_cast<std::uint32_t>(Opcode::recv_imm);
+      const std::uint64_t most = imm ? static_cast<std::uint64_t>(limits().max_message_bytes) : recvs_.front().total;
+      const bool sound = done.byte_len <= most && done.status <= static_cast<std::uint32_t>(Status::retry_exc_err);
       const Status status = sound ? static_cast<Status>(done.status) : Status::rem_op_err;
-      complete_recv(status, sound ? done.byte_len : 0);
-      if (status != Status::success) return fail(Opcode::recv, status), true;
+      complete_recv(status, imm ? Opcode::recv_imm : Opcode::recv, sound ? done.byte_len : 0, done.imm_data);
+      if (status != Status::success) fail(Opcode::recv, status);
     }
     return true;
   }
 
-  // True unless the request has to wait for a receive.
-  bool run(const Work& work) {
-    Status status = Status::loc_prot_err;
-    if (local_access(work.list(), 0)) {
-      if (work.opcode == Opcode::send) {
-        const std::uint64_t posted = peer_inbox().posted.value.load(std::memory_order_acquire);
-        if (posted == matched_) return false;
-        status = posted - matched_ <= kRecvDepth ? send(work) : Status::rem_op_err;
+  // What one epoch takes.
+  struct Batch {
+    Direction direction = Direction::to_peer;
+    std::uint64_t bytes = 0;
+    std::size_t whole = 0;    // requests that it holds to their end
+    std::uint64_t begun = 0;  // bytes of the one behind them
+    std::uint64_t receives = 0;
+    Outcome failed;  // of the one behind them, if that cannot be
+  };
+
+  // True unless the oldest request has to wait for a receive.
+  bool run() {
+    if (sends_.front().on_keys()) return conclude({run_on_keys(sends_.front())}), true;
+    const std::uint64_t posted = peer_inbox().posted.value.load(std::memory_order_acquire);
+    if (sends_.front().takes_receive() && posted == matched_) {  // receiver not ready; what is wrong at this end shows all the same
+      ours_.clear();
+      const Work& work = sends_.front();
+      if (work.local(context_.keys(), work.moved, work.total - work.moved, 0, kBatchExtents, ours_)) return false;
+      return conclude({Status::loc_prot_err}), true;
+    }
+    context_.busy();
+    Batch batch;
+    {
+      const Epoch epoch(peer_inbox().access);
+      if (peer_inbox().closed.value.load(std::memory_order_seq_cst) != 0) {
+        batch.failed = {Status::retry_exc_err};
       } else {
-        const Sge target{work.remote_addr, static_cast<std::uint32_t>(work.total), work.rkey};
-        status = move(work, {&target, 1}, kRightRemoteWrite);
+        gather(batch, posted);
+        const Status moved = ours_.empty() ? Status::success : mover_(peer(), batch.direction, ours_, theirs_);
+        if (moved != Status::success) {  // whichever request it was, the oldest says so
+          const bool refused = sends_.front().opcode == Opcode::send && moved != Status::retry_exc_err;
+          batch = {.failed = {refused ? Status::rem_op_err : moved, refused ? Status::loc_prot_err : Status::success}};
+        }
       }
     }
-    const Opcode opcode = work.opcode;
-    complete_send(status);
-    if (status != Status::success) fail(opcode, status);
+    for (; batch.whole > 0 && !failed(); --batch.whole) conclude({});
+    if (failed()) return true;
+    if (batch.failed.ours != Status::success) return conclude(batch.failed), true;
+    if (batch.begun > 0) sends_.front().moved += batch.begun;
     return true;
   }
 
-  Status send(const Work& work) {
-    const PostedRecv recv = peer_inbox().recvs[matched_ % kRecvDepth];  // a copy, which the peer cannot change under our hands
-    if (recv.sges > kMaxSge) return Status::rem_op_err;
-    const std::span<const Sge> target(recv.sg_list.data(), recv.sges);
-    std::uint64_t room = 0;
-    for (const Sge& sge : target) room += sge.length;
-    if (room < work.total) return finish_recv(Status::loc_len_err, 0), Status::rem_inv_req_err;
-    const Status status = move(work, target, kRightLocalWrite);
-    if (status == Status::retry_exc_err) return status;
-    if (status != Status::success) return finish_recv(Status::loc_prot_err, 0), Status::rem_op_err;
-    finish_recv(Status::success, work.total);
-    return status;
-  }
-
-  void finish_recv(Status status, std::uint64_t byte_len) {
-    peer_inbox().dones[matched_ % kRecvDepth] = {static_cast<std::uint32_t>(status), byte_len};
-    peer_inbox().completed.value.store(++matched_, std::memory_order_release);
-  }
-
-  // Checks the target's keys and moves, all inside one epoch.
-  Status move(const Work& work, std::span<const Sge> target, std::uint32_t rights) {
-    context_.busy();
-    std::array<std::uint64_t, kMaxSge> arena_offsets{};
-    const Epoch epoch(peer_inbox().access);
-    if (peer_inbox().closed.value.load(std::memory_order_seq_cst) != 0) return Status::retry_exc_err;
-    for (std::size_t i = 0; i < target.size(); ++i) {
-      if (target[i].length == 0) continue;
-      const std::optional<Grant> grant = check(peer().keys, target[i].lkey, target[i].addr, target[i].length, rights);
-      if (!grant) return Status::rem_access_err;
-      arena_offsets[i] = grant->arena_offset;
+  void gather(Batch& batch, std::uint64_t posted) {
+    ours_.clear();
+    theirs_.clear();
+    const bool reading = sends_.front().opcode == Opcode::read;
+    batch.direction = reading ? Direction::from_peer : Direction::to_peer;
+    for (; batch.whole < sends_.size() && batch.bytes < kBatchBytes && ours_.size() < kBatchExtents && theirs_.size() < kBatchExtents;
+         ++batch.whole) {
+      const Work& work = sends_[batch.whole];
+      const std::uint64_t receive = matched_ + batch.receives;
+      if (work.on_keys() || (work.opcode == Opcode::read) != reading || (work.takes_receive() && receive == posted)) return;
+      const std::size_t ours = ours_.size();
+      const std::size_t theirs = theirs_.size();
+      const std::uint64_t left = work.total - work.moved;
+      std::uint64_t bytes = std::min(left, kBatchBytes - batch.bytes);
+      batch.failed = collect(work, bytes, posted, receive);
+      if (batch.failed.ours != Status::success) {
+        ours_.resize(ours);
+        theirs_.resize(theirs);
+        return;
+      }
+      batch.bytes += bytes;
+      if (bytes < left) {
+        batch.begun = bytes;
+        return;
+      }
+      if (work.takes_receive()) ++batch.receives;
     }
-    return mover_(peer(), work.list(), target, arena_offsets);
+  }
+
+  // Adds the next bytes of a request to the batch, at most `bytes` and as many as both lists have room for, after checking both ends' keys.
+  Outcome collect(const Work& work, std::uint64_t& bytes, std::uint64_t posted, std::uint64_t receive) {
+    const std::uint32_t local_rights = work.opcode == Opcode::read ? kRightLocalWrite : 0;
+    const auto ours = work.local(context_.keys(), work.moved, bytes, local_rights, kBatchExtents, ours_);
+    if (!ours) return {Status::loc_prot_err};
+    std::optional<std::uint64_t> theirs;
+    if (work.opcode == Opcode::send) {
+      if (posted - receive > kRecvDepth) return {Status::rem_op_err};
+      const PostedRecv recv = peer_inbox().recvs[receive % kRecvDepth];  // a copy, which the peer cannot change under our hands
+      if (recv.sges > kMaxSge) return {Status::rem_op_err};
+      const std::span<const Sge> target(recv.sg_list.data(), recv.sges);
+      std::uint64_t room = 0;
+      for (const Sge& sge : target) room += sge.length;
+      if (room < work.total) return {Status::rem_inv_req_err, Status::loc_len_err};
+      theirs = resolve(peer().keys(), target, work.moved, *ours, kRightLocalWrite, kBatchExtents, theirs_);
+      if (!theirs) return {Status::rem_op_err, Status::loc_prot_err};
+    } else {
+      const Sge target{work.remote_addr, static_cast<std::uint32_t>(work.total), work.rkey};
+      const std::uint32_t rights = work.opcode == Opcode::read ? kRightRemoteRead : kRightRemoteWrite;
+      theirs = resolve(peer().keys(), {&target, 1}, work.moved, *ours, rights, kBatchExtents, theirs_);
+      if (!theirs) return {Status::rem_access_err};
+    }
+    bytes = *theirs;
+    for (std::uint64_t extra = *ours - *theirs; extra > 0;) {
+      const std::uint64_t cut = std::min(extra, ours_.back().length);
+      ours_.back().length -= cut;
+      extra -= cut;
+      if (ours_.back().length == 0) ours_.pop_back();
+    }
+    return {};
+  }
+
+  // Completes the oldest request, and the receive that it took.
+  void conclude(Outcome outcome) {
+    const Work& work = sends_.front();
+    const Opcode opcode = work.opcode;
+    if (work.takes_receive() && (outcome.ours == Status::success || outcome.theirs != Status::success)) {
+      const Opcode recv = opcode == Opcode::send ? Opcode::recv : Opcode::recv_imm;
+      peer_inbox().dones[matched_ % kRecvDepth] = {static_cast<std::uint32_t>(outcome.theirs), static_cast<std::uint32_t>(recv),
+                                                   outcome.theirs == Status::success ? work.total : 0, work.imm_data};
+      peer_inbox().completed.value.store(++matched_, std::memory_order_release);
+    }
+    complete_send(outcome.ours);
+    if (outcome.ours != Status::success) fail(opcode, outcome.ours);
   }
 
   Mover mover_;
-  std::uint64_t posted_ = 0;    // receives announced to the peer
-  std::uint64_t received_ = 0;  // of them, completed
-  std::uint64_t matched_ = 0;   // the peer's receives that our sends took
+  std::vector<Extent> ours_, theirs_;  // of a batch
+  std::uint64_t posted_ = 0;           // receives announced to the peer
+  std::uint64_t received_ = 0;         // of them, completed
+  std::uint64_t matched_ = 0;          // the peer's receives that our requests took
 };
 
 }  // namespace

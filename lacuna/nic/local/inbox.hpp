@@ -29,18 +29,20 @@ struct PostedRecv {
 // How such a receive ended.
 struct RecvDone {
   std::uint32_t status;
+  std::uint32_t opcode;  // recv or recv_imm
   std::uint64_t byte_len;
+  std::uint32_t imm_data;
 };
-
-enum class SlotKind : std::uint32_t { send = 1, write = 2 };
 
 // What a slot holds: a part of one work request.
 struct SlotHead {
-  SlotKind kind;
+  std::uint32_t opcode;  // send, write, write_imm, or read: then no bytes, but the wish for them
   std::uint32_t length;  // bytes in this slot, at most kSlotBytes
   std::uint32_t last;    // 1 in the request's last slot
-  std::uint32_t rkey;    // write
-  std::uint64_t addr;    // write: where this slot's bytes go
+  std::uint32_t rkey;    // all but send
+  std::uint64_t addr;    // write: where this slot's bytes go; read: where they come from
+  std::uint64_t total;   // bytes of the whole request
+  std::uint32_t imm_data;
 };
 
 struct Slot {
@@ -48,20 +50,29 @@ struct Slot {
   alignas(64) std::array<std::byte, kSlotBytes> bytes;
 };
 
+// What was read travels back beside the requests: a request that waits for a receive must not hold it up.
+struct Reply {
+  alignas(64) std::uint32_t length;
+  alignas(64) std::array<std::byte, kSlotBytes> bytes;
+};
+
 struct Inbox {
   // Written by the owner.
   Counter posted;    // receives posted
   Counter consumed;  // slots taken out
+  Counter taken;     // replies taken out
   Counter fault;     // 0, or what stopped the owner: (number of the slot + 1) << 8 | Status
   Counter closed;    // 1 once the owner's queue pair is gone or in error
   // Written by the peer.
   Counter completed;  // receives completed
   Counter filled;     // slots filled
+  Counter replied;    // replies filled
   Counter access;     // odd while the peer checks keys and copies: the epoch
 
   std::array<PostedRecv, kRecvDepth> recvs;
   std::array<RecvDone, kRecvDepth> dones;
   std::array<Slot, kSlots> slots;
+  std::array<Reply, kSlots> replies;
 };
 
 inline Inbox& inbox(const SharedMemory& memory) { return *reinterpret_cast<Inbox*>(memory.data()); }

@@ -2,57 +2,221 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lacuna::nic::local {
 namespace {
 
 constexpr std::uint32_t kGenerationBits = 16;  // a stale key fits again after 65535 uses of its entry, taken in turn
 
-}  // namespace
+std::uint32_t index_of(std::uint32_t key) { return key >> kGenerationBits; }
 
-std::optional<Grant> check(const SharedMemory& table, std::uint32_t key, std::uint64_t addr, std::uint64_t length, std::uint32_t rights) {
-  const std::uint32_t index = key >> kGenerationBits;
-  if (key == 0 || index >= kMaxRegions) return std::nullopt;
-  const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
-  if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
-  // The table may be a peer's: each number is read once, so that what is checked is what is used.
-  const auto once = [](const auto& shared) { return __atomic_load_n(&shared, __ATOMIC_RELAXED); };
-  const std::uint64_t from = once(entry.addr);
-  const std::uint64_t bytes = once(entry.length);
-  const std::uint64_t arena_offset = once(entry.arena_offset);
-  if ((once(entry.rights) & rights) != rights || addr < from || length > bytes || addr - from > bytes - length) return std::nullopt;
-  if (arena_offset == kNotShared) return Grant{kNotShared};
-  std::uint64_t offset = 0;
-  if (__builtin_add_overflow(arena_offset, addr - from, &offset)) return std::nullopt;
-  return Grant{offset};
+// The table may be a peer's, who may write nonsense at any time: each number is read once, so that what is checked is what is used.
+template <class T>
+T once(const T& shared) {
+  return __atomic_load_n(&shared, __ATOMIC_RELAXED);
 }
 
-Result<KeyTable> KeyTable::create() { return KeyTable(LACUNA_TRY(SharedMemory::create("lacuna keys", kKeyTableBytes))); }
+struct Seen {
+  std::uint64_t addr, length, place;
+  std::uint32_t entries, repeat;
+};
 
-Result<std::uint32_t> KeyTable::add(std::span<std::byte> bytes, Rights rights, std::optional<std::uint64_t> arena_offset) {
-  std::uint32_t index = next_;
-  if (!free_.empty()) {
-    index = free_.front();
-    free_.pop_front();
-  } else if (next_ == kMaxRegions) {
-    return base::fail(base::Code::limit, fmt::format("{} regions are registered; this NIC takes no more", kMaxRegions));
-  } else {
-    ++next_;
-    generations_.push_back(0);
+// The entry of `key`, if that covers [addr, addr + length) and grants all of `rights`.
+std::optional<Seen> check(const SharedMemory& table, std::uint32_t key, std::uint64_t addr, std::uint64_t length, std::uint32_t rights) {
+  const std::uint32_t index = index_of(key);
+  if (key == 0 || index >= kMaxKeys) return std::nullopt;
+  const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
+  if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
+  const Seen seen{once(entry.addr), once(entry.length), once(entry.place), once(entry.entries), once(entry.repeat)};
+  if ((once(entry.rights) & rights) != rights || addr < seen.addr || length > seen.length || addr - seen.addr > seen.length - length)
+    return std::nullopt;
+  return seen;
+}
+
+bool append_region(const Seen& seen, std::uint64_t addr, std::uint64_t length, std::vector<Extent>& extents) {
+  std::uint64_t offset = kNotShared;
+  if (seen.place != kNotShared && __builtin_add_overflow(seen.place, addr - seen.addr, &offset)) return false;
+  extents.push_back({addr, length, offset});
+  return true;
+}
+
+// Follows an indirect key.
+class Translator {
+ public:
+  Translator(const Keys& keys, const Seen& seen, std::uint32_t rights, std::size_t most, std::vector<Extent>& extents)
+      : keys_(keys), seen_(seen), rights_(rights), most_(most), extents_(extents) {}
+
+  std::optional<std::uint64_t> run(std::uint64_t at, std::uint64_t bytes) {
+    const std::uint64_t room = keys_.translations.size() / sizeof(Translation);
+    if (seen_.place > room || seen_.entries > room - seen_.place) return std::nullopt;
+    list_ = reinterpret_cast<const Translation*>(keys_.translations.data()) + seen_.place;
+    if (seen_.repeat == 0) return round(at, bytes, 0);
+    const Translation last = read(seen_.entries - 1);
+    const std::uint64_t of_round = last.start + last.length;
+    std::uint64_t done = 0;
+    while (done < bytes && extents_.size() < most_) {
+      if (of_round == 0) return std::nullopt;
+      const std::uint64_t within = (at + done) % of_round;
+      const auto part = round(within, std::min(bytes - done, of_round - within), (at + done) / of_round);
+      if (!part) return std::nullopt;
+      done += *part;
+    }
+    return done;
   }
+
+ private:
+  [[nodiscard]] Translation read(std::uint32_t i) const {
+    return {once(list_[i].start), once(list_[i].addr), once(list_[i].length), once(list_[i].stride), once(list_[i].key), 0};
+  }
+
+  // The last entry that starts at or before `at`; entries out of order end the search all the same.
+  [[nodiscard]] std::uint32_t find(std::uint64_t at) const {
+    std::uint32_t low = 0;
+    for (std::uint32_t count = seen_.entries; count > 1;) {
+      const std::uint32_t half = count / 2;
+      if (once(list_[low + half].start) <= at) low += half;
+      count -= half;
+    }
+    return low;
+  }
+
+  // Bytes [at, at + bytes) of a list, or of round number `number`.
+  std::optional<std::uint64_t> round(std::uint64_t at, std::uint64_t bytes, std::uint64_t number) {
+    std::uint64_t done = 0;
+    for (std::uint32_t i = find(at); done < bytes && extents_.size() < most_; ++i) {
+      if (i == seen_.entries) return std::nullopt;
+      const Translation piece = read(i);
+      const std::uint64_t within = at + done - piece.start;
+      if (at + done < piece.start || within >= piece.length) return std::nullopt;
+      const std::uint64_t part = std::min(bytes - done, piece.length - within);
+      const std::uint64_t addr = piece.addr + number * piece.stride + within;
+      const std::optional<Seen> region = check(keys_.table, piece.key, addr, part, rights_);
+      if (!region || region->entries != 0 || !append_region(*region, addr, part, extents_)) return std::nullopt;
+      done += part;
+    }
+    return done;
+  }
+
+  const Keys& keys_;
+  const Seen& seen_;
+  std::uint32_t rights_;
+  std::size_t most_;
+  std::vector<Extent>& extents_;
+  const Translation* list_ = nullptr;
+};
+
+}  // namespace
+
+std::uint32_t right_bits(const Rights& rights) {
+  return (rights.local_write ? kRightLocalWrite : 0) | (rights.remote_write ? kRightRemoteWrite : 0) |
+         (rights.remote_read ? kRightRemoteRead : 0);
+}
+
+std::optional<std::uint64_t> resolve(const Keys& keys, std::span<const Sge> list, std::uint64_t from, std::uint64_t bytes,
+                                     std::uint32_t rights, std::size_t most, std::vector<Extent>& extents) {
+  std::uint64_t done = 0;
+  for (const Sge& sge : list) {
+    if (done == bytes || extents.size() >= most) break;
+    if (from >= sge.length) {
+      from -= sge.length;
+      continue;
+    }
+    const std::uint64_t part = std::min(bytes - done, sge.length - from);
+    std::uint64_t addr = 0;
+    if (__builtin_add_overflow(sge.addr, from, &addr)) return std::nullopt;
+    const std::optional<Seen> seen = check(keys.table, sge.lkey, addr, part, rights);
+    if (!seen) return std::nullopt;
+    if (seen->entries == 0) {
+      if (!append_region(*seen, addr, part, extents)) return std::nullopt;
+      done += part;
+    } else {
+      const auto got = Translator(keys, *seen, rights, most, extents).run(addr, part);
+      if (!got) return std::nullopt;
+      done += *got;
+      if (*got < part) break;
+    }
+    from = 0;
+  }
+  return done;
+}
+
+Result<KeyTable> KeyTable::create() {
+  return KeyTable(LACUNA_TRY(SharedMemory::create("lacuna keys", kKeyTableBytes)),
+                  LACUNA_TRY(Arena::create("lacuna translations", kTranslationBytes)));
+}
+
+Result<std::uint32_t> KeyTable::take_index() {
+  if (!free_.empty()) {
+    const std::uint32_t index = free_.front();
+    free_.pop_front();
+    return index;
+  }
+  if (owned_.size() == kMaxKeys) return base::fail(base::Code::limit, fmt::format("{} keys are in use; this NIC takes no more", kMaxKeys));
+  owned_.emplace_back();
+  return static_cast<std::uint32_t>(owned_.size() - 1);
+}
+
+std::uint32_t KeyTable::next_key(std::uint32_t index) {
+  std::uint16_t& generation = owned_[index].generation;
+  if (++generation == 0) ++generation;  // a key is never 0
+  return index << kGenerationBits | generation;
+}
+
+Result<std::uint32_t> KeyTable::add_region(std::span<std::byte> bytes, Rights rights, std::optional<std::uint64_t> arena_offset) {
+  const std::uint32_t index = LACUNA_TRY(take_index());
+  const std::uint32_t key = next_key(index);
   KeyEntry& slot = entry(index);
-  slot.rights = (rights.local_write ? kRightLocalWrite : 0) | (rights.remote_write ? kRightRemoteWrite : 0) |
-                (rights.remote_read ? kRightRemoteRead : 0);
+  slot.rights = right_bits(rights);
   slot.addr = reinterpret_cast<std::uint64_t>(bytes.data());
   slot.length = bytes.size();
-  slot.arena_offset = arena_offset.value_or(kNotShared);
-  if (++generations_[index] == 0) ++generations_[index];  // a key is never 0
-  const std::uint32_t key = index << kGenerationBits | generations_[index];
+  slot.place = arena_offset.value_or(kNotShared);
+  slot.entries = slot.repeat = 0;
   slot.key.store(key, std::memory_order_release);
   return key;
 }
 
-void KeyTable::revoke(std::uint32_t key) { entry(key >> kGenerationBits).key.store(0, std::memory_order_seq_cst); }
+Result<std::uint32_t> KeyTable::add_indirect(int entries) {
+  const auto memory = LACUNA_TRY(translations_.allocate(static_cast<std::size_t>(entries) * sizeof(Translation)));
+  const Result<std::uint32_t> index = take_index();
+  if (!index) {
+    translations_.free(memory);
+    return index;
+  }
+  owned_[*index].translations = memory;
+  ++indirect_;
+  return next_key(*index);
+}
 
-void KeyTable::release(std::uint32_t key) { free_.push_back(key >> kGenerationBits); }
+int KeyTable::indirect_entries(std::uint32_t key) const {
+  const std::uint32_t index = index_of(key);
+  if (index >= owned_.size() || owned_[index].generation != (key & ((1U << kGenerationBits) - 1))) return 0;
+  return static_cast<int>(owned_[index].translations.size() / sizeof(Translation));
+}
+
+void KeyTable::bind(const PreparedBinding& binding) {
+  const std::uint32_t index = index_of(binding.key);
+  const std::span<std::byte> memory = owned_[index].translations;
+  std::ranges::copy(binding.translations, reinterpret_cast<Translation*>(memory.data()));
+  KeyEntry& slot = entry(index);
+  slot.rights = binding.rights;
+  slot.addr = 0;
+  slot.length = binding.length;
+  slot.place = static_cast<std::uint64_t>(memory.data() - translations_.memory().data()) / sizeof(Translation);
+  slot.entries = static_cast<std::uint32_t>(binding.translations.size());
+  slot.repeat = binding.repeat;
+  slot.key.store(binding.key, std::memory_order_release);
+}
+
+void KeyTable::revoke(std::uint32_t key) { entry(index_of(key)).key.store(0, std::memory_order_seq_cst); }
+
+void KeyTable::release(std::uint32_t key) {
+  const std::uint32_t index = index_of(key);
+  if (!owned_[index].translations.empty()) {
+    translations_.free(std::exchange(owned_[index].translations, {}));
+    --indirect_;
+  }
+  free_.push_back(index);
+}
 
 }  // namespace lacuna::nic::local

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lacuna/nic/local/inbox.hpp"
-
 namespace lacuna::nic::local {
 namespace {
 
@@ -24,57 +22,73 @@ void store(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
-iovec as_iovec(const Sge& sge) { return {reinterpret_cast<void*>(sge.addr), sge.length}; }
+// A list as the kernel takes it: IOV_MAX entries at a time.
+class Window {
+ public:
+  explicit Window(std::span<const Extent> list) : rest_(list) { refill(); }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] const iovec* data() const { return entries_.data() + first_; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  void skip(std::size_t bytes) {
+    while (count_ > 0 && bytes >= entries_[first_].iov_len) {
+      bytes -= entries_[first_].iov_len;
+      ++first_;
+      --count_;
+    }
+    if (count_ == 0) return refill();
+    iovec& front = entries_[first_];
+    front.iov_base = static_cast<std::byte*>(front.iov_base) + bytes;
+    front.iov_len -= bytes;
+  }
 
-// Drops the first `bytes` of a list of iovecs.
-std::span<iovec> skip(std::span<iovec> list, std::size_t bytes) {
-  while (!list.empty() && bytes >= list.front().iov_len) {
-    bytes -= list.front().iov_len;
-    list = list.subspan(1);
+ private:
+  void refill() {
+    first_ = 0;
+    count_ = std::min<std::size_t>(rest_.size(), entries_.size());
+    for (std::size_t i = 0; i < count_; ++i) entries_[i] = {reinterpret_cast<void*>(rest_[i].addr), rest_[i].length};
+    rest_ = rest_.subspan(count_);
   }
-  if (!list.empty()) {
-    list.front().iov_base = static_cast<std::byte*>(list.front().iov_base) + bytes;
-    list.front().iov_len -= bytes;
-  }
-  return list;
-}
+  std::array<iovec, IOV_MAX> entries_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  std::span<const Extent> rest_;
+};
 
 }  // namespace
 
-Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
-                   std::span<const std::uint64_t> arena_offsets) {
-  std::size_t target = 0;
-  std::uint32_t used = 0;  // of to[target]
-  for (const Sge& sge : from) {
-    for (std::uint32_t done = 0; done < sge.length;) {
-      while (used == to[target].length) ++target, used = 0;
-      if (arena_offsets[target] > peer.arena.size() || to[target].length > peer.arena.size() - arena_offsets[target])
-        return Status::rem_access_err;
-      const std::uint32_t bytes = std::min(sge.length - done, to[target].length - used);
-      store(peer.arena.data() + arena_offsets[target] + used, reinterpret_cast<const std::byte*>(sge.addr) + done, bytes);
+Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs) {
+  for (const Extent& extent : theirs) {  // kNotShared is beyond every arena
+    if (extent.arena_offset > peer.arena.size() || extent.length > peer.arena.size() - extent.arena_offset) return Status::rem_access_err;
+  }
+  std::size_t at = 0;
+  std::uint64_t used = 0;  // of theirs[at]
+  for (const Extent& extent : ours) {
+    for (std::uint64_t done = 0; done < extent.length;) {
+      const std::uint64_t bytes = std::min(extent.length - done, theirs[at].length - used);
+      std::byte* mine = reinterpret_cast<std::byte*>(extent.addr) + done;
+      std::byte* other = peer.arena.data() + theirs[at].arena_offset + used;
+      if (direction == Direction::to_peer) {
+        store(other, mine, bytes);
+      } else {
+        store(mine, other, bytes);
+      }
       done += bytes;
       used += bytes;
+      if (used == theirs[at].length) ++at, used = 0;
     }
   }
   return Status::success;
 }
 
-Status move_kernel(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
-                   std::span<const std::uint64_t> /*arena_offsets*/) {
-  static_assert(kMaxSge <= IOV_MAX);
-  std::array<iovec, kMaxSge> from_list;
-  std::array<iovec, kMaxSge> to_list;
-  std::ranges::transform(from, from_list.begin(), as_iovec);
-  std::ranges::transform(to, to_list.begin(), as_iovec);
-  std::span<iovec> local(from_list.data(), from.size());
-  std::span<iovec> remote(to_list.data(), to.size());
-  local = skip(local, 0);
-  remote = skip(remote, 0);
+Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs) {
+  const auto call = direction == Direction::to_peer ? &process_vm_writev : &process_vm_readv;
+  Window local(ours);
+  Window remote(theirs);
   while (!local.empty()) {
-    const ssize_t n = process_vm_writev(static_cast<pid_t>(peer.process), local.data(), local.size(), remote.data(), remote.size(), 0);
+    const ssize_t n = call(static_cast<pid_t>(peer.process), local.data(), local.size(), remote.data(), remote.size(), 0);
     if (n <= 0) return errno == ESRCH ? Status::retry_exc_err : Status::rem_op_err;
-    local = skip(local, static_cast<std::size_t>(n));  // a partial return is normal
-    remote = skip(remote, static_cast<std::size_t>(n));
+    local.skip(static_cast<std::size_t>(n));  // a partial return is normal
+    remote.skip(static_cast<std::size_t>(n));
   }
   return Status::success;
 }

@@ -1,19 +1,18 @@
-// Two ways for one process to move bytes into another's memory by itself.
+// Two ways for one process to move bytes between its memory and another's by itself.
 #pragma once
 
 #include "lacuna/nic/local/context.hpp"
 
 namespace lacuna::nic::local {
 
-/// Moves as many bytes as `from` lists into `to`, the peer's memory, which has at least as much room and was checked against the peer's
-/// keys; `arena_offsets` says where each entry of `to` lies in the peer's arena. Returns success, or rem_access_err / rem_op_err.
-using Mover = Status (*)(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
-                         std::span<const std::uint64_t> arena_offsets);
+enum class Direction { to_peer, from_peer };
 
-Status move_mapped(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
-                   std::span<const std::uint64_t> arena_offsets);
-Status move_kernel(const PeerMemory& peer, std::span<const Sge> from, std::span<const Sge> to,
-                   std::span<const std::uint64_t> arena_offsets);
+/// Moves all bytes of one list of checked memory to the other, which has as many. `theirs` is the peer's. Returns success, or rem_access_err,
+/// rem_op_err, retry_exc_err.
+using Mover = Status (*)(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
+
+Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
+Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
 /// Whether the kernel lets this process read `word` of another, and it holds `value`. Errors: permission, unsupported, io.
 Result<void> probe_kernel(std::int64_t process, std::uint64_t word, std::uint64_t value);

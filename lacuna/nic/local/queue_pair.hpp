@@ -1,27 +1,10 @@
 // What all paths share: the two queues, completions, errors. A path is one subclass that moves requests forward.
 #pragma once
 
-#include <array>
-#include <deque>
-
 #include "lacuna/nic/local/context.hpp"
-#include "lacuna/nic/local/inbox.hpp"
+#include "lacuna/nic/local/work.hpp"
 
 namespace lacuna::nic::local {
-
-// A copied work request.
-struct Work {
-  std::uint64_t wr_id = 0;
-  Opcode opcode = Opcode::send;
-  bool signaled = true;
-  std::uint32_t sges = 0;
-  std::uint32_t rkey = 0;
-  std::uint64_t remote_addr = 0;
-  std::uint64_t total = 0;  // bytes of the sg_list
-  std::array<Sge, kMaxSge> sg_list;
-
-  [[nodiscard]] std::span<const Sge> list() const { return {sg_list.data(), sges}; }
-};
 
 // Both ends' shares of a connection.
 struct Wiring {
@@ -40,12 +23,16 @@ class QueuePair : public nic::QueuePair {
   [[nodiscard]] std::uint32_t number() const override { return number_; }
   [[nodiscard]] Path path() const override { return options_.path; }
   [[nodiscard]] const Limits& limits() const override { return limits_; }
-  Result<void> post_send(const SendRequest& request) override;
+  Result<void> post_chain(std::span<const SendRequest> chain) override;
   Result<void> post_recv(const RecvRequest& request) override;
 
   /// Moves whatever can move; true if something did.
   virtual bool progress() = 0;
   [[nodiscard]] const base::Error* fault() const override { return fault_ ? &*fault_ : nullptr; }
+  /// Flushes both queues, once the peer is outside our memory; later posts complete with wr_flush_err.
+  void fail(base::Error why);
+  /// The completion of request `sequence` was polled: its place, and those before it, are free.
+  void retire(Opcode opcode, std::uint64_t sequence);
   /// The peer is gone, or has closed: nothing more will come.
   void lose_peer(std::string_view how);
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
@@ -60,24 +47,32 @@ class QueuePair : public nic::QueuePair {
 
   [[nodiscard]] Inbox& own_inbox() const { return inbox(wiring_.mine); }
   [[nodiscard]] Inbox& peer_inbox() const { return inbox(wiring_.theirs); }
-  void complete_send(Status status);                          // the oldest send
-  void complete_recv(Status status, std::uint64_t byte_len);  // the oldest receive
-  /// Flushes both queues, once the peer is outside our memory; later posts complete with wr_flush_err.
-  void fail(base::Error why);  // flushes both queues; later posts complete with wr_flush_err
+  void complete_send(Status status);  // the oldest send
+  /// The oldest receive; `opcode` is recv or recv_imm.
+  void complete_recv(Status status, Opcode opcode = Opcode::recv, std::uint64_t byte_len = 0, std::uint32_t imm_data = 0);
   void fail(Opcode opcode, Status status);
   [[nodiscard]] bool failed() const { return fault_.has_value(); }
-  [[nodiscard]] bool local_access(std::span<const Sge> list, std::uint32_t rights) const;
+  /// Executes a bind or invalidate.
+  Status run_on_keys(const Work& work) {
+    return work.opcode == Opcode::bind ? context_.bind(*work.binding) : context_.invalidate(work.rkey);
+  }
 
   Context& context_;
-  std::deque<Work> sends_;
-  std::deque<Work> recvs_;
+  WorkQueue sends_;
+  WorkQueue recvs_;
   Wiring wiring_;
 
  private:
+  [[nodiscard]] Result<void> check(const SendRequest& request) const;
+  [[nodiscard]] Result<void> check_list(std::span<const Sge> list, int most) const;
+  [[nodiscard]] Result<void> check_binding(const Binding* binding) const;
+
   CompletionQueue& queue_;
   QueuePairOptions options_;
   Limits limits_;
   std::uint32_t number_;
+  std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
+  std::uint64_t recvs_posted_ = 0, recvs_retired_ = 0;
   std::optional<base::Error> fault_;
 };
 
