@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kGap = 2;  // between blocks, in blocks: the seeds' Table 4
 
-Result<Layout> blocks_with_gaps(std::int64_t bytes, std::int64_t count) {
-  return Layout::hvector(count, 1, bytes * (1 + kGap), LACUNA_TRY(Layout::bytes(bytes)));
+Result<Layout> blocks(std::int64_t bytes, std::int64_t count, std::int64_t gap) {
+  return Layout::hvector(count, 1, bytes + gap, LACUNA_TRY(Layout::bytes(bytes)));
 }
 
 std::int64_t span_of(const Layout& layout) { return layout.true_lower_bound() + layout.true_extent(); }
@@ -26,22 +26,67 @@ Result<Shape> shape_from_name(std::string_view name) {
   return base::fail(base::Code::invalid_argument, fmt::format("no shape \"{}\"; there are: symmetric, sender_finer, sender_coarser", name));
 }
 
-Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
-  const std::int64_t finer = shape == Shape::sender_finer ? 4 : 1;
-  const std::int64_t coarser = shape == Shape::sender_coarser ? 2 : 1;
-  if (block_bytes < 1 || block_count < 1 || block_bytes % finer != 0 || block_count % coarser != 0) {
+namespace {
+
+struct Ratio {  // of the sender's blocks to the receiver's
+  std::int64_t finer, coarser;
+};
+
+Result<Ratio> ratio_of(std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
+  const Ratio ratio{shape == Shape::sender_finer ? 4 : 1, shape == Shape::sender_coarser ? 2 : 1};
+  if (block_bytes < 1 || block_count < 1 || block_bytes % ratio.finer != 0 || block_count % ratio.coarser != 0) {
     return base::fail(base::Code::invalid_argument,
                       fmt::format("{} blocks of {} bytes do not divide into the sender's ({} times as many, {} times as large)",
-                                  block_count, block_bytes, finer, coarser));
+                                  block_count, block_bytes, ratio.finer, ratio.coarser));
   }
+  return ratio;
+}
+
+Case case_of(Layout send, Layout receive, std::int64_t block_bytes, std::int64_t block_count) {
   Case result;
   result.name = fmt::format("{} x {} B", block_count, block_bytes);
-  result.send = LACUNA_TRY(blocks_with_gaps(block_bytes / finer * coarser, block_count * finer / coarser));
-  result.receive = LACUNA_TRY(blocks_with_gaps(block_bytes, block_count));
-  result.send_span = span_of(result.send);
-  result.receive_span = span_of(result.receive);
+  result.send_span = span_of(send);
+  result.receive_span = span_of(receive);
+  result.send = std::move(send);
+  result.receive = std::move(receive);
   result.block_bytes = block_bytes;
   result.block_count = block_count;
+  return result;
+}
+
+}  // namespace
+
+Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
+  const auto [finer, coarser] = LACUNA_TRY(ratio_of(block_bytes, block_count, shape));
+  const std::int64_t send_bytes = block_bytes / finer * coarser;
+  return case_of(LACUNA_TRY(blocks(send_bytes, block_count * finer / coarser, kGap * send_bytes)),
+                 LACUNA_TRY(blocks(block_bytes, block_count, kGap * block_bytes)), block_bytes, block_count);
+}
+
+Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous) {
+  if (gap_bytes < 0) return base::fail(base::Code::invalid_argument, fmt::format("a gap of {} bytes", gap_bytes));
+  const auto [finer, coarser] = LACUNA_TRY(ratio_of(block_bytes, block_count, shape));
+  const std::int64_t send_count = block_count * finer / coarser;
+  Layout send = LACUNA_TRY(blocks(block_bytes / finer * coarser, send_count, gap_bytes));
+  Layout receive = to_contiguous ? LACUNA_TRY(Layout::bytes(send.size())) : LACUNA_TRY(blocks(block_bytes, block_count, gap_bytes));
+  return case_of(std::move(send), std::move(receive), block_bytes, block_count);
+}
+
+Result<Case> stencil_case(std::int64_t points, std::int64_t point_bytes) {
+  constexpr std::int64_t row = 1000;
+  if (points < 5 || points % 4 != 1 || points >= row || point_bytes < 1)
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("a stencil of {} points of {} bytes; it has 4k + 1 points", points, point_bytes));
+  const std::int64_t reach = points / 4;
+  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t y = -reach; y <= reach; ++y) {
+    lengths.push_back(y == 0 ? (2 * reach + 1) * point_bytes : point_bytes);
+    offsets.push_back(((y + reach) * row + (y == 0 ? 0 : reach)) * point_bytes);
+  }
+  const Layout cross = LACUNA_TRY(Layout::blocks(offsets, lengths));
+  Case result = case_of(cross, cross, cross.size() / std::ssize(lengths), std::ssize(lengths));
+  result.name = fmt::format("{}-point stencil, {} B", points, point_bytes);
   return result;
 }
 

@@ -45,6 +45,12 @@ Result<Shape> shape_from_name(std::string_view name);
 /// Equal blocks with a gap of twice the block between them, as in the seeds' Table 4. Errors: invalid_argument if the shape does not divide
 /// the blocks.
 Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
+/// Equal blocks, on either side with the same gap between them: the seeds' other experiments. The blocks are the receiver's; if that is one
+/// contiguous buffer (`to_contiguous`), the sender's. Errors: as grid_case().
+Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous);
+/// The cross of a 2D stencil of 4k + 1 points in an array with rows of 1000 points: k rows with one point, one with 2k + 1, k with one (F24).
+/// Errors: invalid_argument.
+Result<Case> stencil_case(std::int64_t points, std::int64_t point_bytes);
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
 
@@ -63,9 +69,13 @@ struct Row {
   std::string method;
   nic::Path path{};
   method::Notify notify{};
-  Median latency_us;  ///< from the sender's start to the data in place; with notify none, to the sender's completion
+  Median latency_us;  ///< from the sender's start to the data in place; if the receiver is not told, to the sender's completion
   double cpu_send_us = 0;
   double cpu_recv_us = 0;
+  double copy_send_us = 0;  ///< of the CPU times, what went to packing and unpacking
+  double copy_recv_us = 0;
+  method::Counters send;  ///< of one transfer
+  method::Counters receive;
   int samples = 0;
   bool censored = false;
   std::string reason;  ///< of censoring
@@ -82,9 +92,11 @@ struct Refusal {
 
 struct Budget {
   int max_samples = 200;
-  double budget_ms = 50;   ///< for all combinations of the case together
-  double censor_ms = 100;  ///< a combination whose first transfer takes longer is not measured further
-  bool cold = false;       ///< every transfer uses memory that no cache holds
+  double budget_ms = 50;                 ///< for all combinations of the case together
+  double censor_ms = 100;                ///< a combination whose first transfer takes longer is not measured further
+  bool cold = false;                     ///< every transfer uses memory that no cache holds
+  std::vector<std::string> methods;      ///< only these; empty: all
+  std::vector<method::Notify> notifies;  ///< of the one-sided methods only these; empty: all
 };
 
 struct Report {
@@ -99,6 +111,9 @@ class Link {
   /// Measures one case; both ranks call it with the same arguments. Rank 0 returns the rows, rank 1 nothing. Errors: a
   /// transport that broke, after which the link is of no use.
   virtual Result<Report> measure(const Case& what, const Budget& budget) = 0;
+  /// Measures what an indirect key over a list of `entries` blocks of kKeyBlock bytes costs: rows create_key, bind_key, invalidate_key.
+  virtual Result<Report> measure_keys(int entries, const Budget& budget) = 0;
+  static constexpr std::int64_t kKeyBlock = 64;
   /// Limits with the paths that this pair of processes really has.
   [[nodiscard]] virtual const nic::Limits& limits() const = 0;
 };

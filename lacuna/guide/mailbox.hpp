@@ -1,4 +1,5 @@
-// Small messages between the two ranks while they measure: over the NIC itself, so that neither sleeps in the kernel between two transfers.
+// Small messages between the two ranks while they measure: over the NIC itself, so that neither sleeps in the kernel between two transfers,
+// and on a queue pair of their own, so that no method's work is mixed with them.
 #pragma once
 
 #include <cstring>
@@ -8,46 +9,50 @@
 
 namespace lacuna::guide {
 
+/// A queue pair with its completion queue.
+struct Wire {
+  std::unique_ptr<nic::CompletionQueue> queue;
+  std::unique_ptr<nic::QueuePair> qp;
+  static Result<Wire> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path);
+  /// The next completion. Errors: transfer (it was none of success), timeout, whatever ended the queue pair.
+  Result<nic::Completion> next(nic::Context& context, method::Endpoint* meanwhile = nullptr) const;
+};
+
 class Mailbox {
  public:
-  static constexpr std::int64_t kBytes = 1024;
+  static constexpr std::size_t kBytes = 1 << 16;
 
-  static Result<std::unique_ptr<Mailbox>> create(method::Endpoint& endpoint);
+  static Result<std::unique_ptr<Mailbox>> create(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path);
 
-  /// Sends a small plain value; ends when it has arrived.
+  /// Sends up to kBytes; ends when they have arrived. Errors: limit.
+  Result<void> send(std::span<const std::byte> message);
+  /// Waits for a message; good until the next call. `meanwhile` is polled too, for transfers that need this CPU.
+  Result<std::span<const std::byte>> receive(method::Endpoint* meanwhile = nullptr);
+
   template <class T>
   Result<void> send(const T& value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
-    std::memcpy(out_.data(), &value, sizeof value);
-    LACUNA_TRY(sender_->start(out_.data()));
-    return endpoint_.run(*sender_, kTimeout);
+    return send(std::as_bytes(std::span(&value, 1)));
   }
-  /// Waits for one. `meanwhile` is polled too, for transfers that need this CPU.
   template <class T>
   Result<T> receive(method::Endpoint* meanwhile = nullptr) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
-    LACUNA_TRY(receiver_->start(in_.data()));
-    const std::int64_t deadline = endpoint_.context().now() + kTimeout;
-    while (meanwhile != nullptr && !LACUNA_TRY(receiver_->progress())) {
-      if (const base::Error* fault = meanwhile->qp().fault()) return std::unexpected(*fault);
-      if (endpoint_.qp().fault() != nullptr) break;  // run() says why
-      if (meanwhile->poll() + endpoint_.poll() == 0) LACUNA_TRY(endpoint_.context().wait(deadline));
-    }
-    LACUNA_TRY(endpoint_.run(*receiver_, kTimeout));
+    const auto message = LACUNA_TRY(receive(meanwhile));
     T value;
-    std::memcpy(&value, in_.data(), sizeof value);
+    if (message.size() != sizeof value) return base::fail(base::Code::malformed, "a message of another kind was expected");
+    std::memcpy(&value, message.data(), sizeof value);
     return value;
   }
 
  private:
-  static constexpr std::int64_t kTimeout = 60'000'000'000;  // ns: longer than any transfer that is measured
+  Mailbox(nic::Context& context, Wire wire) : context_(context), wire_(std::move(wire)) {}
+  Result<void> post_receive();
 
-  explicit Mailbox(method::Endpoint& endpoint) : endpoint_(endpoint) {}
-
-  method::Endpoint& endpoint_;
+  nic::Context& context_;
+  Wire wire_;
   nic::Buffer out_, in_;
   nic::Region out_region_, in_region_;
-  std::unique_ptr<method::Operation> sender_, receiver_;
+  std::vector<std::byte> message_;
+  std::optional<std::uint64_t> arrived_;  // bytes of a message that came while a send was waited for
 };
 
 }  // namespace lacuna::guide

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/guide/key_costs.hpp"
 #include "lacuna/guide/workbench.hpp"
 
 namespace lacuna::guide {
@@ -28,6 +29,10 @@ struct Series {
     append(all.latency_us, timed.latency_us);
     append(all.cpu_send_us, timed.cpu_send_us);
     append(all.cpu_recv_us, timed.cpu_recv_us);
+    append(all.copy_send_us, timed.copy_send_us);
+    append(all.copy_recv_us, timed.copy_recv_us);
+    all.send = timed.send;
+    all.receive = timed.receive;
   }
 };
 
@@ -70,6 +75,10 @@ class Measurement {
     row.latency_us = median_of(all.latency_us);
     row.cpu_send_us = median_of(all.cpu_send_us).value;
     row.cpu_recv_us = median_of(all.cpu_recv_us).value;
+    row.copy_send_us = median_of(all.copy_send_us).value;
+    row.copy_recv_us = median_of(all.copy_recv_us).value;
+    row.send = all.send;
+    row.receive = all.receive;
     row.samples = static_cast<int>(all.latency_us.size());
     return row;
   }
@@ -96,7 +105,7 @@ class Measurement {
     for (std::size_t i = 0; i < series_.size(); ++i) {
       const Combination& c = bench_.combinations()[i];
       const nic::PathInfo* path = c.endpoint->limits().path(c.endpoint->qp().path());
-      if (!series_[i].alive || !c.method->lands_in_place || path == nullptr || !path->shared_only) continue;
+      if (!series_[i].alive || c.method->exposes != method::Exposes::destination || path == nullptr || !path->shared_only) continue;
       for (next_copy_ = 0; next_copy_ < bench_.copies();) LACUNA_TRY(visit(i, Visit::kMost, -1));
       return {};
     }
@@ -161,7 +170,8 @@ class PairLink final : public Link {
       }
     }
     if (endpoints_.empty()) return base::fail(base::Code::unsupported, "the two processes have no data path in common");
-    mailbox_ = LACUNA_TRY(Mailbox::create(*endpoints_.front()));
+    mailbox_ = LACUNA_TRY(Mailbox::create(context_, bootstrap_, endpoints_.front()->qp().path()));
+    wire_ = LACUNA_TRY(Wire::connect(context_, bootstrap_, endpoints_.front()->qp().path()));
     return {};
   }
 
@@ -170,10 +180,14 @@ class PairLink final : public Link {
   Result<Report> measure(const Case& what, const Budget& budget) override {
     Workbench bench(rank_, context_, *mailbox_, what, LACUNA_TRY(Workspace::create(context_, what, rank_, budget.cold)));
     if (rank_ == 1) bench.prepare_destination(kSeeds);
-    LACUNA_TRY(bench.set_up(endpoints_, bootstrap_));
+    LACUNA_TRY(bench.set_up(endpoints_, budget, bootstrap_));
     if (rank_ == 0) return Measurement(bench, context_, budget).run();
     LACUNA_TRY(bench.follow());
     return Report{};
+  }
+
+  Result<Report> measure_keys(int entries, const Budget& budget) override {
+    return guide::measure_keys(rank_, context_, wire_, *mailbox_, entries, budget);
   }
 
  private:
@@ -183,6 +197,7 @@ class PairLink final : public Link {
   nic::Limits limits_;
   std::vector<std::unique_ptr<method::Endpoint>> endpoints_;
   std::unique_ptr<Mailbox> mailbox_;
+  Wire wire_;
 };
 
 }  // namespace

@@ -32,29 +32,68 @@ struct Request {
   Case what;
   Budget budget;
   std::string shape;
+  int key_entries = 0;  // of a request for keys; 0: to measure a case
 };
+
+Result<Case> case_of(const Json& layout, const std::string& shape) {
+  const std::string kind = layout.at("kind");
+  if (kind == "grid") return grid_case(layout.at("block_bytes"), layout.at("block_count"), LACUNA_TRY(shape_from_name(shape)));
+  if (kind == "ddtbench") return ddtbench_case(layout.at("name"), layout.at("size"));
+  if (kind == "stencil") return stencil_case(layout.at("points"), layout.at("point_bytes"));
+  if (kind != "blocks")
+    return base::fail(base::Code::invalid_argument, fmt::format("no layout \"{}\"; there are: grid, blocks, stencil, ddtbench", kind));
+  const std::string remote = layout.value("remote", "same");
+  if (remote != "same" && remote != "contiguous")
+    return base::fail(base::Code::invalid_argument, fmt::format("no remote \"{}\"; there are: same, contiguous", remote));
+  return blocks_case(layout.at("block_bytes"), layout.at("block_count"), layout.at("gap_bytes"), LACUNA_TRY(shape_from_name(shape)),
+                     remote == "contiguous");
+}
+
+Result<Budget> budget_of(const Json& request) {
+  Budget budget{.max_samples = request.value("max_samples", 200),
+                .budget_ms = request.value("budget_ms", 50.0),
+                .censor_ms = request.value("censor_ms", 100.0),
+                .cold = request.value("cache", "warm") == "cold",
+                .methods = request.value("methods", std::vector<std::string>()),
+                .notifies = {}};
+  for (const std::string& name : budget.methods) LACUNA_TRY(method::find(name));
+  for (const std::string& name : request.value("notifies", std::vector<std::string>())) {
+    const auto notify = method::notify_from_name(name);
+    if (!notify) return base::fail(base::Code::invalid_argument, fmt::format("no notification \"{}\"; there are: none, imm, flag", name));
+    budget.notifies.push_back(*notify);
+  }
+  return budget;
+}
 
 Result<Request> request_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.contains("measure"))
-    return base::fail(base::Code::invalid_argument, R"(a request is {"measure": {...}} or {"corpus": {}}: )" + text.substr(0, 100));
+  const bool keys = !json.is_discarded() && json.contains("keys");
+  if (!keys && (json.is_discarded() || !json.contains("measure"))) {
+    return base::fail(base::Code::invalid_argument,
+                      R"(a request is {"measure": {...}}, {"keys": {...}} or {"corpus": {}}: )" + text.substr(0, 100));
+  }
   try {
-    const Json& measure = json.at("measure");
-    const Json& layout = measure.at("layout");
+    const Json& body = json.at(keys ? "keys" : "measure");
     Request request;
-    request.id = measure.at("id");
-    request.budget = {measure.value("max_samples", 200), measure.value("budget_ms", 50.0), measure.value("censor_ms", 100.0),
-                      measure.value("cache", "warm") == "cold"};
-    request.shape = layout.value("shape", "symmetric");
-    if (layout.at("kind") == "grid") {
-      request.what = LACUNA_TRY(grid_case(layout.at("block_bytes"), layout.at("block_count"), LACUNA_TRY(shape_from_name(request.shape))));
-    } else {
-      request.what = LACUNA_TRY(ddtbench_case(layout.at("name"), layout.at("size")));
+    request.id = body.at("id");
+    request.budget = LACUNA_TRY(budget_of(body));
+    if (keys) {
+      request.key_entries = body.at("entries");
+      request.shape = "symmetric";
+      request.what = LACUNA_TRY(grid_case(Link::kKeyBlock, std::max(1, request.key_entries), Shape::symmetric));
+      return request;
     }
+    const Json& layout = body.at("layout");
+    request.shape = layout.value("shape", "symmetric");
+    request.what = LACUNA_TRY(case_of(layout, request.shape));
     return request;
   } catch (const Json::exception& error) {  // a missing or mistyped member
     return base::fail(base::Code::invalid_argument, error.what());
   }
+}
+
+Result<Report> answer(Link& link, const Request& request) {
+  return request.key_entries != 0 ? link.measure_keys(request.key_entries, request.budget) : link.measure(request.what, request.budget);
 }
 
 nic::Hello hello_of(const std::string& text) {
@@ -75,6 +114,14 @@ Json describe_nic(std::string_view name, const nic::Limits& limits) {
   }
   return {{"name", name},
           {"max_sge", limits.max_sge},
+          {"max_sge_rd", limits.max_sge_rd},
+          {"max_inline", limits.max_inline},
+          {"indirect",
+           {{"keys", limits.indirect.keys},
+            {"entries", limits.indirect.entries},
+            {"inline_entries", limits.indirect.inline_entries},
+            {"strided_entries", limits.indirect.strided_entries},
+            {"stride", limits.indirect.stride}}},
           {"max_send_wr", limits.max_send_wr},
           {"max_recv_wr", limits.max_recv_wr},
           {"max_message_bytes", limits.max_message_bytes},
@@ -126,6 +173,12 @@ Json identity(const Request& request, const std::string& method, nic::Path path,
       {"id", request.id}, {"method", method}, {"path", path_name(path)}, {"notify", notify_name(notify)}, {"layout", request.what.name}};
 }
 
+Json describe_counters(const method::Counters& c) {
+  return {{"work_requests", c.work_requests}, {"receives", c.receives},       {"sges", c.sges},
+          {"doorbells", c.doorbells},         {"completions", c.completions}, {"keys_created", c.keys_created},
+          {"keys_bound", c.keys_bound},       {"key_entries", c.key_entries}, {"bytes_copied", c.bytes_copied}};
+}
+
 Json describe_row(const Request& request, std::string_view nic, const Row& row) {
   Json line = identity(request, row.method, row.path, row.notify);
   line["nic"] = nic;
@@ -141,6 +194,9 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   line["ci_level"] = bounded ? Json(row.latency_us.level) : Json(nullptr);
   line["cpu_send_us"] = row.cpu_send_us;
   line["cpu_recv_us"] = row.cpu_recv_us;
+  line["copy_send_us"] = row.copy_send_us;
+  line["copy_recv_us"] = row.copy_recv_us;
+  line["counters"] = {{"send", describe_counters(row.send)}, {"receive", describe_counters(row.receive)}};
   line["samples"] = row.samples;
   line["censored"] = row.censored;
   line["verified"] = true;
@@ -186,15 +242,16 @@ Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootst
     const Result<Request> request = request_of(line);
     if (!request) {
       const Json json = Json::parse(line, nullptr, false);
-      const Json id = !json.is_discarded() && json.contains("measure") && json["measure"].is_object()
-                          ? json["measure"].value("id", Json(nullptr))
-                          : Json(nullptr);
+      Json id = nullptr;
+      for (const char* kind : {"measure", "keys"}) {
+        if (!json.is_discarded() && json.contains(kind) && json[kind].is_object()) id = json[kind].value("id", Json(nullptr));
+      }
       print({{"error", {{"id", id}, {"message", request.error().text()}}}});
       print({{"done", {{"id", id}}}});
       continue;
     }
     LACUNA_TRY(control.exchange(hello_of(line), kForever));
-    const Result<Report> report = link->measure(request->what, request->budget);
+    const Result<Report> report = answer(*link, *request);
     if (!report) {
       print({{"error", {{"id", request->id}, {"layout", request->what.name}, {"message", report.error().text()}}}});
       return std::unexpected(report.error());
@@ -210,7 +267,7 @@ Result<void> assist(const std::string& nic, nic::Bootstrap& bootstrap, nic::Boot
     const Result<nic::Hello> next = control.exchange({}, kForever);
     if (!next) return {};  // rank 0 has no more requests
     const Request request = LACUNA_TRY(request_of(text_of(*next)));
-    LACUNA_TRY(link->measure(request.what, request.budget));
+    LACUNA_TRY(answer(*link, request));
   }
 }
 

@@ -12,15 +12,13 @@ constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// One combination's offer to the other rank, as it travels.
-struct Offer {
+// What this rank thinks of a combination, as it travels.
+struct Verdict {
   std::int32_t ok = 0;
   std::int32_t reason_bytes = 0;
-  method::Target target;
-  std::int64_t target_step = 0;
 };
 
-struct Ready {
+struct Done {
   std::int32_t sample = 0;
 };
 
@@ -49,26 +47,31 @@ Result<Workspace> Workspace::create(nic::Context& context, const Case& what, int
   return space;
 }
 
-Result<void> Workbench::set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, nic::Bootstrap& bootstrap) {
-  const method::Transfer transfer{case_.send, case_.receive, method::Notify::none};
+Result<void> Workbench::set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, const Budget& budget,
+                               nic::Bootstrap& bootstrap) {
+  for (const std::string& name : budget.methods) LACUNA_TRY(method::find(name));
+  const auto wanted = [](const auto& list, const auto& value) { return list.empty() || std::ranges::find(list, value) != list.end(); };
   for (const method::Method& method : method::methods()) {
+    if (!wanted(budget.methods, method.name)) continue;
     for (const auto& endpoint : endpoints) {
       for (const method::Notify notify : method.notifies) {
-        Combination combination{.method = &method, .endpoint = endpoint.get(), .notify = notify};
-        method::Transfer one = transfer;
-        one.notify = notify;
-        auto made =
-            method::make(method, rank_ == 0 ? method::Role::sender : method::Role::receiver, *endpoint, one, {&workspace_.region()});
-        if (made) {
-          combination.operation = std::move(*made);
-        } else {
-          combination.refusal = made.error().text();
-        }
-        combinations_.push_back(std::move(combination));
+        if (!method.one_sided() || wanted(budget.notifies, notify)) make(method, *endpoint, notify);
       }
     }
   }
   return agree(bootstrap);
+}
+
+void Workbench::make(const method::Method& method, method::Endpoint& endpoint, method::Notify notify) {
+  Combination combination{.method = &method, .endpoint = &endpoint, .notify = notify, .operation = {}, .refusal = {}};
+  auto made = method::make(method, rank_ == 0 ? method::Role::sender : method::Role::receiver, endpoint,
+                           {case_.send, case_.receive, notify}, {&workspace_.region()});
+  if (made) {
+    combination.operation = std::move(*made);
+  } else {
+    combination.refusal = made.error().text();
+  }
+  combinations_.push_back(std::move(combination));
 }
 
 Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
@@ -78,76 +81,80 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
     mine.bytes.insert(mine.bytes.end(), from, from + bytes);
   };
   for (const Combination& combination : combinations_) {
-    Offer offer;
-    offer.ok = combination.operation ? 1 : 0;
-    offer.reason_bytes = static_cast<std::int32_t>(combination.refusal.size());
-    if (combination.operation) {
-      offer.target = combination.operation->target(workspace_.base(0));
-      if (workspace_.copies() > 1)
-        offer.target_step = static_cast<std::int64_t>(combination.operation->target(workspace_.base(1)).addr - offer.target.addr);
-    }
-    append(&offer, sizeof offer);
+    const Verdict verdict{combination.operation ? 1 : 0, static_cast<std::int32_t>(combination.refusal.size())};
+    append(&verdict, sizeof verdict);
     append(combination.refusal.data(), combination.refusal.size());
   }
   const nic::Hello theirs = LACUNA_TRY(bootstrap.exchange(mine, kTransferTimeout));
   std::size_t at = 0;
   for (Combination& combination : combinations_) {
-    Offer offer;
+    Verdict verdict;
     const std::size_t left = theirs.bytes.size() - at;
-    if (left < sizeof offer) return base::fail(base::Code::malformed, "the other rank offered fewer combinations");
-    std::memcpy(&offer, theirs.bytes.data() + at, sizeof offer);
-    at += sizeof offer;
-    if (offer.reason_bytes < 0 || static_cast<std::size_t>(offer.reason_bytes) > left - sizeof offer)
-      return base::fail(base::Code::malformed, "the other rank's offers are cut short");
-    if (offer.ok == 0) {
+    if (left < sizeof verdict) return base::fail(base::Code::malformed, "the other rank made fewer combinations");
+    std::memcpy(&verdict, theirs.bytes.data() + at, sizeof verdict);
+    at += sizeof verdict;
+    if (verdict.reason_bytes < 0 || static_cast<std::size_t>(verdict.reason_bytes) > left - sizeof verdict)
+      return base::fail(base::Code::malformed, "the other rank's reasons are cut short");
+    if (verdict.ok == 0) {
       combination.operation.reset();
       if (combination.refusal.empty())
-        combination.refusal.assign(reinterpret_cast<const char*>(theirs.bytes.data() + at), static_cast<std::size_t>(offer.reason_bytes));
+        combination.refusal.assign(reinterpret_cast<const char*>(theirs.bytes.data() + at), static_cast<std::size_t>(verdict.reason_bytes));
     }
-    at += static_cast<std::size_t>(offer.reason_bytes);
-    combination.target = offer.target;
-    combination.target_step = offer.target_step;
+    at += static_cast<std::size_t>(verdict.reason_bytes);
   }
   return {};
 }
 
 void Workbench::fill_source(std::uint64_t seed) {
-  const std::vector<std::byte> image = source_image(seed, case_.send_span);
-  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) std::memcpy(workspace_.base(copy), image.data(), image.size());
+  const Image image = Image::source(case_, seed);
+  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) image.write_to(workspace_.base(copy));
 }
 
 void Workbench::prepare_destination(std::uint64_t seeds) {
-  const std::vector<std::byte> empty = empty_image(case_.receive_span);
-  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) std::memcpy(workspace_.image(copy), empty.data(), empty.size());
+  const Image empty = Image::empty(case_);
+  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) empty.write_to(workspace_.base(copy));
   unreceived_.resize(static_cast<std::size_t>(case_.receive.size()));
   read_.resize(unreceived_.size());
-  copy::reference::pack(case_.receive, empty.data() + kGuard, 0, case_.receive.size(), unreceived_.data());
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) expected_.push_back(expected_image(case_, seed));
+  copy::reference::pack(case_.receive, workspace_.base(0), 0, case_.receive.size(), unreceived_.data());
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) expected_.push_back(Image::expected(case_, seed));
 }
 
+// The mails around one transfer:
+//
+//   rank 0                              rank 1
+//   target (where rank 1 initiates) ──▶ prepare, start
+//   time 0, start, run ◀── target ───── run: data in place, time 1
+//   done ──▶ / ◀── done                 if the passive end is not told otherwise
 Result<Timed> Workbench::visit(const Command& command) {
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];
+  method::Operation& operation = *combination.operation;
   std::vector<std::int64_t> starts;
   std::vector<std::int64_t> ends;
   Timed timed;
   LACUNA_TRY(mailbox_.send(command));
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
-    const std::int64_t copy = (command.first_copy + sample) % workspace_.copies();
-    LACUNA_TRY(mailbox_.receive<Ready>());
+    std::byte* base = workspace_.base((command.first_copy + sample) % workspace_.copies());
+    const method::Target mine = LACUNA_TRY(combination.endpoint->prepare(operation, base, kTransferTimeout));
+    if (combination.method->initiator == method::Role::receiver) LACUNA_TRY(mailbox_.send(std::span<const std::byte>(mine.encode())));
+    const method::Target theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(mailbox_.receive(combination.endpoint))));
     const std::int64_t busy = context_.busy_ns();
     starts.push_back(context_.now());
-    LACUNA_TRY(combination.operation->start(workspace_.base(copy), combination.target_of(copy)));
-    LACUNA_TRY(combination.endpoint->run(*combination.operation, kTransferTimeout));
+    LACUNA_TRY(operation.start(base, theirs));
+    LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     ends.push_back(context_.now());
+    if (combination.uninformed(0)) LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));  // the data moves while this waits
     timed.cpu_send_us.push_back(static_cast<double>(context_.busy_ns() - busy) / 1e3);
-    if (combination.method->one_sided() && combination.notify == method::Notify::none) LACUNA_TRY(mailbox_.send(Ready{sample}));
+    timed.copy_send_us.push_back(static_cast<double>(operation.counters().copy_ns) / 1e3);
+    if (combination.uninformed(1)) LACUNA_TRY(mailbox_.send(Done{sample}));
   }
   const Visit theirs = LACUNA_TRY(mailbox_.receive<Visit>());
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const bool told = !combination.method->one_sided() || combination.notify != method::Notify::none;
-    timed.latency_us.push_back(static_cast<double>((told ? theirs.end_ns[i] : ends[i]) - starts[i]) / 1e3);
+    timed.latency_us.push_back(static_cast<double>((combination.uninformed(1) ? ends[i] : theirs.end_ns[i]) - starts[i]) / 1e3);
     timed.cpu_recv_us.push_back(static_cast<double>(theirs.busy_ns[i]) / 1e3);
+    timed.copy_recv_us.push_back(static_cast<double>(theirs.copy_ns[i]) / 1e3);
   }
+  timed.send = operation.counters();
+  timed.receive = theirs.counters;
   timed.wrong = theirs.wrong.data();
   return timed;
 }
@@ -158,33 +165,39 @@ Result<Visit> Workbench::take_part(const Command& command) {
     return base::fail(base::Code::malformed, "rank 0 asks for what is not there");
   }
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];
+  method::Operation& operation = *combination.operation;
   Visit visit;
-  std::int64_t copy = 0;
+  std::byte* base = nullptr;
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
-    copy = (command.first_copy + sample) % workspace_.copies();
-    if (command.verify_seed >= 0) copy::unpack(case_.receive, workspace_.base(copy), 0, case_.receive.size(), unreceived_.data());
+    base = workspace_.base((command.first_copy + sample) % workspace_.copies());
+    if (command.verify_seed >= 0) copy::unpack(case_.receive, base, 0, case_.receive.size(), unreceived_.data());
+    method::Target theirs;
+    if (combination.method->initiator == method::Role::receiver)
+      theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(mailbox_.receive())));
+    const method::Target mine = LACUNA_TRY(combination.endpoint->prepare(operation, base, kTransferTimeout));
     const std::int64_t before = context_.busy_ns();
-    LACUNA_TRY(combination.operation->start(workspace_.base(copy)));
+    LACUNA_TRY(operation.start(base, theirs));
     const std::int64_t started = context_.busy_ns() - before;
-    LACUNA_TRY(mailbox_.send(Ready{sample}));
+    LACUNA_TRY(mailbox_.send(std::span<const std::byte>(mine.encode())));
     const std::int64_t busy = context_.busy_ns() - started;  // starting is the transfer's, the mail is not
-    if (combination.method->one_sided() && combination.notify == method::Notify::none) {
-      LACUNA_TRY(mailbox_.receive<Ready>(combination.endpoint));  // the data moves while this waits, where it needs this CPU
+    if (combination.uninformed(1)) {
+      LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));  // the data moves while this waits, where it needs this CPU
     } else {
-      LACUNA_TRY(combination.endpoint->run(*combination.operation, kTransferTimeout));
+      LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     }
-    visit.end_ns[static_cast<std::size_t>(sample)] = context_.now();
-    visit.busy_ns[static_cast<std::size_t>(sample)] = context_.busy_ns() - busy;
+    const auto i = static_cast<std::size_t>(sample);
+    visit.end_ns[i] = context_.now();
+    visit.busy_ns[i] = context_.busy_ns() - busy;
+    visit.copy_ns[i] = operation.counters().copy_ns;
+    if (combination.uninformed(0)) LACUNA_TRY(mailbox_.send(Done{sample}));
     // As the program that waited for the data would: its cache lines come to this core before the next transfer overwrites them.
-    copy::pack(case_.receive, workspace_.base(copy), 0, case_.receive.size(), read_.data());
+    copy::pack(case_.receive, base, 0, case_.receive.size(), read_.data());
   }
+  visit.counters = operation.counters();
   if (command.verify_seed >= 0) {
-    const std::string wrong = difference(workspace_.image(copy), expected_[static_cast<std::size_t>(command.verify_seed)]);
+    const std::string wrong = expected_[static_cast<std::size_t>(command.verify_seed)].difference(base);
     std::memcpy(visit.wrong.data(), wrong.data(), std::min(wrong.size(), visit.wrong.size() - 1));
-    if (!wrong.empty()) {  // the next method is not to blame for this one
-      const std::vector<std::byte> empty = empty_image(case_.receive_span);
-      std::memcpy(workspace_.image(copy), empty.data(), empty.size());
-    }
+    if (!wrong.empty()) Image::empty(case_).write_to(base);  // the next method is not to blame for this one
   }
   return visit;
 }

@@ -11,9 +11,7 @@ class Workspace {
  public:
   static Result<Workspace> create(nic::Context& context, const Case& what, int rank, bool cold);
   [[nodiscard]] std::int64_t copies() const { return copies_; }
-  [[nodiscard]] std::byte* base(std::int64_t copy) const { return image(copy) + kGuard; }
-  [[nodiscard]] std::byte* image(std::int64_t copy) const { return buffer_.data() + copy * stride_; }
-  [[nodiscard]] std::int64_t stride() const { return stride_; }
+  [[nodiscard]] std::byte* base(std::int64_t copy) const { return buffer_.data() + copy * stride_ + kGuard; }
   [[nodiscard]] const nic::Region& region() const { return *region_; }
 
  private:
@@ -30,13 +28,9 @@ struct Combination {
   method::Notify notify;
   std::unique_ptr<method::Operation> operation;  // null if it cannot be made
   std::string refusal;                           // then: why, at either end
-  method::Target target;                         // rank 0: of copy 0
-  std::int64_t target_step = 0;                  // bytes from one copy's target to the next's
 
-  [[nodiscard]] method::Target target_of(std::int64_t copy) const {
-    method::Target result = target;
-    result.addr += static_cast<std::uint64_t>(copy * target_step);
-    return result;
+  [[nodiscard]] bool uninformed(int rank) const {
+    return method->uninformed(rank == 0 ? method::Role::sender : method::Role::receiver, notify);
   }
 };
 
@@ -54,7 +48,9 @@ struct Visit {
   static constexpr int kMost = 16;
   std::array<std::int64_t, kMost> end_ns{};   ///< when the data was in place, by the clock that both ranks share
   std::array<std::int64_t, kMost> busy_ns{};  ///< of rank 1's CPU
-  std::array<char, 256> wrong{};              ///< empty if the data was right
+  std::array<std::int64_t, kMost> copy_ns{};
+  method::Counters counters;      ///< of the last transfer
+  std::array<char, 256> wrong{};  ///< empty if the data was right
 };
 
 /// Rank 0's half of some transfers; answers with both halves.
@@ -62,6 +58,9 @@ struct Timed {
   std::vector<double> latency_us;
   std::vector<double> cpu_send_us;
   std::vector<double> cpu_recv_us;
+  std::vector<double> copy_send_us;
+  std::vector<double> copy_recv_us;
+  method::Counters send, receive;  // of the last transfer
   std::string wrong;
 };
 
@@ -70,8 +69,8 @@ class Workbench {
   Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace)
       : rank_(rank), context_(context), mailbox_(mailbox), case_(what), workspace_(std::move(workspace)) {}
 
-  /// Makes every combination at this end, then agrees with the other rank on which work and where they land.
-  Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, nic::Bootstrap& bootstrap);
+  /// Makes every wanted combination at this end, then agrees with the other rank on which work.
+  Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, const Budget& budget, nic::Bootstrap& bootstrap);
   [[nodiscard]] std::vector<Combination>& combinations() { return combinations_; }
   [[nodiscard]] std::int64_t copies() const { return workspace_.copies(); }
 
@@ -82,8 +81,9 @@ class Workbench {
   Result<void> finish() { return mailbox_.send(Command{}); }
 
  private:
-  Result<void> make(std::span<const std::unique_ptr<method::Endpoint>> endpoints);
+  void make(const method::Method& method, method::Endpoint& endpoint, method::Notify notify);
   Result<void> agree(nic::Bootstrap& bootstrap);
+  /// One transfer at this end, between the two mails that say that the other end is ready.
   Result<Visit> take_part(const Command& command);
 
   int rank_;
@@ -92,9 +92,9 @@ class Workbench {
   const Case& case_;
   Workspace workspace_;
   std::vector<Combination> combinations_;
-  std::vector<std::vector<std::byte>> expected_;  // rank 1, by seed
-  std::vector<std::byte> unreceived_;             // rank 1: the payload's bytes before a transfer, packed
-  std::vector<std::byte> read_;                   // rank 1: where it reads its data to
+  std::vector<Image> expected_;        // rank 1, by seed
+  std::vector<std::byte> unreceived_;  // rank 1: the payload's bytes before a transfer, packed
+  std::vector<std::byte> read_;        // rank 1: where it reads its data to
 };
 
 }  // namespace lacuna::guide

@@ -4,25 +4,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
-#include "lacuna/method/methods.hpp"
 #include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
+// The table, in the order in which people read it: a line here, a file that defines it, a test. Nothing else knows the methods.
+#define LACUNA_METHODS(X) \
+  X(kPack)                \
+  X(kPackPipelined)       \
+  X(kPackWrite)           \
+  X(kGatherWrite)         \
+  X(kScatterRead)         \
+  X(kLinkedWrite)         \
+  X(kMultiWrite)          \
+  X(kSgrs)                \
+  X(kUmrSend)             \
+  X(kUmrWrite)            \
+  X(kUmrRead)
+
+#define LACUNA_DECLARE(name) extern const Method name;
+LACUNA_METHODS(LACUNA_DECLARE)
+
 namespace {
 
-constexpr Notify kTwoSided[] = {Notify::none};
-constexpr Notify kOneSided[] = {Notify::flag, Notify::none};
-
-constexpr Method kMethods[] = {
-    {"pack", "the CPU packs all, one send, the CPU unpacks all", kTwoSided, false, &pack_sender, &pack_receiver},
-    {"pack_pipelined", "the CPU packs a chunk while others fly and are unpacked", kTwoSided, false, &pack_pipelined_sender,
-     &pack_pipelined_receiver},
-    {"gather_write", "the NIC gathers into writes to one contiguous place, the CPU unpacks", kOneSided, false, &gather_write_sender,
-     &gather_write_receiver},
-    {"multi_write", "one write for each piece, in place", kOneSided, true, &multi_write_sender, &multi_write_receiver},
-    {"sgrs", "send gathers, receive scatters: lists on both sides", kTwoSided, true, &sgrs_sender, &sgrs_receiver},
-};
+constexpr std::array<std::string_view, 3> kNotifies{"none", "imm", "flag"};
 
 Result<void> check(const Method& method, const Transfer& transfer) {
   if (transfer.src.size() != transfer.dst.size()) {
@@ -43,13 +49,23 @@ Result<void> check(const Method& method, const Transfer& transfer) {
 
 }  // namespace
 
-std::string_view notify_name(Notify notify) { return notify == Notify::none ? "none" : "flag"; }
+std::string_view notify_name(Notify notify) { return kNotifies.at(static_cast<std::size_t>(notify)); }
 
-std::span<const Method> methods() { return kMethods; }
+std::optional<Notify> notify_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kNotifies, name);
+  if (found == kNotifies.end()) return std::nullopt;
+  return static_cast<Notify>(found - kNotifies.begin());
+}
+
+std::span<const Method> methods() {
+#define LACUNA_ENTRY(name) name,
+  static const Method all[] = {LACUNA_METHODS(LACUNA_ENTRY)};
+  return all;
+}
 
 Result<const Method*> find(std::string_view name) {
   std::string names;
-  for (const Method& method : kMethods) {
+  for (const Method& method : methods()) {
     if (method.name == name) return &method;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
   }
@@ -59,13 +75,44 @@ Result<const Method*> find(std::string_view name) {
 Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer,
                                         const Memory& memory) {
   LACUNA_TRY(check(method, transfer));
-  if (role == Role::sender) return method.sender(endpoint, transfer, memory);
-  if (method.lands_in_place && !reachable(endpoint, *memory.region)) {
+  if (method.indirect_keys && endpoint.limits().indirect.keys == 0)
+    return base::fail(base::Code::unsupported, fmt::format("{}: this NIC has no indirect keys", method.name));
+  const Exposes own = role == Role::sender ? Exposes::source : Exposes::destination;
+  if (method.exposes == own && !reachable(endpoint, *memory.region)) {
     return base::fail(base::Code::unsupported,
-                      fmt::format("{}: path {} does not reach the destination; it {}", method.name, path_name(endpoint.qp().path()),
-                                  endpoint.limits().path(endpoint.qp().path())->note));
+                      fmt::format("{}: path {} does not reach the {}; it {}", method.name, path_name(endpoint.qp().path()),
+                                  role == Role::sender ? "source" : "destination", endpoint.limits().path(endpoint.qp().path())->note));
   }
-  return method.receiver(endpoint, transfer, memory);
+  Result<std::unique_ptr<Operation>> made = method.make(role, endpoint, transfer, memory);
+  if (!made) return base::fail(made.error().code, fmt::format("{}: {}", method.name, made.error().message));
+  return made;
+}
+
+// --- what ends tell one another -------------------------------------------------------------------------------------
+
+std::vector<std::byte> Target::encode() const {
+  std::vector<std::byte> wire((parts.size() + 1) * sizeof(Part));
+  const auto put = [&](std::size_t i, const Part& part) {
+    std::memcpy(wire.data() + i * sizeof(Part), &part.addr, sizeof part.addr);
+    std::memcpy(wire.data() + i * sizeof(Part) + sizeof part.addr, &part.rkey, sizeof part.rkey);
+  };
+  put(0, flag);
+  for (std::size_t i = 0; i < parts.size(); ++i) put(i + 1, parts[i]);
+  return wire;
+}
+
+Result<Target> Target::decode(std::span<const std::byte> wire) {
+  if (wire.empty() || wire.size() % sizeof(Part) != 0)
+    return base::fail(base::Code::malformed, fmt::format("a target of {} bytes; it is made of parts of {}", wire.size(), sizeof(Part)));
+  Target target;
+  target.parts.resize(wire.size() / sizeof(Part) - 1);
+  const auto get = [&](std::size_t i, Part& part) {
+    std::memcpy(&part.addr, wire.data() + i * sizeof(Part), sizeof part.addr);
+    std::memcpy(&part.rkey, wire.data() + i * sizeof(Part) + sizeof part.addr, sizeof part.rkey);
+  };
+  get(0, target.flag);
+  for (std::size_t i = 0; i < target.parts.size(); ++i) get(i + 1, target.parts[i]);
+  return target;
 }
 
 }  // namespace lacuna::method

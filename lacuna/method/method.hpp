@@ -5,16 +5,23 @@
 //
 //        sender                                   receiver
 //   op = sender(transfer, memory)            op = receiver(transfer, memory)
-//        ◀───── target: where data may land, by whatever channel the caller has ───── op.target(base)
-//   op.start(base, target)                   op.start(base)
+//   op.prepare(base)                         op.prepare(base)
+//   op.target() ────── by whatever channel the caller has ──────▶
+//        ◀──────────────────────────────────────────────── op.target()
+//   op.start(base, peer's target)            op.start(base, peer's target)
 //   op.progress() ... until true             op.progress() ... until true
 //
-// run() below drives one operation to its end. Both ends must know both layouts, as they do after a rendezvous: chains of work requests
-// are cut at the same byte positions on both sides, which neither could know alone.
+// A target stays good for as many transfers at the same base as one likes. Endpoint::run() and Endpoint::prepare() are the loops for those who
+// want to wait. Both ends must know both layouts, as they do after a rendezvous: chains of work requests are cut at the same byte positions
+// on both sides, which neither could know alone. Operations of one endpoint are started in the same order at both ends.
 #pragma once
 
 #include <array>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/layout/layout.hpp"
@@ -25,12 +32,14 @@ namespace lacuna::method {
 using base::Result;
 using layout::Layout;
 
-/// How the target of a one-sided method learns that the data is there. Two-sided methods need none: the receive's completion says it.
+/// How the passive end of a one-sided method learns that the other is done. Two-sided methods need none: the receive's completion says it.
 enum class Notify {
   none,  ///< it does not: the initiator's completion is all there is
-  flag,  ///< a second small write behind the data; the target polls that word
+  imm,   ///< the last write carries an immediate, which takes a posted receive; behind reads, an empty write does
+  flag,  ///< a second small write behind the data; the passive end polls that word
 };
 [[nodiscard]] std::string_view notify_name(Notify notify);
+[[nodiscard]] std::optional<Notify> notify_from_name(std::string_view name);
 
 struct Transfer {
   Layout src;
@@ -43,15 +52,37 @@ struct Memory {
   const nic::Region* region = nullptr;
 };
 
-/// What a receiver tells its sender. All zero for two-sided methods.
+/// What one end tells the other. The passive end of a one-sided method says where data lies or may land.
 struct Target {
-  std::uint64_t addr = 0;  ///< of the layout's base, or of the first byte of a contiguous landing place
-  std::uint32_t rkey = 0;
-  std::uint32_t flag_rkey = 0;
-  std::uint64_t flag_addr = 0;
+  /// A stretch of the stream: where it begins, with which key. An indirect key's addresses begin at 0.
+  struct Part {
+    std::uint64_t addr = 0;
+    std::uint32_t rkey = 0;
+  };
+  std::vector<Part> parts;  ///< in the order of the stream
+  Part flag;                ///< a word that this end polls
+
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Errors: malformed.
+  static Result<Target> decode(std::span<const std::byte> wire);
+};
+
+/// The work of one end for one transfer, counted as it is posted.
+struct Counters {
+  std::int64_t work_requests = 0;  ///< posted to the send queue
+  std::int64_t receives = 0;       ///< posted to the receive queue
+  std::int64_t sges = 0;           ///< of all these
+  std::int64_t doorbells = 0;      ///< of the send queue: one for each post, whatever its chain holds
+  std::int64_t completions = 0;    ///< signaled requests and receives: what has to be polled
+  std::int64_t keys_created = 0;
+  std::int64_t keys_bound = 0;
+  std::int64_t key_entries = 0;   ///< of these bindings
+  std::int64_t bytes_copied = 0;  ///< by this CPU, in pack and unpack; what the NIC moves is the NIC's
+  std::int64_t copy_ns = 0;       ///< it took so long
 };
 
 class Operation;
+class KeyCache;
 
 /// One end of a connection over one path, with the completions of all operations on it.
 class Endpoint {
@@ -66,65 +97,106 @@ class Endpoint {
   static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path) {
     return connect(context, bootstrap, path, Options());
   }
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
 
   [[nodiscard]] nic::Context& context() const { return context_; }
   [[nodiscard]] nic::QueuePair& qp() const { return *qp_; }
   [[nodiscard]] const nic::Limits& limits() const { return qp_->limits(); }
   [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] KeyCache& keys() const { return *keys_; }
+  /// Send requests that the queue takes now.
+  [[nodiscard]] int send_room() const { return options_.max_send_wr - static_cast<int>(sends_posted_ - sends_retired_); }
 
   /// Hands completions to their operations; how many there were.
   int poll();
+  /// Drives a preparation to its end. Errors: as run().
+  Result<Target> prepare(Operation& operation, std::byte* base, std::int64_t timeout_ns);
   /// Drives `operation` to its end. Errors: its own; peer_lost, transfer (the queue pair failed); timeout (`timeout_ns` went by).
   Result<void> run(Operation& operation, std::int64_t timeout_ns);
+  /// Before a region goes: no indirect key stands for a part of it afterwards. Errors: as run(); limit (an operation uses such a key).
+  Result<void> forget(const nic::Region& region, std::int64_t timeout_ns);
 
  private:
   friend class Operation;
-  Endpoint(nic::Context& context, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp, const Options& options)
-      : context_(context), options_(options), queue_(std::move(queue)), qp_(std::move(qp)) {}
+  friend class KeyCache;
+  Endpoint(nic::Context& context, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp, const Options& options);
+
+  /// Posts a chain, some of it signaled because otherwise nobody would free the queue's places.
+  Result<void> post(std::span<nic::SendRequest> chain, Counters& counters);
+  Result<void> until(const auto& step, std::int64_t timeout_ns, const char* what);
 
   nic::Context& context_;
   Options options_;
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
+  std::unique_ptr<KeyCache> keys_;
   std::unordered_map<std::uint32_t, Operation*> operations_;  // by the upper half of their wr_ids
-  std::uint32_t tokens_ = 0;
+  std::uint32_t tokens_ = 0;                                  // 0 is the key cache's
+  std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
+  std::deque<std::uint64_t> signaled_;  // numbers of the signaled requests in flight
+  int silent_ = 0;                      // unsignaled requests since the last signaled one
 };
 
 /// One end of one method for one pair of layouts.
 class Operation {
  public:
-  explicit Operation(Endpoint& endpoint);
+  Operation(Endpoint& endpoint, Layout own, const Memory& memory);
   virtual ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  /// A receiver's: where the next transfer to `base` may land.
-  [[nodiscard]] virtual Target target(std::byte* /*base*/) const { return {}; }
-  /// Begins a transfer from or to the layout at `base`. The one before must have ended. Errors: invalid_argument (outside the region).
-  Result<void> start(std::byte* base, const Target& target = {});
+  /// Begins to make ready for transfers at `base`. The transfer before must have ended. Errors: invalid_argument (outside the region).
+  Result<void> prepare(std::byte* base);
+  /// Moves the preparation on; what the peer has to know, once that is complete.
+  Result<std::optional<Target>> target();
+  /// Begins a transfer from or to the layout at `base`. The one before must have ended, at both ends. Errors: as prepare(); malformed (a target
+  /// that does not fit).
+  Result<void> start(std::byte* base, const Target& peer = {});
   /// Moves on as far as it can; true once this end is finished.
   virtual Result<bool> progress() = 0;
+  /// Of the last transfer, with its preparation if it needed one.
+  [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
+  /// One step of the preparation at base_; true once it is complete.
+  virtual Result<bool> prepare_more() { return true; }
+  [[nodiscard]] virtual Target offer() const { return {}; }
   virtual Result<void> begin() = 0;
 
   // Posting. Requests of one operation complete in order, so a count tells which have.
-  /// Whether the send queue takes another request of this operation.
-  [[nodiscard]] bool send_room() const { return sends_posted_ - sends_done_ < send_window_; }
-  Result<void> send(std::span<const nic::Sge> list);
-  Result<void> write(std::span<const nic::Sge> list, std::uint64_t addr, std::uint32_t rkey, bool last);
+  [[nodiscard]] int send_room() const { return endpoint_.send_room(); }
+  /// Posts a chain with one doorbell; wr_ids are filled in.
+  Result<void> post(std::span<nic::SendRequest> chain);
+  Result<void> send(std::span<const nic::Sge> list, bool signaled);
   Result<void> receive(std::span<const nic::Sge> list);
+  [[nodiscard]] bool receive_room() const {
+    return receives_posted_ - receives_done_ < static_cast<std::uint32_t>(endpoint_.options().max_recv_wr);
+  }
+  [[nodiscard]] std::uint32_t sends_posted() const { return sends_posted_; }
+  [[nodiscard]] std::uint32_t sends_done() const { return sends_done_; }
   [[nodiscard]] std::uint32_t sends_in_flight() const { return sends_posted_ - sends_done_; }
-  [[nodiscard]] std::uint32_t receives_done() const { return receives_done_; }  ///< since start()
-  [[nodiscard]] std::uint32_t receives_posted() const { return receives_posted_; }
+  [[nodiscard]] std::uint32_t receives_posted() const { return receives_posted_; }  ///< since start()
+  [[nodiscard]] std::uint32_t receives_done() const { return receives_done_; }
   /// The error of a failed completion, if there was one.
   [[nodiscard]] Result<void> healthy() const;
 
+  // The CPU's copies, counted.
+  void pack(std::int64_t position, std::int64_t length, std::byte* out);
+  void unpack(std::int64_t position, std::int64_t length, const std::byte* in);
+
+  /// An entry for a run of the own layout.
+  [[nodiscard]] nic::Sge sge(layout::Run run) const {
+    return {reinterpret_cast<std::uint64_t>(base_ + run.offset), static_cast<std::uint32_t>(run.length), region_->lkey()};
+  }
+
   Endpoint& endpoint_;
+  Layout own_;
+  const nic::Region* region_;
   std::byte* base_ = nullptr;
-  Target target_;
-  const Layout* layout_ = nullptr;  // this end's, for the check of bounds in start()
-  const nic::Region* region_ = nullptr;
+  Target peer_;
+  Counters counters_;
 
  private:
   friend class Endpoint;
@@ -132,32 +204,39 @@ class Operation {
   [[nodiscard]] std::uint64_t wr_id(std::uint32_t sequence) const { return std::uint64_t{token_} << 32 | sequence; }
 
   std::uint32_t token_;
-  std::uint32_t send_window_;
   std::uint32_t sends_posted_ = 0, sends_done_ = 0;
   std::uint32_t receives_posted_ = 0, receives_done_ = 0;
+  bool fresh_ = false;     // prepared, and not started since
+  bool prepared_ = false;  // completely
   bool failed_ = false;
 };
+
+/// Which end's own memory the other end reaches into, so that the path must reach it.
+enum class Exposes { nothing, source, destination };
+
+enum class Role { sender, receiver };
 
 /// A way to move a layout; a line of the table.
 struct Method {
   std::string_view name;
   std::string_view summary;
   std::span<const Notify> notifies;  ///< what Transfer::notify may be; the first is the usual one
-  bool lands_in_place;               ///< needs the destination itself to be reachable by the path, whatever its layout
-  Result<std::unique_ptr<Operation>> (*sender)(Endpoint&, const Transfer&, const Memory&);
-  Result<std::unique_ptr<Operation>> (*receiver)(Endpoint&, const Transfer&, const Memory&);
+  Role initiator;                    ///< the active end of a one-sided method
+  Exposes exposes;
+  bool indirect_keys;  ///< needs a NIC that has them
+  Result<std::unique_ptr<Operation>> (*make)(Role, Endpoint&, const Transfer&, const Memory&);
 
-  [[nodiscard]] bool one_sided() const { return notifies.front() != Notify::none; }
+  [[nodiscard]] bool one_sided() const { return notifies.size() > 1; }
+  /// Whether this end is told nothing when a transfer is over.
+  [[nodiscard]] bool uninformed(Role role, Notify notify) const { return one_sided() && notify == Notify::none && role != initiator; }
 };
 [[nodiscard]] std::span<const Method> methods();
 /// Errors: invalid_argument, with the names that there are.
 Result<const Method*> find(std::string_view name);
 
-enum class Role { sender, receiver };
-
 /// Makes one end of a method after checking all that can be checked without the peer. Errors: invalid_argument (sizes
 /// differ, the destination overlaps itself, a notification that the method has not), unsupported (the path does not reach
-/// the destination's memory), limit, out_of_memory.
+/// the memory, the NIC has no indirect keys), limit, out_of_memory.
 Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer,
                                         const Memory& memory);
 

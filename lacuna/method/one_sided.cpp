@@ -1,31 +1,163 @@
 #include "lacuna/method/one_sided.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
 namespace lacuna::method {
 
-std::int64_t largest_write(const nic::Limits& limits) {
+std::int64_t largest_message(const nic::Limits& limits) {
   return std::min<std::int64_t>(limits.max_message_bytes, std::numeric_limits<std::int32_t>::max());
 }
 
-Result<void> WriteSender::begin() {
-  rewind();
-  flagged_ = transfer_.notify == Notify::none;
-  flag_.count();
+Chain::Chain(int requests, int sges) {
+  requests_.reserve(static_cast<std::size_t>(requests) + 1);  // and a flag
+  sges_.reserve(static_cast<std::size_t>(requests) * static_cast<std::size_t>(sges));
+}
+
+void Chain::clear() {
+  requests_.clear();
+  sges_.clear();
+  taken_ = 0;
+}
+
+nic::SendRequest& Chain::add(nic::Opcode opcode, std::uint64_t addr, std::uint32_t rkey) {
+  const std::span<const nic::Sge> list = std::span(sges_).subspan(taken_);
+  taken_ = sges_.size();
+  return requests_.emplace_back(nic::SendRequest{.opcode = opcode, .sg_list = list, .remote_addr = addr, .rkey = rkey, .signaled = false});
+}
+
+Result<Notice> Notice::create(nic::Context& context, Notify notify) { return Notice(notify, LACUNA_TRY(Flag::create(context))); }
+
+nic::SendRequest Notice::request(const Endpoint& endpoint, const Target::Part& peers) {
+  nic::SendRequest request{.opcode = nic::Opcode::write_imm, .imm_data = imm_data()};
+  if (how_ == Notify::flag) request = flag_.raise(endpoint, peers);
+  request.fence = true;  // behind reads it says that the source is free
+  return request;
+}
+
+// --- the active end -------------------------------------------------------------------------------------------------
+
+Initiator::Initiator(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, int chain)
+    : Operation(endpoint, std::move(own), memory),
+      notice_(std::move(notice)),
+      chain_(std::min(chain, endpoint.options().max_send_wr), std::max(endpoint.limits().max_sge, endpoint.limits().max_sge_rd)),
+      most_(std::min(chain, endpoint.options().max_send_wr)) {}
+
+Result<void> Initiator::begin() {
+  notified_ = notice_.how() == Notify::none;
+  notice_.count();
+  if (peer_.parts.size() >= remote_parts()) return {};
+  return base::fail(base::Code::malformed,
+                    fmt::format("the peer's target has {} parts, this transfer needs {}", peer_.parts.size(), remote_parts()));
+}
+
+Result<bool> Initiator::progress() {
+  LACUNA_TRY(healthy());
+  if (!may_begin()) return false;
+  while (!exhausted() || !notified_) {
+    chain_.clear();
+    const int room = std::min(most_, send_room());
+    while (!exhausted() && chain_.size() < room) {
+      if (!LACUNA_TRY(add_next(chain_))) break;
+    }
+    if (exhausted() && !notified_) notify(room);
+    if (chain_.empty()) return false;
+    if (exhausted() && notified_) chain_.requests().back().signaled = true;
+    LACUNA_TRY(post(chain_.requests()));
+  }
+  return sends_in_flight() == 0;
+}
+
+void Initiator::notify(int room) {
+  if (notice_.how() == Notify::imm && !chain_.empty() && chain_.requests().back().opcode == nic::Opcode::write) {
+    chain_.requests().back().opcode = nic::Opcode::write_imm;
+    chain_.requests().back().imm_data = notice_.imm_data();
+  } else if (chain_.size() < room) {
+    chain_.add(notice_.request(endpoint_, peer_.flag));
+  } else {
+    return;
+  }
+  notified_ = true;
+}
+
+// --- the passive end of writes --------------------------------------------------------------------------------------
+
+Made Landing::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  const bool in_place = transfer.dst.contiguous_bytes() && reachable(endpoint, *memory.region);
+  if (!in_place && transfer.notify == Notify::none) {
+    return base::fail(base::Code::unsupported,
+                      "without a notification the destination must be contiguous and reachable, since nobody would unpack");
+  }
+  Staging staging;
+  if (!in_place) staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.dst.size()));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  return std::make_unique<Landing>(endpoint, transfer, memory, std::move(notice), std::move(staging), transfer.dst.true_lower_bound());
+}
+
+Made Landing::make_in_place(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  return std::make_unique<Landing>(endpoint, transfer, memory, std::move(notice), Staging(), 0);
+}
+
+Target Landing::offer() const {
+  if (staged()) return {{{staging_.region.addr(), staging_.region.rkey()}}, notice_.part()};
+  return {{{reinterpret_cast<std::uint64_t>(base_ + offset_), region_->rkey()}}, notice_.part()};
+}
+
+Result<void> Landing::begin() {
+  notice_.count();
+  if (notice_.how() == Notify::imm) return receive({});
   return {};
 }
 
-Result<bool> WriteSender::progress() {
+Result<bool> Landing::progress() {
   LACUNA_TRY(healthy());
-  while (!exhausted() && send_room()) LACUNA_TRY(post_next());
-  if (exhausted() && !flagged_ && send_room()) {
-    flag_.raise();
-    const nic::Sge word = flag_.sge();
-    LACUNA_TRY(write({&word, 1}, target_.flag_addr, target_.flag_rkey, true));
-    flagged_ = true;
+  if (!notice_.arrived(endpoint_.context(), receives_done())) return false;
+  if (staged()) unpack(0, own_.size(), staging_.buffer.data());
+  return true;
+}
+
+// --- reads ----------------------------------------------------------------------------------------------------------
+
+Result<void> Reader::begin() {
+  ready_.count();
+  return Initiator::begin();
+}
+
+Made Source::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  Staging staging;
+  if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region))
+    staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.src.size()));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint.context())),
+                                  std::move(staging));
+}
+
+Target Source::offer() const {
+  if (staged()) return {{{staging_.region.addr(), staging_.region.rkey()}}, notice_.part()};
+  return {{{reinterpret_cast<std::uint64_t>(base_ + own_.true_lower_bound()), region_->rkey()}}, notice_.part()};
+}
+
+Result<void> Source::begin() {
+  notice_.count();
+  ready_.count();
+  told_ = false;
+  if (notice_.how() == Notify::imm) LACUNA_TRY(receive({}));
+  if (staged()) pack(0, own_.size(), staging_.buffer.data());
+  return {};
+}
+
+Result<bool> Source::progress() {
+  LACUNA_TRY(healthy());
+  if (!told_) {
+    if (send_room() < 1) return false;
+    nic::SendRequest ready = ready_.raise(endpoint_, peer_.flag);
+    LACUNA_TRY(post({&ready, 1}));
+    told_ = true;
   }
-  return exhausted() && flagged_ && sends_in_flight() == 0;
+  return sends_in_flight() == 0 && notice_.arrived(endpoint_.context(), receives_done());
 }
 
 }  // namespace lacuna::method

@@ -1,39 +1,150 @@
-// What the one-sided methods share: a stream of writes, then the flag. A method says what the next write is.
+// What the one-sided methods share. Writes: the sender is active, the receiver offers a place to land. Reads: the receiver is active, the sender
+// offers what is to be read and says when it is there. A method says how its stream becomes work requests.
+//
+//   Writer ── writes, the last with the notification ──▶ Landing ── unpacks, if the place was staging
+//   Reader ◀── a flag: ready ── Source (packs first, if its layout has to be)
+//          ◀═══ reads ═══
+//          ── the notification ──▶ Source
 #pragma once
 
 #include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
 
-/// Splits a run or piece so that each part fits one work request and one sge.
-[[nodiscard]] std::int64_t largest_write(const nic::Limits& limits);
+inline constexpr Notify kOneSided[] = {Notify::flag, Notify::imm, Notify::none};
+inline constexpr Notify kTwoSided[] = {Notify::none};
 
-class WriteSender : public Operation {
+using Made = Result<std::unique_ptr<Operation>>;
+
+/// What fits one work request and one sge.
+[[nodiscard]] std::int64_t largest_message(const nic::Limits& limits);
+
+/// Requests to be posted with one doorbell, and their lists.
+class Chain {
  public:
-  WriteSender(Endpoint& endpoint, Transfer transfer, const Memory& memory, Flag flag)
-      : Operation(endpoint), transfer_(std::move(transfer)), flag_(std::move(flag)) {
-    layout_ = &transfer_.src;
-    region_ = memory.region;
-  }
-  Result<void> begin() final;
-  Result<bool> progress() final;
-
- protected:
-  virtual void rewind() = 0;
-  [[nodiscard]] virtual bool exhausted() const = 0;
-  /// Posts the next write; `last` if nothing will follow it, when exhausted() becomes true.
-  virtual Result<void> post_next() = 0;
-  [[nodiscard]] nic::Sge sge(layout::Run run) const {
-    return {reinterpret_cast<std::uint64_t>(base_ + run.offset), static_cast<std::uint32_t>(run.length), region_->lkey()};
-  }
-  /// A write after which nothing follows has to be signaled.
-  [[nodiscard]] bool final_write() const { return exhausted() && transfer_.notify == Notify::none; }
-
-  Transfer transfer_;
+  Chain(int requests, int sges);
+  void clear();
+  [[nodiscard]] bool empty() const { return requests_.empty(); }
+  [[nodiscard]] int size() const { return static_cast<int>(requests_.size()); }
+  /// Appends to the list of the next request; call add() when it is complete.
+  void append(const nic::Sge& sge) { sges_.push_back(sge); }
+  [[nodiscard]] int list_size() const { return static_cast<int>(sges_.size() - taken_); }
+  nic::SendRequest& add(nic::Opcode opcode, std::uint64_t addr, std::uint32_t rkey);
+  void add(const nic::SendRequest& request) { requests_.push_back(request); }
+  [[nodiscard]] std::span<nic::SendRequest> requests() { return requests_; }
 
  private:
+  std::vector<nic::Sge> sges_;  // reserved, so that lists stay where they are
+  std::vector<nic::SendRequest> requests_;
+  std::size_t taken_ = 0;
+};
+
+/// The passive end's wait for the notification, and the active end's sending it.
+class Notice {
+ public:
+  static Result<Notice> create(nic::Context& context, Notify notify);
+  [[nodiscard]] Notify how() const { return how_; }
+  [[nodiscard]] Target::Part part() const { return flag_.part(); }
+  void count() { flag_.count(); }
+  /// As a request of its own; of `imm` an empty write.
+  [[nodiscard]] nic::SendRequest request(const Endpoint& endpoint, const Target::Part& peers);
+  [[nodiscard]] std::uint32_t imm_data() const { return static_cast<std::uint32_t>(flag_.transfers()); }
+  [[nodiscard]] bool arrived(nic::Context& context, std::uint32_t receives_done) const {
+    return how_ == Notify::imm ? receives_done > 0 : how_ == Notify::none || flag_.raised(context);
+  }
+
+ private:
+  Notice(Notify how, Flag flag) : how_(how), flag_(std::move(flag)) {}
+  Notify how_;
   Flag flag_;
-  bool flagged_ = false;
+};
+
+/// The active end: a stream of requests of one opcode, in chains, and the notification behind them.
+class Initiator : public Operation {
+ public:
+  Result<bool> progress() override;
+
+ protected:
+  /// `chain`: how many requests one doorbell may have; they are fewer where the queue has no room for so many.
+  Initiator(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, int chain);
+  Result<void> begin() override;
+  [[nodiscard]] virtual bool exhausted() const = 0;
+  /// Adds the next request to the chain. False if it has to wait, for what a poll may bring.
+  virtual Result<bool> add_next(Chain& chain) = 0;
+  /// Whether the first request may go.
+  [[nodiscard]] virtual bool may_begin() { return true; }
+  /// Part `i` of the peer's target; start() has to have checked that it is there.
+  [[nodiscard]] const Target::Part& remote(std::size_t i) const { return peer_.parts[i]; }
+  [[nodiscard]] virtual std::size_t remote_parts() const { return 1; }
+
+ private:
+  /// Puts the notification behind the last request if there is room for it now.
+  void notify(int room);
+
+  Notice notice_;
+  Chain chain_;
+  int most_;
+  bool notified_ = false;
+};
+
+/// The passive end of writes: memory to land in, the notification, and unpacking where that memory is staging.
+class Landing : public Operation {
+ public:
+  /// Lands in the destination itself if it is contiguous and reachable, else in staging; without a notification only the former.
+  static Made make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory);
+  /// Lands in the destination, whatever its layout; the offered address is that of the layout's base.
+  static Made make_in_place(Endpoint& endpoint, const Transfer& transfer, const Memory& memory);
+
+  Landing(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Notice notice, Staging staging, std::int64_t offset)
+      : Operation(endpoint, transfer.dst, memory), notice_(std::move(notice)), staging_(std::move(staging)), offset_(offset) {}
+  Result<bool> progress() override;
+
+ protected:
+  [[nodiscard]] Target offer() const override;
+  Result<void> begin() override;
+
+  Notice notice_;
+
+ private:
+  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  Staging staging_;
+  std::int64_t offset_;  // of the offered address from the base
+};
+
+/// The active end of reads: waits until the source says that its data is there.
+class Reader : public Initiator {
+ protected:
+  Reader(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, Flag ready)
+      : Initiator(endpoint, std::move(own), memory, std::move(notice), 1), ready_(std::move(ready)) {}
+  Result<void> begin() override;
+  [[nodiscard]] bool may_begin() override { return ready_.raised(endpoint_.context()); }
+  [[nodiscard]] Target offer() const override { return {.parts = {}, .flag = ready_.part()}; }
+
+ private:
+  Flag ready_;
+};
+
+/// The passive end of reads.
+class Source : public Operation {
+ public:
+  /// Offers the source itself if it is contiguous and reachable, else a packed copy.
+  static Made make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory);
+
+  Source(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Notice notice, Flag ready, Staging staging)
+      : Operation(endpoint, transfer.src, memory), notice_(std::move(notice)), ready_(std::move(ready)), staging_(std::move(staging)) {}
+  Result<bool> progress() override;
+
+ protected:
+  [[nodiscard]] Target offer() const override;
+  Result<void> begin() override;
+
+  Notice notice_;
+
+ private:
+  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  Flag ready_;
+  Staging staging_;
+  bool told_ = false;  // the reader, that it may begin
 };
 
 }  // namespace lacuna::method

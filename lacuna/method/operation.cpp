@@ -3,10 +3,20 @@
 
 #include <algorithm>
 
+#include "lacuna/method/key_cache.hpp"
 #include "lacuna/method/method.hpp"
-#include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
+
+Endpoint::Endpoint(nic::Context& context, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp,
+                   const Options& options)
+    : context_(context),
+      options_(options),
+      queue_(std::move(queue)),
+      qp_(std::move(qp)),
+      keys_(std::make_unique<KeyCache>(*this, qp_->limits().indirect.keys)) {}
+
+Endpoint::~Endpoint() = default;
 
 Result<std::unique_ptr<Endpoint>> Endpoint::connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path,
                                                     const Options& options) {
@@ -19,71 +29,131 @@ int Endpoint::poll() {
   std::array<nic::Completion, 32> completions;
   const int n = context_.poll(*queue_, completions);
   for (int i = 0; i < n; ++i) {
-    const auto found = operations_.find(static_cast<std::uint32_t>(completions[i].wr_id >> 32));
-    if (found != operations_.end()) found->second->complete(completions[i]);  // else its operation ended early
+    const nic::Completion& completion = completions[static_cast<std::size_t>(i)];
+    if (completion.opcode != nic::Opcode::recv && completion.opcode != nic::Opcode::recv_imm && !signaled_.empty()) {
+      sends_retired_ = signaled_.front();
+      signaled_.pop_front();
+    }
+    const auto token = static_cast<std::uint32_t>(completion.wr_id >> 32);
+    if (token == 0) {
+      keys_->complete(completion);
+    } else if (const auto found = operations_.find(token); found != operations_.end()) {
+      found->second->complete(completion);  // else its operation ended early
+    }
   }
   return n;
 }
 
-Result<void> Endpoint::run(Operation& operation, std::int64_t timeout_ns) {
+Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counters) {
+  // A quarter of the queue may be silent: its places come back before the rest is used up.
+  const int most_silent = std::max(1, options_.max_send_wr / 4) - 1;
+  for (nic::SendRequest& request : chain) {
+    if (silent_ >= most_silent) request.signaled = true;
+    silent_ = request.signaled ? 0 : silent_ + 1;
+    ++sends_posted_;
+    if (request.signaled) signaled_.push_back(sends_posted_);
+    counters.completions += request.signaled ? 1 : 0;
+    counters.sges += std::ssize(request.sg_list);
+  }
+  counters.work_requests += std::ssize(chain);
+  ++counters.doorbells;
+  return qp_->post_chain(chain);
+}
+
+// Repeats step() until it says true, polling in between.
+Result<void> Endpoint::until(const auto& step, std::int64_t timeout_ns, const char* what) {
   const std::int64_t deadline = context_.now() + timeout_ns;
   for (;;) {
-    if (LACUNA_TRY(operation.progress())) return {};
+    if (LACUNA_TRY(step())) return {};
     if (poll() > 0) continue;
     if (const base::Error* fault = qp_->fault()) {
-      if (LACUNA_TRY(operation.progress())) return {};  // the peer may have finished just before it went
+      if (LACUNA_TRY(step())) return {};  // the peer may have finished just before it went
       return std::unexpected(*fault);
     }
-    if (Result<void> waited = context_.wait(deadline); !waited) {
-      return base::fail(waited.error().code, fmt::format("the transfer did not end within {} ms", timeout_ns / 1'000'000));
-    }
+    if (Result<void> waited = context_.wait(deadline); !waited)
+      return base::fail(waited.error().code, fmt::format("{} did not end within {} ms", what, timeout_ns / 1'000'000));
   }
 }
 
-Operation::Operation(Endpoint& endpoint)
-    : endpoint_(endpoint), token_(++endpoint.tokens_), send_window_(static_cast<std::uint32_t>(endpoint.options().max_send_wr)) {
+Result<Target> Endpoint::prepare(Operation& operation, std::byte* base, std::int64_t timeout_ns) {
+  LACUNA_TRY(operation.prepare(base));
+  Target target;
+  const auto step = [&]() -> Result<bool> {
+    std::optional<Target> ready = LACUNA_TRY(operation.target());
+    if (ready) target = std::move(*ready);
+    return ready.has_value();
+  };
+  LACUNA_TRY(until(step, timeout_ns, "the preparation"));
+  return target;
+}
+
+Result<void> Endpoint::run(Operation& operation, std::int64_t timeout_ns) {
+  return until([&] { return operation.progress(); }, timeout_ns, "the transfer");
+}
+
+Result<void> Endpoint::forget(const nic::Region& region, std::int64_t timeout_ns) {
+  return until([&] { return keys_->forget(region); }, timeout_ns, "forgetting a region");
+}
+
+Operation::Operation(Endpoint& endpoint, Layout own, const Memory& memory)
+    : endpoint_(endpoint), own_(std::move(own)), region_(memory.region), token_(++endpoint.tokens_) {
   endpoint_.operations_[token_] = this;
 }
 
 Operation::~Operation() { endpoint_.operations_.erase(token_); }
 
-Result<void> Operation::start(std::byte* base, const Target& target) {
+Result<void> Operation::prepare(std::byte* base) {
+  if (fresh_ && base == base_) return {};
   const std::span<std::byte> bytes = region_->bytes();
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(base) - reinterpret_cast<std::intptr_t>(bytes.data()));
-  const std::int64_t low = offset + layout_->true_lower_bound();
-  if (layout_->size() > 0 && (low < 0 || low + layout_->true_extent() > static_cast<std::int64_t>(bytes.size()))) {
+  const std::int64_t low = offset + own_.true_lower_bound();
+  if (own_.size() > 0 && (low < 0 || low + own_.true_extent() > static_cast<std::int64_t>(bytes.size()))) {
     return base::fail(base::Code::invalid_argument,
-                      fmt::format("the layout covers bytes {} to {} of a region of {}", low, low + layout_->true_extent(), bytes.size()));
+                      fmt::format("the layout covers bytes {} to {} of a region of {}", low, low + own_.true_extent(), bytes.size()));
   }
+  prepared_ = prepared_ && base == base_;
   base_ = base;
-  target_ = target;
+  counters_ = {};
+  fresh_ = true;
+  return {};
+}
+
+Result<std::optional<Target>> Operation::target() {
+  LACUNA_TRY(healthy());
+  if (!prepared_) prepared_ = LACUNA_TRY(prepare_more());
+  if (!prepared_) return std::nullopt;
+  return offer();
+}
+
+Result<void> Operation::start(std::byte* base, const Target& peer) {
+  LACUNA_TRY(prepare(base));
+  fresh_ = false;
+  peer_ = peer;
   receives_posted_ = receives_done_ = 0;
   return begin();
 }
 
-Result<void> Operation::send(std::span<const nic::Sge> list) {
-  return endpoint_.qp().post_send({.wr_id = wr_id(++sends_posted_), .opcode = nic::Opcode::send, .sg_list = list});
+Result<void> Operation::post(std::span<nic::SendRequest> chain) {
+  for (nic::SendRequest& request : chain) request.wr_id = wr_id(++sends_posted_);
+  return endpoint_.post(chain, counters_);
 }
 
-Result<void> Operation::write(std::span<const nic::Sge> list, std::uint64_t addr, std::uint32_t rkey, bool last) {
-  ++sends_posted_;
-  const bool signaled = last || sends_posted_ % std::max(1U, send_window_ / 4) == 0;  // a signal retires all before it
-  return endpoint_.qp().post_send({.wr_id = wr_id(sends_posted_),
-                                   .opcode = nic::Opcode::write,
-                                   .sg_list = list,
-                                   .remote_addr = addr,
-                                   .rkey = rkey,
-                                   .signaled = signaled});
+Result<void> Operation::send(std::span<const nic::Sge> list, bool signaled) {
+  nic::SendRequest request{.opcode = nic::Opcode::send, .sg_list = list, .signaled = signaled};
+  return post({&request, 1});
 }
 
 Result<void> Operation::receive(std::span<const nic::Sge> list) {
+  ++counters_.receives;
+  ++counters_.completions;
+  counters_.sges += std::ssize(list);
   return endpoint_.qp().post_recv({.wr_id = wr_id(++receives_posted_), .sg_list = list});
 }
 
 void Operation::complete(const nic::Completion& completion) {
   if (completion.status != nic::Status::success) {
     failed_ = true;
-  } else if (completion.opcode == nic::Opcode::recv) {
+  } else if (completion.opcode == nic::Opcode::recv || completion.opcode == nic::Opcode::recv_imm) {
     ++receives_done_;
   } else {
     sends_done_ = static_cast<std::uint32_t>(completion.wr_id);
@@ -96,18 +166,18 @@ Result<void> Operation::healthy() const {
   return base::fail(base::Code::transfer, "a request of this operation failed");
 }
 
-Result<Staging> Staging::create(nic::Context& context, std::int64_t bytes) {
-  Staging staging;
-  staging.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
-  staging.region = LACUNA_TRY(context.register_memory(staging.buffer.bytes(), {}));
-  return staging;
+void Operation::pack(std::int64_t position, std::int64_t length, std::byte* out) {
+  const std::int64_t began = endpoint_.context().now();
+  endpoint_.context().pack(own_, base_, position, length, out);
+  counters_.copy_ns += endpoint_.context().now() - began;
+  counters_.bytes_copied += length;
 }
 
-bool reachable(const Endpoint& endpoint, const nic::Region& region) {
-  const nic::PathInfo* path = endpoint.limits().path(endpoint.qp().path());
-  return path == nullptr || !path->shared_only || region.shared();
+void Operation::unpack(std::int64_t position, std::int64_t length, const std::byte* in) {
+  const std::int64_t began = endpoint_.context().now();
+  endpoint_.context().unpack(own_, base_, position, length, in);
+  counters_.copy_ns += endpoint_.context().now() - began;
+  counters_.bytes_copied += length;
 }
-
-Result<Flag> Flag::create(nic::Context& context) { return Flag(LACUNA_TRY(Staging::create(context, sizeof(std::uint64_t)))); }
 
 }  // namespace lacuna::method

@@ -1,19 +1,25 @@
 // pack: the way of every user who does it by hand. Pack all, one send, unpack all; nothing overlaps.
 #include <limits>
 
-#include "lacuna/method/methods.hpp"
 #include "lacuna/method/packed.hpp"
 
 namespace lacuna::method {
 namespace {
+
 constexpr Chunking kWhole{std::numeric_limits<std::int64_t>::max(), 1};  // cut only by the NIC's largest message
+
+Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return make_packed(role, endpoint, transfer, memory, kWhole);
 }
 
-Made pack_sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  return make_packed(Role::sender, endpoint, transfer, memory, kWhole);
-}
-Made pack_receiver(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  return make_packed(Role::receiver, endpoint, transfer, memory, kWhole);
-}
+}  // namespace
+
+extern const Method kPack{.name = "pack",
+                          .summary = "the CPU packs all, one send, the CPU unpacks all",
+                          .notifies = kTwoSided,
+                          .initiator = Role::sender,
+                          .exposes = Exposes::nothing,
+                          .indirect_keys = false,
+                          .make = &make};
 
 }  // namespace lacuna::method

@@ -8,28 +8,21 @@ namespace {
 
 class Packed : public Operation {
  public:
-  Packed(Endpoint& endpoint, const Layout& layout, const nic::Region& region, Chunking chunking, Staging staging)
-      : Operation(endpoint),
-        own_(layout),
+  Packed(Endpoint& endpoint, const Layout& own, const Memory& memory, Chunking chunking, Staging staging)
+      : Operation(endpoint, own, memory),
         chunking_(chunking),
         staging_(std::move(staging)),
-        chunks_(std::max<std::int64_t>(1, (layout.size() + chunking.bytes - 1) / chunking.bytes)) {
-    layout_ = &own_;
-    region_ = &region;
-  }
+        chunks_(std::max<std::int64_t>(1, (own.size() + chunking.bytes - 1) / chunking.bytes)) {}
 
  protected:
   [[nodiscard]] std::int64_t position(std::int64_t chunk) const { return chunk * chunking_.bytes; }
   [[nodiscard]] std::int64_t length(std::int64_t chunk) const { return std::min(chunking_.bytes, own_.size() - position(chunk)); }
   [[nodiscard]] std::int64_t slot(std::int64_t chunk) const { return chunk % chunking_.depth * chunking_.bytes; }
   [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
-  [[nodiscard]] nic::Sge sge(std::int64_t chunk) const {
-    if (staged()) return staging_.sge(slot(chunk), length(chunk));
-    const std::byte* bytes = base_ + own_.true_lower_bound() + position(chunk);
-    return {reinterpret_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(length(chunk)), region_->lkey()};
+  [[nodiscard]] nic::Sge entry(std::int64_t chunk) const {
+    return staged() ? staging_.sge(slot(chunk), length(chunk)) : sge({own_.true_lower_bound() + position(chunk), length(chunk)});
   }
 
-  Layout own_;
   Chunking chunking_;
   Staging staging_;  // empty if this side is contiguous
   std::int64_t chunks_;
@@ -42,10 +35,10 @@ class Sender final : public Packed {
   Result<void> begin() override { return next_ = 0, Result<void>{}; }
   Result<bool> progress() override {
     LACUNA_TRY(healthy());
-    while (next_ < chunks_ && sends_in_flight() < static_cast<std::uint32_t>(chunking_.depth)) {
-      if (staged()) endpoint_.context().pack(own_, base_, position(next_), length(next_), staging_.buffer.data() + slot(next_));
-      const nic::Sge list = sge(next_++);
-      LACUNA_TRY(send({&list, 1}));
+    while (next_ < chunks_ && sends_in_flight() < static_cast<std::uint32_t>(chunking_.depth) && send_room() > 0) {
+      if (staged()) pack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      const nic::Sge list = entry(next_++);
+      LACUNA_TRY(send({&list, 1}, true));
       endpoint_.poll();
     }
     return next_ == chunks_ && sends_in_flight() == 0;
@@ -63,7 +56,7 @@ class Receiver final : public Packed {
   Result<bool> progress() override {
     LACUNA_TRY(healthy());
     while (std::cmp_less(next_, receives_done())) {
-      if (staged()) endpoint_.context().unpack(own_, base_, position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      if (staged()) unpack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
       if (next_ + chunking_.depth < chunks_) LACUNA_TRY(post(next_ + chunking_.depth));
       ++next_;
     }
@@ -72,15 +65,14 @@ class Receiver final : public Packed {
 
  private:
   Result<void> post(std::int64_t chunk) {
-    const nic::Sge list = sge(chunk);
+    const nic::Sge list = entry(chunk);
     return receive({&list, 1});
   }
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory,
-                                               Chunking chunking) {
+Made make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Chunking chunking) {
   const Layout& own = role == Role::sender ? transfer.src : transfer.dst;
   chunking.bytes = std::max<std::int64_t>(1, std::min({chunking.bytes, endpoint.limits().max_message_bytes, own.size()}));
   chunking.depth = std::min({chunking.depth, endpoint.options().max_send_wr, endpoint.options().max_recv_wr});
@@ -89,8 +81,8 @@ Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, co
   const std::int64_t slots = std::min<std::int64_t>(chunking.depth, (own.size() + chunking.bytes - 1) / chunking.bytes);
   Staging staging;
   if (!in_place) staging = LACUNA_TRY(Staging::create(endpoint.context(), slots * chunking.bytes));
-  if (role == Role::sender) return std::make_unique<Sender>(endpoint, own, *memory.region, chunking, std::move(staging));
-  return std::make_unique<Receiver>(endpoint, own, *memory.region, chunking, std::move(staging));
+  if (role == Role::sender) return std::make_unique<Sender>(endpoint, own, memory, chunking, std::move(staging));
+  return std::make_unique<Receiver>(endpoint, own, memory, chunking, std::move(staging));
 }
 
 }  // namespace lacuna::method

@@ -3,7 +3,7 @@
 // overlap. A side that is contiguous needs no copy and no staging: its own bytes are sent, or received into.
 #pragma once
 
-#include "lacuna/method/staging.hpp"
+#include "lacuna/method/one_sided.hpp"
 
 namespace lacuna::method {
 
@@ -12,7 +12,6 @@ struct Chunking {
   int depth;           // chunks in flight
 };
 
-Result<std::unique_ptr<Operation>> make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory,
-                                               Chunking chunking);
+Made make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Chunking chunking);
 
 }  // namespace lacuna::method

@@ -15,25 +15,26 @@ struct Staging {
   }
 };
 
-/// Whether the peer can write this region over the endpoint's path.
+/// Whether the peer can reach this region over the endpoint's path.
 [[nodiscard]] bool reachable(const Endpoint& endpoint, const nic::Region& region);
 
-/// The word behind a one-sided method's data. Both ends count transfers; the word holds the number of the last one that arrived.
+/// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that was announced.
 class Flag {
  public:
   static Result<Flag> create(nic::Context& context);
-  [[nodiscard]] std::uint64_t addr() const { return staging_.region.addr(); }
-  [[nodiscard]] std::uint32_t rkey() const { return staging_.region.rkey(); }
-  [[nodiscard]] nic::Sge sge() const { return staging_.sge(0, sizeof(std::uint64_t)); }
+  [[nodiscard]] Target::Part part() const { return {staging_.region.addr(), staging_.region.rkey()}; }
+  /// At both ends, once for each transfer.
   void count() { ++transfers_; }
-  /// Sender: sets the word that will be written. Receiver: whether it has arrived.
-  void raise() { *word() = transfers_; }
+  [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
+  /// A write of the number to the peer's word.
+  [[nodiscard]] nic::SendRequest raise(const Endpoint& endpoint, const Target::Part& peers);
   [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(word()) >= transfers_; }
 
  private:
-  explicit Flag(Staging staging) : staging_(std::move(staging)) {}
+  explicit Flag(Staging staging) : staging_(std::move(staging)), sge_(staging_.sge(0, sizeof(std::uint64_t))) {}
   [[nodiscard]] std::uint64_t* word() const { return reinterpret_cast<std::uint64_t*>(staging_.buffer.data()); }
   Staging staging_;
+  nic::Sge sge_;
   std::uint64_t transfers_ = 0;
 };
 

@@ -102,6 +102,7 @@ struct SendRequest {
   std::uint64_t remote_addr = 0;     ///< write, write_imm, read
   std::uint32_t rkey = 0;            ///< write, write_imm, read; of invalidate, the key
   bool signaled = true;              ///< an unsignaled request completes in silence unless it fails
+  bool fence = false;                ///< waits until all reads before it are done (IBV_SEND_FENCE); a bind always does
   bool inline_data = false;          ///< the bytes are copied at once, by no key; at most Limits::max_inline of them (IBV_SEND_INLINE)
   std::uint32_t imm_data = 0;        ///< write_imm
   const Binding* binding = nullptr;  ///< bind

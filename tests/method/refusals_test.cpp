@@ -37,12 +37,16 @@ std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
     }
     LACUNA_END_EXPECT(
         method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());  // reading twice is sound
-    const auto unshared = method::make(m, Role::receiver, *mapped, {blocks(10), blocks(10), usual}, {&ordinary});
-    if (m.lands_in_place) {
-      LACUNA_END_EXPECT(
-          refused(unshared, base::Code::unsupported, "path mapped does not reach the destination; it reaches memory of Context::allocate"));
-    } else {
-      LACUNA_END_EXPECT(unshared.has_value());
+    for (const Role role : {Role::sender, Role::receiver}) {
+      const auto unshared = method::make(m, role, *mapped, {blocks(10), blocks(10), usual}, {&ordinary});
+      if (m.exposes == method::Exposes::source && role == Role::sender) {
+        LACUNA_END_EXPECT(refused(unshared, base::Code::unsupported, "does not reach the source; it reaches memory of Context::allocate"));
+      } else if (m.exposes == method::Exposes::destination && role == Role::receiver) {
+        LACUNA_END_EXPECT(
+            refused(unshared, base::Code::unsupported, "does not reach the destination; it reaches memory of Context::allocate"));
+      } else {
+        LACUNA_END_EXPECT(unshared.has_value());
+      }
     }
     const auto sender = LACUNA_END_TRY(method::make(m, Role::sender, *mapped, {blocks(10), blocks(10), usual}, {&region}));
     const base::Result<void> outside = sender->start(buffer.data() + 10'000 - 2799);  // the last byte is one too far
@@ -57,6 +61,44 @@ std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
 }
 TEST(BadTransfer, IsRefusedWithItsReasonTwoThreads) { EXPECT_EQ(in_two_threads(bad_transfers), ""); }
 
+// A NIC without indirect keys, and targets that a peer made up.
+std::string without_keys(int rank, nic::Bootstrap& bootstrap) {
+  const auto context = LACUNA_END_TRY(nic::open("local", {.without_indirect_keys = rank == 1}));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
+  const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(10'000));
+  const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+  for (const method::Method& m : method::methods()) {
+    const auto made = method::make(m, Role::sender, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region});
+    if (m.indirect_keys) {
+      LACUNA_END_EXPECT(refused(made, base::Code::unsupported, "this NIC has no indirect keys"));  // one end without is enough
+    } else {
+      LACUNA_END_EXPECT(made.has_value());
+    }
+    const auto initiator = method::make(m, m.initiator, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region});
+    if (!initiator || !m.one_sided()) continue;
+    const base::Result<void> started = (*initiator)->start(buffer.data(), method::Target{});
+    LACUNA_END_EXPECT(!started && started.error().code == base::Code::malformed &&
+                      started.error().message.find("target has 0 parts, this transfer needs 1") != std::string::npos);
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+TEST(IndirectKeys, AreNeededByThoseThatSaySoTwoThreads) { EXPECT_EQ(in_two_threads(without_keys), ""); }
+
+TEST(Target, SurvivesItsWireForm) {
+  method::Target target{.parts = {{1, 2}, {~std::uint64_t{0}, ~0U}}, .flag = {3, 4}};
+  const auto back = method::Target::decode(target.encode());
+  ASSERT_TRUE(back);
+  ASSERT_EQ(back->parts.size(), 2U);
+  EXPECT_EQ(back->parts[1].addr, ~std::uint64_t{0});
+  EXPECT_EQ(back->parts[1].rkey, ~0U);
+  EXPECT_EQ(back->flag.addr, 3U);
+  EXPECT_EQ(back->flag.rkey, 4U);
+  for (const std::size_t bytes : {0UL, 1UL, 15UL, 17UL}) {
+    EXPECT_EQ(method::Target::decode(std::vector<std::byte>(bytes)).error().code, base::Code::malformed);
+  }
+}
+
 // A peer that never comes: the deadline ends it.
 std::string alone(int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(nic::open("local"));
@@ -67,7 +109,8 @@ std::string alone(int rank, nic::Bootstrap& bootstrap) {
     for (const method::Method& m : method::methods()) {
       const auto receiver =
           LACUNA_END_TRY(method::make(m, Role::receiver, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region}));
-      LACUNA_END_TRY(receiver->start(buffer.data()));
+      LACUNA_END_TRY(endpoint->prepare(*receiver, buffer.data(), kSecond));
+      LACUNA_END_TRY(receiver->start(buffer.data(), {.parts = {{}}, .flag = {}}));
       const base::Result<void> ran = endpoint->run(*receiver, 20'000'000);
       LACUNA_END_EXPECT(!ran && ran.error().code == base::Code::timeout && ran.error().message.find("20 ms") != std::string::npos);
     }
@@ -85,9 +128,11 @@ std::string killed(const method::Method& m, nic::Path path, int victim_role, int
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
   const Role role = rank == victim_role ? Role::receiver : Role::sender;
   const auto operation = LACUNA_END_TRY(method::make(m, role, *endpoint, {blocks(10'000), blocks(10'000), m.notifies.front()}, {&region}));
-  const method::Target target = LACUNA_END_TRY(swap(bootstrap, operation->target(buffer.data())));
+  nic::Hello offer;
+  offer.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kSecond)).encode();
+  const method::Target target = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(offer, 10 * kSecond)).bytes));
   for (int i = 0; i < 100'000; ++i) {
-    LACUNA_END_TRY(operation->start(buffer.data(), role == Role::sender ? target : method::Target{}));
+    LACUNA_END_TRY(operation->start(buffer.data(), target));
     if (rank == 1 && i == 3) {
       static_cast<void>(operation->progress());
       endpoint->poll();
@@ -111,9 +156,13 @@ TEST_P(MethodPeerDeath, IsAnErrorWithinASecondTwoProcesses) {
       in_two_processes([&, role = victim_role, p = path](int rank, nic::Bootstrap& b) { return killed(*m, p, role, rank, b); }, SIGKILL),
       "");
 }
+std::vector<std::string> method_names() {
+  std::vector<std::string> names;
+  for (const method::Method& m : method::methods()) names.emplace_back(m.name);
+  return names;
+}
 INSTANTIATE_TEST_SUITE_P(Method, MethodPeerDeath,
-                         testing::Combine(testing::Values("pack", "pack_pipelined", "gather_write", "multi_write", "sgrs"),
-                                          testing::ValuesIn(kPaths), testing::Values(0, 1)),
+                         testing::Combine(testing::ValuesIn(method_names()), testing::ValuesIn(kPaths), testing::Values(0, 1)),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) +
                                   (std::get<2>(info.param) == 1 ? "_Receiver" : "_Sender");

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kDefaultSge = 30;  // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
-constexpr IndirectLimits kIndirect{.keys = 4096, .entries = 65536, .inline_entries = 52, .strided_entries = 51, .stride = 65535};  // umr.md
+constexpr IndirectLimits kIndirect{
+    .keys = 16384, .entries = 65536, .inline_entries = 52, .strided_entries = 51, .stride = 65535};  // umr.md
 constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
 constexpr std::uint64_t kPollsPerLook = 64;
 constexpr std::uint64_t kWaitsPerLook = 64;       // waits between two readings of the clock

@@ -107,6 +107,7 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
     work.wr_id = request.wr_id;
     work.opcode = request.opcode;
     work.signaled = request.signaled;
+    work.fence = request.fence;
     work.inlined = request.inline_data;
     work.rkey = request.rkey;
     work.imm_data = request.imm_data;

@@ -33,8 +33,8 @@ class Slots final : public QueuePair {
 
   bool fill_one() {
     Work& work = sends_[sent_];
+    if ((work.fence || work.on_keys()) && reads_ > 0) return false;  // a read that is under way may use the key
     if (work.on_keys()) {
-      if (reads_ > 0) return false;  // a read that is under way may use the key
       const Status status = run_on_keys(work);
       if (status != Status::success && sent_ > 0) return false;  // what was posted before it completes first
       if (status != Status::success) return end_in(status), true;

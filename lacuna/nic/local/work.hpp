@@ -15,6 +15,7 @@ struct Work {
   std::uint64_t wr_id = 0;
   Opcode opcode = Opcode::send;
   bool signaled = true;
+  bool fence = false;
   bool inlined = false;
   std::uint32_t sges = 0;
   std::uint32_t rkey = 0;

@@ -1,0 +1,130 @@
+// Rank 0 makes keys over a list of blocks and times each step, to its completion; what the key stands for is verified by sending it to rank 1
+// at first and at last.
+#include "lacuna/guide/key_costs.hpp"
+
+#include <fmt/format.h>
+
+#include "lacuna/guide/image.hpp"
+#include "lacuna/method/staging.hpp"
+
+namespace lacuna::guide {
+namespace {
+
+constexpr std::int64_t kStride = 3 * Link::kKeyBlock;  // a gap of twice the block
+constexpr std::size_t kFewest = 6;                     // samples that a 95 % interval of a median needs
+
+struct Costs {
+  std::vector<double> create_us, bind_us, invalidate_us;
+};
+
+std::int64_t position_of(std::int64_t stream_byte) { return stream_byte / Link::kKeyBlock * kStride + stream_byte % Link::kKeyBlock; }
+
+class Sender {
+ public:
+  static Result<Sender> create(nic::Context& context, const Wire& wire, int entries) {
+    Sender sender(context, wire, LACUNA_TRY(method::Staging::create(context, entries * kStride)));
+    for (std::int64_t i = 0; i < entries * kStride; ++i) sender.memory_.buffer.data()[i] = source_byte(1, i);
+    for (std::int64_t i = 0; i < entries; ++i) sender.list_.push_back(sender.memory_.sge(i * kStride, Link::kKeyBlock));
+    return sender;
+  }
+
+  /// Creates, binds, sends through it if it is to be verified, invalidates, destroys.
+  Result<void> once(Costs& costs, bool send) {
+    const std::int64_t began = context_.now();
+    const nic::IndirectKey key = LACUNA_TRY(context_.create_indirect_key(static_cast<int>(list_.size())));
+    const std::int64_t created = context_.now();
+    const nic::Binding binding{.key = key.lkey(), .list = list_};
+    LACUNA_TRY(wire_.qp->post_send({.opcode = nic::Opcode::bind, .binding = &binding}));
+    LACUNA_TRY(wire_.next(context_));
+    const std::int64_t bound = context_.now();
+    if (send) {
+      const nic::Sge stream{0, static_cast<std::uint32_t>(std::ssize(list_) * Link::kKeyBlock), key.lkey()};
+      LACUNA_TRY(wire_.qp->post_send({.sg_list = {&stream, 1}}));
+      LACUNA_TRY(wire_.next(context_));
+    }
+    const std::int64_t used = context_.now();
+    LACUNA_TRY(wire_.qp->post_send({.opcode = nic::Opcode::invalidate, .rkey = key.rkey()}));
+    LACUNA_TRY(wire_.next(context_));
+    costs.create_us.push_back(static_cast<double>(created - began) / 1e3);
+    costs.bind_us.push_back(static_cast<double>(bound - created) / 1e3);
+    costs.invalidate_us.push_back(static_cast<double>(context_.now() - used) / 1e3);
+    return {};
+  }
+
+ private:
+  Sender(nic::Context& context, const Wire& wire, method::Staging memory) : context_(context), wire_(wire), memory_(std::move(memory)) {}
+  nic::Context& context_;
+  const Wire& wire_;
+  method::Staging memory_;
+  std::vector<nic::Sge> list_;
+};
+
+struct Check {
+  std::int64_t wrong_byte = -1;
+};
+
+// Rank 1's part of one verification: receives the stream into contiguous memory and looks at every byte.
+Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, int entries) {
+  const std::int64_t bytes = entries * Link::kKeyBlock;
+  const method::Staging memory = LACUNA_TRY(method::Staging::create(context, bytes));
+  const nic::Sge sge = memory.sge(0, bytes);
+  LACUNA_TRY(wire.qp->post_recv({.sg_list = {&sge, 1}}));
+  LACUNA_TRY(wire.next(context));
+  Check verdict;
+  for (std::int64_t i = 0; i < bytes && verdict.wrong_byte < 0; ++i) {
+    if (memory.buffer.data()[i] != source_byte(1, position_of(i))) verdict.wrong_byte = i;
+  }
+  return mailbox.send(verdict);
+}
+
+void report(Report& to, const Wire& wire, const char* name, const std::vector<double>& samples, int entries, std::int64_t bound) {
+  Row row{.method = name, .path = wire.qp->path(), .notify = method::Notify::none};
+  row.latency_us = median_of(samples);
+  row.cpu_send_us = row.latency_us.value;  // the CPU waits for each step
+  row.samples = static_cast<int>(samples.size());
+  row.send.keys_created = bound == 0 && entries > 0 ? 1 : 0;
+  row.send.keys_bound = bound > 0 ? 1 : 0;
+  row.send.key_entries = bound;
+  to.rows.push_back(std::move(row));
+}
+
+}  // namespace
+
+Result<Report> measure_keys(int rank, nic::Context& context, const Wire& wire, Mailbox& mailbox, int entries, const Budget& budget) {
+  Report result;
+  const nic::IndirectLimits& most = wire.qp->limits().indirect;
+  if (most.keys == 0 || entries < 1 || entries > most.entries) {
+    const std::string why =
+        most.keys == 0 ? "this NIC has no indirect keys" : fmt::format("{} entries; an indirect key takes 1 to {}", entries, most.entries);
+    for (const char* name : {"create_key", "bind_key", "invalidate_key"})
+      result.refusals.push_back({name, wire.qp->path(), method::Notify::none, why, false});
+    return result;
+  }
+  if (rank == 1) {
+    for (int i = 0; i < 2; ++i) LACUNA_TRY(check(context, wire, mailbox, entries));
+    return result;
+  }
+  Sender sender = LACUNA_TRY(Sender::create(context, wire, entries));
+  Costs first;
+  LACUNA_TRY(sender.once(first, true));
+  Check verdict = LACUNA_TRY(mailbox.receive<Check>());
+  Costs costs;
+  const std::int64_t until = context.now() + static_cast<std::int64_t>(budget.budget_ms * 1e6);
+  while (costs.bind_us.size() < kFewest || (context.now() < until && std::cmp_less(costs.bind_us.size(), budget.max_samples)))
+    LACUNA_TRY(sender.once(costs, false));
+  LACUNA_TRY(sender.once(first, true));
+  const Check last = LACUNA_TRY(mailbox.receive<Check>());
+  if (verdict.wrong_byte < 0) verdict = last;
+  if (verdict.wrong_byte >= 0) {
+    result.refusals.push_back({"bind_key", wire.qp->path(), method::Notify::none,
+                               fmt::format("byte {} of the stream behind a key of {} entries is wrong", verdict.wrong_byte, entries),
+                               true});
+    return result;
+  }
+  report(result, wire, "create_key", costs.create_us, entries, 0);
+  report(result, wire, "bind_key", costs.bind_us, entries, entries);
+  report(result, wire, "invalidate_key", costs.invalidate_us, 0, 0);
+  return result;
+}
+
+}  // namespace lacuna::guide

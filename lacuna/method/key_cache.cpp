@@ -1,0 +1,126 @@
+#include "lacuna/method/key_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace lacuna::method {
+namespace {
+
+constexpr std::int64_t kFewestEntries = 64;  // keys differ little in cost up to there (F20), and small ones serve again more often
+
+std::uint32_t bits(const nic::Rights& rights) { return (rights.remote_write ? 1U : 0U) | (rights.remote_read ? 2U : 0U); }
+
+}  // namespace
+
+KeyRoom key_room(const nic::Limits& limits) { return {limits.indirect.entries, limits.indirect.strided_entries, limits.indirect.stride}; }
+
+KeyCache::Lease::~Lease() {
+  if (entry_ != nullptr) --entry_->leases;
+}
+
+bool KeyCache::Lease::bound() const { return entry_ == nullptr || entry_->state == State::bound; }
+
+Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counters& counters) {
+  const Name name{wish.layout.digest(), wish.part, reinterpret_cast<std::uint64_t>(wish.base), wish.region.lkey(), bits(wish.rights)};
+  Lease lease;
+  if (const auto found = bound_.find(name); found != bound_.end()) {
+    entries_.splice(entries_.end(), entries_, found->second);
+    lease.entry_ = &*found->second;
+  } else {
+    const Shape shape = shape_of(wish.layout, wish.part, wish.room);
+    if (shape.direct()) {
+      lease.addr_ = name.base + static_cast<std::uint64_t>(shape.runs.empty() ? 0 : shape.runs.front().offset);
+      lease.key_ = wish.region.lkey();
+      return lease;
+    }
+    if (endpoint_.send_room() < 1) return std::nullopt;
+    Entry* entry = LACUNA_TRY(take(shape.entries(), counters));
+    if (entry == nullptr) return std::nullopt;
+    entry->name = name;
+    LACUNA_TRY(bind(*entry, wish, shape, counters));
+    bound_[name] = std::prev(entries_.end());
+    lease.entry_ = entry;
+  }
+  ++lease.entry_->leases;
+  lease.key_ = lease.entry_->key.lkey();
+  return lease;
+}
+
+// A key with room for so many entries that nobody uses, moved to the back: a new one while there may be more, else the one not used for
+// longest. Null if all are in use.
+Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters) {
+  const auto spare = [](const Entry& entry) { return entry.leases == 0 && (entry.state == State::free || entry.state == State::bound); };
+  auto chosen =
+      std::ranges::find_if(entries_, [&](const Entry& e) { return e.state == State::free && spare(e) && e.key.entries() >= entries; });
+  if (chosen == entries_.end()) {
+    if (entries_.size() >= capacity_) {
+      chosen = std::ranges::find_if(entries_, spare);
+      if (chosen == entries_.end()) return nullptr;
+      if (chosen->state == State::bound) bound_.erase(chosen->name);
+      chosen->state = State::free;
+    }
+    if (chosen == entries_.end() || chosen->key.entries() < entries) {
+      if (chosen != entries_.end()) entries_.erase(chosen);
+      const auto rounded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(entries, kFewestEntries))));
+      const int room = static_cast<int>(std::min<std::int64_t>(rounded, endpoint_.limits().indirect.entries));
+      nic::IndirectKey key = LACUNA_TRY(endpoint_.context().create_indirect_key(room));
+      entries_.emplace_back().key = std::move(key);
+      ++counters.keys_created;
+      return &entries_.back();
+    }
+  }
+  entries_.splice(entries_.end(), entries_, chosen);
+  return &entries_.back();
+}
+
+Result<void> KeyCache::bind(Entry& entry, const Wish& wish, const Shape& shape, Counters& counters) {
+  std::vector<nic::Sge> list;
+  nic::Strided strided{};
+  nic::Binding binding{.key = entry.key.lkey(), .rights = wish.rights};
+  const auto address = [&](const layout::Run& run) { return reinterpret_cast<std::uint64_t>(wish.base + run.offset); };
+  if (shape.repeat > 0) {
+    const layout::Run& first = shape.runs.front();
+    strided = {address(first), static_cast<std::uint32_t>(first.length), static_cast<std::uint32_t>(shape.stride), wish.region.lkey()};
+    binding.repeat = static_cast<std::uint32_t>(shape.repeat);
+    binding.strided = {&strided, 1};
+  } else {
+    list.reserve(shape.runs.size());
+    for (const layout::Run& run : shape.runs) list.push_back({address(run), static_cast<std::uint32_t>(run.length), wish.region.lkey()});
+    binding.list = list;
+  }
+  nic::SendRequest request{.opcode = nic::Opcode::bind, .binding = &binding};
+  LACUNA_TRY(endpoint_.post({&request, 1}, counters));
+  entry.state = State::binding;
+  in_flight_.push_back(&entry);
+  ++counters.keys_bound;
+  counters.key_entries += shape.entries();
+  return {};
+}
+
+void KeyCache::complete(const nic::Completion& completion) {
+  if (completion.status != nic::Status::success || in_flight_.empty()) return;  // the queue pair's fault says what happened
+  Entry& entry = *in_flight_.front();
+  in_flight_.pop_front();
+  entry.state = entry.state == State::binding ? State::bound : State::free;
+}
+
+Result<bool> KeyCache::forget(const nic::Region& region) {
+  bool done = true;
+  for (Entry& entry : entries_) {
+    if (entry.state == State::free || entry.name.lkey != region.lkey()) continue;
+    if (entry.leases > 0) return base::fail(base::Code::limit, "an operation still uses an indirect key over the region; end it first");
+    done = false;
+    if (entry.state != State::bound || endpoint_.send_room() < 1) continue;
+    nic::SendRequest request{.opcode = nic::Opcode::invalidate, .rkey = entry.key.rkey()};
+    Counters uncounted;
+    LACUNA_TRY(endpoint_.post({&request, 1}, uncounted));
+    bound_.erase(entry.name);
+    entry.state = State::unbinding;
+    in_flight_.push_back(&entry);
+  }
+  return done;
+}
+
+}  // namespace lacuna::method

@@ -1,0 +1,21 @@
+// linked_write: one write for each piece, as multi_write, but linked into chains: one doorbell for as many as the queue takes.
+#include "lacuna/method/piecewise.hpp"
+
+namespace lacuna::method {
+namespace {
+
+Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr);
+}
+
+}  // namespace
+
+extern const Method kLinkedWrite{.name = "linked_write",
+                                 .summary = "one write for each piece, in place, a chain of them with one doorbell",
+                                 .notifies = kOneSided,
+                                 .initiator = Role::sender,
+                                 .exposes = Exposes::destination,
+                                 .indirect_keys = false,
+                                 .make = &make};
+
+}  // namespace lacuna::method

@@ -1,0 +1,52 @@
+// pack_write: the seeds' Copy Write. The CPU packs, one write carries all to a contiguous place, the target's CPU unpacks from there; each
+// only if its layout is not contiguous, so that to a contiguous remote buffer there is one copy.
+#include <algorithm>
+
+#include "lacuna/method/one_sided.hpp"
+
+namespace lacuna::method {
+namespace {
+
+class Sender final : public Initiator {
+ public:
+  Sender(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Notice notice, Staging staging)
+      : Initiator(endpoint, transfer.src, memory, std::move(notice), 1), staging_(std::move(staging)) {}
+
+ private:
+  Result<void> begin() override {
+    at_ = 0;
+    if (staging_.buffer.size() != 0) pack(0, own_.size(), staging_.buffer.data());
+    return Initiator::begin();
+  }
+  [[nodiscard]] bool exhausted() const override { return at_ == own_.size(); }
+  Result<bool> add_next(Chain& chain) override {
+    const std::int64_t bytes = std::min(own_.size() - at_, largest_message(endpoint_.limits()));
+    chain.append(staging_.buffer.size() != 0 ? staging_.sge(at_, bytes) : sge({own_.true_lower_bound() + at_, bytes}));
+    chain.add(nic::Opcode::write, remote(0).addr + static_cast<std::uint64_t>(at_), remote(0).rkey);
+    at_ += bytes;
+    return true;
+  }
+
+  Staging staging_;  // empty if the source is contiguous
+  std::int64_t at_ = 0;
+};
+
+Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  if (role == Role::receiver) return Landing::make_contiguous(endpoint, transfer, memory);
+  Staging staging;
+  if (!transfer.src.contiguous_bytes()) staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.src.size()));
+  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)),
+                                  std::move(staging));
+}
+
+}  // namespace
+
+extern const Method kPackWrite{.name = "pack_write",
+                               .summary = "the CPU packs all, one write, the CPU unpacks all",
+                               .notifies = kOneSided,
+                               .initiator = Role::sender,
+                               .exposes = Exposes::nothing,
+                               .indirect_keys = false,
+                               .make = &make};
+
+}  // namespace lacuna::method
