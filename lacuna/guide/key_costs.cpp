@@ -5,13 +5,26 @@
 #include <fmt/format.h>
 
 #include "lacuna/guide/image.hpp"
-#include "lacuna/method/staging.hpp"
 
 namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kStride = 3 * Link::kKeyBlock;  // a gap of twice the block
 constexpr std::size_t kFewest = 6;                     // samples that a 95 % interval of a median needs
+
+struct Memory {
+  nic::Buffer buffer;
+  nic::Region region;
+  static Result<Memory> create(nic::Context& context, std::int64_t bytes) {
+    Memory memory;
+    memory.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(bytes)));
+    memory.region = LACUNA_TRY(context.register_memory(memory.buffer.bytes(), {}));
+    return memory;
+  }
+  [[nodiscard]] nic::Sge sge(std::int64_t offset, std::int64_t length) const {
+    return {region.addr() + static_cast<std::uint64_t>(offset), static_cast<std::uint32_t>(length), region.lkey()};
+  }
+};
 
 struct Costs {
   std::vector<double> create_us, bind_us, invalidate_us;
@@ -22,7 +35,7 @@ std::int64_t position_of(std::int64_t stream_byte) { return stream_byte / Link::
 class Sender {
  public:
   static Result<Sender> create(nic::Context& context, const Wire& wire, int entries) {
-    Sender sender(context, wire, LACUNA_TRY(method::Staging::create(context, entries * kStride)));
+    Sender sender(context, wire, LACUNA_TRY(Memory::create(context, entries * kStride)));
     for (std::int64_t i = 0; i < entries * kStride; ++i) sender.memory_.buffer.data()[i] = source_byte(1, i);
     for (std::int64_t i = 0; i < entries; ++i) sender.list_.push_back(sender.memory_.sge(i * kStride, Link::kKeyBlock));
     return sender;
@@ -52,10 +65,10 @@ class Sender {
   }
 
  private:
-  Sender(nic::Context& context, const Wire& wire, method::Staging memory) : context_(context), wire_(wire), memory_(std::move(memory)) {}
+  Sender(nic::Context& context, const Wire& wire, Memory memory) : context_(context), wire_(wire), memory_(std::move(memory)) {}
   nic::Context& context_;
   const Wire& wire_;
-  method::Staging memory_;
+  Memory memory_;
   std::vector<nic::Sge> list_;
 };
 
@@ -66,7 +79,7 @@ struct Check {
 // Rank 1's part of one verification: receives the stream into contiguous memory and looks at every byte.
 Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, int entries) {
   const std::int64_t bytes = entries * Link::kKeyBlock;
-  const method::Staging memory = LACUNA_TRY(method::Staging::create(context, bytes));
+  const Memory memory = LACUNA_TRY(Memory::create(context, bytes));
   const nic::Sge sge = memory.sge(0, bytes);
   LACUNA_TRY(wire.qp->post_recv({.sg_list = {&sge, 1}}));
   LACUNA_TRY(wire.next(context));
