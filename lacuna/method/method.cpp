@@ -21,7 +21,8 @@ namespace lacuna::method {
   X(kSgrs)                \
   X(kUmrSend)             \
   X(kUmrWrite)            \
-  X(kUmrRead)
+  X(kUmrRead)             \
+  X(kUmrChunked)
 
 #define LACUNA_DECLARE(name) extern const Method name;
 LACUNA_METHODS(LACUNA_DECLARE)

@@ -89,6 +89,13 @@ const Table kTables[] = {
      equal,
      {.indirect = {.stride = 1}},
      {
+         // Keys of at most 52 entries, those that a bind request holds inline, in one list.
+         {"umr_chunked",
+          Notify::none,
+          {1, 0, 2, 1, 1, 0, 0, 0, 0},
+          {0, 1, 2, 0, 1, 0, 0, 0, 0},
+          {3, 0, 2, 3, 3, 2, 2, 64, 0},
+          {2, 1, 2, 2, 3, 2, 2, 64, 0}},
          {"umr_send",
           Notify::none,
           {1, 0, 1, 1, 1, 0, 0, 0, 0},

@@ -1,0 +1,26 @@
+// umr_chunked: like umr_send, but with many small keys in a list instead of one large one. Where a device searches a key's list for each
+// packet, as the collapse of UMR with long lists suggests (F23; paper_findings, note 1), short lists avoid the search; and each is bound by a
+// request that holds it inline.
+#include "lacuna/method/key_messages.hpp"
+
+namespace lacuna::method {
+namespace {
+
+Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
+  const nic::Limits& limits = endpoint.limits();
+  KeyRoom room = key_room(limits);
+  room.entries = limits.indirect.inline_entries;
+  return make_key_messages(role, endpoint, transfer, memory, limits.max_sge, room);
+}
+
+}  // namespace
+
+extern const Method kUmrChunked{.name = "umr_chunked",
+                                .summary = "many small indirect keys in the lists of send and receive",
+                                .notifies = kTwoSided,
+                                .initiator = Role::sender,
+                                .exposes = Exposes::destination,
+                                .indirect_keys = true,
+                                .make = &make};
+
+}  // namespace lacuna::method
