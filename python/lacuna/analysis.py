@@ -1,8 +1,8 @@
 """From rows to answers: which method is best for each cell, by how much, and whether one may say so.
 
 A combination is a method on a path with a notification. Methods compete in full: the receiver has to learn that the
-data arrived. So a one-sided method measured without notification does not compete if it was also measured with one;
-what a notification costs is told apart. Censored rows never compete.
+data arrived. So a one-sided method measured without notification does not compete if the experiment also measured it
+with one; what a notification costs is told apart. Censored rows never compete.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lacuna.schema import BASELINE, Cache, Guide, Method, Row, Shape, Subject
+from lacuna.schema import BASELINE, Cache, Method, Row, Run, Shape, Subject
 
 _NO_INTERVAL = 0.10
 """A row without a confidence interval (too few samples) is taken to be known to this fraction."""
@@ -62,19 +62,19 @@ class Contest:
         return base.latency_us / row.latency_us if base and row else None
 
 
-def contests(guide: Guide) -> list[Contest]:
+def contests(guide: Run) -> list[Contest]:
     """One contest for each cell, in the order of measurement."""
-    silent = {m.name for m in guide.methods if m.one_sided and len(m.notifies) > 1}
+    told = {(row.subject.experiment, row.method) for row in guide.rows if row.notify != "none"}
     cells: dict[Subject, list[Row]] = defaultdict(list)
     for row in guide.rows:
         cells[row.subject].append(row)
-    return [_contest(subject, rows, silent) for subject, rows in cells.items()]
+    return [_contest(subject, rows, told) for subject, rows in cells.items()]
 
 
-def _contest(subject: Subject, rows: Sequence[Row], silent: set[str]) -> Contest:
+def _contest(subject: Subject, rows: Sequence[Row], told: set[tuple[str, str]]) -> Contest:
     best: dict[Combo, Row] = {}
     for row in sorted(rows, key=lambda r: r.latency_us):
-        if not row.censored and not (row.notify == "none" and row.method in silent):
+        if not row.censored and not (row.notify == "none" and (subject.experiment, row.method) in told):
             best.setdefault((row.method, row.path), row)
     return Contest(subject, tuple(best.values()), tuple(r for r in rows if r.censored))
 
@@ -141,7 +141,7 @@ def one_of_each_family(layouts: Sequence[Contest]) -> list[Contest]:
     return [sizes[(len(sizes) - 1) // 2] for sizes in by_family.values()]
 
 
-def method_order(guide: Guide) -> list[str]:
+def method_order(guide: Run) -> list[str]:
     """The methods that have a row, in the worker's order."""
     seen = {row.method for row in guide.rows}
     listed = [m.name for m in guide.methods if m.name in seen]
@@ -159,7 +159,7 @@ class Censored:
     slowest_us: float
 
 
-def censored(guide: Guide) -> list[Censored]:
+def censored(guide: Run) -> list[Censored]:
     groups: dict[Combo, list[Row]] = defaultdict(list)
     for row in guide.rows:
         if row.censored:

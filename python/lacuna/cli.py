@@ -147,7 +147,7 @@ def guide(
         with _terminable(), Worker(find_worker(), nic, timeout or pace.silence) as worker:
             result = _new_guide(worker.hello, quick=quick, budget=budget, nic=nic)
             corpus = worker.corpus()
-            cells = plan.quick(corpus) if quick else plan.full(corpus)
+            cells = plan.counted(plan.quick(corpus) if quick else plan.full(corpus), worker.hello)
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
                 run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance)
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lacuna.schema import Machine, Nic
+from lacuna.schema import Indirect, Machine, Nic
 from lacuna.units import bytes_text
 
 
@@ -15,10 +15,21 @@ def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
         ("caches", f"L1d {bytes_text(m.l1d_bytes)}, L2 {bytes_text(m.l2_bytes)}, last level {bytes_text(m.llc_bytes)}"),
         (
             f"NIC {nic.name}",
-            f"max_sge {nic.max_sge:,}, max_send_wr {nic.max_send_wr:,}, max_recv_wr {nic.max_recv_wr:,}, "
+            f"max_sge {nic.max_sge:,}, max_sge_rd {nic.max_sge_rd:,}, max_send_wr {nic.max_send_wr:,}, "
+            f"max_recv_wr {nic.max_recv_wr:,}, inline up to {bytes_text(nic.max_inline)}, "
             f"messages up to {bytes_text(nic.max_message_bytes)}",
         ),
+        ("indirect keys", _indirect(nic.indirect)),
     ]
+
+
+def _indirect(i: Indirect) -> str:
+    if not i.keys:
+        return "none: one key stands for one region"
+    return (
+        f"{i.keys:,} keys of up to {i.entries:,} entries ({i.inline_entries:,} inline), or of {i.strided_entries:,} "
+        f"strided entries with strides up to {bytes_text(i.stride)}"
+    )
 
 
 def yes(value: bool) -> str:

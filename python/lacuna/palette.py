@@ -17,6 +17,7 @@ class Ink:
 
 _INKS = {
     "pack": Ink("#9a9a9a", "default"),
+    "pack_write": Ink("#0072b2", "bright_blue"),
     "pack_pipelined": Ink("#56b4e9", "cyan"),
     "gather_write": Ink("#009e73", "green"),
     "multi_write": Ink("#d55e00", "red"),
@@ -27,6 +28,9 @@ _INKS = {
     "umr_write": Ink("#aa4499", "bright_magenta"),
     "umr_read": Ink("#44aa99", "bright_green"),
     "umr_chunked": Ink("#ee8866", "bright_red"),
+    "create_key": Ink("#d55e00", "red"),
+    "bind_key": Ink("#009e73", "green"),
+    "invalidate_key": Ink("#56b4e9", "cyan"),
 }
 _UNKNOWN = Ink("#c2a878", "bright_yellow")
 

@@ -1,4 +1,4 @@
-"""Which cells the guide measures, and in which order.
+"""What a cell is; which cells the guide measures, and in which order.
 
 A plan lists first the cells that the guide promises (`required`), then those that make it finer, each part from cheap
 to expensive. When time runs short the end of the list is dropped, so what is kept is always a whole guide.
@@ -7,9 +7,10 @@ to expensive. When time runs short the end of the list is dropped, so what is ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from lacuna.schema import SHAPES, Cache, Family, Shape, Subject
+from lacuna.schema import SHAPES, Cache, Family, Hello, Shape, Subject
 from lacuna.units import bytes_text
 
 KIB = 1 << 10
@@ -30,10 +31,17 @@ FULL_MESSAGE_CAP = 16 * MIB
 COLD_BLOCKS = (16, 256, 4 * KIB, 64 * KIB)
 COLD_COUNTS = (16, 256)
 
+KEY_STEPS = 3
+"""Creating, binding and invalidating a key: what a `keys` request measures."""
+
 QUICK_PAYLOAD = 64 * KIB
 QUICK_SPAN = 8 * MIB
 """The quick plan takes of each DDTBench family the largest size within these two, else the smallest: large enough to
 be no latency test, small enough that filling and checking its arrays does not eat the time."""
+
+
+COMBOS = 25
+"""How many combinations of method, path and notification there are, where nobody has counted them."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +50,35 @@ class Cell:
 
     subject: Subject
     spec: dict[str, object]
-    """The layout in the worker's words."""
-    span_bytes: int
-    """How much memory one side's arrays cover."""
+    """The layout in the worker's words; for `keys` what they are to stand for."""
+    touched_bytes: int
+    """How much of its memory one side has to fill and check: its arrays, or windows around far blocks."""
     required: bool
+    methods: tuple[str, ...] = ()
+    """Only these are measured; all, if there are none. The same for notifications."""
+    notifies: tuple[str, ...] = ()
+    verb: Literal["measure", "keys"] = "measure"
+    combos: int = COMBOS
+
+    def ask(self, censor_ms: float) -> dict[str, object]:
+        """The members of the request that say what to measure."""
+        if self.verb == "keys":
+            return self.spec
+        chosen = {"methods": self.methods, "notifies": self.notifies}
+        return {
+            "layout": self.spec,
+            "cache": self.subject.cache,
+            "censor_ms": censor_ms,
+            **{name: list(names) for name, names in chosen.items() if names},
+        }
 
     @property
     def label(self) -> str:
         s = self.subject
         if s.experiment == "ddtbench":
             return f"{s.layout}, {s.cache}"
-        return f"{bytes_text(s.block_bytes)} × {s.block_count}, {s.shape}, {s.cache}"
+        blocks = f"{bytes_text(s.block_bytes)} × {s.block_count}, {s.shape}, {s.cache}"
+        return blocks if s.experiment == "grid" else f"{s.experiment}: {s.layout}, {blocks}"
 
     @property
     def transfer_ms(self) -> float:
@@ -63,13 +89,26 @@ class Cell:
 
     @property
     def round_ms(self) -> float:
-        """The same for one transfer by every combination of method, path and notification, which are about 25."""
-        return 25 * self.transfer_ms
+        """The same for one transfer by every combination of method, path and notification."""
+        return self.combos * self.transfer_ms
 
     @property
     def setup_ms(self) -> float:
         """The same for what comes before measuring: filling the arrays and checking one transfer by every method."""
-        return 2.0 + 2 * self.round_ms + self.span_bytes / 1e5
+        return 2.0 + 2 * self.round_ms + self.touched_bytes / 1e5
+
+
+def counted(cells: Iterable[Cell], hello: Hello) -> list[Cell]:
+    """The cells with their combinations counted (what this worker will try for each of them), in order again."""
+    paths = max(1, sum(path.available for path in hello.nic.paths))
+
+    def combos(cell: Cell) -> int:
+        if cell.verb == "keys":
+            return paths * KEY_STEPS
+        chosen = [m for m in hello.methods if not cell.methods or m.name in cell.methods]
+        return paths * sum(not cell.notifies or notify in cell.notifies for m in chosen for notify in m.notifies)
+
+    return ordered(replace(cell, combos=max(1, combos(cell))) for cell in cells)
 
 
 def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *, required: bool) -> Cell:
@@ -117,7 +156,7 @@ def quick(corpus: Sequence[Family]) -> list[Cell]:
         if QUICK_EXTRA_BLOCK * n <= QUICK_MESSAGE_CAP
     ]
     cells += [ddtbench_cell(family, middle_size(family), required=True) for family in corpus]
-    return _ordered(cells)
+    return ordered(cells)
 
 
 def full(corpus: Sequence[Family]) -> list[Cell]:
@@ -135,8 +174,9 @@ def full(corpus: Sequence[Family]) -> list[Cell]:
         for family in corpus
         for i in range(len(family.sizes))
     ]
-    return _ordered(cells)
+    return ordered(cells)
 
 
-def _ordered(cells: Iterable[Cell]) -> list[Cell]:
+def ordered(cells: Iterable[Cell]) -> list[Cell]:
+    """Required before optional, each part from cheap to expensive."""
     return sorted(cells, key=lambda cell: (not cell.required, cell.setup_ms + cell.round_ms))

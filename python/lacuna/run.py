@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lacuna.budget import Grant, Pacer
 from lacuna.plan import Cell
-from lacuna.schema import Failure, Guide, Row, Skip
+from lacuna.schema import Failure, Row, Run, Skip
 from lacuna.worker import Worker, WorkerError, WorkerSilentError
 
 _GRACE_SECONDS = 2.0
@@ -21,12 +21,12 @@ Progress = Callable[[int, float], None]
 def measure(
     worker: Worker,
     cells: Sequence[Cell],
-    guide: Guide,
+    result: Run,
     deadline: float,
     max_samples: int,
     progress: Progress,
 ) -> None:
-    """Measures the cells until `deadline` on the monotonic clock and adds to the guide what is learned, line by line,
+    """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
     so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived."""
     pacer = Pacer(cells, deadline, time.monotonic)
     started = time.monotonic()
@@ -34,19 +34,19 @@ def measure(
         for i, cell in enumerate(cells):
             grant = pacer.grant()
             if grant is None:
-                guide.unmeasured.append(f"{cell.label}: no time left for it")
+                result.unmeasured.append(f"{cell.label}: no time left for it")
             else:
-                _measure_cell(worker, i, cell, guide, grant, deadline + _GRACE_SECONDS, max_samples)
+                _measure_cell(worker, i, cell, result, grant, deadline + _GRACE_SECONDS, max_samples)
                 pacer.spent(cell)
             progress(i + 1, pacer.left_seconds)
     except OutOfTimeError as e:
-        guide.unmeasured.append(str(e))
-        guide.unmeasured += [f"{cell.label}: no time left for it" for cell in cells[i + 1 :]]
+        result.unmeasured.append(str(e))
+        result.unmeasured += [f"{cell.label}: no time left for it" for cell in cells[i + 1 :]]
     except WorkerError as e:
-        guide.errors.append(Failure(str(e), cells[i].label))
+        result.errors.append(Failure(str(e), cells[i].label))
         raise
     finally:
-        guide.seconds = time.monotonic() - started
+        result.seconds = time.monotonic() - started
 
 
 class OutOfTimeError(Exception):
@@ -54,25 +54,23 @@ class OutOfTimeError(Exception):
 
 
 def _measure_cell(
-    worker: Worker, number: int, cell: Cell, guide: Guide, grant: Grant, latest: float, max_samples: int
+    worker: Worker, number: int, cell: Cell, result: Run, grant: Grant, latest: float, max_samples: int
 ) -> None:
     request: dict[str, object] = {
         "id": number,
-        "layout": cell.spec,
-        "cache": cell.subject.cache,
+        **cell.ask(round(grant.censor_ms, 3)),
         "max_samples": max_samples,
         "budget_ms": round(grant.budget_ms, 3),
-        "censor_ms": round(grant.censor_ms, 3),
     }
     try:
-        for answer in worker.measure(request, cell.subject, latest):
+        for answer in worker.measure(request, cell.subject, latest, cell.verb):
             match answer:
                 case Row():
-                    guide.rows.append(answer)
+                    result.rows.append(answer)
                 case Skip():
-                    guide.skips[answer] = guide.skips.get(answer, 0) + 1
+                    result.skips[answer] = result.skips.get(answer, 0) + 1
                 case Failure():
-                    guide.errors.append(replace(answer, layout=cell.label))
+                    result.errors.append(replace(answer, layout=cell.label))
     except WorkerSilentError as e:
         if time.monotonic() >= latest:
             raise OutOfTimeError(f"{cell.label}: cut off at the end of the time") from e

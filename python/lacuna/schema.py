@@ -1,4 +1,4 @@
-"""What the worker says and what guide.json holds, as types.
+"""What the worker says and what guide.json and bench.json hold, as types.
 
 Everything that crosses the process boundary is read here and nowhere else: `Fields` gives typed access to one JSON
 object and refuses, by name, what is missing or of the wrong type. The rest of the package sees only dataclasses.
@@ -16,9 +16,8 @@ PROTOCOL = 1
 """Version of the JSON lines that worker and command exchange."""
 
 SCHEMA = 1
-"""Version of guide.json. Fields are only ever added to it."""
+"""Version of guide.json and bench.json. Fields are only ever added to them."""
 
-Experiment = Literal["grid", "ddtbench"]
 Shape = Literal["symmetric", "sender_finer", "sender_coarser"]
 Cache = Literal["warm", "cold"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
@@ -141,12 +140,38 @@ class DataPath:
 
 
 @dataclass(frozen=True)
+class Indirect:
+    """What one key may stand for where a NIC can put many blocks behind one key; all 0 where it cannot."""
+
+    keys: int
+    entries: int
+    inline_entries: int
+    strided_entries: int
+    stride: int
+    """The largest stride of a strided entry, in bytes."""
+
+    @staticmethod
+    def read(f: Fields) -> Indirect:
+        return Indirect(
+            f.whole("keys"),
+            f.whole("entries"),
+            f.whole("inline_entries"),
+            f.whole("strided_entries"),
+            f.whole("stride"),
+        )
+
+
+@dataclass(frozen=True)
 class Nic:
     name: str
     max_sge: int
+    max_sge_rd: int
+    """The same for a READ, whose limit some NICs set lower."""
+    max_inline: int
     max_send_wr: int
     max_recv_wr: int
     max_message_bytes: int
+    indirect: Indirect
     paths: tuple[DataPath, ...]
 
     @staticmethod
@@ -154,9 +179,12 @@ class Nic:
         return Nic(
             f.text("name"),
             f.whole("max_sge"),
+            f.whole("max_sge_rd"),
+            f.whole("max_inline"),
             f.whole("max_send_wr"),
             f.whole("max_recv_wr"),
             f.whole("max_message_bytes"),
+            Indirect.read(f.inside("indirect")),
             tuple(DataPath.read(p) for p in f.each("paths")),
         )
 
@@ -226,15 +254,55 @@ class Family:
 
 @dataclass(frozen=True)
 class Subject:
-    """What one cell of the guide measures; the part of a row that is the same for all methods."""
+    """What one cell measures; the part of a row that is the same for all methods."""
 
-    experiment: Experiment
+    experiment: str
+    """`grid` or `ddtbench` in the guide, the id of the experiment in a bench."""
     layout: str
     block_bytes: int
     block_count: int
     payload_bytes: int
     shape: Shape
     cache: Cache
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one side did for one transfer in the steady state."""
+
+    work_requests: int
+    receives: int
+    sges: int
+    doorbells: int
+    completions: int
+    keys_created: int
+    keys_bound: int
+    key_entries: int
+    bytes_copied: int
+
+    @staticmethod
+    def read(f: Fields) -> Work:
+        return Work(
+            f.whole("work_requests"),
+            f.whole("receives"),
+            f.whole("sges"),
+            f.whole("doorbells"),
+            f.whole("completions"),
+            f.whole("keys_created"),
+            f.whole("keys_bound"),
+            f.whole("key_entries"),
+            f.whole("bytes_copied"),
+        )
+
+
+@dataclass(frozen=True)
+class Counters:
+    send: Work
+    receive: Work
+
+    @staticmethod
+    def read(f: Fields) -> Counters:
+        return Counters(Work.read(f.inside("send")), Work.read(f.inside("receive")))
 
 
 @dataclass(frozen=True)
@@ -252,6 +320,10 @@ class Row:
     ci_level: float | None
     cpu_send_us: float
     cpu_recv_us: float
+    copy_send_us: float
+    copy_recv_us: float
+    """The part of the CPU times that went into packing and unpacking."""
+    counters: Counters
     samples: int
     censored: bool
     reason: str | None = None
@@ -275,6 +347,9 @@ class Row:
             f.maybe_number("ci_level"),
             f.number("cpu_send_us"),
             f.number("cpu_recv_us"),
+            f.number("copy_send_us"),
+            f.number("copy_recv_us"),
+            Counters.read(f.inside("counters")),
             f.whole("samples"),
             censored,
             f.text("reason") if censored else None,
@@ -323,8 +398,8 @@ class Failure:
 
 
 @dataclass
-class Guide:
-    """Everything one run learned; guide.json is this, written down."""
+class Run:
+    """Everything one run of the worker learned. Its JSON is this, written down."""
 
     lacuna_version: str
     created: str
@@ -343,8 +418,17 @@ class Guide:
     """How long measuring took."""
 
     def to_json(self) -> str:
-        """The text of guide.json: readable, and one row to a line, for grep and diff."""
-        head: dict[str, object] = {
+        """The text of the file: readable, and one row to a line, for grep and diff."""
+        head = json.dumps(self.head(), indent=1).removesuffix("\n}")
+        rows = ",\n".join(f"  {json.dumps(self.row_json(row))}" for row in self.rows)
+        return f'{head},\n "rows": [\n{rows}\n ]\n}}\n'
+
+    def row_json(self, row: Row) -> dict[str, object]:
+        return row.to_json()
+
+    def head(self) -> dict[str, object]:
+        """All but the rows."""
+        return {
             "schema": SCHEMA,
             "created": self.created,
             "lacuna_version": self.lacuna_version,
@@ -358,5 +442,7 @@ class Guide:
             "skips": [{**asdict(skip), "cells": cells} for skip, cells in self.skips.items()],
             "unmeasured": self.unmeasured,
         }
-        rows = ",\n".join(f"  {json.dumps(row.to_json())}" for row in self.rows)
-        return json.dumps(head, indent=1).removesuffix("\n}") + f',\n "rows": [\n{rows}\n ]\n}}\n'
+
+
+class Guide(Run):
+    """A run over the grid and DDTBench; guide.json."""

@@ -118,10 +118,11 @@ class Worker:
         return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
 
     def measure(
-        self, request: dict[str, object], subject: Subject, latest: float = float("inf")
+        self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
     ) -> Iterator[Row | Skip | Failure]:
-        """Measures one cell and yields what it learns; gives up at silence, or at `latest` on the monotonic clock."""
-        self._send({"measure": request})
+        """Measures one cell and yields what it learns; gives up at silence, or at `latest` on the monotonic clock.
+        `verb`: what is asked for, `measure` or `keys`."""
+        self._send({verb: request})
         # The worker may well say nothing until the time that it was given is over.
         allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
         while True:
@@ -193,7 +194,7 @@ class Worker:
 
 
 def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | None:
-    """One line of the answer to a measure request; None is its end."""
+    """One line of the answer to a request that measures; None is its end."""
     kind = next((name for name in ("row", "skip", "error", "done") if name in f), None)
     if kind is None:
         raise SchemaError("the answer is neither row, skip, error nor done")

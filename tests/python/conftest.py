@@ -11,26 +11,38 @@ import pytest
 from lacuna.plan import GRID_LAYOUT
 from lacuna.schema import (
     Cache,
+    Counters,
     DataPath,
     Guide,
+    Indirect,
     Machine,
     Method,
     Nic,
     Row,
     Shape,
     Subject,
+    Work,
 )
 
 RowMaker = Callable[..., Row]
 MACHINE = Machine("Invented CPU <9000>", "Linux 6.1.0", 2, 32 << 10, 1 << 20, 32 << 20, 4096, 8 << 30)
 NIC = Nic(
-    "local", 1024, 4096, 4096, 1 << 31, (DataPath("mapped", True, True, "a & b"), DataPath("kernel", True, True, ""))
+    "local",
+    1024,
+    512,
+    256,
+    4096,
+    4096,
+    1 << 31,
+    Indirect(4096, 65536, 16, 4, 1 << 20),
+    (DataPath("mapped", True, True, "a & b"), DataPath("kernel", True, True, "")),
 )
 METHODS = (
     Method("pack", False, ("none",), "packs"),
     Method("sgrs", False, ("none",), "gathers and scatters"),
     Method("multi_write", True, ("none", "imm"), "writes each piece"),
 )
+COUNTERS = Counters(Work(1, 0, 16, 1, 1, 0, 0, 0, 1024), Work(0, 1, 16, 1, 1, 0, 0, 0, 2048))
 
 
 def grid_subject(
@@ -69,6 +81,9 @@ def row(
         ci_level=level,
         cpu_send_us=latency_us,
         cpu_recv_us=latency_us / 2,
+        copy_send_us=latency_us / 4,
+        copy_recv_us=latency_us / 8,
+        counters=COUNTERS,
         samples=1 if censored else 100,
         censored=censored,
         reason="one transfer took longer than censor_ms" if censored else None,

@@ -2,7 +2,8 @@
 """A worker that measures nothing: it speaks the protocol and makes up plausible times, to test the command alone.
 
 The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error, unverified, stale (an old
-protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow.
+protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow, nokeys (a
+NIC without indirect keys).
 """
 
 from __future__ import annotations
@@ -21,9 +22,16 @@ TROUBLE_AT = 5
 METHODS = {
     "pack": (False, ["none"], "CPU packs, one SEND, CPU unpacks"),
     "pack_pipelined": (False, ["none"], "packs chunk k+1 while k flies"),
-    "gather_write": (True, ["imm", "flag"], "NIC gathers into a WRITE, CPU unpacks"),
+    "pack_write": (True, ["none", "imm", "flag"], "CPU packs, one WRITE, CPU unpacks"),
+    "gather_write": (True, ["none", "imm", "flag"], "NIC gathers into a WRITE, CPU unpacks"),
+    "scatter_read": (True, ["none", "flag"], "CPU packs, the receiver's NIC reads and scatters"),
+    "linked_write": (True, ["none", "imm", "flag"], "one WRITE for each piece, one doorbell"),
     "multi_write": (True, ["none", "imm", "flag"], "one WRITE for each piece, in place"),
     "sgrs": (False, ["none"], "NIC gathers on SEND and scatters on RECV"),
+    "umr_send": (False, ["none"], "one key for many pieces on both sides, SEND"),
+    "umr_write": (True, ["none", "imm", "flag"], "one key for many pieces on both sides, WRITE"),
+    "umr_read": (True, ["none", "flag"], "one key for many pieces on both sides, READ"),
+    "umr_chunked": (True, ["none", "imm", "flag"], "several short keys instead of a long one"),
 }
 PATHS = {"mapped": True, "slots": False, "kernel": True}
 # Microseconds: at all, for each block, for each KiB.
@@ -43,7 +51,20 @@ COSTS = {
     ("sgrs", "mapped"): (0.8, 0.016, 0.065),
     ("sgrs", "slots"): (1.0, 0.018, 0.15),
     ("sgrs", "kernel"): (2.0, 0.45, 0.085),
+    ("pack_write", "mapped"): (0.8, 0.012, 0.15),
+    ("pack_write", "slots"): (0.9, 0.012, 0.21),
+    ("pack_write", "kernel"): (2.6, 0.012, 0.26),
+    ("scatter_read", "mapped"): (1.1, 0.020, 0.12),
+    ("scatter_read", "kernel"): (2.5, 0.26, 0.15),
+    ("linked_write", "mapped"): (0.7, 0.030, 0.06),
+    ("linked_write", "slots"): (0.9, 0.20, 0.17),
+    ("linked_write", "kernel"): (1.6, 1.50, 0.08),
+    ("umr_send", "mapped"): (1.6, 0.012, 0.066),
+    ("umr_write", "mapped"): (0.75, 0.012, 0.066),
+    ("umr_read", "mapped"): (1.7, 0.012, 0.066),
+    ("umr_chunked", "mapped"): (1.2, 0.014, 0.064),
 }
+KEY_COSTS = {"create_key": (9.0, 0.05), "bind_key": (0.6, 0.008), "invalidate_key": (0.3, 0.0005)}
 NOTIFY = {"none": 0.0, "imm": 0.25, "flag": 0.45}
 CORPUS = [
     ("WRF_y_vec", [(90804, "32x65x52", 3055104, 987), (63168, "24x65x34", 1498176, 987)]),
@@ -86,9 +107,21 @@ def hello() -> dict[str, object]:
         "nic": {
             "name": "local",
             "max_sge": 1024,
+            "max_sge_rd": 1024,
+            "max_inline": 256,
             "max_send_wr": 4096,
             "max_recv_wr": 4096,
             "max_message_bytes": 1 << 31,
+            "indirect": {
+                name: 0 if MODE == "nokeys" else limit
+                for name, limit in (
+                    ("keys", 4096),
+                    ("entries", 65536),
+                    ("inline_entries", 16),
+                    ("strided_entries", 4),
+                    ("stride", 1 << 30),
+                )
+            },
             "paths": [
                 {"name": name, "available": True, "passive_target": passive, "note": "invented"}
                 for name, passive in PATHS.items()
@@ -105,21 +138,108 @@ def subject(spec: dict[str, object]) -> tuple[str, int, int, int, str]:
     if spec["kind"] == "grid":
         size, count = int(str(spec["block_bytes"])), int(str(spec["block_count"]))
         return "grid", size, count, size * count, str(spec["shape"])
+    if spec["kind"] == "blocks":
+        size, count, gap = (int(str(spec[name])) for name in ("block_bytes", "block_count", "gap_bytes"))
+        shape = str(spec["shape"])
+        assert spec["remote"] in ("same", "contiguous")
+        assert gap > 0
+        assert size % (4 if shape == "sender_finer" else 1) == 0
+        assert count % (2 if shape == "sender_coarser" else 1) == 0
+        return "blocks", size, count, size * count, shape
+    if spec["kind"] == "stencil":
+        points, size = int(str(spec["points"])), int(str(spec["point_bytes"]))
+        assert points % 4 == 1
+        count = (points + 1) // 2
+        return "stencil", points * size // count, count, points * size, "symmetric"
     payload, dims, _, blocks = dict(CORPUS)[str(spec["name"])][int(str(spec["size"]))]
     return f"{spec['name']} {dims}", payload // blocks, blocks, payload, "symmetric"
+
+
+def counters(method: str, count: int, payload: int) -> dict[str, object]:
+    """What each side does, as if 32 pieces fitted into a list."""
+    lists, packs = math.ceil(count / 32), method.startswith("pack")
+    writes = 1 if packs or method.startswith("umr") else lists if method in ("sgrs", "gather_write") else count
+    names = ("work_requests", "receives", "sges", "doorbells", "completions")
+    names += ("keys_created", "keys_bound", "key_entries", "bytes_copied")
+    keys = count if method.startswith("umr") or method.endswith("_key") else 0
+    copied = payload if packs else 0
+    send = (writes, 0, 1 if packs or keys else count, writes if method == "multi_write" else 1, 1)
+    receive = (0, 1, 1 if packs or keys else count, 1, 1)
+    return {
+        "send": dict(zip(names, (*send, int(method == "create_key"), int(keys > 0), keys, copied), strict=True)),
+        "receive": dict(zip(names, (*receive, 0, int(keys > 0), keys, copied), strict=True)),
+    }
+
+
+def keys(request: dict[str, object], rng: random.Random) -> None:
+    number, entries = request["id"], int(str(request["entries"]))
+    for method, (fixed, entry) in KEY_COSTS.items():
+        who = {"id": number, "method": method, "path": "mapped", "notify": "none"}
+        if MODE == "nokeys":
+            say({"skip": {**who, "reason": "the NIC has no indirect keys"}})
+            continue
+        time_us = (fixed + entry * entries) * rng.gauss(1, 0.01)
+        say({"row": row(who, "warm", ("keys", 64, entries, 64 * entries, "symmetric"), time_us, censored=False)})
+    say({"done": {"id": number}})
+
+
+def row(
+    who: dict[str, object], cache: object, what: tuple[str, int, int, int, str], time_us: float, *, censored: bool
+) -> dict[str, object]:
+    layout, size, count, payload, shape = what
+    method, path = str(who["method"]), str(who["path"])
+    spread = None if censored or time_us > 5e3 else time_us * 0.013
+    copy_us = min(0.4 * time_us, 0.05 + payload / 9e3) if method.startswith("pack") else 0
+    found = {
+        **who,
+        "nic": "local",
+        "layout": layout,
+        "block_bytes": size,
+        "block_count": count,
+        "payload_bytes": payload,
+        "shape": shape,
+        "cache": cache,
+        "latency_us": time_us,
+        "ci_low_us": time_us - spread if spread else None,
+        "ci_high_us": time_us + spread if spread else None,
+        "ci_level": 0.95 if spread else None,
+        "cpu_send_us": time_us * (0.5 if path == "slots" else 0.97),
+        "cpu_recv_us": time_us * (0.5 if method.startswith("pack") else 0.25),
+        "copy_send_us": copy_us,
+        "copy_recv_us": copy_us * 0.9,
+        "counters": counters(method, count, payload),
+        "samples": 1 if censored else 100,
+        "censored": censored,
+        "verified": MODE != "unverified",
+    }
+    if censored:
+        found["reason"] = "one transfer took longer than censor_ms"
+    return found
 
 
 def measure(request: dict[str, object], rng: random.Random) -> None:
     number = request["id"]
     spec = request["layout"]
     assert isinstance(spec, dict)
-    layout, size, count, payload, shape = subject(spec)
+    what = subject(spec)
+    layout, _, count, payload, shape = what
+    methods = request.get("methods", list(METHODS))
+    wanted = request.get("notifies", list(NOTIFY))
+    assert isinstance(methods, list)
+    assert isinstance(wanted, list)
+    assert set(methods) <= set(METHODS)
+    assert set(wanted) <= set(NOTIFY)
     pieces = count * {"sender_finer": 2.0, "sender_coarser": 1.0}.get(shape, 1.0)
     for (method, path), (fixed, block, kib) in COSTS.items():
         for notify in METHODS[method][1]:
-            who = {"id": number, "method": method, "path": path, "notify": notify}
+            if method not in methods or notify not in wanted:
+                continue
+            who: dict[str, object] = {"id": number, "method": method, "path": path, "notify": notify}
             if method == "sgrs" and path == "kernel" and count > 16384:
                 say({"skip": {**who, "reason": f"{count} pieces exceed max_recv_wr x max_sge"}})
+                continue
+            if method.startswith("umr") and MODE == "nokeys":
+                say({"skip": {**who, "reason": "the NIC has no indirect keys"}})
                 continue
             if MODE == "nodata" or (MODE == "error" and number == TROUBLE_AT and method == "sgrs"):
                 say({"error": {**who, "layout": layout, "message": "byte 17 is 0x00, expected 0x5a"}})
@@ -130,29 +250,7 @@ def measure(request: dict[str, object], rng: random.Random) -> None:
                 1, 0.02
             )
             censored = time_us > float(str(request["censor_ms"])) * 1e3
-            spread = None if censored or time_us > 5e3 else time_us * rng.uniform(0.003, 0.03)
-            row = {
-                **who,
-                "nic": "local",
-                "layout": layout,
-                "block_bytes": size,
-                "block_count": count,
-                "payload_bytes": payload,
-                "shape": shape,
-                "cache": request["cache"],
-                "latency_us": time_us,
-                "ci_low_us": time_us - spread if spread else None,
-                "ci_high_us": time_us + spread if spread else None,
-                "ci_level": 0.95 if spread else None,
-                "cpu_send_us": time_us * (0.5 if path == "slots" else 0.97),
-                "cpu_recv_us": time_us * (0.5 if method.startswith("pack") else 0.1 + 0.4 * math.exp(-fixed)),
-                "samples": 1 if censored else 100,
-                "censored": censored,
-                "verified": MODE != "unverified",
-            }
-            if censored:
-                row["reason"] = "one transfer took longer than censor_ms"
-            say({"row": row})
+            say({"row": row(who, request["cache"], what, time_us, censored=censored)})
     say({"done": {"id": number}})
 
 
@@ -174,7 +272,8 @@ def main() -> None:
                 }
             )
             continue
-        request = request["measure"]
+        verb, answer = ("keys", keys) if "keys" in request else ("measure", measure)
+        request = request[verb]
         if request["id"] == TROUBLE_AT:
             if MODE == "die":
                 print("assertion failed: the sky is up", file=sys.stderr, flush=True)
@@ -185,7 +284,7 @@ def main() -> None:
                 time.sleep(3600)
         if MODE == "slow":
             time.sleep(request["budget_ms"] / 1e3)
-        measure(request, rng)
+        answer(request, rng)
     if MODE == "deaf":
         time.sleep(3600)
 

@@ -32,6 +32,9 @@ ROW_KEYS = {
     "ci_level",
     "cpu_send_us",
     "cpu_recv_us",
+    "copy_send_us",
+    "copy_recv_us",
+    "counters",
     "samples",
     "censored",
 }

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from conftest import grid_subject, guide, row
+from fake_worker import METHODS
 
 from lacuna import palette, report
 from lacuna.schema import Failure, Guide, Skip
@@ -97,7 +98,7 @@ def test_a_run_of_one_cell_or_only_censored_rows_still_reports(tmp_path: Path) -
 
 
 def test_colours_differ_and_text_on_them_is_readable() -> None:
-    methods = ("pack", "pack_pipelined", "gather_write", "scatter_read", "linked_write", "multi_write", "sgrs")
+    methods = tuple(METHODS)
     assert len({palette.ink(m).paper for m in methods}) == len(methods)
     assert palette.readable_on("#ffffff") == "#000000"
     assert palette.readable_on("#000000") == "#ffffff"

@@ -6,14 +6,21 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from conftest import grid_subject
+from conftest import COUNTERS, grid_subject
 
 from lacuna.plan import grid_cell
 from lacuna.schema import Fields, Row, SchemaError
 from lacuna.worker import Worker, WorkerError, WorkerSilentError, find_worker
+
+
+def changed(counter: str, value: object) -> dict[str, object]:
+    """Counters of which the sender's has this value, or none."""
+    send = {**asdict(COUNTERS.send), counter: value}
+    return {"send": {k: v for k, v in send.items() if v is not None}, "receive": asdict(COUNTERS.receive)}
 
 
 def measure_six(worker: Worker) -> int:
@@ -127,6 +134,12 @@ def test_the_client_sleeps_while_it_waits(fake_worker: Path, monkeypatch: pytest
         ({"path": None}, "a string"),
         ({"payload_bytes": 1}, "moved 1 bytes instead of 1024"),
         ({"verified": False}, "did not verify"),
+        ({"copy_send_us": "0"}, "copy_send_us is '0', not a finite number"),
+        ({"counters": []}, "row.counters is not an object"),
+        ({"counters": {"send": asdict(COUNTERS.send)}}, "row.counters lacks 'receive'"),
+        ({"counters": changed("sges", 1.5)}, "row.counters.send.sges is 1.5, not a whole number"),
+        ({"counters": changed("doorbells", -1)}, "row.counters.send.doorbells is -1, not a whole number"),
+        ({"counters": changed("bytes_copied", None)}, "row.counters.send lacks 'bytes_copied'"),
     ],
 )
 def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: str) -> None:
@@ -142,6 +155,9 @@ def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: st
         "ci_level": None,
         "cpu_send_us": 1.0,
         "cpu_recv_us": 0,
+        "copy_send_us": 0.25,
+        "copy_recv_us": 0,
+        "counters": asdict(COUNTERS),
         "samples": 1,
         "censored": False,
         "verified": True,
