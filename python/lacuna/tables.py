@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids, method_order
+from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.describe import cells, facts, yes
 from lacuna.palette import ink
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, Guide, Hello
+from lacuna.schema import BASELINE, Guide, Hello, Row, Run
 from lacuna.units import bytes_text, gain_text, us_text
 
 _LABEL_WIDTH = 9
 _CELL_WIDTH = 14
-_LAYOUT_WIDTH = 36  # leaves the numbers of five methods their room in 120 columns; names give way, not numbers
+_ONE_LINE = 112
+_TWO_LINES = 72
+"""From so many columns on the DDTBench table has one line for each layout, or names the next best method."""
+
+_ENOUGH_LAYOUT = 26
+_NARROWEST_LAYOUT = 8
+"""A layout's name gets at least so many columns, and so many before the gaps between columns grow."""
 
 
 def show(console: Console, guide: Guide) -> None:
     """Prints the whole result of a run."""
     all_contests = contests(guide)
-    for part in (*_grid_tables(all_contests), *_rule_tables(all_contests), *_ddtbench_tables(guide, all_contests)):
+    for part in (*_grid_tables(all_contests), *_rule_tables(all_contests), *_ddtbench_tables(all_contests)):
         console.print(part)
         console.print()
     for note in notes(guide):
@@ -109,48 +116,85 @@ def _rule_table(rule: Rule) -> Group:
     return Group(Text(f"In short: {rule.grid.title}", style="bold"), table, Text(f"It is {honesty(rule)}", style="dim"))
 
 
-def _ddtbench_tables(guide: Guide, all_contests: Sequence[Contest]) -> list[RenderableType]:
+def _ddtbench_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
     layouts = ddtbench(all_contests)
-    if not layouts:
-        return []
-    methods = method_order(guide)
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    table.add_column("layout", no_wrap=True, overflow="ellipsis", max_width=_LAYOUT_WIDTH)
-    table.add_column("payload", justify="right", no_wrap=True)
-    table.add_column("blocks", justify="right", no_wrap=True)
-    for method in methods:
-        table.add_column(method.replace("_", "_\n", 1), justify="right", no_wrap=True)
-    table.add_column("best", no_wrap=True)
-    table.add_column(f"over\n{BASELINE}", justify="right", no_wrap=True)
-    for contest in layouts:
-        s, best = contest.subject, contest.best
-        gain = contest.gain(best)
-        table.add_row(
-            s.layout,
-            bytes_text(s.payload_bytes),
-            f"{s.block_count:,}",
-            *(_time(contest, method) for method in methods),
-            Text(f"{best.path}", style=ink(best.method).terminal) if best else "",
-            (gain_text(gain) if gain else "") + (" ~" if contest.tied else "  "),
-        )
-    title = "DDTBench layouts, warm caches: one-way time in µs of each method at its best path, * the best"
-    return [Group(Text(title, style="bold"), table)]
+    return [DdtbenchTable(layouts)] if layouts else []
+
+
+class DdtbenchTable:
+    """The best of each layout beside the next method and the baseline: a line each, or two where there is less room.
+    The report has every method's number."""
+
+    def __init__(self, layouts: Sequence[Contest]) -> None:
+        self._layouts = layouts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        one_line, runners_up = options.max_width >= _ONE_LINE, options.max_width >= _TWO_LINES
+        show = _named_and_timed if one_line else _named_over_timed
+        time = ["µs"] if one_line else []
+        over = f"over {BASELINE}" if one_line else f"over\n{BASELINE}"
+        head = ["payload", "blocks", "best", *time, *(["next method", *time] if runners_up else []), BASELINE, over]
+        rows = [
+            (
+                bytes_text(c.subject.payload_bytes),
+                f"{c.subject.block_count:,}",
+                *show(c.best),
+                *(show(_after(c)) if runners_up else ()),
+                _time(c, BASELINE),
+                _gain(c),
+            )
+            for c in self._layouts
+        ]
+        # Rich would cut all columns alike; here the layouts' names give way, not the numbers.
+        others = sum(max(map(_width, column)) + 1 for column in zip(head, *rows, strict=True))
+        airy = options.max_width - others - len(head) - 1 >= _ENOUGH_LAYOUT
+        room = max(_NARROWEST_LAYOUT, options.max_width - others - (len(head) + 1) * airy)
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, int(airy), 0, 0), show_edge=False)
+        table.add_column("layout", no_wrap=True, overflow="ellipsis", max_width=room)
+        for name in head:
+            table.add_column(name, justify="left" if name in ("best", "next method") else "right", no_wrap=True)
+        for contest, cells_of_row in zip(self._layouts, rows, strict=True):
+            name = contest.subject.layout
+            table.add_row(name if one_line else name.replace(" ", "\n", 1), *cells_of_row)
+        yield Text("DDTBench layouts, warm caches: one-way time in µs of methods at their best paths", style="bold")
+        yield table
+
+
+def _width(cell: str | Text) -> int:
+    return max(map(cell_len, str(cell).splitlines()), default=0)
+
+
+def _gain(contest: Contest) -> str:
+    gain = contest.gain(contest.best)
+    return (gain_text(gain) if gain else "") + (" ~" if contest.tied else "  ")
+
+
+def _after(contest: Contest) -> Row | None:
+    """The fastest row of another method than the best one's."""
+    best = contest.best
+    return next((row for row in contest.ranking if best and row.method != best.method), None)
+
+
+def _name(row: Row, between: str) -> Text:
+    return Text.assemble((row.method, ink(row.method).terminal), f"{between}{row.path}")
+
+
+def _named_and_timed(row: Row | None) -> tuple[Text, Text]:
+    return (_name(row, "/"), Text(us_text(row.latency_us))) if row else (Text("-", style="dim"), Text())
+
+
+def _named_over_timed(row: Row | None) -> tuple[Text]:
+    return (_name(row, "\n").append(f" {us_text(row.latency_us)}"),) if row else (Text("-", style="dim"),)
 
 
 def _time(contest: Contest, method: str) -> Text:
     row = contest.best_of(method)
     if row is None:
         return Text("cens." if any(r.method == method for r in contest.censored) else "-", style="dim")
-    if row is contest.best:
-        return Text(f"*{us_text(row.latency_us)}", style=f"bold {ink(method).terminal}")
     return Text(us_text(row.latency_us))
 
 
-def notes(guide: Guide) -> list[Text]:
+def notes(guide: Run) -> list[Text]:
     """What a reader must know about the run besides its numbers."""
     lines = []
     if groups := censored(guide):
