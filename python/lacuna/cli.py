@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import io
 import json
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from lacuna import __version__, plan, run, tables
-from lacuna.progress import Meter
+from lacuna import __version__, bench, command, plan, tables
+from lacuna.command import NicOption, Pace
+from lacuna.plan import Cell
 from lacuna.schema import PROTOCOL, Guide, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
-MEASUREMENT_FAILED = 1
-ENVIRONMENT = 3
-INTERRUPTED = 130
-
-_PIPE_WIDTH = 120
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """How long a run takes by default, in seconds, and how carefully it measures."""
-
-    budget: float
-    """Wall time of the whole command; the promises are 20 s and 90 s, on two slow cores."""
-    reserve: float
-    """The part of it that goes to start-up, tables and report."""
-    silence: float
-    max_samples: int
-
-
-_QUICK = _Pace(budget=15, reserve=3, silence=6, max_samples=200)
-_FULL = _Pace(budget=75, reserve=6, silence=20, max_samples=400)
+_QUICK = Pace(budget=15, reserve=3, silence=6, max_samples=200)
+_FULL = Pace(budget=75, reserve=6, silence=20, max_samples=400)
+"""The promises are 20 s and 90 s for the whole command, on two slow cores."""
 
 app = typer.Typer(
     name="lacuna",
@@ -55,10 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-NicOption = Annotated[
-    str, typer.Option("--nic", metavar="NAME", help="The NIC to measure; `lacuna info` describes it.")
-]
+app.add_typer(bench.app)
 
 
 def main() -> None:
@@ -139,26 +115,18 @@ def guide(
     started = time.monotonic()
     pace = _QUICK if quick else _FULL
     deadline = started + max(1.0, (budget or pace.budget) - pace.reserve)
-    _prepare(output)
-    console = _console()
-    result: Guide | None = None
-    failure: WorkerError | None = None
-    try:
-        with _terminable(), Worker(find_worker(), nic, timeout or pace.silence) as worker:
-            result = _new_guide(worker.hello, quick=quick, budget=budget, nic=nic)
-            corpus = worker.corpus()
-            cells = plan.counted(plan.quick(corpus) if quick else plan.full(corpus), worker.hello)
-            with Meter(console, len(cells), deadline - time.monotonic()) as meter:
-                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance)
-    except KeyboardInterrupt:
-        if result is None:
-            raise typer.Exit(INTERRUPTED) from None
-        result.interrupted = True
-    except WorkerError as e:
-        failure = e
-    if result is not None:
-        _deliver(console, result, output)
-    _finish(result, failure)
+    command.prepare(output)
+    console = command.console()
+
+    def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
+        corpus = worker.corpus()
+        cells = plan.counted(plan.quick(corpus) if quick else plan.full(corpus), worker.hello)
+        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), cells
+
+    outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
+    if outcome.result is not None:
+        _deliver(console, outcome.result, output)
+    command.finish(outcome.result, outcome.failure)
 
 
 @app.command()
@@ -179,52 +147,20 @@ def info(
         with Worker(find_worker(), nic, _FULL.silence) as worker:
             hello = worker.hello
     except WorkerError as e:
-        _finish(None, e)
+        command.finish(None, e)
     if as_json:
         print(json.dumps({"protocol": PROTOCOL, **asdict(hello)}, indent=2))
     else:
-        tables.show_info(_console(), hello)
-
-
-def _console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough for the tables in a pipe."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
-
-
-def _prepare(directory: Path) -> None:
-    """Finds out before measuring, not after, whether the results can be written."""
-    probe = directory / ".lacuna-probe"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as e:
-        raise typer.BadParameter(f"cannot write to {directory}: {e.strerror}", param_hint="--output") from e
+        tables.show_info(command.console(), hello)
 
 
 def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> Guide:
-    command = "lacuna guide" + " --quick" * quick
+    line = "lacuna guide" + " --quick" * quick
     if budget is not None:
-        command += f" --budget {budget:g}"
+        line += f" --budget {budget:g}"
     if nic != "local":
-        command += f" --nic {nic}"
-    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Guide(__version__, created, command, hello.machine, hello.nic, hello.methods)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM, by which batch systems announce the end of a job, acts like Ctrl-C: what was measured is kept."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        line += f" --nic {nic}"
+    return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods)
 
 
 def _deliver(console: Console, result: Guide, output: Path) -> None:
@@ -238,22 +174,3 @@ def _deliver(console: Console, result: Guide, output: Path) -> None:
         files = [data, *report.write(result, output)]
     tables.show(console, result)
     console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
-
-
-def _finish(result: Guide | None, failure: WorkerError | None) -> NoReturn:
-    """Says loudly what went wrong, and ends with the status that --help documents."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    status = 0
-    if result and result.errors and not failure:
-        errors.print(f"\n[bold red]ERROR: {len(result.errors)} measurements failed.[/] The first of them:")
-        for error in result.errors[:5]:
-            errors.print(f"  {error}", markup=False)
-        status = MEASUREMENT_FAILED
-    if failure:
-        errors.print("\n[bold red]ERROR:[/]", end=" ")
-        errors.print(str(failure), markup=False)
-        status = ENVIRONMENT
-    if result and result.interrupted:
-        errors.print("\n[bold]Interrupted.[/] What was measured is written.")
-        status = INTERRUPTED
-    raise typer.Exit(status)

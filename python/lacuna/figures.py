@@ -106,12 +106,13 @@ def _method_keys(methods: Iterable[str]) -> list[Artist]:
 def heat_map(grid: Grid, order: Sequence[str]) -> Figure:
     """The best method over block size and block count, with its name in the cell: readable without colour."""
     columns, rows = len(grid.counts), len(grid.blocks)
-    figure = Figure(figsize=(1.0 + 0.98 * columns, 1.0 + 0.58 * rows), layout="constrained")
+    width = 1.0 + 0.98 * columns
+    figure = Figure(figsize=(width, 1.0 + 0.58 * rows), layout="constrained")
     axes = figure.add_subplot()
     _draw_heat_map(axes, grid, named=True)
     winners = {c.best.method for c in grid.cells.values() if c.best}
     keys = _method_keys(m for m in order if m in winners)
-    figure.legend(handles=keys, loc="outside upper center", ncols=6, handlelength=1.1)
+    figure.legend(handles=keys, loc="outside upper center", ncols=max(2, min(6, int(width / 1.4))), handlelength=1.1)
     return figure
 
 
@@ -196,12 +197,8 @@ def latency_curves(grid: Grid, order: Sequence[str]) -> Figure | None:
     for axes in (upper[0], lower[0]):
         axes.set_ylabel("one-way latency (µs)")
     paths = sorted({row.path for c in grid.cells.values() for m in methods if (row := c.best_of(m))})
-    lines = [Line2D([], [], color=ink(m).paper, linewidth=2.2, label=m) for m in methods]
-    markers = [
-        Line2D([], [], color=INK, marker=marker(p), markersize=5, linestyle="none", label=f"on {p}") for p in paths
-    ]
-    figure.legend(handles=lines, loc="outside upper left", ncols=6)
-    figure.legend(handles=markers, loc="outside upper right", ncols=4)
+    figure.legend(handles=method_lines(methods), loc="outside upper left", ncols=6)
+    figure.legend(handles=path_keys(paths), loc="outside upper right", ncols=4)
     return figure
 
 
@@ -212,23 +209,40 @@ def _spread(values: Sequence[int], most: int = 4) -> list[int]:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
+def draw_curve(
+    axes: Axes,
+    found: Sequence[tuple[int, Row]],
+    colour: str,
+    shown: Callable[[Row, float], float] = lambda _, latency_us: latency_us,
+    style: str = "-",
+) -> None:
+    """One method's line over x, its intervals as a band, and for each point the marker of the path. `shown` turns a
+    latency of a row into what is drawn."""
+    if not found:
+        return
+    xs = [x for x, _ in found]
+    bands = [[shown(row, limit) for limit in interval(row)] for _, row in found]
+    axes.fill_between(xs, [min(b) for b in bands], [max(b) for b in bands], color=colour, alpha=0.28, linewidth=0)
+    axes.plot(xs, [shown(row, row.latency_us) for _, row in found], color=colour, linewidth=1.5, linestyle=style)
+    for path in {row.path for _, row in found}:
+        at = [(x, shown(row, row.latency_us)) for x, row in found if row.path == path]
+        axes.plot(*zip(*at, strict=True), linestyle="none", marker=marker(path), markersize=4.2, color=colour)
+
+
+def path_keys(paths: Iterable[str]) -> list[Artist]:
+    return [Line2D([], [], color=INK, marker=marker(p), markersize=5, linestyle="none", label=f"on {p}") for p in paths]
+
+
+def method_lines(methods: Iterable[str]) -> list[Artist]:
+    return [Line2D([], [], color=ink(m).paper, linewidth=2.2, label=m) for m in methods]
+
+
 def _draw_curves(axes: Axes, points: Sequence[tuple[int, Contest | None]], methods: Sequence[str]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     for method in methods:
         found = [(x, row) for x, contest in points if contest and (row := contest.best_of(method))]
-        if not found:
-            continue
-        colour = ink(method).paper
-        xs = [x for x, _ in found]
-        bands = [interval(row) for _, row in found]
-        axes.fill_between(
-            xs, [low for low, _ in bands], [high for _, high in bands], color=colour, alpha=0.28, linewidth=0
-        )
-        axes.plot(xs, [row.latency_us for _, row in found], color=colour, linewidth=1.5)
-        for path in {row.path for _, row in found}:
-            at = [(x, row.latency_us) for x, row in found if row.path == path]
-            axes.plot(*zip(*at, strict=True), linestyle="none", marker=marker(path), markersize=4.2, color=colour)
+        draw_curve(axes, found, ink(method).paper)
     xs = [x for x, _ in points]
     axes.set_xlim(xs[0] / 1.6, xs[-1] * 1.6)
     axes.set_xticks(xs[1::2] if len(xs) > 4 else xs)

@@ -38,11 +38,11 @@ from lacuna.page import (
     text,
 )
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, Guide
+from lacuna.schema import BASELINE, Guide, Run
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, gain_text, us_text
 
-_TEMPLATES = Path(__file__).with_name("templates")
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write(guide: Guide, directory: Path) -> list[Path]:
@@ -63,28 +63,29 @@ def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str]) -
     found = grids(all_contests)
     body = "".join(
         (
-            _platform(guide),
-            _warnings(guide),
+            platform(guide),
+            warnings(guide),
             _in_short(found),
             _heat_maps(found, order),
             _ddtbench(all_contests, order),
             _curves(found, order),
             _cpu(found, order),
-            _notification(guide),
-            _left_out(guide),
-            _means(guide),
+            notification(guide),
+            left_out(guide),
+            means(guide),
             _again(guide),
         )
     )
-    return Template((_TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
-        title=text(f"{guide.machine.cpu}, {guide.nic.name}"),
-        lead=text(f"Measured {_date(guide)} by Lacuna {guide.lacuna_version}."),
-        css=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+    return Template((TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
+        title=text(f"Lacuna guide: {guide.machine.cpu}, {guide.nic.name}"),
+        heading="Which way to move scattered data on this machine",
+        lead=text(f"Measured {date(guide)} by Lacuna {guide.lacuna_version}."),
+        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         body=body,
     )
 
 
-def _platform(guide: Guide) -> Raw:
+def platform(guide: Run) -> Raw:
     rows = [
         *facts(guide.machine, guide.nic),
         ("command", guide.command),
@@ -93,7 +94,7 @@ def _platform(guide: Guide) -> Raw:
     return table((), [(Raw(f"<b>{text(subject)}</b>"), fact) for subject, fact in rows])
 
 
-def _warnings(guide: Guide) -> str:
+def warnings(guide: Run) -> str:
     parts = []
     if guide.errors:
         parts.append(note(f"This run failed, with {len(guide.errors)} errors. Do not use what they name.", bad=True))
@@ -227,7 +228,7 @@ def _cpu(found: Sequence[Grid], order: Sequence[str]) -> Raw:
     )
 
 
-def _notification(guide: Guide) -> Raw:
+def notification(guide: Run) -> Raw:
     costs = notify_costs(guide.rows, guide.methods)
     if not costs:
         return Raw("")
@@ -235,8 +236,8 @@ def _notification(guide: Guide) -> Raw:
         "What it costs to tell the receiver",
         paragraph(
             "A one-sided write by itself leaves the receiver in the dark. It is told by an immediate value (imm) or by "
-            "a second small write (flag). The maps above count the cheaper of the two; this is what it adds to the "
-            "bare write."
+            "a second small write (flag). What is shown above counts the cheaper of the two; this is what it adds to "
+            "the bare transfer."
         ),
         table(
             ("method", "path", "notification", Number("median extra, µs"), Number("cells")),
@@ -245,7 +246,7 @@ def _notification(guide: Guide) -> Raw:
     )
 
 
-def _left_out(guide: Guide) -> Raw:
+def left_out(guide: Run) -> Raw:
     parts = []
     if groups := censored(guide):
         parts += [
@@ -277,11 +278,11 @@ def _left_out(guide: Guide) -> Raw:
     if guide.unmeasured:
         parts += [heading("No time left"), paragraph("; ".join(guide.unmeasured) + ".")]
     return section(
-        "Censored, impossible, left out", *(parts or [paragraph("Nothing: every method was measured in every cell.")])
+        "Censored, impossible, left out", *(parts or [paragraph("Nothing: all that was planned was measured.")])
     )
 
 
-def _means(guide: Guide) -> Raw:
+def means(guide: Run) -> Raw:
     return section(
         "Paths and methods",
         table(
@@ -314,7 +315,7 @@ def _title(guide: Guide) -> str:
     return f"{guide.machine.cpu}, NIC {guide.nic.name}: how to move scattered data"
 
 
-def _date(guide: Guide) -> str:
+def date(guide: Run) -> str:
     return guide.created.replace("T", " ").removesuffix("Z") + " UTC"
 
 

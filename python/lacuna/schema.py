@@ -355,6 +355,11 @@ class Row:
             f.text("reason") if censored else None,
         )
 
+    @property
+    def bandwidth_mbs(self) -> float:
+        """Payload over latency, in 10^6 bytes a second."""
+        return self.subject.payload_bytes / self.latency_us
+
     def to_json(self) -> dict[str, object]:
         flat = asdict(self)
         subject: dict[str, object] = flat.pop("subject")

@@ -1,0 +1,164 @@
+"""The `lacuna bench` commands: experiments to compare with what is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lacuna import __version__, bench_tables, command, experiments, plan
+from lacuna.command import NicOption, Pace
+from lacuna.experiments import Bench, Experiment
+from lacuna.plan import Cell
+from lacuna.store import write_whole
+from lacuna.worker import Worker
+
+_QUICK = Pace(budget=42, reserve=6, silence=15, max_samples=200)
+_FULL = Pace(budget=140, reserve=10, silence=30, max_samples=400)
+"""The promises are 45 s and 150 s for the whole command, on two slow cores."""
+
+app = typer.Typer(
+    name="bench",
+    help="Experiments to compare with what is known.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _commands() -> None:
+    pass
+
+
+@app.command()
+def methods(
+    quick: Annotated[bool, typer.Option("--quick", help="A third of the sizes, within 45 s instead of 150 s.")] = False,
+    wanted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--experiment", metavar="ID", help="Only this experiment; may be given often.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write every measurement here.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write bench.json, bench.html and bench.png here; made if it is not there.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            min=5,
+            help="Wall time of the whole command; cells that do not fit are left out. [default: 140, with --quick 42]",
+            show_default=False,
+        ),
+    ] = None,
+    nic: NicOption = "local",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="Give up when the worker is silent for so long. [default: 30, with --quick 15]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Reproduce the experiments of the papers behind Lacuna on this NIC, between two processes.
+
+    Which method wins as blocks grow, as they get more, as they lie far apart; what a key for many blocks costs; what
+    each side has to do. Each measurement is verified, and shown beside the finding that it is to be compared with.
+    Nothing is written unless --json or --output says where.
+
+    \b
+    Examples:
+      lacuna bench methods --quick
+      lacuna bench methods --experiment F17a --experiment F20
+      lacuna bench methods --output results/node17
+
+    \b
+    Exit status:
+      0    all is well
+      1    a method moved a wrong byte or failed; the files are written and name it
+      2    wrong usage
+      3    the worker is missing, died or fell silent; what was measured is written
+      130  interrupted by Ctrl-C or SIGTERM; what was measured is written
+    """
+    started = time.monotonic()
+    pace = _QUICK if quick else _FULL
+    deadline = started + max(1.0, (budget or pace.budget) - min(pace.reserve, (budget or pace.budget) / 2))
+    chosen = _chosen(wanted)
+    if quick:
+        chosen = experiments.thinned(chosen)
+    if data:
+        command.prepare(data.parent, "--json")
+        if data.is_dir():
+            raise typer.BadParameter(f"{data} is a directory", param_hint="--json")
+    if output:
+        command.prepare(output)
+    console = command.console()
+    line = _line(quick=quick, wanted=[e.id for e in chosen] if wanted else [], budget=budget, nic=nic)
+
+    def prepare(worker: Worker) -> tuple[Bench, Sequence[Cell]]:
+        h = worker.hello
+        cells = plan.counted(experiments.cells(chosen), h)
+        return Bench(__version__, command.created(), line, h.machine, h.nic, h.methods, experiments=chosen), cells
+
+    outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
+    if outcome.result is not None:
+        _deliver(console, outcome.result, data, output)
+    command.finish(outcome.result, outcome.failure, written=bool(data or output))
+
+
+def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
+    every = experiments.all_experiments()
+    if not wanted:
+        return every
+    known = {e.id.lower() for e in every}
+    for name in wanted:
+        if name.lower() not in known:
+            ids = ", ".join(e.id for e in every)
+            raise typer.BadParameter(f"there is no experiment {name}. There are: {ids}", param_hint="--experiment")
+    names = {name.lower() for name in wanted}
+    return [e for e in every if e.id.lower() in names]
+
+
+def _line(*, quick: bool, wanted: Sequence[str], budget: float | None, nic: str) -> str:
+    """The command that would measure the same again."""
+    line = "lacuna bench methods" + " --quick" * quick
+    line += "".join(f" --experiment {name}" for name in wanted)
+    if budget is not None:
+        line += f" --budget {budget:g}"
+    return line if nic == "local" else f"{line} --nic {nic}"
+
+
+def _deliver(console: Console, result: Bench, data: Path | None, output: Path | None) -> None:
+    """Writes the data first, whatever may happen to the pictures; shows the tables last, to a reader who may leave."""
+    files = [*([data] if data else []), *([output / "bench.json"] if output else [])]
+    text = result.to_json()
+    for file in files:
+        write_whole(file, text)
+    if output:
+        with console.status("drawing the report"):
+            # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
+            from lacuna import bench_report
+
+            files += bench_report.write(result, output)
+    bench_tables.show(console, result)
+    if files:
+        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)

@@ -1,0 +1,131 @@
+"""What the commands that measure have in common: how they start, how they are interrupted, how they end."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Generic, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+
+from lacuna import run
+from lacuna.plan import Cell
+from lacuna.progress import Meter
+from lacuna.schema import Run
+from lacuna.worker import Worker, WorkerError, find_worker
+
+MEASUREMENT_FAILED = 1
+ENVIRONMENT = 3
+INTERRUPTED = 130
+
+_PIPE_WIDTH = 120
+
+NicOption = Annotated[
+    str, typer.Option("--nic", metavar="NAME", help="The NIC to measure; `lacuna info` describes it.")
+]
+
+Result = TypeVar("Result", bound=Run)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a run takes by default, in seconds, and how carefully it measures."""
+
+    budget: float
+    """Wall time of the whole command."""
+    reserve: float
+    """The part of it that goes to start-up, tables and report."""
+    silence: float
+    max_samples: int
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Result]):
+    """What a run left behind, however it ended."""
+
+    result: Result | None
+    failure: WorkerError | None
+
+
+def measure(
+    console: Console,
+    nic: str,
+    pace: Pace,
+    deadline: float,
+    prepare: Callable[[Worker], tuple[Result, Sequence[Cell]]],
+) -> Outcome[Result]:
+    """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run."""
+    result: Result | None = None
+    try:
+        with terminable(), Worker(find_worker(), nic, pace.silence) as worker:
+            result, cells = prepare(worker)
+            with Meter(console, len(cells), deadline - time.monotonic()) as meter:
+                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance)
+    except KeyboardInterrupt:
+        if result is None:
+            raise typer.Exit(INTERRUPTED) from None
+        result.interrupted = True
+    except WorkerError as e:
+        return Outcome(result, e)
+    return Outcome(result, None)
+
+
+def created() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or wide enough for the tables in a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def prepare(directory: Path, option: str = "--output") -> None:
+    """Finds out before measuring, not after, whether the results can be written."""
+    probe = directory / ".lacuna-probe"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as e:
+        raise typer.BadParameter(f"cannot write to {directory}: {e.strerror}", param_hint=option) from e
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM, by which batch systems announce the end of a job, acts like Ctrl-C: what was measured is kept."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def finish(result: Run | None, failure: WorkerError | None, *, written: bool = True) -> NoReturn:
+    """Says loudly what went wrong, and ends with the status that --help documents."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    status = 0
+    if result and result.errors and not failure:
+        errors.print(f"\n[bold red]ERROR: {len(result.errors)} measurements failed.[/] The first of them:")
+        for error in result.errors[:5]:
+            errors.print(f"  {error}", markup=False)
+        status = MEASUREMENT_FAILED
+    if failure:
+        errors.print("\n[bold red]ERROR:[/]", end=" ")
+        errors.print(str(failure), markup=False)
+        status = ENVIRONMENT
+    if result and result.interrupted:
+        errors.print(f"\n[bold]Interrupted.[/] What was measured is {'written' if written else 'shown'}.")
+        status = INTERRUPTED
+    raise typer.Exit(status)
