@@ -159,8 +159,17 @@ def counters(method: str, count: int, payload: int) -> dict[str, object]:
     """What each side does, as if 32 pieces fitted into a list."""
     lists, packs = math.ceil(count / 32), method.startswith("pack")
     writes = 1 if packs or method.startswith("umr") else lists if method in ("sgrs", "gather_write") else count
-    names = ("work_requests", "receives", "sges", "doorbells", "completions")
-    names += ("keys_created", "keys_bound", "key_entries", "bytes_copied")
+    names = [
+        "work_requests",
+        "receives",
+        "sges",
+        "doorbells",
+        "completions",
+        "keys_created",
+        "keys_bound",
+        "key_entries",
+        "bytes_copied",
+    ]
     keys = count if method.startswith("umr") or method.endswith("_key") else 0
     copied = payload if packs else 0
     send = (writes, 0, 1 if packs or keys else count, writes if method == "multi_write" else 1, 1)

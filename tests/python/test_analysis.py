@@ -48,6 +48,12 @@ def test_one_sided_method_competes_with_its_notification() -> None:
     assert c.best.method == "pack"
 
 
+def test_one_sided_method_that_was_never_told_to_notify_competes_without() -> None:
+    c = contest(row(S, "pack", 2.0), row(S, "multi_write", 1.0))
+    assert c.best is not None
+    assert c.best.method == "multi_write"
+
+
 @pytest.mark.parametrize(
     ("second", "half_width", "tied"), [(1.01, 0.01, True), (1.05, 0.01, False), (1.15, None, True)]
 )

@@ -16,7 +16,7 @@ from lacuna.schema import Failure, Guide, Skip
 _VOID = {"meta", "br", "wbr"}
 
 
-class _Balance(HTMLParser):
+class Balance(HTMLParser):
     """Fails on a tag that is closed out of order or never."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ def page(result: Guide, directory: Path) -> str:
 
 def test_report_is_whole_and_well_formed(full_guide: Guide, tmp_path: Path) -> None:
     text = page(full_guide, tmp_path)
-    balance = _Balance()
+    balance = Balance()
     balance.feed(text)
     assert not balance.open
     for word in (

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from conftest import COUNTERS, grid_subject
+from conftest import COUNTERS, NIC, grid_subject
 
 from lacuna.plan import grid_cell
-from lacuna.schema import Fields, Row, SchemaError
+from lacuna.schema import Fields, Nic, Row, SchemaError
 from lacuna.worker import Worker, WorkerError, WorkerSilentError, find_worker
 
 
@@ -168,6 +168,18 @@ def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: st
     for name in good.keys() - {"ci_low_us", "ci_high_us", "ci_level"}:
         with pytest.raises(SchemaError, match=f"lacks '{name}'"):
             Row.read(Fields({k: v for k, v in good.items() if k != name}, "row"), grid_subject())
+
+
+def test_a_nic_tells_its_limits_or_is_refused() -> None:
+    good = {**asdict(NIC), "paths": [asdict(p) for p in NIC.paths]}
+    assert Nic.read(Fields(good, "nic")) == NIC
+    for name in ("max_sge_rd", "max_inline", "indirect"):
+        with pytest.raises(SchemaError, match=f"nic lacks '{name}'"):
+            Nic.read(Fields({k: v for k, v in good.items() if k != name}, "nic"))
+    for name, limit in asdict(NIC.indirect).items():
+        wrong = {**good, "indirect": {**asdict(NIC.indirect), name: -limit}}
+        with pytest.raises(SchemaError, match=f"nic.indirect.{name} is -{limit}, not a whole number"):
+            Nic.read(Fields(wrong, "nic"))
 
 
 def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
