@@ -293,7 +293,7 @@ def _f22() -> Experiment:
 def _f23() -> Experiment:
     return Experiment(
         "F23",
-        "keys for many blocks: the more blocks",
+        "keys for more and more blocks",
         "16 to 512 blocks of 1 KiB and of 64 KiB, with gaps of twice the block, the same on both sides",
         "with few blocks all are close; with many the umr methods collapse, at 1 KiB to less than pack",
         _COUNT,
