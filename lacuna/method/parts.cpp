@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace lacuna::method {
 namespace {
@@ -11,7 +12,7 @@ std::optional<layout::Strip> loop_at(layout::Cursor& cursor, const KeyRoom& room
   if (room.strided_entries < 1) return std::nullopt;
   const layout::Strip strip = cursor.next(layout::kMaxBytes);
   const bool fits = strip.offsets == nullptr && strip.count > 1 && strip.stride >= strip.length && strip.stride <= room.stride &&
-                    strip.count <= std::numeric_limits<std::uint32_t>::max();
+                    std::cmp_less_equal(strip.count, std::numeric_limits<std::uint32_t>::max());
   return fits ? std::optional(strip) : std::nullopt;
 }
 
@@ -37,7 +38,7 @@ class Side {
   bool holds(std::int64_t from, std::int64_t bytes) {
     if (block_ > 0 && bytes % block_ == 0 && bytes > block_) {
       cursor_.seek(from);
-      if (loop_at(cursor_, room_)->bytes() >= bytes) return true;
+      if (const auto loop = loop_at(cursor_, room_); loop && loop->bytes() >= bytes) return true;
     }
     return list_reach(from, bytes) == bytes;
   }

@@ -1,6 +1,7 @@
 #include "lacuna/method/staging.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lacuna::method {
 
@@ -24,7 +25,7 @@ nic::SendRequest Flag::raise(const Endpoint& endpoint, const Target::Part& peers
           .sg_list = {&sge_, 1},
           .remote_addr = peers.addr,
           .rkey = peers.rkey,
-          .inline_data = endpoint.limits().max_inline >= static_cast<int>(sizeof(std::uint64_t))};
+          .inline_data = std::cmp_greater_equal(endpoint.limits().max_inline, sizeof(std::uint64_t))};
 }
 
 }  // namespace lacuna::method

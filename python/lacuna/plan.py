@@ -40,6 +40,10 @@ QUICK_SPAN = 8 * MIB
 be no latency test, small enough that filling and checking its arrays does not eat the time."""
 
 
+NOTIFY_PAYLOAD = 64 * KIB
+"""Notifications differ by a microsecond. Above this size the guide measures the usual one alone: the time that the
+others would take tells more elsewhere."""
+
 COMBOS = 25
 """How many combinations of method, path and notification there are, where nobody has counted them."""
 
@@ -55,7 +59,7 @@ class Cell:
     """How much of its memory one side has to fill and check: its arrays, or windows around far blocks."""
     required: bool
     methods: tuple[str, ...] = ()
-    """Only these are measured; all, if there are none. The same for notifications."""
+    """Only these are measured; all, if there are none. The same for notifications, of the one-sided methods."""
     notifies: tuple[str, ...] = ()
     verb: Literal["measure", "keys"] = "measure"
     combos: int = COMBOS
@@ -106,9 +110,15 @@ def counted(cells: Iterable[Cell], hello: Hello) -> list[Cell]:
         if cell.verb == "keys":
             return paths * KEY_STEPS
         chosen = [m for m in hello.methods if not cell.methods or m.name in cell.methods]
-        return paths * sum(not cell.notifies or notify in cell.notifies for m in chosen for notify in m.notifies)
+        return paths * sum(
+            not m.one_sided or not cell.notifies or notify in cell.notifies for m in chosen for notify in m.notifies
+        )
 
     return ordered(replace(cell, combos=max(1, combos(cell))) for cell in cells)
+
+
+def notifies_for(payload_bytes: int) -> tuple[str, ...]:
+    return ("flag",) if payload_bytes > NOTIFY_PAYLOAD else ()
 
 
 def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *, required: bool) -> Cell:
@@ -117,6 +127,7 @@ def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *,
         {"kind": "grid", "block_bytes": block_bytes, "block_count": block_count, "shape": shape},
         3 * block_bytes * block_count,
         required,
+        notifies=notifies_for(block_bytes * block_count),
     )
 
 
@@ -130,6 +141,7 @@ def ddtbench_cell(family: Family, index: int, *, required: bool) -> Cell:
         {"kind": "ddtbench", "name": family.name, "size": index},
         size.span_bytes,
         required,
+        notifies=notifies_for(size.payload_bytes),
     )
 
 

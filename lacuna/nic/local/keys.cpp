@@ -183,6 +183,7 @@ Result<std::uint32_t> KeyTable::add_indirect(int entries) {
     translations_.free(memory);
     return index;
   }
+  std::ranges::fill(memory, std::byte{0});  // the pages are paid for here, once, and not by the first binding
   owned_[*index].translations = memory;
   ++indirect_;
   return next_key(*index);
