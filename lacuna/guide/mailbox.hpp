@@ -20,7 +20,7 @@ struct Wire {
 
 class Mailbox {
  public:
-  static constexpr std::size_t kBytes = 1 << 16;
+  static constexpr std::size_t kBytes = 1 << 19;  // the target of a transfer through as many indirect keys as a NIC has
 
   static Result<std::unique_ptr<Mailbox>> create(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path);
 

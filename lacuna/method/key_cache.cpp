@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::int64_t kFewestEntries = 64;  // keys differ little in cost up to there (F20), and small ones serve again more often
 
-std::uint32_t bits(const nic::Rights& rights) { return (rights.remote_write ? 1U : 0U) | (rights.remote_read ? 2U : 0U); }
+std::uint32_t bits(const nic::Rights& rights) {
+  return (rights.local_write ? 1U : 0U) | (rights.remote_write ? 2U : 0U) | (rights.remote_read ? 4U : 0U);
+}
 
 }  // namespace
 
@@ -37,7 +39,11 @@ Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counter
     }
     if (endpoint_.send_room() < 1) return std::nullopt;
     Entry* entry = LACUNA_TRY(take(shape.entries(), counters));
-    if (entry == nullptr) return std::nullopt;
+    if (entry == nullptr && (wish.may_wait || !in_flight_.empty())) return std::nullopt;
+    if (entry == nullptr) {
+      return base::fail(base::Code::limit,
+                        fmt::format("all {} indirect keys are held by operations of this endpoint; end or destroy some of them", size()));
+    }
     entry->name = name;
     LACUNA_TRY(bind(*entry, wish, shape, counters));
     bound_[name] = std::prev(entries_.end());
@@ -52,23 +58,36 @@ Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counter
 // longest. Null if all are in use.
 Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters) {
   const auto spare = [](const Entry& entry) { return entry.leases == 0 && (entry.state == State::free || entry.state == State::bound); };
-  auto chosen =
-      std::ranges::find_if(entries_, [&](const Entry& e) { return e.state == State::free && spare(e) && e.key.entries() >= entries; });
-  if (chosen == entries_.end()) {
-    if (entries_.size() >= capacity_) {
-      chosen = std::ranges::find_if(entries_, spare);
-      if (chosen == entries_.end()) return nullptr;
-      if (chosen->state == State::bound) bound_.erase(chosen->name);
-      chosen->state = State::free;
+  auto chosen = entries_.end();
+  if (free_ > 0)
+    chosen = std::ranges::find_if(entries_, [&](const Entry& e) { return e.state == State::free && e.key.entries() >= entries; });
+  const auto rounded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(entries, kFewestEntries))));
+  const int room = static_cast<int>(std::min<std::int64_t>(rounded, endpoint_.limits().indirect.entries));
+  while (chosen == entries_.end()) {
+    if (entries_.size() < capacity_) {
+      // The NIC's keys and their entries belong to all endpoints of the context, so there may be fewer than our own capacity.
+      Result<nic::IndirectKey> key = endpoint_.context().create_indirect_key(room);
+      if (key) {
+        ++counters.keys_created;
+        ++free_;
+        chosen = entries_.emplace(entries_.end());
+        chosen->key = std::move(*key);
+        break;
+      }
+      if (key.error().code != base::Code::limit || std::ranges::none_of(entries_, spare)) return std::unexpected(key.error());
     }
-    if (chosen == entries_.end() || chosen->key.entries() < entries) {
-      if (chosen != entries_.end()) entries_.erase(chosen);
-      const auto rounded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(entries, kFewestEntries))));
-      const int room = static_cast<int>(std::min<std::int64_t>(rounded, endpoint_.limits().indirect.entries));
-      nic::IndirectKey key = LACUNA_TRY(endpoint_.context().create_indirect_key(room));
-      entries_.emplace_back().key = std::move(key);
-      ++counters.keys_created;
-      return &entries_.back();
+    const auto oldest = std::ranges::find_if(entries_, spare);
+    if (oldest == entries_.end()) return nullptr;
+    if (oldest->state == State::bound) {
+      bound_.erase(oldest->name);
+      oldest->state = State::free;
+      ++free_;
+    }
+    if (oldest->key.entries() >= entries) {
+      chosen = oldest;
+    } else {
+      entries_.erase(oldest);
+      --free_;
     }
   }
   entries_.splice(entries_.end(), entries_, chosen);
@@ -93,6 +112,7 @@ Result<void> KeyCache::bind(Entry& entry, const Wish& wish, const Shape& shape, 
   nic::SendRequest request{.opcode = nic::Opcode::bind, .binding = &binding};
   LACUNA_TRY(endpoint_.post({&request, 1}, counters));
   entry.state = State::binding;
+  --free_;
   in_flight_.push_back(&entry);
   ++counters.keys_bound;
   counters.key_entries += shape.entries();
@@ -103,6 +123,7 @@ void KeyCache::complete(const nic::Completion& completion) {
   if (completion.status != nic::Status::success || in_flight_.empty()) return;  // the queue pair's fault says what happened
   Entry& entry = *in_flight_.front();
   in_flight_.pop_front();
+  if (entry.state == State::unbinding) ++free_;
   entry.state = entry.state == State::binding ? State::bound : State::free;
 }
 

@@ -61,10 +61,12 @@ class KeyCache {
     Part part;
     KeyRoom room;  ///< the same for which the part was cut
     nic::Rights rights;
+    bool may_wait = false;  ///< something of the asker's own is in flight that will give a key back
   };
 
   KeyCache(Endpoint& endpoint, int capacity) : endpoint_(endpoint), capacity_(static_cast<std::size_t>(capacity)) {}
-  /// Nothing if no key, or no place in the send queue, is free now. A bind request is posted if need be. Errors: out_of_memory, limit.
+  /// Nothing if no place in the send queue is free now, or no key but one will be. A bind request is posted if need be. Errors: out_of_memory,
+  /// limit (no key is free, and none will be).
   Result<std::optional<Lease>> lease(const Wish& wish, Counters& counters);
   /// Unbinds what stands for a part of `region`; true once that is done. Errors: limit (a lease is out).
   Result<bool> forget(const nic::Region& region);
@@ -95,6 +97,7 @@ class KeyCache {
   Endpoint& endpoint_;
   std::size_t capacity_;
   std::list<Entry> entries_;  // the last used one at the back
+  std::size_t free_ = 0;      // of them, bound to nothing
   std::map<Name, std::list<Entry>::iterator> bound_;
   std::deque<Entry*> in_flight_;  // their bind and invalidate requests complete in order
 };

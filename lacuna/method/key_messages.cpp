@@ -38,7 +38,7 @@ class KeyMessages : public Operation {
  protected:
   Result<bool> prepare_more() override {
     next_ = retired_ = 0;
-    return LACUNA_TRY(fetch()) && bound();
+    return LACUNA_TRY(warm()) && LACUNA_TRY(fetch()) && bound();
   }
   Result<void> begin() override {
     next_ = retired_ = 0;
@@ -51,10 +51,20 @@ class KeyMessages : public Operation {
     fetched_for_ = base_;
     for (const Message& message = messages_[next_]; list_.size() < message.parts;) {
       const Part& part = parts_[message.first + list_.size()];
-      auto lease = LACUNA_TRY(endpoint_.keys().lease({own_, base_, *region_, part, room_, rights_}, counters_));
+      auto lease = LACUNA_TRY(endpoint_.keys().lease({own_, base_, *region_, part, room_, rights_, retired_ < next_}, counters_));
       if (!lease) return false;
       list_.push_back(lease->sge(part.bytes));
       leases_.push_back(std::move(*lease));
+    }
+    return true;
+  }
+  // Binds ahead what the pool has room for.
+  Result<bool> warm() {
+    if (warmed_for_ != base_) warmed_ = 0;
+    warmed_for_ = base_;
+    const std::size_t most = std::min(parts_.size(), static_cast<std::size_t>(endpoint_.limits().indirect.keys) / 2 + 1);
+    for (; warmed_ < most; ++warmed_) {
+      if (!LACUNA_TRY(endpoint_.keys().lease({own_, base_, *region_, parts_[warmed_], room_, rights_}, counters_))) return false;
     }
     return true;
   }
@@ -87,13 +97,14 @@ class KeyMessages : public Operation {
   std::deque<KeyCache::Lease> leases_;  // of messages [retired_, next_), and of the next one as far as it is fetched
   std::vector<nic::Sge> list_;          // of the next message
   std::byte* fetched_for_ = nullptr;
+  std::size_t warmed_ = 0;  // parts, for warmed_for_
+  std::byte* warmed_for_ = nullptr;
 };
 
 class Sender final : public KeyMessages {
  public:
   using KeyMessages::KeyMessages;
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     retire(sends_in_flight());
     while (!posted_all()) {
       if (!LACUNA_TRY(fetch()) || send_room() < 1) return false;
@@ -107,8 +118,7 @@ class Sender final : public KeyMessages {
 class Receiver final : public KeyMessages {
  public:
   using KeyMessages::KeyMessages;
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     LACUNA_TRY(post_receives());
     retire(receives_posted() - receives_done());
     return posted_all() && receives_done() == receives_posted();

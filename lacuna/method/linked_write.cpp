@@ -1,11 +1,12 @@
-// linked_write: one write for each piece, as multi_write, but linked into chains: one doorbell for as many as the queue takes.
+// linked_write: one write for each piece, as multi_write, but linked into chains with one doorbell each. A chain has half a queue's requests,
+// so that one can be built while the other is under way.
 #include "lacuna/method/piecewise.hpp"
 
 namespace lacuna::method {
 namespace {
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr);
+  return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr / 2);
 }
 
 }  // namespace

@@ -13,7 +13,10 @@
 //
 // A target stays good for as many transfers at the same base as one likes. Endpoint::run() and Endpoint::prepare() are the loops for those who
 // want to wait. Both ends must know both layouts, as they do after a rendezvous: chains of work requests are cut at the same byte positions
-// on both sides, which neither could know alone. Operations of one endpoint are started in the same order at both ends.
+// on both sides, which neither could know alone.
+//
+// One operation of an endpoint is under way at a time: messages are matched by their order, and two operations would take one another's.
+// Transfers that shall overlap use several endpoints.
 #pragma once
 
 #include <array>
@@ -132,6 +135,7 @@ class Endpoint {
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
   std::unique_ptr<KeyCache> keys_;
+  Operation* active_ = nullptr;
   std::unordered_map<std::uint32_t, Operation*> operations_;  // by the upper half of their wr_ids
   std::uint32_t tokens_ = 0;                                  // 0 is the key cache's
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
@@ -151,11 +155,11 @@ class Operation {
   Result<void> prepare(std::byte* base);
   /// Moves the preparation on; what the peer has to know, once that is complete.
   Result<std::optional<Target>> target();
-  /// Begins a transfer from or to the layout at `base`. The one before must have ended, at both ends. Errors: as prepare(); malformed (a target
-  /// that does not fit).
+  /// Begins a transfer from or to the layout at `base`. Errors: as prepare(); invalid_argument (another operation of the endpoint is under way);
+  /// malformed (a target that does not fit). After these nothing has begun.
   Result<void> start(std::byte* base, const Target& peer = {});
   /// Moves on as far as it can; true once this end is finished.
-  virtual Result<bool> progress() = 0;
+  Result<bool> progress();
   /// Of the last transfer, with its preparation if it needed one.
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
@@ -163,7 +167,10 @@ class Operation {
   /// One step of the preparation at base_; true once it is complete.
   virtual Result<bool> prepare_more() { return true; }
   [[nodiscard]] virtual Target offer() const { return {}; }
+  /// Whether the peer's target has what this operation needs. Errors: malformed.
+  [[nodiscard]] virtual Result<void> check_peer() const { return {}; }
   virtual Result<void> begin() = 0;
+  virtual Result<bool> advance() = 0;
 
   // Posting. Requests of one operation complete in order, so a count tells which have.
   [[nodiscard]] int send_room() const { return endpoint_.send_room(); }

@@ -28,11 +28,25 @@ nic::SendRequest& Chain::add(nic::Opcode opcode, std::uint64_t addr, std::uint32
   return requests_.emplace_back(nic::SendRequest{.opcode = opcode, .sg_list = list, .remote_addr = addr, .rkey = rkey, .signaled = false});
 }
 
-Result<Notice> Notice::create(nic::Context& context, Notify notify) { return Notice(notify, LACUNA_TRY(Flag::create(context))); }
+Result<Notice> Notice::create(nic::Context& context, Notify notify) {
+  Notice notice(notify);
+  if (notify == Notify::flag) notice.flag_ = LACUNA_TRY(Flag::create(context));
+  return notice;
+}
+
+namespace {
+
+// Whether the peer named the word that is to be written.
+Result<void> check_flag(const Target& peer) {
+  if (peer.flag.rkey != 0) return {};
+  return base::fail(base::Code::malformed, "the peer's target names no flag, and this transfer has to write it");
+}
+
+}  // namespace
 
 nic::SendRequest Notice::request(const Endpoint& endpoint, const Target::Part& peers) {
   nic::SendRequest request{.opcode = nic::Opcode::write_imm, .imm_data = imm_data()};
-  if (how_ == Notify::flag) request = flag_.raise(endpoint, peers);
+  if (how_ == Notify::flag) request = flag_->raise(endpoint, peers);
   request.fence = true;  // behind reads it says that the source is free
   return request;
 }
@@ -42,32 +56,40 @@ nic::SendRequest Notice::request(const Endpoint& endpoint, const Target::Part& p
 Initiator::Initiator(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, int chain)
     : Operation(endpoint, std::move(own), memory),
       notice_(std::move(notice)),
-      chain_(std::min(chain, endpoint.options().max_send_wr), std::max(endpoint.limits().max_sge, endpoint.limits().max_sge_rd)),
-      most_(std::min(chain, endpoint.options().max_send_wr)) {}
+      // A chain of several is one of single pieces; a request alone may have a whole list.
+      chain_(std::max(1, chain), chain > 1 ? 1 : std::max(endpoint.limits().max_sge, endpoint.limits().max_sge_rd)),
+      most_(std::max(1, chain)) {}
 
-Result<void> Initiator::begin() {
-  notified_ = notice_.how() == Notify::none;
-  notice_.count();
+Result<void> Initiator::check_peer() const {
+  if (notice_.how() == Notify::flag) LACUNA_TRY(check_flag(peer_));
   if (peer_.parts.size() >= remote_parts()) return {};
   return base::fail(base::Code::malformed,
                     fmt::format("the peer's target has {} parts, this transfer needs {}", peer_.parts.size(), remote_parts()));
 }
 
-Result<bool> Initiator::progress() {
-  LACUNA_TRY(healthy());
+Result<void> Initiator::begin() {
+  notified_ = notice_.how() == Notify::none;
+  notice_.count();
+  return {};
+}
+
+Result<bool> Initiator::advance() {
   if (!may_begin()) return false;
   while (!exhausted() || !notified_) {
     chain_.clear();
-    const int room = std::min(most_, send_room());
-    while (!exhausted() && chain_.size() < room) {
+    // A whole chain and its notification, or none: how many doorbells there are does not depend on how fast the peer is.
+    if (send_room() < std::min(most_ > 1 ? most_ + 1 : 1, endpoint_.options().max_send_wr)) return false;
+    while (!exhausted() && chain_.size() < most_) {
       if (!LACUNA_TRY(add_next(chain_))) break;
     }
-    if (exhausted() && !notified_) notify(room);
+    if (exhausted() && !notified_) notify(std::min(most_ > 1 ? most_ + 1 : 1, send_room()));
     if (chain_.empty()) return false;
     if (exhausted() && notified_) chain_.requests().back().signaled = true;
     LACUNA_TRY(post(chain_.requests()));
   }
-  return sends_in_flight() == 0;
+  if (sends_in_flight() > 0) return false;
+  finished();
+  return true;
 }
 
 void Initiator::notify(int room) {
@@ -112,8 +134,7 @@ Result<void> Landing::begin() {
   return {};
 }
 
-Result<bool> Landing::progress() {
-  LACUNA_TRY(healthy());
+Result<bool> Landing::advance() {
   if (!notice_.arrived(endpoint_.context(), receives_done())) return false;
   if (staged()) unpack(0, own_.size(), staging_.buffer.data());
   return true;
@@ -140,6 +161,8 @@ Target Source::offer() const {
   return {{{reinterpret_cast<std::uint64_t>(base_ + own_.true_lower_bound()), region_->rkey()}}, notice_.part()};
 }
 
+Result<void> Source::check_peer() const { return check_flag(peer_); }
+
 Result<void> Source::begin() {
   notice_.count();
   ready_.count();
@@ -149,8 +172,7 @@ Result<void> Source::begin() {
   return {};
 }
 
-Result<bool> Source::progress() {
-  LACUNA_TRY(healthy());
+Result<bool> Source::advance() {
   if (!told_) {
     if (send_room() < 1) return false;
     nic::SendRequest ready = ready_.raise(endpoint_, peer_.flag);

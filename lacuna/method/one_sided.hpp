@@ -44,33 +44,38 @@ class Notice {
  public:
   static Result<Notice> create(nic::Context& context, Notify notify);
   [[nodiscard]] Notify how() const { return how_; }
-  [[nodiscard]] Target::Part part() const { return flag_.part(); }
-  void count() { flag_.count(); }
+  [[nodiscard]] Target::Part part() const { return flag_ ? flag_->part() : Target::Part(); }
+  void count() {
+    ++transfers_;
+    if (flag_) flag_->count();
+  }
   /// As a request of its own; of `imm` an empty write.
   [[nodiscard]] nic::SendRequest request(const Endpoint& endpoint, const Target::Part& peers);
-  [[nodiscard]] std::uint32_t imm_data() const { return static_cast<std::uint32_t>(flag_.transfers()); }
+  [[nodiscard]] std::uint32_t imm_data() const { return static_cast<std::uint32_t>(transfers_); }
   [[nodiscard]] bool arrived(nic::Context& context, std::uint32_t receives_done) const {
-    return how_ == Notify::imm ? receives_done > 0 : how_ == Notify::none || flag_.raised(context);
+    return how_ == Notify::imm ? receives_done > 0 : how_ == Notify::none || flag_->raised(context);
   }
 
  private:
-  Notice(Notify how, Flag flag) : how_(how), flag_(std::move(flag)) {}
+  explicit Notice(Notify how) : how_(how) {}
   Notify how_;
-  Flag flag_;
+  std::optional<Flag> flag_;  // only where it is one
+  std::uint64_t transfers_ = 0;
 };
 
 /// The active end: a stream of requests of one opcode, in chains, and the notification behind them.
 class Initiator : public Operation {
- public:
-  Result<bool> progress() override;
-
  protected:
-  /// `chain`: how many requests one doorbell may have; they are fewer where the queue has no room for so many.
+  /// `chain`: how many requests one doorbell has, as long as there are so many; the notification behind them rides along.
   Initiator(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, int chain);
+  [[nodiscard]] Result<void> check_peer() const override;
   Result<void> begin() override;
+  Result<bool> advance() override;
   [[nodiscard]] virtual bool exhausted() const = 0;
   /// Adds the next request to the chain. False if it has to wait, for what a poll may bring.
   virtual Result<bool> add_next(Chain& chain) = 0;
+  /// Everything is done: keys may go.
+  virtual void finished() {}
   /// Whether the first request may go.
   [[nodiscard]] virtual bool may_begin() { return true; }
   /// Part `i` of the peer's target; start() has to have checked that it is there.
@@ -97,11 +102,11 @@ class Landing : public Operation {
 
   Landing(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Notice notice, Staging staging, std::int64_t offset)
       : Operation(endpoint, transfer.dst, memory), notice_(std::move(notice)), staging_(std::move(staging)), offset_(offset) {}
-  Result<bool> progress() override;
 
  protected:
   [[nodiscard]] Target offer() const override;
   Result<void> begin() override;
+  Result<bool> advance() override;
 
   Notice notice_;
 
@@ -132,11 +137,12 @@ class Source : public Operation {
 
   Source(Endpoint& endpoint, const Transfer& transfer, const Memory& memory, Notice notice, Flag ready, Staging staging)
       : Operation(endpoint, transfer.src, memory), notice_(std::move(notice)), ready_(std::move(ready)), staging_(std::move(staging)) {}
-  Result<bool> progress() override;
 
  protected:
   [[nodiscard]] Target offer() const override;
+  [[nodiscard]] Result<void> check_peer() const override;
   Result<void> begin() override;
+  Result<bool> advance() override;
 
   Notice notice_;
 

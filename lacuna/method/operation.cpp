@@ -47,9 +47,14 @@ int Endpoint::poll() {
 Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counters) {
   // A quarter of the queue may be silent: its places come back before the rest is used up.
   const int most_silent = std::max(1, options_.max_send_wr / 4) - 1;
+  int silent = silent_;
   for (nic::SendRequest& request : chain) {
-    if (silent_ >= most_silent) request.signaled = true;
-    silent_ = request.signaled ? 0 : silent_ + 1;
+    if (silent >= most_silent) request.signaled = true;
+    silent = request.signaled ? 0 : silent + 1;
+  }
+  LACUNA_TRY(qp_->post_chain(chain));
+  silent_ = silent;
+  for (const nic::SendRequest& request : chain) {
     ++sends_posted_;
     if (request.signaled) signaled_.push_back(sends_posted_);
     counters.completions += request.signaled ? 1 : 0;
@@ -57,7 +62,7 @@ Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counter
   }
   counters.work_requests += std::ssize(chain);
   ++counters.doorbells;
-  return qp_->post_chain(chain);
+  return {};
 }
 
 // Repeats step() until it says true, polling in between.
@@ -100,7 +105,10 @@ Operation::Operation(Endpoint& endpoint, Layout own, const Memory& memory)
   endpoint_.operations_[token_] = this;
 }
 
-Operation::~Operation() { endpoint_.operations_.erase(token_); }
+Operation::~Operation() {
+  endpoint_.operations_.erase(token_);
+  if (endpoint_.active_ == this) endpoint_.active_ = nullptr;
+}
 
 Result<void> Operation::prepare(std::byte* base) {
   if (fresh_ && base == base_) return {};
@@ -126,11 +134,22 @@ Result<std::optional<Target>> Operation::target() {
 }
 
 Result<void> Operation::start(std::byte* base, const Target& peer) {
+  if (endpoint_.active_ != nullptr)
+    return base::fail(base::Code::invalid_argument, "an operation of this endpoint is under way; end it first, or use another endpoint");
   LACUNA_TRY(prepare(base));
-  fresh_ = false;
   peer_ = peer;
+  LACUNA_TRY(check_peer());
+  fresh_ = false;
   receives_posted_ = receives_done_ = 0;
+  endpoint_.active_ = this;
   return begin();
+}
+
+Result<bool> Operation::progress() {
+  LACUNA_TRY(healthy());
+  const bool done = LACUNA_TRY(advance());
+  if (done && endpoint_.active_ == this) endpoint_.active_ = nullptr;
+  return done;
 }
 
 Result<void> Operation::post(std::span<nic::SendRequest> chain) {

@@ -33,8 +33,7 @@ class Sender final : public Packed {
  public:
   using Packed::Packed;
   Result<void> begin() override { return next_ = 0, Result<void>{}; }
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     while (next_ < chunks_ && sends_in_flight() < static_cast<std::uint32_t>(chunking_.depth) && send_room() > 0) {
       if (staged()) pack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
       const nic::Sge list = entry(next_++);
@@ -53,8 +52,7 @@ class Receiver final : public Packed {
     for (std::int64_t chunk = 0; chunk < std::min<std::int64_t>(chunks_, chunking_.depth); ++chunk) LACUNA_TRY(post(chunk));
     return {};
   }
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     while (std::cmp_less(next_, receives_done())) {
       if (staged()) unpack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
       if (next_ + chunking_.depth < chunks_) LACUNA_TRY(post(next_ + chunking_.depth));

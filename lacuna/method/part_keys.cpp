@@ -23,9 +23,9 @@ Result<PartKeys> PartKeys::for_passive(Endpoint& endpoint, Role role, const Tran
                                                    keys.size(), endpoint.limits().indirect.entries, endpoint.limits().indirect.keys));
 }
 
-Result<bool> PartKeys::lease(std::size_t part, std::byte* base, Counters& counters) {
-  auto got =
-      LACUNA_TRY(endpoint_->keys().lease({own_, base, *memory_.region, parts_[part], key_room(endpoint_->limits()), rights_}, counters));
+Result<bool> PartKeys::lease(std::size_t part, std::byte* base, bool may_wait, Counters& counters) {
+  auto got = LACUNA_TRY(
+      endpoint_->keys().lease({own_, base, *memory_.region, parts_[part], key_room(endpoint_->limits()), rights_, may_wait}, counters));
   if (!got) return false;
   leases_.push_back(std::move(*got));
   return true;
@@ -36,7 +36,7 @@ Result<std::optional<nic::Sge>> PartKeys::take(std::byte* base, std::size_t in_f
   if (base != base_ || !pending_) {
     while (leases_.size() > in_flight) leases_.pop_front();
     base_ = base;
-    if (!LACUNA_TRY(lease(next_, base, counters))) return std::nullopt;
+    if (!LACUNA_TRY(lease(next_, base, in_flight > 0, counters))) return std::nullopt;
     pending_ = true;
   }
   if (endpoint_->send_room() < 1) return std::nullopt;
@@ -44,11 +44,22 @@ Result<std::optional<nic::Sge>> PartKeys::take(std::byte* base, std::size_t in_f
   return leases_.back().sge(parts_[next_++].bytes);
 }
 
+Result<bool> PartKeys::warm(std::byte* base, Counters& counters) {
+  if (base != warmed_for_) warmed_ = 0;
+  warmed_for_ = base;
+  const std::size_t most = std::min(parts_.size(), static_cast<std::size_t>(endpoint_->limits().indirect.keys) / 2 + 1);
+  for (; warmed_ < most; ++warmed_) {
+    if (!LACUNA_TRY(lease(warmed_, base, false, counters))) return false;
+    leases_.pop_back();
+  }
+  return true;
+}
+
 Result<bool> PartKeys::hold(std::byte* base, Counters& counters) {
   if (base != base_) leases_.clear();
   base_ = base;
   while (leases_.size() < parts_.size()) {
-    if (!LACUNA_TRY(lease(leases_.size(), base, counters))) return false;
+    if (!LACUNA_TRY(lease(leases_.size(), base, false, counters))) return false;
   }
   return std::ranges::all_of(leases_, &KeyCache::Lease::bound);
 }

@@ -16,6 +16,10 @@ class PartKeys {
   [[nodiscard]] std::size_t size() const { return parts_.size(); }
 
   // The active end.
+  /// Binds ahead what the pool has room for; true once that is done.
+  Result<bool> warm(std::byte* base, Counters& counters);
+  /// Gives all keys back. They stay bound.
+  void release() { leases_.clear(); }
   void rewind() {
     next_ = 0;
     pending_ = false;
@@ -34,7 +38,7 @@ class PartKeys {
   PartKeys(Endpoint& endpoint, const Layout& own, const Memory& memory, nic::Rights rights, std::vector<Part> parts)
       : endpoint_(&endpoint), own_(own), memory_(memory), rights_(rights), parts_(std::move(parts)) {}
   static PartKeys create(Endpoint& endpoint, Role role, const Transfer& transfer, const Memory& memory, nic::Rights rights);
-  Result<bool> lease(std::size_t part, std::byte* base, Counters& counters);
+  Result<bool> lease(std::size_t part, std::byte* base, bool may_wait, Counters& counters);
 
   Endpoint* endpoint_;
   Layout own_;
@@ -42,6 +46,8 @@ class PartKeys {
   nic::Rights rights_;
   std::vector<Part> parts_;
   std::size_t next_ = 0;
+  std::size_t warmed_ = 0;  // parts, for warmed_for_
+  std::byte* warmed_for_ = nullptr;
   bool pending_ = false;       // the last lease is that of part next_, not used yet
   std::byte* base_ = nullptr;  // of leases_
   std::deque<KeyCache::Lease> leases_;

@@ -49,8 +49,7 @@ class Sgrs : public Operation {
 class Sender final : public Sgrs {
  public:
   using Sgrs::Sgrs;
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     while (!posted_all() && send_room() > 0) {
       const std::span<const nic::Sge> list = next_list();
       LACUNA_TRY(send(list, posted_all()));
@@ -62,8 +61,7 @@ class Sender final : public Sgrs {
 class Receiver final : public Sgrs {
  public:
   using Sgrs::Sgrs;
-  Result<bool> progress() override {
-    LACUNA_TRY(healthy());
+  Result<bool> advance() override {
     LACUNA_TRY(post_receives());
     return posted_all() && receives_done() == receives_posted();
   }

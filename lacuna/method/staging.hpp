@@ -25,7 +25,6 @@ class Flag {
   [[nodiscard]] Target::Part part() const { return {staging_.region.addr(), staging_.region.rkey()}; }
   /// At both ends, once for each transfer.
   void count() { ++transfers_; }
-  [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   /// A write of the number to the peer's word.
   [[nodiscard]] nic::SendRequest raise(const Endpoint& endpoint, const Target::Part& peers);
   [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(word()) >= transfers_; }

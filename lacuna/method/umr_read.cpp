@@ -22,6 +22,8 @@ class Receiver final : public Reader {
       : Reader(endpoint, transfer.dst, memory, std::move(notice), std::move(ready)), keys_(std::move(keys)) {}
 
  private:
+  Result<bool> prepare_more() override { return keys_.warm(base_, counters_); }
+  void finished() override { keys_.release(); }
   Result<void> begin() override {
     keys_.rewind();
     return Reader::begin();

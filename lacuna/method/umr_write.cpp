@@ -11,6 +11,8 @@ class Sender final : public Initiator {
       : Initiator(endpoint, transfer.src, memory, std::move(notice), 1), keys_(std::move(keys)) {}
 
  private:
+  Result<bool> prepare_more() override { return keys_.warm(base_, counters_); }
+  void finished() override { keys_.release(); }
   Result<void> begin() override {
     keys_.rewind();
     return Initiator::begin();

@@ -134,7 +134,7 @@ struct PathInfo {
 
 /// What indirect keys can do; all 0 on a NIC that has none.
 struct IndirectLimits {
-  int keys = 0;            ///< that a Context may have
+  int keys = 0;            ///< that a Context may have, as far as it has room for their entries
   int entries = 0;         ///< of a list
   int inline_entries = 0;  ///< of a list that travels in the bind request itself; longer ones are fetched
   int strided_entries = 0;
@@ -348,17 +348,22 @@ class Context {
 
 // --- opening --------------------------------------------------------------------------------------------------------
 
-/// Limits that a test or a user sets below what the NIC could do; 0 keeps the NIC's own.
+/// As IndirectLimits; what is not given stays the NIC's own. No keys: as on a NIC that has none; no strided entries: lists only.
+struct IndirectOptions {
+  std::optional<int> keys, entries, inline_entries, strided_entries;
+  std::optional<std::int64_t> stride;
+};
+
+/// Limits that a test or a user sets below what the NIC could do; 0, or nothing, keeps the NIC's own.
 struct OpenOptions {
   int max_sge = 0;
   int max_sge_rd = 0;
-  int max_inline = 0;
+  std::optional<int> max_inline;
   int max_send_wr = 0;
   int max_recv_wr = 0;
   std::int64_t max_message_bytes = 0;
-  IndirectLimits indirect;             ///< each member for itself
-  bool without_indirect_keys = false;  ///< as on a NIC that has none
-  std::vector<Path> forbidden_paths;   ///< treated as if the system refused them
+  IndirectOptions indirect;
+  std::vector<Path> forbidden_paths;  ///< treated as if the system refused them
 };
 
 /// Names of the NICs of this build.

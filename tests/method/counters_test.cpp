@@ -87,7 +87,7 @@ const Table kTables[] = {
      }},
     {"EqualListsOnly",  // as in the seeds, whose keys were lists
      equal,
-     {.indirect = {.stride = 1}},
+     {.indirect = {.strided_entries = 0}},
      {
          // Keys of at most 52 entries, those that a bind request holds inline, in one list.
          {"umr_chunked",

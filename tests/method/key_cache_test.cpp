@@ -76,8 +76,11 @@ std::string hits(Bench& b) {
   // Another address, other rights, another layout: other bindings.
   LACUNA_END_EXPECT(LACUNA_END_TRY(b.bound(blocks(20, 50), 8)).key() != key && b.counters.keys_bound == 1);
   LACUNA_END_EXPECT(LACUNA_END_TRY(b.bound(blocks(20, 50), 0, {})).key() != key && b.counters.keys_bound == 1);
+  LACUNA_END_EXPECT(LACUNA_END_TRY(b.bound(blocks(20, 50), 0, {.local_write = false, .remote_write = false, .remote_read = false})).key() !=
+                        key &&
+                    b.counters.keys_bound == 1);
   LACUNA_END_EXPECT(LACUNA_END_TRY(b.bound(blocks(20, 51), 0)).key() != key && b.counters.keys_bound == 1);
-  LACUNA_END_EXPECT(b.endpoint->keys().size() == 4);
+  LACUNA_END_EXPECT(b.endpoint->keys().size() == 5);
   // One run needs no key.
   const auto direct = LACUNA_END_TRY(b.bound(Layout::bytes(100).value(), 24));
   LACUNA_END_EXPECT(direct.key() == b.region.lkey() && direct.addr() == b.region.addr() + 24 && b.counters.keys_bound == 0);
@@ -97,8 +100,24 @@ std::string eviction(Bench& b) {
   const auto out_1 = LACUNA_END_TRY(a(16));
   const auto out_2 = LACUNA_END_TRY(a(24));
   const auto out_3 = LACUNA_END_TRY(a(8));
-  LACUNA_END_EXPECT(!LACUNA_END_TRY(b.lease(blocks(20, 50), 32)).has_value());  // all are out
+  const auto none = b.lease(blocks(20, 50), 32);
+  LACUNA_END_EXPECT(!none && none.error().message.find("all 3 indirect keys are held") != std::string::npos);
   LACUNA_END_EXPECT(b.endpoint->keys().size() == 3);
+  return {};
+}
+
+// The keys belong to the context: where another endpoint has taken them, this one makes do with those it has, and says so when it has none.
+std::string sharing(int rank, nic::Bootstrap& bootstrap) {
+  Bench b = LACUNA_END_TRY(Bench::make(bootstrap, 2));
+  const auto other = LACUNA_END_TRY(Endpoint::connect(*b.context, bootstrap, nic::Path::mapped));
+  if (rank == 0) {
+    LACUNA_END_TRY(b.bound(blocks(20, 50), 0));
+    LACUNA_END_TRY(b.bound(blocks(20, 50), 8));
+    const auto refused =
+        other->keys().lease({blocks(20, 50), b.buffer.data(), b.region, {0, 200}, method::key_room(other->limits()), kLocal}, b.counters);
+    LACUNA_END_EXPECT(!refused && refused.error().message.find("2 indirect keys exist") != std::string::npos);
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
   return {};
 }
 
@@ -137,6 +156,7 @@ std::string successor(Bench& b) {
   return {};
 }
 
+TEST(KeyCache, SharesTheNicsKeysTwoThreads) { EXPECT_EQ(in_two_threads(sharing), ""); }
 TEST(KeyCache, FindsWhatIsBoundTwoThreads) { EXPECT_EQ(run(hits, 8), ""); }
 TEST(KeyCache, BindsTheLeastRecentlyUsedAnewTwoThreads) { EXPECT_EQ(run(eviction, 3), ""); }
 TEST(KeyCache, ReplacesWhatIsTooSmallTwoThreads) { EXPECT_EQ(run(growth, 2), ""); }

@@ -63,7 +63,7 @@ TEST(BadTransfer, IsRefusedWithItsReasonTwoThreads) { EXPECT_EQ(in_two_threads(b
 
 // A NIC without indirect keys, and targets that a peer made up.
 std::string without_keys(int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open("local", {.without_indirect_keys = rank == 1}));
+  const auto context = LACUNA_END_TRY(nic::open("local", rank == 1 ? nic::OpenOptions{.indirect = {.keys = 0}} : nic::OpenOptions()));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(10'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -78,7 +78,10 @@ std::string without_keys(int rank, nic::Bootstrap& bootstrap) {
     if (!initiator || !m.one_sided()) continue;
     const base::Result<void> started = (*initiator)->start(buffer.data(), method::Target{});
     LACUNA_END_EXPECT(!started && started.error().code == base::Code::malformed &&
-                      started.error().message.find("target has 0 parts, this transfer needs 1") != std::string::npos);
+                      started.error().message.find("names no flag") != std::string::npos);
+    const base::Result<void> without_parts = (*initiator)->start(buffer.data(), method::Target{.parts = {}, .flag = {1, 1}});
+    LACUNA_END_EXPECT(!without_parts && without_parts.error().code == base::Code::malformed &&
+                      without_parts.error().message.find("target has 0 parts, this transfer needs 1") != std::string::npos);
   }
   LACUNA_END_TRY(barrier(bootstrap));
   return {};
@@ -110,7 +113,7 @@ std::string alone(int rank, nic::Bootstrap& bootstrap) {
       const auto receiver =
           LACUNA_END_TRY(method::make(m, Role::receiver, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region}));
       LACUNA_END_TRY(endpoint->prepare(*receiver, buffer.data(), kSecond));
-      LACUNA_END_TRY(receiver->start(buffer.data(), {.parts = {{}}, .flag = {}}));
+      LACUNA_END_TRY(receiver->start(buffer.data(), {.parts = {{}}, .flag = {1, 1}}));
       const base::Result<void> ran = endpoint->run(*receiver, 20'000'000);
       LACUNA_END_EXPECT(!ran && ran.error().code == base::Code::timeout && ran.error().message.find("20 ms") != std::string::npos);
     }

@@ -304,8 +304,7 @@ std::string limits(int /*rank*/, nic::Bootstrap& bootstrap) {
   LACUNA_END_EXPECT(refused(rig.qp->post_send({.opcode = Opcode::bind}), base::Code::invalid_argument, "without a binding"));
   // Not the sixteen bits of mlx5 here, but those by default.
   LACUNA_END_EXPECT(nic::open("local").value()->limits().indirect.stride == 65535);
-  LACUNA_END_EXPECT(nic::open("local", {.without_indirect_keys = true}).value()->create_indirect_key(1).error().code ==
-                    base::Code::unsupported);
+  LACUNA_END_EXPECT(nic::open("local", {.indirect = {.keys = 0}}).value()->create_indirect_key(1).error().code == base::Code::unsupported);
   LACUNA_END_TRY(barrier(bootstrap));
   LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = rig.region.rkey()}));  // a region's key is not its to take
   LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::mw_bind_err);
@@ -313,6 +312,19 @@ std::string limits(int /*rank*/, nic::Bootstrap& bootstrap) {
   return {};
 }
 TEST(IndirectKeyLimits, AreNamedTwoThreads) { EXPECT_EQ(in_two_threads(limits), ""); }
+
+// A binding whose bytes do not fit 64 bits, on a device whose strides are long enough for one.
+std::string immense(int /*rank*/, nic::Bootstrap& bootstrap) {
+  constexpr std::uint32_t half = 1U << 31;
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::mapped, kBytes, {.indirect = {.stride = half}}));
+  const nic::IndirectKey key = LACUNA_END_TRY(rig.context->create_indirect_key(4));
+  const std::vector<nic::Strided> four(4, {rig.region.addr(), half, half, rig.region.lkey()});
+  const Binding binding{.key = key.lkey(), .repeat = half, .strided = four};  // 2^64 bytes
+  LACUNA_END_EXPECT(refused(rig.qp->post_send({.opcode = Opcode::bind, .binding = &binding}), base::Code::overflow, "rounds of"));
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+TEST(IndirectKeyLimits, OverflowIsSeenTwoThreads) { EXPECT_EQ(in_two_threads(immense), ""); }
 
 // A writer hammers through a key that its owner takes away: by an invalidate request, by binding it elsewhere, by deregistering the region.
 // Once that has happened, nothing of the old memory changes any more.

@@ -33,12 +33,12 @@ Result<void> check(const OpenOptions& options) {
   };
   LACUNA_TRY(in_range("max_sge", options.max_sge, kMaxSge));
   LACUNA_TRY(in_range("max_sge_rd", options.max_sge_rd, kMaxSge));
-  LACUNA_TRY(in_range("max_inline", options.max_inline, kMaxInline));
-  LACUNA_TRY(in_range("indirect.keys", options.indirect.keys, kIndirect.keys));
-  LACUNA_TRY(in_range("indirect.entries", options.indirect.entries, kIndirect.entries));
-  LACUNA_TRY(in_range("indirect.inline_entries", options.indirect.inline_entries, kIndirect.entries));
-  LACUNA_TRY(in_range("indirect.strided_entries", options.indirect.strided_entries, kIndirect.strided_entries));
-  LACUNA_TRY(in_range("indirect.stride", options.indirect.stride, std::int64_t{1} << 31));
+  LACUNA_TRY(in_range("max_inline", options.max_inline.value_or(0), kMaxInline));
+  LACUNA_TRY(in_range("indirect.keys", options.indirect.keys.value_or(0), kIndirect.keys));
+  LACUNA_TRY(in_range("indirect.entries", options.indirect.entries.value_or(0), kIndirect.entries));
+  LACUNA_TRY(in_range("indirect.inline_entries", options.indirect.inline_entries.value_or(0), kIndirect.entries));
+  LACUNA_TRY(in_range("indirect.strided_entries", options.indirect.strided_entries.value_or(0), kIndirect.strided_entries));
+  LACUNA_TRY(in_range("indirect.stride", options.indirect.stride.value_or(0), std::int64_t{1} << 31));
   LACUNA_TRY(in_range("max_send_wr", options.max_send_wr, kSendDepth));
   LACUNA_TRY(in_range("max_recv_wr", options.max_recv_wr, kRecvDepth));
   return in_range("max_message_bytes", options.max_message_bytes, std::int64_t{1} << 31);
@@ -49,16 +49,16 @@ Limits limits_of(const OpenOptions& options) {
   Limits limits;
   limits.max_sge = or_default(options.max_sge, kDefaultSge);
   limits.max_sge_rd = or_default(options.max_sge_rd, limits.max_sge);
-  limits.max_inline = or_default(options.max_inline, kMaxInline);
+  limits.max_inline = options.max_inline.value_or(kMaxInline);
   limits.max_send_wr = or_default(options.max_send_wr, kSendDepth);
   limits.max_recv_wr = or_default(options.max_recv_wr, kRecvDepth);
   limits.max_cqe = 1 << 20;
   limits.max_message_bytes = or_default(options.max_message_bytes, std::int64_t{1} << 31);
-  if (!options.without_indirect_keys) {
-    limits.indirect = {or_default(options.indirect.keys, kIndirect.keys), or_default(options.indirect.entries, kIndirect.entries),
-                       or_default(options.indirect.inline_entries, kIndirect.inline_entries),
-                       or_default(options.indirect.strided_entries, kIndirect.strided_entries),
-                       or_default(options.indirect.stride, kIndirect.stride)};
+  if (options.indirect.keys != 0 && options.indirect.entries != 0) {
+    limits.indirect = {options.indirect.keys.value_or(kIndirect.keys), options.indirect.entries.value_or(kIndirect.entries),
+                       options.indirect.inline_entries.value_or(kIndirect.inline_entries),
+                       options.indirect.strided_entries.value_or(kIndirect.strided_entries),
+                       options.indirect.stride.value_or(kIndirect.stride)};
     limits.indirect.inline_entries = std::min(limits.indirect.inline_entries, limits.indirect.entries);
   }
   limits.shared_clock = true;

@@ -27,6 +27,9 @@ class Epoch {
   Counter& access_;
 };
 
+// A word that says that what was written before it is there: it must not be seen first, so a batch begins with it, behind a fence.
+bool announces(const Work& work) { return work.opcode == Opcode::write && work.total == sizeof(std::uint64_t); }
+
 // How a request ended, for both ends.
 struct Outcome {
   Status ours = Status::success;
@@ -99,9 +102,13 @@ class Direct final : public QueuePair {
       } else {
         gather(batch, posted);
         const Status moved = ours_.empty() ? Status::success : mover_(peer(), batch.direction, ours_, theirs_);
-        if (moved != Status::success) {  // whichever request it was, the oldest says so
-          const bool refused = sends_.front().opcode == Opcode::send && moved != Status::retry_exc_err;
-          batch = {.failed = {refused ? Status::rem_op_err : moved, refused ? Status::loc_prot_err : Status::success}};
+        if (moved != Status::success && batch.whole + (batch.begun > 0 ? 1 : 0) > 1) {
+          singly_ = batch.whole + 1;  // which one it was shows when each runs alone
+          return true;
+        }
+        if (moved != Status::success) {
+          const bool refused = sends_.front().opcode == Opcode::send && moved == Status::rem_op_err;
+          batch = {.failed = {moved, refused ? Status::loc_prot_err : Status::success}};
         }
       }
     }
@@ -121,6 +128,7 @@ class Direct final : public QueuePair {
          ++batch.whole) {
       const Work& work = sends_[batch.whole];
       const std::uint64_t receive = matched_ + batch.receives;
+      if (batch.whole > 0 && (singly_ > 0 || announces(work))) return;
       if (work.on_keys() || (work.opcode == Opcode::read) != reading || (work.takes_receive() && receive == posted)) return;
       const std::size_t ours = ours_.size();
       const std::size_t theirs = theirs_.size();
@@ -147,6 +155,7 @@ class Direct final : public QueuePair {
     const auto ours = work.local(context_.keys(), work.moved, bytes, local_rights, kBatchExtents, ours_);
     if (!ours) return {Status::loc_prot_err};
     std::optional<std::uint64_t> theirs;
+    const std::size_t first = theirs_.size();
     if (work.opcode == Opcode::send) {
       if (posted - receive > kRecvDepth) return {Status::rem_op_err};
       const PostedRecv recv = peer_inbox().recvs[receive % kRecvDepth];  // a copy, which the peer cannot change under our hands
@@ -163,6 +172,10 @@ class Direct final : public QueuePair {
       theirs = resolve(peer().keys(), {&target, 1}, work.moved, *ours, rights, kBatchExtents, theirs_);
       if (!theirs) return {Status::rem_access_err};
     }
+    // Memory that is registered but cannot be reached on this path.
+    const std::span<const Extent> added = std::span(theirs_).subspan(first);
+    if (path() == Path::mapped && !std::ranges::all_of(added, [&](const Extent& e) { return in_arena(peer(), e); }))
+      return work.opcode == Opcode::send ? Outcome{Status::rem_op_err, Status::loc_prot_err} : Outcome{Status::rem_access_err};
     bytes = *theirs;
     for (std::uint64_t extra = *ours - *theirs; extra > 0;) {
       const std::uint64_t cut = std::min(extra, ours_.back().length);
@@ -183,12 +196,14 @@ class Direct final : public QueuePair {
                                                    outcome.theirs == Status::success ? work.total : 0, work.imm_data};
       peer_inbox().completed.value.store(++matched_, std::memory_order_release);
     }
+    if (singly_ > 0) --singly_;
     complete_send(outcome.ours);
     if (outcome.ours != Status::success) fail(opcode, outcome.ours);
   }
 
   Mover mover_;
   std::vector<Extent> ours_, theirs_;  // of a batch
+  std::size_t singly_ = 0;             // so many requests get a batch of their own
   std::uint64_t posted_ = 0;           // receives announced to the peer
   std::uint64_t received_ = 0;         // of them, completed
   std::uint64_t matched_ = 0;          // the peer's receives that our requests took

@@ -177,7 +177,13 @@ Result<std::uint32_t> KeyTable::add_region(std::span<std::byte> bytes, Rights ri
 }
 
 Result<std::uint32_t> KeyTable::add_indirect(int entries) {
-  const auto memory = LACUNA_TRY(translations_.allocate(static_cast<std::size_t>(entries) * sizeof(Translation)));
+  const auto room = translations_.allocate(static_cast<std::size_t>(entries) * sizeof(Translation));
+  if (!room) {
+    return base::fail(base::Code::limit,
+                      fmt::format("no room for an indirect key of {} entries: the keys there are take most of the {} entries of this NIC",
+                                  entries, kTranslationBytes / sizeof(Translation)));
+  }
+  const std::span<std::byte> memory = *room;
   const Result<std::uint32_t> index = take_index();
   if (!index) {
     translations_.free(memory);

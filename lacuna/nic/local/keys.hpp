@@ -41,7 +41,7 @@ inline constexpr std::uint32_t kRightRemoteRead = 4;
 inline constexpr std::uint64_t kNotShared = ~std::uint64_t{0};
 inline constexpr std::uint32_t kMaxKeys = 1 << 16;
 inline constexpr std::size_t kKeyTableBytes = kMaxKeys * sizeof(KeyEntry);
-inline constexpr std::size_t kTranslationBytes = std::size_t{1} << 28;  // address space; pages cost memory once touched
+inline constexpr std::size_t kTranslationBytes = std::size_t{1} << 30;  // address space; pages cost memory once touched
 
 [[nodiscard]] std::uint32_t right_bits(const Rights& rights);
 

@@ -1,7 +1,9 @@
 #include "lacuna/nic/local/movers.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +22,18 @@ void store(std::byte* to, const std::byte* from, std::size_t bytes) {
   } else {
     std::memcpy(to, from, bytes);
   }
+}
+
+// Whether all pages of our own memory are there: EFAULT does not say whose are not.
+bool present(const Extent& extent) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::array<unsigned char, 1024> resident;
+  const std::uint64_t end = extent.addr + extent.length;
+  for (std::uint64_t at = extent.addr / page * page; at < end; at += page * resident.size()) {
+    const std::uint64_t bytes = std::min(end - at, page * resident.size());
+    if (mincore(reinterpret_cast<void*>(at), bytes, resident.data()) != 0) return false;
+  }
+  return true;
 }
 
 // A list as the kernel takes it: IOV_MAX entries at a time.
@@ -56,10 +70,11 @@ class Window {
 
 }  // namespace
 
+bool in_arena(const PeerMemory& peer, const Extent& extent) {  // kNotShared is beyond every arena
+  return extent.arena_offset <= peer.arena.size() && extent.length <= peer.arena.size() - extent.arena_offset;
+}
+
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs) {
-  for (const Extent& extent : theirs) {  // kNotShared is beyond every arena
-    if (extent.arena_offset > peer.arena.size() || extent.length > peer.arena.size() - extent.arena_offset) return Status::rem_access_err;
-  }
   std::size_t at = 0;
   std::uint64_t used = 0;  // of theirs[at]
   for (const Extent& extent : ours) {
@@ -86,7 +101,8 @@ Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const 
   Window remote(theirs);
   while (!local.empty()) {
     const ssize_t n = call(static_cast<pid_t>(peer.process), local.data(), local.size(), remote.data(), remote.size(), 0);
-    if (n <= 0) return errno == ESRCH ? Status::retry_exc_err : Status::rem_op_err;
+    if (n < 0 && errno == ESRCH) return Status::retry_exc_err;
+    if (n <= 0) return std::ranges::all_of(ours, present) ? Status::rem_op_err : Status::loc_prot_err;
     local.skip(static_cast<std::size_t>(n));  // a partial return is normal
     remote.skip(static_cast<std::size_t>(n));
   }

@@ -7,10 +7,12 @@ namespace lacuna::nic::local {
 
 enum class Direction { to_peer, from_peer };
 
-/// Moves all bytes of one list of checked memory to the other, which has as many. `theirs` is the peer's. Returns success, or rem_access_err,
-/// rem_op_err, retry_exc_err.
+/// Moves all bytes of one list of checked memory to the other, which has as many. `theirs` is the peer's. Returns success, loc_prot_err (our
+/// memory is not there), rem_op_err (theirs is not), retry_exc_err.
 using Mover = Status (*)(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
+/// Whether the memory is shared, so that move_mapped() may be called; nobody knows what a peer wrote into its key table.
+[[nodiscard]] bool in_arena(const PeerMemory& peer, const Extent& extent);
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 

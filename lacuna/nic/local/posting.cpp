@@ -75,7 +75,8 @@ Result<void> QueuePair::check_binding(const Binding* binding) const {
     for (const Strided& strided : binding->strided) sum += strided.bytes;
     return sum;
   }();
-  if (round * std::max<std::uint32_t>(1, binding->repeat) > kMostBound)
+  std::uint64_t whole = 0;
+  if (__builtin_mul_overflow(round, std::max<std::uint32_t>(1, binding->repeat), &whole) || whole > kMostBound)
     return base::fail(base::Code::overflow, fmt::format("a binding of {} rounds of {} bytes", binding->repeat, round));
   return {};
 }

@@ -21,7 +21,7 @@ class Slots final : public QueuePair {
     if (failed()) return false;
     bool moved = false;
     while (!failed() && empty_one()) moved = true;
-    if (!failed() && sent_ > 0) moved = collect() || moved;
+    if (!failed() && !sends_.empty()) moved = collect() || moved;
     while (!failed() && sent_ < sends_.size() && fill_one()) moved = true;
     return moved;
   }

@@ -1,0 +1,130 @@
+// Several operations on one endpoint, one after the other: what one leaves behind does not disturb the next.
+#include <gtest/gtest.h>
+
+#include "lacuna/method/method.hpp"
+#include "tests/nic/rig.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using method::Endpoint;
+using method::Notify;
+using method::Operation;
+using method::Role;
+
+Layout blocks() { return Layout::hvector(50, 1, 300, Layout::bytes(100).value()).value(); }
+constexpr std::size_t kBytes = 50 * 300;
+
+// One end with one buffer.
+struct End {
+  std::unique_ptr<nic::Context> context;
+  std::unique_ptr<Endpoint> endpoint;
+  nic::Buffer buffer;
+  nic::Region region;
+
+  static base::Result<End> make(nic::Bootstrap& bootstrap, nic::Path path, const nic::OpenOptions& options = {}) {
+    End end;
+    end.context = LACUNA_TRY(nic::open("local", options));
+    end.endpoint = LACUNA_TRY(Endpoint::connect(*end.context, bootstrap, path));
+    end.buffer = LACUNA_TRY(end.context->allocate(kBytes));
+    end.region = LACUNA_TRY(end.context->register_memory(end.buffer.bytes(), {}));
+    return end;
+  }
+  base::Result<std::unique_ptr<Operation>> operation(const char* name, Role role, Notify notify) {
+    return method::make(*LACUNA_TRY(method::find(name)), role, *endpoint, {blocks(), blocks(), notify}, {&region});
+  }
+  base::Result<method::Target> offer(Operation& op, nic::Bootstrap& bootstrap) {
+    nic::Hello mine;
+    mine.bytes = LACUNA_TRY(endpoint->prepare(op, buffer.data(), kSecond)).encode();
+    return method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kSecond)).bytes);
+  }
+  // One transfer of bytes of `value`, checked at the receiver.
+  std::string move(Operation& op, Role role, int value, nic::Bootstrap& bootstrap) {
+    std::memset(buffer.data(), role == Role::sender ? value : 0, kBytes);
+    const method::Target peer = LACUNA_END_TRY(offer(op, bootstrap));
+    LACUNA_END_TRY(op.start(buffer.data(), peer));
+    LACUNA_END_TRY(endpoint->run(op, kSecond));
+    LACUNA_END_TRY(barrier(bootstrap));
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      const auto wanted = static_cast<std::byte>(role == Role::sender || i % 300 < 100 ? value : 0);
+      if (buffer.data()[i] != wanted) return "a wrong byte at " + std::to_string(i);
+    }
+    return {};
+  }
+};
+
+class Sequences : public EveryPath {};
+
+// The same buffer is sent from and received into, by every method in turn: a key bound for the one must not serve the other.
+std::string to_and_fro(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path));
+  int value = 1;
+  for (const method::Method& m : method::methods()) {
+    for (int turn = 0; turn < 4; ++turn) {
+      const Role role = (rank + turn) % 2 == 0 ? Role::sender : Role::receiver;
+      const auto op = LACUNA_END_TRY(end.operation(m.name.data(), role, m.notifies.front()));
+      const std::string wrong = end.move(*op, role, ++value, bootstrap);
+      if (!wrong.empty()) return std::string(m.name) + ": " + wrong;
+    }
+  }
+  return {};
+}
+
+// Operations that live side by side share as few keys as there are.
+std::string few_keys(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path, {.indirect = {.keys = 1}}));
+  const Role role = rank == 0 ? Role::sender : Role::receiver;
+  const auto send = LACUNA_END_TRY(end.operation("umr_send", role, Notify::none));
+  const auto again = LACUNA_END_TRY(end.operation("umr_send", role, Notify::none));
+  const auto chunked = LACUNA_END_TRY(end.operation("umr_chunked", role, Notify::none));
+  for (int i = 1; i < 4; ++i) {
+    for (Operation* op : {send.get(), again.get(), chunked.get()}) {
+      const std::string wrong = end.move(*op, role, i, bootstrap);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return {};
+}
+
+// A start that is refused has begun nothing: the next transfer is the next one for both ends.
+std::string refused_start(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path));
+  for (const method::Method& m : method::methods()) {
+    const Role role = rank == 0 ? Role::sender : Role::receiver;
+    const auto op = LACUNA_END_TRY(end.operation(m.name.data(), role, m.notifies.front()));
+    for (int i = 1; i < 4; ++i) {
+      if (m.one_sided() && m.initiator == role) {
+        const base::Result<void> refused = op->start(end.buffer.data(), method::Target{});
+        LACUNA_END_EXPECT(!refused && refused.error().code == base::Code::malformed);
+      }
+      const std::string wrong = end.move(*op, role, i, bootstrap);
+      if (!wrong.empty()) return std::string(m.name) + ": " + wrong;
+    }
+  }
+  return {};
+}
+
+// Two at a time would take one another's messages: the second is refused, and may go once the first has ended or is gone.
+std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path));
+  const Role role = rank == 0 ? Role::sender : Role::receiver;
+  const auto first = LACUNA_END_TRY(end.operation("pack", role, Notify::none));
+  const auto second = LACUNA_END_TRY(end.operation("sgrs", role, Notify::none));
+  LACUNA_END_TRY(first->start(end.buffer.data()));
+  const base::Result<void> refused = second->start(end.buffer.data());
+  LACUNA_END_EXPECT(!refused && refused.error().code == base::Code::invalid_argument);
+  LACUNA_END_EXPECT(refused.error().message.find("use another endpoint") != std::string::npos);
+  LACUNA_END_TRY(end.endpoint->run(*first, kSecond));
+  LACUNA_END_TRY(barrier(bootstrap));
+  return end.move(*second, role, 5, bootstrap);
+}
+
+LACUNA_ON_EVERY_PATH(Sequences, to_and_fro)
+LACUNA_ON_EVERY_PATH(Sequences, few_keys)
+LACUNA_ON_EVERY_PATH(Sequences, refused_start)
+LACUNA_ON_EVERY_PATH(Sequences, one_at_a_time)
+INSTANTIATE_TEST_SUITE_P(Method, Sequences, testing::ValuesIn(kPaths), path_test_name);
+
+}  // namespace
+}  // namespace lacuna::test
