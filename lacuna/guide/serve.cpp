@@ -216,22 +216,27 @@ void print_report(const Request& request, std::string_view nic, const Report& re
 
 // --- the two ranks ---
 
+struct Nic {
+  std::string name;
+  nic::OpenOptions options;
+};
+
 // Opens the NIC and connects. The two processes get a core each where there are two.
-Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const std::string& nic, nic::Bootstrap& bootstrap) {
+Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const Nic& nic, nic::Bootstrap& bootstrap) {
   if (base::usable_cpus() > 1) LACUNA_TRY(base::pin_to_cpu(rank));
-  std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(nic));
+  std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(nic.name, nic.options));
   std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap));
   return std::pair{std::move(context), std::move(link)};
 }
 
-Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+Result<void> lead(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
   const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
   const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
   print({{"hello",
           {{"protocol", kProtocol},
            {"version", base::version()},
            {"machine", describe_machine(machine)},
-           {"nic", describe_nic(nic, link->limits())},
+           {"nic", describe_nic(nic.name, link->limits())},
            {"methods", describe_methods()}}}});
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
@@ -256,12 +261,12 @@ Result<void> lead(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootst
       print({{"error", {{"id", request->id}, {"layout", request->what.name}, {"message", report.error().text()}}}});
       return std::unexpected(report.error());
     }
-    print_report(*request, nic, *report);
+    print_report(*request, nic.name, *report);
   }
   return {};
 }
 
-Result<void> assist(const std::string& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+Result<void> assist(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
   const auto [context, link] = LACUNA_TRY(join(1, nic, bootstrap));
   for (;;) {
     const Result<nic::Hello> next = control.exchange({}, kForever);
@@ -279,7 +284,8 @@ int report_failure(const Result<void>& result, std::string_view who) {
 
 }  // namespace
 
-int serve(const std::string& nic) {
+int serve(const std::string& name, const nic::OpenOptions& options) {
+  const Nic nic{name, options};
   auto bootstrap = nic::UnixBootstrap::socket_pair();
   auto control = nic::UnixBootstrap::socket_pair();
   if (!bootstrap || !control) return report_failure(std::unexpected(bootstrap ? control.error() : bootstrap.error()), "worker");

@@ -182,9 +182,8 @@ Result<Visit> Workbench::take_part(const Command& command) {
     const std::int64_t busy = context_.busy_ns() - started;  // starting is the transfer's, the mail is not
     if (combination.uninformed(1)) {
       LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));  // the data moves while this waits, where it needs this CPU
-    } else {
-      LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     }
+    LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     const auto i = static_cast<std::size_t>(sample);
     visit.end_ns[i] = context_.now();
     visit.busy_ns[i] = context_.busy_ns() - busy;

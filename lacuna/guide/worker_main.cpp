@@ -7,15 +7,20 @@
 
 int main(int argc, char** argv) {
   std::string nic = "local";
+  lacuna::nic::OpenOptions options;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--nic") == 0 && i + 1 < argc) {
       nic = argv[++i];
+    } else if (std::strcmp(argv[i], "--list-keys") == 0) {
+      options.indirect.strided_entries = 0;
     } else {
-      std::cerr << "usage: lacuna-worker [--nic NAME]\n\nMeasures methods between two processes; requests on standard input and answers on "
+      std::cerr << "usage: lacuna-worker [--nic NAME] [--list-keys]\n\nMeasures methods between two processes; requests on standard input "
+                   "and answers on "
                    "standard output are\n"
-                   "JSON lines, see docs/worker.md. `lacuna guide` runs it for you.\n";
+                   "JSON lines, see docs/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
+                   "would do. `lacuna guide` runs it for you.\n";
       return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
     }
   }
-  return lacuna::guide::serve(nic);
+  return lacuna::guide::serve(nic, options);
 }

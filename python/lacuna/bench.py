@@ -67,6 +67,13 @@ def methods(
             show_default=False,
         ),
     ] = None,
+    strided: Annotated[
+        bool,
+        typer.Option(
+            "--strided-keys",
+            help="Let one entry of an indirect key stand for many equal blocks. The documents' keys were lists.",
+        ),
+    ] = False,
     nic: NicOption = "local",
     timeout: Annotated[
         float | None,
@@ -112,14 +119,15 @@ def methods(
     if output:
         command.prepare(output)
     console = command.console()
-    line = _line(quick=quick, wanted=[e.id for e in chosen] if wanted else [], budget=budget, nic=nic)
+    line = _line(quick=quick, wanted=[e.id for e in chosen] if wanted else [], budget=budget, strided=strided, nic=nic)
+    options = () if strided else ("--list-keys",)
 
     def prepare(worker: Worker) -> tuple[Bench, Sequence[Cell]]:
         h = worker.hello
         cells = plan.counted(experiments.cells(chosen), h)
         return Bench(__version__, command.created(), line, h.machine, h.nic, h.methods, experiments=chosen), cells
 
-    outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
+    outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare, options)
     if outcome.result is not None:
         _deliver(console, outcome.result, data, output)
     command.finish(outcome.result, outcome.failure, written=bool(data or output))
@@ -138,12 +146,13 @@ def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
     return [e for e in every if e.id.lower() in names]
 
 
-def _line(*, quick: bool, wanted: Sequence[str], budget: float | None, nic: str) -> str:
+def _line(*, quick: bool, wanted: Sequence[str], budget: float | None, strided: bool, nic: str) -> str:
     """The command that would measure the same again."""
     line = "lacuna bench methods" + " --quick" * quick
     line += "".join(f" --experiment {name}" for name in wanted)
     if budget is not None:
         line += f" --budget {budget:g}"
+    line += " --strided-keys" * strided
     return line if nic == "local" else f"{line} --nic {nic}"
 
 

@@ -60,11 +60,12 @@ def measure(
     pace: Pace,
     deadline: float,
     prepare: Callable[[Worker], tuple[Result, Sequence[Cell]]],
+    options: Sequence[str] = (),
 ) -> Outcome[Result]:
     """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run."""
     result: Result | None = None
     try:
-        with terminable(), Worker(find_worker(), nic, pace.silence) as worker:
+        with terminable(), Worker(find_worker(), nic, pace.silence, options) as worker:
             result, cells = prepare(worker)
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
                 run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance)

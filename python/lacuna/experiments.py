@@ -208,7 +208,8 @@ def _f17a() -> Experiment:
     return Experiment(
         "F17a",
         "pack against sgrs: small blocks far apart",
-        "30 blocks of 2 B to 1 KiB, 45 MB between two of them (out of caches and TLB), the same on both sides",
+        "30 blocks of 2 B to 1 KiB, 45 MB between two of them, the same on both sides. The documents' gap was their "
+        "last-level cache; here the same blocks are used again and again, and stay in the caches",
         "pack is faster below 128 B, sgrs from there on",
         _BLOCK,
         _sweep("F17a", _PAIR, _powers(2, KIB), 30, 45 * MB),
@@ -230,10 +231,10 @@ def _f18() -> Experiment:
     return Experiment(
         "F18",
         "pack against sgrs: bandwidth",
-        "30 blocks of 64 KiB to 1 MiB, 45 MB between two of them, the same on both sides; one transfer at a time",
+        "30 blocks of 2 KiB to 1 MiB, 45 MB between two of them, the same on both sides; one transfer at a time",
         "at 1 MiB pack reaches a third of the bandwidth of sgrs",
         _BLOCK,
-        _sweep("F18", _PAIR, _powers(64 * KIB, MIB), 30, 45 * MB),
+        _sweep("F18", _PAIR, _powers(2 * KIB, MIB), 30, 45 * MB),
         shows="bandwidth",
     )
 
@@ -294,7 +295,8 @@ def _f23() -> Experiment:
     return Experiment(
         "F23",
         "keys for more and more blocks",
-        "16 to 512 blocks of 1 KiB and of 64 KiB, with gaps of twice the block, the same on both sides",
+        "16 to 512 blocks of 1 KiB and of 64 KiB, with gaps of twice the block, the same on both sides; keys are lists "
+        "of all blocks, unless --strided-keys is given",
         "with few blocks all are close; with many the umr methods collapse, at 1 KiB to less than pack",
         _COUNT,
         _counts("F23", (*_FOUR, "umr_chunked", "pack_pipelined"), (KIB, 64 * KIB)),
@@ -305,7 +307,8 @@ def _r533() -> Experiment:
     return Experiment(
         "R5.3.3",
         "block size by number of blocks",
-        "16 to 512 blocks of 256 B, 4 KiB and 64 KiB, with gaps of twice the block, the same on both sides",
+        "16 to 512 blocks of 256 B, 4 KiB and 64 KiB, with gaps of twice the block, the same on both sides; keys are "
+        "lists of all blocks, unless --strided-keys is given",
         "umr_write is ahead of sgrs up to some 40 to 70 blocks and falls behind with more; at 256 B pack and sgrs are "
         "equal, and sgrs is ahead with larger blocks",
         _COUNT,
@@ -348,7 +351,8 @@ def _r521() -> Experiment:
     return Experiment(
         "R5.2.1",
         "one-sided writes into one buffer",
-        "30 blocks of 2 B to 1 MiB, 20 MB between two of them, to one contiguous buffer; every notification",
+        "30 blocks of 2 B to 1 MiB, 20 MB between two of them, to one contiguous buffer; every notification. The "
+        "documents show the bandwidth too: it is in the file",
         "pack_write is best up to 128 B, gather_write from there to 1 KiB; the three that do not copy meet from 8 KiB "
         "on, and at 32 KiB take half the time of pack_write",
         _BLOCK,

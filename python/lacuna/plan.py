@@ -108,7 +108,7 @@ def counted(cells: Iterable[Cell], hello: Hello) -> list[Cell]:
 
     def combos(cell: Cell) -> int:
         if cell.verb == "keys":
-            return paths * KEY_STEPS
+            return KEY_STEPS
         chosen = [m for m in hello.methods if not cell.methods or m.name in cell.methods]
         return paths * sum(
             not m.one_sided or not cell.notifies or notify in cell.notifies for m in chosen for notify in m.notifies

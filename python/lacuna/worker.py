@@ -16,7 +16,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -60,7 +60,7 @@ class Worker:
 
     hello: Hello
 
-    def __init__(self, executable: Path, nic: str, timeout: float) -> None:
+    def __init__(self, executable: Path, nic: str, timeout: float, options: Sequence[str] = ()) -> None:
         """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up."""
         self._timeout = timeout
         self._lines = b""
@@ -68,7 +68,7 @@ class Worker:
         try:
             # A process group of its own: Ctrl-C reaches only this command, which then ends the worker in order.
             self._process = subprocess.Popen(
-                [executable, "--nic", nic],
+                [executable, "--nic", nic, *options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

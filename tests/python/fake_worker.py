@@ -31,7 +31,7 @@ METHODS = {
     "umr_send": (False, ["none"], "one key for many pieces on both sides, SEND"),
     "umr_write": (True, ["none", "imm", "flag"], "one key for many pieces on both sides, WRITE"),
     "umr_read": (True, ["none", "flag"], "one key for many pieces on both sides, READ"),
-    "umr_chunked": (True, ["none", "imm", "flag"], "several short keys instead of a long one"),
+    "umr_chunked": (False, ["none"], "several short keys instead of a long one"),
 }
 PATHS = {"mapped": True, "slots": False, "kernel": True}
 # Microseconds: at all, for each block, for each KiB.
