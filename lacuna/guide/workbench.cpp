@@ -108,6 +108,8 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
 void Workbench::fill_source(std::uint64_t seed) {
   const Image image = Image::source(case_, seed);
   for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) image.write_to(workspace_.base(copy));
+  produced_.resize(static_cast<std::size_t>(case_.send.size()));
+  copy::reference::pack(case_.send, workspace_.base(0), 0, case_.send.size(), produced_.data());
 }
 
 void Workbench::prepare_destination(std::uint64_t seeds) {
@@ -134,6 +136,9 @@ Result<Timed> Workbench::visit(const Command& command) {
   LACUNA_TRY(mailbox_.send(command));
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
     std::byte* base = workspace_.base((command.first_copy + sample) % workspace_.copies());
+    // As the program that has something new to send would: its cache lines belong to this core, and nobody else has them. Cold memory has
+    // no owner, and is to stay so.
+    if (workspace_.copies() == 1) copy::unpack(case_.send, base, 0, case_.send.size(), produced_.data());
     const method::Target mine = LACUNA_TRY(combination.endpoint->prepare(operation, base, kTransferTimeout));
     if (combination.method->initiator == method::Role::receiver) LACUNA_TRY(mailbox_.send(std::span<const std::byte>(mine.encode())));
     const method::Target theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(mailbox_.receive(combination.endpoint))));

@@ -93,6 +93,7 @@ class Workbench {
   Workspace workspace_;
   std::vector<Combination> combinations_;
   std::vector<Image> expected_;        // rank 1, by seed
+  std::vector<std::byte> produced_;    // rank 0: the source's bytes, packed
   std::vector<std::byte> unreceived_;  // rank 1: the payload's bytes before a transfer, packed
   std::vector<std::byte> read_;        // rank 1: where it reads its data to
 };
