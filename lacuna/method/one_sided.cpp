@@ -46,7 +46,7 @@ Result<void> check_flag(const Target& peer) {
 
 nic::SendRequest Notice::request(const Endpoint& endpoint, const Target::Part& peers) {
   nic::SendRequest request{.opcode = nic::Opcode::write_imm, .imm_data = imm_data()};
-  if (how_ == Notify::flag) request = flag_->raise(endpoint, peers);
+  if (flag_) request = flag_->raise(endpoint, peers);
   request.fence = true;  // behind reads it says that the source is free
   return request;
 }

@@ -53,7 +53,7 @@ class Notice {
   [[nodiscard]] nic::SendRequest request(const Endpoint& endpoint, const Target::Part& peers);
   [[nodiscard]] std::uint32_t imm_data() const { return static_cast<std::uint32_t>(transfers_); }
   [[nodiscard]] bool arrived(nic::Context& context, std::uint32_t receives_done) const {
-    return how_ == Notify::imm ? receives_done > 0 : how_ == Notify::none || flag_->raised(context);
+    return flag_ ? flag_->raised(context) : how_ == Notify::none || receives_done > 0;
   }
 
  private:
