@@ -63,6 +63,7 @@ struct Median {
   double high = 0;
   double level = 0;
 };
+inline constexpr std::size_t kFewestSamples = 6;  ///< that an interval of 95 % needs
 [[nodiscard]] Median median_of(std::vector<double> samples);
 
 struct Row {

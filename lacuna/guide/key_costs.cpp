@@ -10,21 +10,6 @@ namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kStride = 3 * Link::kKeyBlock;  // a gap of twice the block
-constexpr std::size_t kFewest = 6;                     // samples that a 95 % interval of a median needs
-
-struct Memory {
-  nic::Buffer buffer;
-  nic::Region region;
-  static Result<Memory> create(nic::Context& context, std::int64_t bytes) {
-    Memory memory;
-    memory.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(bytes)));
-    memory.region = LACUNA_TRY(context.register_memory(memory.buffer.bytes(), {}));
-    return memory;
-  }
-  [[nodiscard]] nic::Sge sge(std::int64_t offset, std::int64_t length) const {
-    return {region.addr() + static_cast<std::uint64_t>(offset), static_cast<std::uint32_t>(length), region.lkey()};
-  }
-};
 
 struct Costs {
   std::vector<double> create_us, bind_us, invalidate_us;
@@ -35,7 +20,7 @@ std::int64_t position_of(std::int64_t stream_byte) { return stream_byte / Link::
 class Sender {
  public:
   static Result<Sender> create(nic::Context& context, const Wire& wire, int entries) {
-    Sender sender(context, wire, LACUNA_TRY(Memory::create(context, entries * kStride)));
+    Sender sender(context, wire, LACUNA_TRY(nic::RegisteredBuffer::create(context, entries * kStride)));
     for (std::int64_t i = 0; i < entries * kStride; ++i) sender.memory_.buffer.data()[i] = source_byte(1, i);
     for (std::int64_t i = 0; i < entries; ++i) sender.list_.push_back(sender.memory_.sge(i * kStride, Link::kKeyBlock));
     return sender;
@@ -65,10 +50,11 @@ class Sender {
   }
 
  private:
-  Sender(nic::Context& context, const Wire& wire, Memory memory) : context_(context), wire_(wire), memory_(std::move(memory)) {}
+  Sender(nic::Context& context, const Wire& wire, nic::RegisteredBuffer memory)
+      : context_(context), wire_(wire), memory_(std::move(memory)) {}
   nic::Context& context_;
   const Wire& wire_;
-  Memory memory_;
+  nic::RegisteredBuffer memory_;
   std::vector<nic::Sge> list_;
 };
 
@@ -79,7 +65,7 @@ struct Check {
 // Rank 1's part of one verification: receives the stream into contiguous memory and looks at every byte.
 Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, int entries) {
   const std::int64_t bytes = entries * Link::kKeyBlock;
-  const Memory memory = LACUNA_TRY(Memory::create(context, bytes));
+  const nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, bytes));
   const nic::Sge sge = memory.sge(0, bytes);
   LACUNA_TRY(wire.qp->post_recv({.sg_list = {&sge, 1}}));
   LACUNA_TRY(wire.next(context));
@@ -90,14 +76,12 @@ Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, in
   return mailbox.send(verdict);
 }
 
-void report(Report& to, const Wire& wire, const char* name, const std::vector<double>& samples, int entries, std::int64_t bound) {
+void report(Report& to, const Wire& wire, const char* name, const std::vector<double>& samples, const method::Counters& work) {
   Row row{.method = name, .path = wire.qp->path(), .notify = method::Notify::none};
   row.latency_us = median_of(samples);
   row.cpu_send_us = row.latency_us.value;  // the CPU waits for each step
   row.samples = static_cast<int>(samples.size());
-  row.send.keys_created = bound == 0 && entries > 0 ? 1 : 0;
-  row.send.keys_bound = bound > 0 ? 1 : 0;
-  row.send.key_entries = bound;
+  row.send = work;
   to.rows.push_back(std::move(row));
 }
 
@@ -123,7 +107,7 @@ Result<Report> measure_keys(int rank, nic::Context& context, const Wire& wire, M
   Check verdict = LACUNA_TRY(mailbox.receive<Check>());
   Costs costs;
   const std::int64_t until = context.now() + static_cast<std::int64_t>(budget.budget_ms * 1e6);
-  while (costs.bind_us.size() < kFewest || (context.now() < until && std::cmp_less(costs.bind_us.size(), budget.max_samples)))
+  while (costs.bind_us.size() < kFewestSamples || (context.now() < until && std::cmp_less(costs.bind_us.size(), budget.max_samples)))
     LACUNA_TRY(sender.once(costs, false));
   LACUNA_TRY(sender.once(first, true));
   const Check last = LACUNA_TRY(mailbox.receive<Check>());
@@ -134,9 +118,13 @@ Result<Report> measure_keys(int rank, nic::Context& context, const Wire& wire, M
                                true});
     return result;
   }
-  report(result, wire, "create_key", costs.create_us, entries, 0);
-  report(result, wire, "bind_key", costs.bind_us, entries, entries);
-  report(result, wire, "invalidate_key", costs.invalidate_us, 0, 0);
+  const method::Counters request{.work_requests = 1, .doorbells = 1, .completions = 1};
+  method::Counters binding = request;
+  binding.keys_bound = 1;
+  binding.key_entries = entries;
+  report(result, wire, "create_key", costs.create_us, {.keys_created = 1});
+  report(result, wire, "bind_key", costs.bind_us, binding);
+  report(result, wire, "invalidate_key", costs.invalidate_us, request);
   return result;
 }
 

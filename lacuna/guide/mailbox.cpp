@@ -36,25 +36,23 @@ Result<nic::Completion> Wire::next(nic::Context& context, method::Endpoint* mean
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path) {
   std::unique_ptr<Mailbox> box(new Mailbox(context, LACUNA_TRY(Wire::connect(context, bootstrap, path))));
-  box->out_ = LACUNA_TRY(context.allocate(kBytes));
-  box->in_ = LACUNA_TRY(context.allocate(kBytes));
-  box->out_region_ = LACUNA_TRY(context.register_memory(box->out_.bytes(), {}));
-  box->in_region_ = LACUNA_TRY(context.register_memory(box->in_.bytes(), {}));
+  box->out_ = LACUNA_TRY(nic::RegisteredBuffer::create(context, kBytes));
+  box->in_ = LACUNA_TRY(nic::RegisteredBuffer::create(context, kBytes));
   LACUNA_TRY(box->post_receive());
   return box;
 }
 
 Result<void> Mailbox::post_receive() {
   const std::int64_t bytes = std::min<std::int64_t>(kBytes, wire_.qp->limits().max_message_bytes);
-  const nic::Sge sge{in_region_.addr(), static_cast<std::uint32_t>(bytes), in_region_.lkey()};
+  const nic::Sge sge = in_.sge(0, bytes);
   return wire_.qp->post_recv({.sg_list = {&sge, 1}});
 }
 
 Result<void> Mailbox::send(std::span<const std::byte> message) {
   if (message.size() > kBytes)
     return base::fail(base::Code::limit, fmt::format("a message of {} bytes between the ranks; it may have {}", message.size(), kBytes));
-  std::ranges::copy(message, out_.data());
-  const nic::Sge sge{out_region_.addr(), static_cast<std::uint32_t>(message.size()), out_region_.lkey()};
+  std::ranges::copy(message, out_.buffer.data());
+  const nic::Sge sge = out_.sge(0, std::ssize(message));
   LACUNA_TRY(wire_.qp->post_send({.sg_list = {&sge, 1}}));
   for (;;) {
     const nic::Completion completion = LACUNA_TRY(wire_.next(context_));
@@ -65,7 +63,7 @@ Result<void> Mailbox::send(std::span<const std::byte> message) {
 
 Result<std::span<const std::byte>> Mailbox::receive(method::Endpoint* meanwhile) {
   if (!arrived_) arrived_ = LACUNA_TRY(wire_.next(context_, meanwhile)).byte_len;
-  message_.assign(in_.data(), in_.data() + *arrived_);
+  message_.assign(in_.buffer.data(), in_.buffer.data() + *arrived_);
   arrived_.reset();
   LACUNA_TRY(post_receive());
   return std::span<const std::byte>(message_);

@@ -49,8 +49,7 @@ class Mailbox {
 
   nic::Context& context_;
   Wire wire_;
-  nic::Buffer out_, in_;
-  nic::Region out_region_, in_region_;
+  nic::RegisteredBuffer out_, in_;
   std::vector<std::byte> message_;
   std::optional<std::uint64_t> arrived_;  // bytes of a message that came while a send was waited for
 };

@@ -10,9 +10,8 @@
 namespace lacuna::guide {
 namespace {
 
-constexpr int kFewestVisits = 2;    // samples in a row share what disturbs them
-constexpr std::size_t kFewest = 6;  // samples that a 95 % interval of a median needs (median_of)
-constexpr double kFarBehind = 5;    // a combination this many times slower than the best needs no more than the fewest
+constexpr int kFewestVisits = 2;  // samples in a row share what disturbs them
+constexpr double kFarBehind = 5;  // a combination this many times slower than the best needs no more than the fewest
 constexpr std::int64_t kSeeds = 2;
 
 struct Series {
@@ -123,7 +122,7 @@ class Measurement {
         const std::size_t i = (k + round) % series_.size();
         const Series& s = series_[i];
         const std::size_t have = s.all.latency_us.size();
-        const bool wanted = have < kFewest || s.visits < kFewestVisits
+        const bool wanted = have < kFewestSamples || s.visits < kFewestVisits
                                 ? spent < 4
                                 : spent < 1 && std::cmp_less(have, budget_.max_samples) && s.median() < kFarBehind * best;
         if (!s.alive || !wanted) continue;

@@ -127,6 +127,16 @@ void KeyCache::complete(const nic::Completion& completion) {
   entry.state = entry.state == State::binding ? State::bound : State::free;
 }
 
+Result<bool> Warming::step(KeyCache& keys, KeyCache::Wish wish, std::span<const Part> parts, Counters& counters) {
+  if (wish.base != base_) done_ = 0;
+  base_ = wish.base;
+  for (const std::size_t most = std::min(parts.size(), keys.capacity() / 2 + 1); done_ < most; ++done_) {
+    wish.part = parts[done_];
+    if (!LACUNA_TRY(keys.lease(wish, counters))) return false;
+  }
+  return true;
+}
+
 Result<bool> KeyCache::forget(const nic::Region& region) {
   bool done = true;
   for (Entry& entry : entries_) {

@@ -73,6 +73,7 @@ class KeyCache {
   /// The oldest bind or invalidate request is done.
   void complete(const nic::Completion& completion);
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
 
  private:
   struct Name {
@@ -100,6 +101,17 @@ class KeyCache {
   std::size_t free_ = 0;      // of them, bound to nothing
   std::map<Name, std::list<Entry>::iterator> bound_;
   std::deque<Entry*> in_flight_;  // their bind and invalidate requests complete in order
+};
+
+/// Binds the keys of a layout's parts ahead of a transfer, as many as the pool has room for beside others'.
+class Warming {
+ public:
+  /// One step; true once it is done for `wish.base`. The wish's part is filled in. Errors: as lease().
+  Result<bool> step(KeyCache& keys, KeyCache::Wish wish, std::span<const Part> parts, Counters& counters);
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t done_ = 0;  // parts, for base_
 };
 
 }  // namespace lacuna::method

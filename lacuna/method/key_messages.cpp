@@ -38,7 +38,8 @@ class KeyMessages : public Operation {
  protected:
   Result<bool> prepare_more() override {
     next_ = retired_ = 0;
-    return LACUNA_TRY(warm()) && LACUNA_TRY(fetch()) && bound();
+    return LACUNA_TRY(warming_.step(endpoint_.keys(), {own_, base_, *region_, {}, room_, rights_}, parts_, counters_)) &&
+           LACUNA_TRY(fetch()) && bound();
   }
   Result<void> begin() override {
     next_ = retired_ = 0;
@@ -55,16 +56,6 @@ class KeyMessages : public Operation {
       if (!lease) return false;
       list_.push_back(lease->sge(part.bytes));
       leases_.push_back(std::move(*lease));
-    }
-    return true;
-  }
-  // Binds ahead what the pool has room for.
-  Result<bool> warm() {
-    if (warmed_for_ != base_) warmed_ = 0;
-    warmed_for_ = base_;
-    const std::size_t most = std::min(parts_.size(), static_cast<std::size_t>(endpoint_.limits().indirect.keys) / 2 + 1);
-    for (; warmed_ < most; ++warmed_) {
-      if (!LACUNA_TRY(endpoint_.keys().lease({own_, base_, *region_, parts_[warmed_], room_, rights_}, counters_))) return false;
     }
     return true;
   }
@@ -97,8 +88,7 @@ class KeyMessages : public Operation {
   std::deque<KeyCache::Lease> leases_;  // of messages [retired_, next_), and of the next one as far as it is fetched
   std::vector<nic::Sge> list_;          // of the next message
   std::byte* fetched_for_ = nullptr;
-  std::size_t warmed_ = 0;  // parts, for warmed_for_
-  std::byte* warmed_for_ = nullptr;
+  Warming warming_;
 };
 
 class Sender final : public KeyMessages {

@@ -45,7 +45,7 @@ Result<void> check_flag(const Target& peer) {
 }  // namespace
 
 nic::SendRequest Notice::request(const Endpoint& endpoint, const Target::Part& peers) {
-  nic::SendRequest request{.opcode = nic::Opcode::write_imm, .imm_data = imm_data()};
+  nic::SendRequest request{.opcode = nic::Opcode::write_imm};
   if (flag_) request = flag_->raise(endpoint, peers);
   request.fence = true;  // behind reads it says that the source is free
   return request;
@@ -78,11 +78,11 @@ Result<bool> Initiator::advance() {
   while (!exhausted() || !notified_) {
     chain_.clear();
     // A whole chain and its notification, or none: how many doorbells there are does not depend on how fast the peer is.
-    if (send_room() < std::min(most_ > 1 ? most_ + 1 : 1, endpoint_.options().max_send_wr)) return false;
+    if (send_room() < std::min(chain_room(), endpoint_.options().max_send_wr)) return false;
     while (!exhausted() && chain_.size() < most_) {
       if (!LACUNA_TRY(add_next(chain_))) break;
     }
-    if (exhausted() && !notified_) notify(std::min(most_ > 1 ? most_ + 1 : 1, send_room()));
+    if (exhausted() && !notified_) notify(std::min(chain_room(), send_room()));
     if (chain_.empty()) return false;
     if (exhausted() && notified_) chain_.requests().back().signaled = true;
     LACUNA_TRY(post(chain_.requests()));
@@ -95,7 +95,6 @@ Result<bool> Initiator::advance() {
 void Initiator::notify(int room) {
   if (notice_.how() == Notify::imm && !chain_.empty() && chain_.requests().back().opcode == nic::Opcode::write) {
     chain_.requests().back().opcode = nic::Opcode::write_imm;
-    chain_.requests().back().imm_data = notice_.imm_data();
   } else if (chain_.size() < room) {
     chain_.add(notice_.request(endpoint_, peer_.flag));
   } else {

@@ -1,10 +1,10 @@
 // What the one-sided methods share. Writes: the sender is active, the receiver offers a place to land. Reads: the receiver is active, the sender
 // offers what is to be read and says when it is there. A method says how its stream becomes work requests.
 //
-//   Writer ── writes, the last with the notification ──▶ Landing ── unpacks, if the place was staging
-//   Reader ◀── a flag: ready ── Source (packs first, if its layout has to be)
-//          ◀═══ reads ═══
-//          ── the notification ──▶ Source
+//   Initiator ── writes, the last with the notification ──▶ Landing ── unpacks, if the place was staging
+//   Reader    ◀── a flag: ready ── Source (packs first, if its layout has to be)
+//             ◀═══ reads ═══
+//             ── the notification ──▶ Source
 #pragma once
 
 #include "lacuna/method/staging.hpp"
@@ -46,12 +46,10 @@ class Notice {
   [[nodiscard]] Notify how() const { return how_; }
   [[nodiscard]] Target::Part part() const { return flag_ ? flag_->part() : Target::Part(); }
   void count() {
-    ++transfers_;
     if (flag_) flag_->count();
   }
   /// As a request of its own; of `imm` an empty write.
   [[nodiscard]] nic::SendRequest request(const Endpoint& endpoint, const Target::Part& peers);
-  [[nodiscard]] std::uint32_t imm_data() const { return static_cast<std::uint32_t>(transfers_); }
   [[nodiscard]] bool arrived(nic::Context& context, std::uint32_t receives_done) const {
     return flag_ ? flag_->raised(context) : how_ == Notify::none || receives_done > 0;
   }
@@ -60,7 +58,6 @@ class Notice {
   explicit Notice(Notify how) : how_(how) {}
   Notify how_;
   std::optional<Flag> flag_;  // only where it is one
-  std::uint64_t transfers_ = 0;
 };
 
 /// The active end: a stream of requests of one opcode, in chains, and the notification behind them.
@@ -85,6 +82,8 @@ class Initiator : public Operation {
  private:
   /// Puts the notification behind the last request if there is room for it now.
   void notify(int room);
+  /// Places in the queue for a whole chain; the notification rides along with one of several requests.
+  [[nodiscard]] int chain_room() const { return most_ > 1 ? most_ + 1 : 1; }
 
   Notice notice_;
   Chain chain_;

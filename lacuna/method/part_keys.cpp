@@ -45,14 +45,7 @@ Result<std::optional<nic::Sge>> PartKeys::take(std::byte* base, std::size_t in_f
 }
 
 Result<bool> PartKeys::warm(std::byte* base, Counters& counters) {
-  if (base != warmed_for_) warmed_ = 0;
-  warmed_for_ = base;
-  const std::size_t most = std::min(parts_.size(), static_cast<std::size_t>(endpoint_->limits().indirect.keys) / 2 + 1);
-  for (; warmed_ < most; ++warmed_) {
-    if (!LACUNA_TRY(lease(warmed_, base, false, counters))) return false;
-    leases_.pop_back();
-  }
-  return true;
+  return warming_.step(endpoint_->keys(), {own_, base, *memory_.region, {}, key_room(endpoint_->limits()), rights_}, parts_, counters);
 }
 
 Result<bool> PartKeys::hold(std::byte* base, Counters& counters) {

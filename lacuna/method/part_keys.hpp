@@ -46,11 +46,52 @@ class PartKeys {
   nic::Rights rights_;
   std::vector<Part> parts_;
   std::size_t next_ = 0;
-  std::size_t warmed_ = 0;  // parts, for warmed_for_
-  std::byte* warmed_for_ = nullptr;
+  Warming warming_;
   bool pending_ = false;       // the last lease is that of part next_, not used yet
   std::byte* base_ = nullptr;  // of leases_
   std::deque<KeyCache::Lease> leases_;
+};
+
+/// The active end, an Initiator or a Reader, whose requests of one opcode each have one key at either side.
+template <class Base, nic::Opcode opcode>
+class WithKeys : public Base {
+ public:
+  template <class... Args>
+  explicit WithKeys(PartKeys keys, Args&&... args) : Base(std::forward<Args>(args)...), keys_(std::move(keys)) {}
+
+ private:
+  Result<bool> prepare_more() override { return keys_.warm(this->base_, this->counters_); }
+  void finished() override { keys_.release(); }
+  Result<void> begin() override {
+    keys_.rewind();
+    return Base::begin();
+  }
+  [[nodiscard]] bool exhausted() const override { return keys_.exhausted(); }
+  [[nodiscard]] std::size_t remote_parts() const override { return keys_.size(); }
+  Result<bool> add_next(Chain& chain) override {
+    const Target::Part& remote = this->remote(keys_.next());
+    const std::optional<nic::Sge> entry = LACUNA_TRY(keys_.take(this->base_, this->sends_in_flight(), this->counters_));
+    if (!entry) return false;
+    chain.append(*entry);
+    chain.add(opcode, remote.addr, remote.rkey).signaled = true;  // so that its key comes back
+    return true;
+  }
+
+  PartKeys keys_;
+};
+
+/// The passive end, a Landing or a Source, that offers its own memory through keys.
+template <class Base>
+class OffersKeys final : public Base {
+ public:
+  template <class... Args>
+  explicit OffersKeys(PartKeys keys, Args&&... args) : Base(std::forward<Args>(args)...), keys_(std::move(keys)) {}
+
+ private:
+  Result<bool> prepare_more() override { return keys_.hold(this->base_, this->counters_); }
+  [[nodiscard]] Target offer() const override { return {keys_.offer(), this->notice_.part()}; }
+
+  PartKeys keys_;
 };
 
 }  // namespace lacuna::method

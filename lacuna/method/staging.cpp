@@ -1,16 +1,8 @@
 #include "lacuna/method/staging.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace lacuna::method {
-
-Result<Staging> Staging::create(nic::Context& context, std::int64_t bytes) {
-  Staging staging;
-  staging.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
-  staging.region = LACUNA_TRY(context.register_memory(staging.buffer.bytes(), {}));
-  return staging;
-}
 
 bool reachable(const Endpoint& endpoint, const nic::Region& region) {
   const nic::PathInfo* path = endpoint.limits().path(endpoint.qp().path());

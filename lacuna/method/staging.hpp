@@ -5,15 +5,7 @@
 
 namespace lacuna::method {
 
-struct Staging {
-  nic::Buffer buffer;
-  nic::Region region;
-
-  static Result<Staging> create(nic::Context& context, std::int64_t bytes);
-  [[nodiscard]] nic::Sge sge(std::int64_t offset, std::int64_t length) const {
-    return {region.addr() + static_cast<std::uint64_t>(offset), static_cast<std::uint32_t>(length), region.lkey()};
-  }
-};
+using Staging = nic::RegisteredBuffer;
 
 /// Whether the peer can reach this region over the endpoint's path.
 [[nodiscard]] bool reachable(const Endpoint& endpoint, const nic::Region& region);

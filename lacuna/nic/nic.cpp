@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lacuna/nic/local/local.hpp"
 
@@ -63,6 +62,13 @@ Buffer::~Buffer() {
 
 Region::~Region() {
   if (context_ != nullptr) context_->deregister(key_);
+}
+
+Result<RegisteredBuffer> RegisteredBuffer::create(Context& context, std::int64_t bytes) {
+  RegisteredBuffer result;
+  result.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
+  result.region = LACUNA_TRY(context.register_memory(result.buffer.bytes(), {}));
+  return result;
 }
 
 IndirectKey::~IndirectKey() {

@@ -224,6 +224,18 @@ class Region {
   bool shared_ = false;
 };
 
+/// A buffer, of one byte at least, and the region over all of it.
+struct RegisteredBuffer {
+  Buffer buffer;
+  Region region;
+
+  /// Errors: those of Context::allocate and register_memory.
+  static Result<RegisteredBuffer> create(Context& context, std::int64_t bytes);
+  [[nodiscard]] Sge sge(std::int64_t offset, std::int64_t length) const {
+    return {region.addr() + static_cast<std::uint64_t>(offset), static_cast<std::uint32_t>(length), region.lkey()};
+  }
+};
+
 /// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address given with it is an offset
 /// into the pieces. Creating one is expensive, binding is not free (F20), so keys are bound again and again. A bind request of any queue
 /// pair of the Context gives it its pieces, in the order of that queue: what is posted behind it there may use the key at once, everybody else

@@ -108,7 +108,7 @@ def methods(
     """
     started = time.monotonic()
     pace = _QUICK if quick else _FULL
-    deadline = started + max(1.0, (budget or pace.budget) - min(pace.reserve, (budget or pace.budget) / 2))
+    deadline = pace.deadline(started, budget)
     chosen = _chosen(wanted)
     if quick:
         chosen = experiments.thinned(chosen)

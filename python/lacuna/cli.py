@@ -114,7 +114,7 @@ def guide(
     """
     started = time.monotonic()
     pace = _QUICK if quick else _FULL
-    deadline = started + max(1.0, (budget or pace.budget) - pace.reserve)
+    deadline = pace.deadline(started, budget)
     command.prepare(output)
     console = command.console()
 

@@ -45,6 +45,11 @@ class Pace:
     silence: float
     max_samples: int
 
+    def deadline(self, started: float, budget: float | None) -> float:
+        """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
+        total = budget or self.budget
+        return started + max(1.0, total - min(self.reserve, total / 2))
+
 
 @dataclass(frozen=True)
 class Outcome(Generic[Result]):

@@ -87,6 +87,24 @@ std::string few_keys(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
+// What a transfer at a new place needs is bound in its preparation, at either end; between start and end nothing is.
+std::string bound_ahead(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path));
+  const Role role = rank == 0 ? Role::sender : Role::receiver;
+  for (const char* name : {"umr_send", "umr_write", "umr_read", "umr_chunked"}) {
+    const method::Method& m = *LACUNA_END_TRY(method::find(name));
+    LACUNA_END_TRY(end.endpoint->forget(end.region, kSecond));  // as if nothing had been sent from here before
+    const auto op = LACUNA_END_TRY(end.operation(name, role, m.notifies.front()));
+    const method::Target peer = LACUNA_END_TRY(end.offer(*op, bootstrap));
+    const std::int64_t ahead = op->counters().keys_bound;
+    LACUNA_END_TRY(op->start(end.buffer.data(), peer));
+    LACUNA_END_TRY(end.endpoint->run(*op, kSecond));
+    LACUNA_END_EXPECT(ahead > 0 && op->counters().keys_bound == ahead);
+    LACUNA_END_TRY(barrier(bootstrap));
+  }
+  return {};
+}
+
 // A start that is refused has begun nothing: the next transfer is the next one for both ends.
 std::string refused_start(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   End end = LACUNA_END_TRY(End::make(bootstrap, path));
@@ -122,6 +140,7 @@ std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 
 LACUNA_ON_EVERY_PATH(Sequences, to_and_fro)
 LACUNA_ON_EVERY_PATH(Sequences, few_keys)
+LACUNA_ON_EVERY_PATH(Sequences, bound_ahead)
 LACUNA_ON_EVERY_PATH(Sequences, refused_start)
 LACUNA_ON_EVERY_PATH(Sequences, one_at_a_time)
 INSTANTIATE_TEST_SUITE_P(Method, Sequences, testing::ValuesIn(kPaths), path_test_name);
