@@ -84,6 +84,25 @@ std::string few_keys(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
       if (!wrong.empty()) return wrong;
     }
   }
+  // To a contiguous place the one key is the sender's, and one that has ended gives it to the next, although both live on.
+  const Layout flat = Layout::bytes(blocks().size()).value();
+  std::vector<std::unique_ptr<Operation>> writes;
+  for (int i = 0; i < 2; ++i) {
+    writes.push_back(LACUNA_END_TRY(
+        method::make(*method::find("umr_write").value(), role, *end.endpoint, {blocks(), flat, Notify::flag}, {&end.region})));
+  }
+  for (int i = 0; i < 4; ++i) {
+    Operation& op = *writes[static_cast<std::size_t>(i % 2)];
+    std::byte* base = end.buffer.data() + i % 2 * 100;  // another binding for each
+    std::memset(end.buffer.data(), rank == 0 ? i + 1 : 0, kBytes);
+    nic::Hello mine;
+    mine.bytes = LACUNA_END_TRY(end.endpoint->prepare(op, base, kSecond)).encode();
+    const auto peer = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kSecond)).bytes));
+    LACUNA_END_TRY(op.start(base, peer));
+    LACUNA_END_TRY(end.endpoint->run(op, kSecond));
+    LACUNA_END_TRY(barrier(bootstrap));
+    for (std::int64_t k = 0; rank == 1 && k < flat.size(); ++k) LACUNA_END_EXPECT(base[k] == static_cast<std::byte>(i + 1));
+  }
   return {};
 }
 
