@@ -109,6 +109,9 @@ class Endpoint {
   [[nodiscard]] const nic::Limits& limits() const { return qp_->limits(); }
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] KeyCache& keys() const { return *keys_; }
+  /// Memory for packed data, at least `bytes` of it, for operations of this endpoint; they share it, since one of them at a time is under way.
+  /// It is kept, and grows. Errors: those of Context::allocate and register_memory.
+  Result<std::shared_ptr<const nic::RegisteredBuffer>> staging(std::int64_t bytes);
   /// Send requests that the queue takes now.
   [[nodiscard]] int send_room() const { return options_.max_send_wr - static_cast<int>(sends_posted_ - sends_retired_); }
 
@@ -135,6 +138,7 @@ class Endpoint {
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
   std::unique_ptr<KeyCache> keys_;
+  std::shared_ptr<const nic::RegisteredBuffer> staging_;
   Operation* active_ = nullptr;
   std::unordered_map<std::uint32_t, Operation*> operations_;  // by the upper half of their wr_ids
   std::uint32_t tokens_ = 0;                                  // 0 is the key cache's

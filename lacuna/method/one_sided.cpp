@@ -112,7 +112,7 @@ Made Landing::make_contiguous(Endpoint& endpoint, const Transfer& transfer, cons
                       "without a notification the destination must be contiguous and reachable, since nobody would unpack");
   }
   Staging staging;
-  if (!in_place) staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.dst.size()));
+  if (!in_place) staging = LACUNA_TRY(endpoint.staging(transfer.dst.size()));
   Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
   return std::make_unique<Landing>(endpoint, transfer, memory, std::move(notice), std::move(staging), transfer.dst.true_lower_bound());
 }
@@ -123,7 +123,7 @@ Made Landing::make_in_place(Endpoint& endpoint, const Transfer& transfer, const 
 }
 
 Target Landing::offer() const {
-  if (staged()) return {{{staging_.region.addr(), staging_.region.rkey()}}, notice_.part()};
+  if (staged()) return {{{staging_->region.addr(), staging_->region.rkey()}}, notice_.part()};
   return {{{reinterpret_cast<std::uint64_t>(base_ + offset_), region_->rkey()}}, notice_.part()};
 }
 
@@ -135,7 +135,7 @@ Result<void> Landing::begin() {
 
 Result<bool> Landing::advance() {
   if (!notice_.arrived(endpoint_.context(), receives_done())) return false;
-  if (staged()) unpack(0, own_.size(), staging_.buffer.data());
+  if (staged()) unpack(0, own_.size(), staging_->buffer.data());
   return true;
 }
 
@@ -149,14 +149,14 @@ Result<void> Reader::begin() {
 Made Source::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   Staging staging;
   if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region))
-    staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.src.size()));
+    staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
   Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
   return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint.context())),
                                   std::move(staging));
 }
 
 Target Source::offer() const {
-  if (staged()) return {{{staging_.region.addr(), staging_.region.rkey()}}, notice_.part()};
+  if (staged()) return {{{staging_->region.addr(), staging_->region.rkey()}}, notice_.part()};
   return {{{reinterpret_cast<std::uint64_t>(base_ + own_.true_lower_bound()), region_->rkey()}}, notice_.part()};
 }
 
@@ -167,7 +167,7 @@ Result<void> Source::begin() {
   ready_.count();
   told_ = false;
   if (notice_.how() == Notify::imm) LACUNA_TRY(receive({}));
-  if (staged()) pack(0, own_.size(), staging_.buffer.data());
+  if (staged()) pack(0, own_.size(), staging_->buffer.data());
   return {};
 }
 

@@ -110,7 +110,7 @@ class Landing : public Operation {
   Notice notice_;
 
  private:
-  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  [[nodiscard]] bool staged() const { return staging_ != nullptr; }
   Staging staging_;
   std::int64_t offset_;  // of the offered address from the base
 };
@@ -146,7 +146,7 @@ class Source : public Operation {
   Notice notice_;
 
  private:
-  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  [[nodiscard]] bool staged() const { return staging_ != nullptr; }
   Flag ready_;
   Staging staging_;
   bool told_ = false;  // the reader, that it may begin

@@ -65,6 +65,12 @@ Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counter
   return {};
 }
 
+Result<std::shared_ptr<const nic::RegisteredBuffer>> Endpoint::staging(std::int64_t bytes) {
+  if (staging_ == nullptr || std::cmp_less(staging_->buffer.size(), bytes))
+    staging_ = std::make_shared<const nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context_, bytes)));
+  return staging_;
+}
+
 // Repeats step() until it says true, polling in between.
 Result<void> Endpoint::until(const auto& step, std::int64_t timeout_ns, const char* what) {
   const std::int64_t deadline = context_.now() + timeout_ns;

@@ -15,13 +15,13 @@ class Sender final : public Initiator {
  private:
   Result<void> begin() override {
     at_ = 0;
-    if (staging_.buffer.size() != 0) pack(0, own_.size(), staging_.buffer.data());
+    if (staging_ != nullptr) pack(0, own_.size(), staging_->buffer.data());
     return Initiator::begin();
   }
   [[nodiscard]] bool exhausted() const override { return at_ == own_.size(); }
   Result<bool> add_next(Chain& chain) override {
     const std::int64_t bytes = std::min(own_.size() - at_, largest_message(endpoint_.limits()));
-    chain.append(staging_.buffer.size() != 0 ? staging_.sge(at_, bytes) : sge({own_.true_lower_bound() + at_, bytes}));
+    chain.append(staging_ != nullptr ? staging_->sge(at_, bytes) : sge({own_.true_lower_bound() + at_, bytes}));
     chain.add(nic::Opcode::write, remote(0).addr + static_cast<std::uint64_t>(at_), remote(0).rkey);
     at_ += bytes;
     return true;
@@ -34,7 +34,7 @@ class Sender final : public Initiator {
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   if (role == Role::receiver) return Landing::make_contiguous(endpoint, transfer, memory);
   Staging staging;
-  if (!transfer.src.contiguous_bytes()) staging = LACUNA_TRY(Staging::create(endpoint.context(), transfer.src.size()));
+  if (!transfer.src.contiguous_bytes()) staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
   return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)),
                                   std::move(staging));
 }

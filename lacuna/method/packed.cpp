@@ -18,9 +18,9 @@ class Packed : public Operation {
   [[nodiscard]] std::int64_t position(std::int64_t chunk) const { return chunk * chunking_.bytes; }
   [[nodiscard]] std::int64_t length(std::int64_t chunk) const { return std::min(chunking_.bytes, own_.size() - position(chunk)); }
   [[nodiscard]] std::int64_t slot(std::int64_t chunk) const { return chunk % chunking_.depth * chunking_.bytes; }
-  [[nodiscard]] bool staged() const { return staging_.buffer.size() != 0; }
+  [[nodiscard]] bool staged() const { return staging_ != nullptr; }
   [[nodiscard]] nic::Sge entry(std::int64_t chunk) const {
-    return staged() ? staging_.sge(slot(chunk), length(chunk)) : sge({own_.true_lower_bound() + position(chunk), length(chunk)});
+    return staged() ? staging_->sge(slot(chunk), length(chunk)) : sge({own_.true_lower_bound() + position(chunk), length(chunk)});
   }
 
   Chunking chunking_;
@@ -35,7 +35,7 @@ class Sender final : public Packed {
   Result<void> begin() override { return next_ = 0, Result<void>{}; }
   Result<bool> advance() override {
     while (next_ < chunks_ && sends_in_flight() < static_cast<std::uint32_t>(chunking_.depth) && send_room() > 0) {
-      if (staged()) pack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      if (staged()) pack(position(next_), length(next_), staging_->buffer.data() + slot(next_));
       const nic::Sge list = entry(next_++);
       LACUNA_TRY(send({&list, 1}, true));
       endpoint_.poll();
@@ -54,7 +54,7 @@ class Receiver final : public Packed {
   }
   Result<bool> advance() override {
     while (std::cmp_less(next_, receives_done())) {
-      if (staged()) unpack(position(next_), length(next_), staging_.buffer.data() + slot(next_));
+      if (staged()) unpack(position(next_), length(next_), staging_->buffer.data() + slot(next_));
       if (next_ + chunking_.depth < chunks_) LACUNA_TRY(post(next_ + chunking_.depth));
       ++next_;
     }
@@ -78,7 +78,7 @@ Made make_packed(Role role, Endpoint& endpoint, const Transfer& transfer, const 
   const bool in_place = own.contiguous_bytes() && (role == Role::sender || reachable(endpoint, *memory.region));
   const std::int64_t slots = std::min<std::int64_t>(chunking.depth, (own.size() + chunking.bytes - 1) / chunking.bytes);
   Staging staging;
-  if (!in_place) staging = LACUNA_TRY(Staging::create(endpoint.context(), slots * chunking.bytes));
+  if (!in_place) staging = LACUNA_TRY(endpoint.staging(slots * chunking.bytes));
   if (role == Role::sender) return std::make_unique<Sender>(endpoint, own, memory, chunking, std::move(staging));
   return std::make_unique<Receiver>(endpoint, own, memory, chunking, std::move(staging));
 }

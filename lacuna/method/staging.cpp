@@ -9,7 +9,7 @@ bool reachable(const Endpoint& endpoint, const nic::Region& region) {
   return path == nullptr || !path->shared_only || region.shared();
 }
 
-Result<Flag> Flag::create(nic::Context& context) { return Flag(LACUNA_TRY(Staging::create(context, sizeof(std::uint64_t)))); }
+Result<Flag> Flag::create(nic::Context& context) { return Flag(LACUNA_TRY(nic::RegisteredBuffer::create(context, sizeof(std::uint64_t)))); }
 
 nic::SendRequest Flag::raise(const Endpoint& endpoint, const Target::Part& peers) {
   *word() = transfers_;
