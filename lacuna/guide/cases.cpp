@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "lacuna/guide/ddtbench.hpp"
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/ground.hpp"
 
 namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kGap = 2;  // between blocks, in blocks: the seeds' Table 4
+constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kPage = 4096;
 
 Result<Layout> blocks(std::int64_t bytes, std::int64_t count, std::int64_t gap) {
   return Layout::hvector(count, 1, bytes + gap, LACUNA_TRY(Layout::bytes(bytes)));
@@ -61,6 +63,36 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
   const std::int64_t send_bytes = block_bytes / finer * coarser;
   return case_of(LACUNA_TRY(blocks(send_bytes, block_count * finer / coarser, kGap * send_bytes)),
                  LACUNA_TRY(blocks(block_bytes, block_count, kGap * block_bytes)), block_bytes, block_count);
+}
+
+Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
+  const auto [finer, coarser] = LACUNA_TRY(ratio_of(block_bytes, block_count, shape));
+  const std::int64_t send_bytes = block_bytes / finer * coarser;
+  const std::int64_t send_count = block_count * finer / coarser;
+  // A block owns its lines and one more, which stays untouched. A stride of an odd number of lines spreads the blocks over the sets of a cache.
+  const auto lines = [](std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
+  const std::int64_t touched = std::min(send_count * lines(send_bytes), block_count * lines(block_bytes));
+  const std::int64_t copies = std::max<std::int64_t>(2, cache_bytes() / touched + 1);  // each side's lines once, so both sides' twice
+  const auto stride = [&](std::int64_t bytes) { return std::max(copies * (lines(bytes) + kLine), kPage + lines(bytes)) | kLine; };
+  Case what = case_of(LACUNA_TRY(blocks(send_bytes, send_count, stride(send_bytes) - send_bytes)),
+                      LACUNA_TRY(blocks(block_bytes, block_count, stride(block_bytes) - block_bytes)), block_bytes, block_count);
+  what.copies = copies;
+  what.send_slot = lines(send_bytes) + kLine;
+  what.receive_slot = lines(block_bytes) + kLine;
+  what.shared_gaps = true;
+  return what;
+}
+
+Case cold(Case what) {
+  constexpr std::int64_t most_memory = std::int64_t{1} << 30;
+  const auto touched = [](const Layout& layout, std::int64_t span) { return std::min(span, layout.size() + kLine * layout.run_count()); };
+  const auto slot = [](std::int64_t span) { return (span + 2 * kPage) / kPage * kPage + kPage; };
+  what.send_slot = slot(what.send_span);
+  what.receive_slot = slot(what.receive_span);
+  const std::int64_t lines = std::max(kLine, std::min(touched(what.send, what.send_span), touched(what.receive, what.receive_span)));
+  const std::int64_t room = most_memory / std::max(what.send_slot, what.receive_slot);
+  what.copies = std::max<std::int64_t>(2, std::min(cache_bytes() / lines + 1, room));
+  return what;
 }
 
 Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous) {

@@ -8,6 +8,7 @@
 // A Case is a pair of layouts. measure() runs on both ranks in step; rank 0 gets the rows.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -32,6 +33,14 @@ struct Case {
   std::int64_t receive_span = 0;
   std::int64_t block_bytes = 0;  ///< the receiver's; the average where they differ
   std::int64_t block_count = 0;
+
+  // Cold: every transfer uses other memory. Copy k lies k slots behind the first; `shared_gaps`: in the gaps of the others.
+  std::int64_t copies = 1;
+  std::int64_t send_slot = 0;
+  std::int64_t receive_slot = 0;
+  bool shared_gaps = false;
+
+  [[nodiscard]] bool cold() const { return copies > 1; }
 };
 
 /// How the sender's blocks relate to the receiver's.
@@ -45,6 +54,11 @@ Result<Shape> shape_from_name(std::string_view name);
 /// Equal blocks with a gap of twice the block between them, as in the seeds' Table 4. Errors: invalid_argument if the shape does not divide
 /// the blocks.
 Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
+/// The same blocks, cold: as far apart as a working set of twice the last-level cache allows (a page at least), so that each costs a cache and a
+/// TLB miss. The copies lie in each other's gaps. Errors: as grid_case().
+Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
+/// Any case cold, with its own gaps: copies side by side, until their cache lines are twice the last-level cache.
+Case cold(Case what);
 /// Equal blocks, on either side with the same gap between them: the seeds' other experiments. The blocks are the receiver's; if that is one
 /// contiguous buffer (`to_contiguous`), the sender's. Errors: as grid_case().
 Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous);
@@ -53,24 +67,29 @@ Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std
 Result<Case> stencil_case(std::int64_t points, std::int64_t point_bytes);
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
+/// A transfer of today's AI systems (ai.hpp), cut to `most_payload` bytes. Errors: invalid_argument.
+Result<Case> ai_case(const std::string& name, std::int64_t most_payload);
 
-/// A median, and an interval that covers the population's median with probability `level`: two order statistics of the
-/// sample, chosen by the binomial distribution, so nothing is assumed about the shape of the noise. Below six samples the
-/// interval is the whole range and `level` says how little that means.
+/// A median and its bootstrap interval: between the 2.5 % and the 97.5 % point of the medians of all resamples. These are known exactly (the k-th
+/// smallest value is at least the median of a resample with a binomial probability), so nothing is drawn and the same data give the same
+/// interval. Nothing is assumed about the shape of the noise. Values must be independent: a visit's median, not each of its samples. Below
+/// six values the interval is the whole range, and `level` says how little that means.
 struct Median {
   double value = 0;
   double low = 0;
   double high = 0;
   double level = 0;
 };
-inline constexpr std::size_t kFewestSamples = 6;  ///< that an interval of 95 % needs
-[[nodiscard]] Median median_of(std::vector<double> samples);
+inline constexpr std::size_t kFewestVisits = 6;  ///< that an interval of 95 % needs
+[[nodiscard]] Median median_of(std::vector<double> values);
 
 struct Row {
   std::string method;
   nic::Path path{};
   method::Notify notify{};
   Median latency_us;  ///< from the sender's start to the data in place; if the receiver is not told, to the sender's completion
+  Median behind;      ///< how many times as long as the best combination of the case, round by round; 1 for that one
+  int visits = 0;     ///< groups of transfers, each in another round
   double cpu_send_us = 0;
   double cpu_recv_us = 0;
   double copy_send_us = 0;  ///< of the CPU times, what went to packing and unpacking
@@ -95,15 +114,38 @@ struct Budget {
   int max_samples = 200;
   double budget_ms = 50;                 ///< for all combinations of the case together
   double censor_ms = 100;                ///< a combination whose first transfer takes longer is not measured further
-  bool cold = false;                     ///< every transfer uses memory that no cache holds
   std::vector<std::string> methods;      ///< only these; empty: all
   std::vector<method::Notify> notifies;  ///< of the one-sided methods only these; empty: all
+  std::vector<std::pair<std::string, nic::Path>> leave_out;  ///< a method on a path that is known to be hopeless
+};
+
+/// How quiet the machine was while a case was measured.
+struct Conditions {
+  std::array<double, 2> probe_us{};  ///< a fixed message between the two processes, one way: before and after
+  std::int64_t preempted = 0;        ///< how often one of them lost its CPU to another process
+  double stolen_ms = 0;              ///< CPU time that the hypervisor gave to other guests
+  double setup_ms = 0;
+  double measuring_ms = 0;
 };
 
 struct Report {
   std::vector<Row> rows;
   std::vector<Refusal> refusals;
+  Conditions conditions;
 };
+
+/// A fault planted on purpose, to see that the guide notices.
+struct Fault {
+  std::string method;    ///< empty: none
+  double slower = 1;     ///< its transfers take so many times as long
+  int corrupt_from = -1;  ///< not negative: from this transfer on a byte of what it moved is flipped
+};
+/// "slow:METHOD:FACTOR" or "corrupt:METHOD[:TRANSFER]". Errors: invalid_argument.
+Result<Fault> fault_from_text(std::string_view text);
+
+/// All that are measured: Lacuna's methods, then what users do by hand (by_hand.hpp), against which gains are told.
+[[nodiscard]] std::span<const method::Method> measured_methods();
+[[nodiscard]] bool is_by_hand(const method::Method& method);
 
 /// One rank's end of everything that a measurement needs.
 class Link {
@@ -120,10 +162,10 @@ class Link {
 };
 
 /// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of Context::connect on every path.
-Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap);
+Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap, const Fault& fault = {});
 
 /// The worker: forks the receiver, answers requests from standard input on standard output until it ends
 /// (docs/worker.md). Returns the exit code.
-int serve(const std::string& nic, const nic::OpenOptions& options = {});
+int serve(const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
 
 }  // namespace lacuna::guide

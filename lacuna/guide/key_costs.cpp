@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "lacuna/guide/image.hpp"
+#include <algorithm>
+
+#include "lacuna/guide/proof.hpp"
 
 namespace lacuna::guide {
 namespace {
@@ -15,13 +17,13 @@ struct Costs {
   std::vector<double> create_us, bind_us, invalidate_us;
 };
 
-std::int64_t position_of(std::int64_t stream_byte) { return stream_byte / Link::kKeyBlock * kStride + stream_byte % Link::kKeyBlock; }
+Result<Layout> layout_of(int entries) { return Layout::hvector(entries, 1, kStride, LACUNA_TRY(Layout::bytes(Link::kKeyBlock))); }
 
 class Sender {
  public:
   static Result<Sender> create(nic::Context& context, const Wire& wire, int entries) {
     Sender sender(context, wire, LACUNA_TRY(nic::RegisteredBuffer::create(context, entries * kStride)));
-    for (std::int64_t i = 0; i < entries * kStride; ++i) sender.memory_.buffer.data()[i] = source_byte(1, i);
+    write_stream(LACUNA_TRY(layout_of(entries)), sender.memory_.buffer.data(), stream_of(1, entries * Link::kKeyBlock));
     for (std::int64_t i = 0; i < entries; ++i) sender.list_.push_back(sender.memory_.sge(i * kStride, Link::kKeyBlock));
     return sender;
   }
@@ -70,9 +72,9 @@ Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, in
   LACUNA_TRY(wire.qp->post_recv({.sg_list = {&sge, 1}}));
   LACUNA_TRY(wire.next(context));
   Check verdict;
-  for (std::int64_t i = 0; i < bytes && verdict.wrong_byte < 0; ++i) {
-    if (memory.buffer.data()[i] != source_byte(1, position_of(i))) verdict.wrong_byte = i;
-  }
+  const std::vector<std::byte> expected = stream_of(1, bytes);
+  const auto differs = std::ranges::mismatch(memory.buffer.bytes(), expected);
+  if (differs.in2 != expected.end()) verdict.wrong_byte = differs.in2 - expected.begin();
   return mailbox.send(verdict);
 }
 
@@ -80,7 +82,7 @@ void report(Report& to, const Wire& wire, const char* name, const std::vector<do
   Row row{.method = name, .path = wire.qp->path(), .notify = method::Notify::none};
   row.latency_us = median_of(samples);
   row.cpu_send_us = row.latency_us.value;  // the CPU waits for each step
-  row.samples = static_cast<int>(samples.size());
+  row.samples = row.visits = static_cast<int>(samples.size());  // each by itself
   row.send = work;
   to.rows.push_back(std::move(row));
 }
@@ -107,7 +109,7 @@ Result<Report> measure_keys(int rank, nic::Context& context, const Wire& wire, M
   Check verdict = LACUNA_TRY(mailbox.receive<Check>());
   Costs costs;
   const std::int64_t until = context.now() + static_cast<std::int64_t>(budget.budget_ms * 1e6);
-  while (costs.bind_us.size() < kFewestSamples || (context.now() < until && std::cmp_less(costs.bind_us.size(), budget.max_samples)))
+  while (costs.bind_us.size() < kFewestVisits || (context.now() < until && std::cmp_less(costs.bind_us.size(), budget.max_samples)))
     LACUNA_TRY(sender.once(costs, false));
   LACUNA_TRY(sender.once(first, true));
   const Check last = LACUNA_TRY(mailbox.receive<Check>());

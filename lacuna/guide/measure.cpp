@@ -1,26 +1,41 @@
-// Rank 0's plan for one case: one verified transfer of each combination, then rounds over all that are worth it until
-// the budget is spent, then one more verified transfer of other data. Rounds interleave the combinations, so that a
-// disturbance hits all of them alike.
+// Rank 0's plan for one case: one verified transfer of each combination; then rounds, in which each has its visit, so that a disturbance hits all
+// of them alike; then one more verified transfer of other data. The time goes where methods are close: a combination that is clearly behind after
+// three rounds gets no more, and the rounds end once all others are known to be behind the best, or as good.
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/guide/disturbance.hpp"
 #include "lacuna/guide/key_costs.hpp"
 #include "lacuna/guide/workbench.hpp"
 
 namespace lacuna::guide {
 namespace {
 
-constexpr int kFewestVisits = 2;  // samples in a row share what disturbs them
-constexpr double kFarBehind = 5;  // a combination this many times slower than the best needs no more than the fewest
-constexpr std::int64_t kSeeds = 2;
+constexpr int kFewestRounds = 3;
+constexpr int kMostRounds = 60;
+constexpr double kFarBehind = 1.5;   // clearly this many times as long as the best: behind, and not measured further
+constexpr double kBehind = 1.05;     // clearly so: as well as known
+constexpr double kResolved = 0.02;   // an interval of the ratio as narrow as this: as well as known
+constexpr double kOvertime = 4;      // the fewest rounds may take so many times the budget
+constexpr std::int64_t kVerifiedTwice = 4 << 20;  // payload up to which also what is behind is verified a second time
 
 struct Series {
   bool alive = false;
+  bool told = false;  // the receiver learns of the end: only such a one is the best
   Timed all;
   double first_us = 0;
-  int visits = 0;
+  std::vector<std::pair<int, double>> visits;  // by round, the median of each
+  Median behind;
 
-  [[nodiscard]] double median() const { return all.latency_us.empty() ? first_us : median_of(all.latency_us).value; }
+  [[nodiscard]] double median() const {
+    std::vector<double> values;
+    for (const auto& [round, value] : visits) values.push_back(value);
+    return values.empty() ? first_us : median_of(std::move(values)).value;
+  }
+  [[nodiscard]] bool far_behind() const { return std::cmp_greater_equal(visits.size(), kFewestRounds) && behind.low > kFarBehind; }
+  [[nodiscard]] bool settled() const {
+    return visits.size() >= kFewestVisits && (behind.low > kBehind || behind.high - behind.low < kResolved);
+  }
   void add(const Timed& timed, std::size_t from) {
     const auto append = [from](std::vector<double>& to, const std::vector<double>& some) {
       to.insert(to.end(), some.begin() + static_cast<std::ptrdiff_t>(from), some.end());
@@ -35,30 +50,44 @@ struct Series {
   }
 };
 
-// Transfers in a row, so that a warm one finds its own staging warm: more where they are short.
-std::int32_t visit_length(double latency_us) { return latency_us < 50 ? 16 : latency_us < 500 ? 6 : 3; }
+// How many times as long one takes as another, from the rounds that have both: what slows a round down slows both.
+Median ratio_of(const Series& one, const Series& other) {
+  std::vector<double> ratios;
+  auto at = other.visits.begin();
+  for (const auto& [round, value] : one.visits) {
+    while (at != other.visits.end() && at->first < round) ++at;
+    if (at != other.visits.end() && at->first == round) ratios.push_back(value / at->second);
+  }
+  return median_of(std::move(ratios));
+}
 
 class Measurement {
  public:
   Measurement(Workbench& bench, nic::Context& context, const Budget& budget)
       : bench_(bench), context_(context), budget_(budget), series_(bench.combinations().size()) {}
 
-  Result<Report> run() {
-    bench_.fill_source(0);
+  Result<Report> run(std::int64_t began) {
+    report_.conditions.probe_us[0] = LACUNA_TRY(bench_.probe());
+    const double stolen = stolen_ms();
+    const std::int64_t own = preemptions();
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(first(i));
-    if (budget_.cold) LACUNA_TRY(touch_every_copy());
+    const std::int64_t peers = bench_.peers_preemptions();
+    const std::int64_t set_up = context_.now();
     LACUNA_TRY(rounds());
-    bench_.fill_source(1);
+    const std::int64_t measured = context_.now();
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(last(i));
+    report_.conditions.preempted = preemptions() - own + bench_.peers_preemptions() - peers;
+    report_.conditions.stolen_ms = stolen_ms() - stolen;
+    report_.conditions.probe_us[1] = LACUNA_TRY(bench_.probe());
     LACUNA_TRY(bench_.finish());
+    report_.conditions.measuring_ms = static_cast<double>(measured - set_up) / 1e6;
+    report_.conditions.setup_ms = static_cast<double>(context_.now() - began) / 1e6 - report_.conditions.measuring_ms;
     return std::move(report_);
   }
 
  private:
   Result<Timed> visit(std::size_t i, std::int32_t samples, std::int32_t verify_seed) {
-    const std::int64_t copy = next_copy_;
-    next_copy_ += samples;
-    return bench_.visit({Command::Kind::visit, static_cast<std::int32_t>(i), samples, verify_seed, copy});
+    return bench_.visit({.combination = static_cast<std::int32_t>(i), .samples = samples, .verify_seed = verify_seed});
   }
 
   void refuse(std::size_t i, std::string reason, bool wrong_data) {
@@ -69,16 +98,20 @@ class Measurement {
 
   Row row(std::size_t i) const {
     const Combination& c = bench_.combinations()[i];
+    const Series& s = series_[i];
     Row row{.method = std::string(c.method->name), .path = c.endpoint->qp().path(), .notify = c.notify};
-    const Timed& all = series_[i].all;
-    row.latency_us = median_of(all.latency_us);
-    row.cpu_send_us = median_of(all.cpu_send_us).value;
-    row.cpu_recv_us = median_of(all.cpu_recv_us).value;
-    row.copy_send_us = median_of(all.copy_send_us).value;
-    row.copy_recv_us = median_of(all.copy_recv_us).value;
-    row.send = all.send;
-    row.receive = all.receive;
-    row.samples = static_cast<int>(all.latency_us.size());
+    std::vector<double> medians;
+    for (const auto& [round, value] : s.visits) medians.push_back(value);
+    row.latency_us = median_of(medians.empty() ? s.all.latency_us : std::move(medians));
+    row.behind = s.behind;
+    row.visits = static_cast<int>(s.visits.size());
+    row.cpu_send_us = median_of(s.all.cpu_send_us).value;
+    row.cpu_recv_us = median_of(s.all.cpu_recv_us).value;
+    row.copy_send_us = median_of(s.all.copy_send_us).value;
+    row.copy_recv_us = median_of(s.all.copy_recv_us).value;
+    row.send = s.all.send;
+    row.receive = s.all.receive;
+    row.samples = static_cast<int>(s.all.latency_us.size());
     return row;
   }
 
@@ -87,10 +120,12 @@ class Measurement {
     if (!c.operation) return refuse(i, c.refusal, false), Result<void>{};
     const Timed timed = LACUNA_TRY(visit(i, 1, 0));
     if (!timed.wrong.empty()) return refuse(i, timed.wrong, true), Result<void>{};
-    series_[i].first_us = timed.latency_us.front();
-    series_[i].alive = series_[i].first_us <= budget_.censor_ms * 1e3;
-    if (series_[i].alive) return {};
-    series_[i].add(timed, 0);
+    Series& s = series_[i];
+    s.told = !c.uninformed(1) && !is_by_hand(*c.method);
+    s.first_us = timed.latency_us.front();
+    s.alive = s.first_us <= budget_.censor_ms * 1e3;
+    if (s.alive) return {};
+    s.add(timed, 0);
     Row censored = row(i);
     censored.censored = true;
     censored.reason = "one verified transfer took longer than the censoring time";
@@ -98,49 +133,65 @@ class Measurement {
     return {};
   }
 
-  // A peer's memory that this process reaches by itself costs a page fault at each page's first touch. That is the price of mapping it, paid
-  // once, not of a cold cache.
-  Result<void> touch_every_copy() {
-    for (std::size_t i = 0; i < series_.size(); ++i) {
-      const Combination& c = bench_.combinations()[i];
-      const nic::PathInfo* path = c.endpoint->limits().path(c.endpoint->qp().path());
-      if (!series_[i].alive || c.method->exposes != method::Exposes::destination || path == nullptr || !path->shared_only) continue;
-      for (next_copy_ = 0; next_copy_ < bench_.copies();) LACUNA_TRY(visit(i, Visit::kMost, -1));
-      return {};
+  // Transfers in a row, more where they are short. A warm one finds its own staging warm: the first brings the caches into that state and is
+  // not counted, unless it is so large that none of it stays there.
+  struct Length {
+    std::int32_t discarded, counted;
+  };
+  [[nodiscard]] Length visit_length(double latency_us) const {
+    const bool stays = !bench_.what().cold() && bench_.what().send.size() <= cache_;
+    return {stays ? 1 : 0, latency_us < 50 ? 7 : latency_us < 500 ? 4 : latency_us < 5000 ? 2 : 1};
+  }
+
+  // The fastest of those whose receiver is told; if there is none, of all.
+  [[nodiscard]] const Series* best() const {
+    const Series* found = nullptr;
+    for (const bool told : {true, false}) {
+      for (const Series& s : series_) {
+        if (s.alive && s.told == told && (found == nullptr || s.median() < found->median())) found = &s;
+      }
+      if (found != nullptr) return found;
     }
-    return {};
+    return found;
+  }
+
+  [[nodiscard]] bool wanted(const Series& s, double spent) const {
+    if (!s.alive) return false;
+    if (std::cmp_less(s.visits.size(), kFewestRounds)) return spent < kOvertime;
+    return spent < 1 && std::cmp_less(s.all.latency_us.size(), budget_.max_samples) && !s.far_behind();
   }
 
   Result<void> rounds() {
     const std::int64_t began = context_.now();
-    for (std::size_t round = 0;; ++round) {
-      const double spent = static_cast<double>(context_.now() - began) / (budget_.budget_ms * 1e6);
-      double best = 1e300;
-      for (const Series& s : series_) best = s.alive ? std::min(best, s.median()) : best;
+    for (int round = 0; round < kMostRounds; ++round) {
       bool any = false;
       for (std::size_t k = 0; k < series_.size(); ++k) {
-        const std::size_t i = (k + round) % series_.size();
-        const Series& s = series_[i];
-        const std::size_t have = s.all.latency_us.size();
-        const bool wanted = have < kFewestSamples || s.visits < kFewestVisits
-                                ? spent < 4
-                                : spent < 1 && std::cmp_less(have, budget_.max_samples) && s.median() < kFarBehind * best;
-        if (!s.alive || !wanted) continue;
-        // The first of a row brings the caches into its own state and is not counted; a cold one has no state to bring.
-        const std::int32_t discarded = budget_.cold ? 0 : 1;
-        series_[i].add(LACUNA_TRY(visit(i, visit_length(s.median()), -1)), static_cast<std::size_t>(discarded));
-        ++series_[i].visits;
+        const std::size_t i = (k + static_cast<std::size_t>(round)) % series_.size();
+        Series& s = series_[i];
+        if (!wanted(s, static_cast<double>(context_.now() - began) / (budget_.budget_ms * 1e6))) continue;
+        const Length length = visit_length(s.median());
+        const Timed timed = LACUNA_TRY(visit(i, length.discarded + length.counted, -1));
+        s.add(timed, static_cast<std::size_t>(length.discarded));
+        s.visits.emplace_back(round, median_of({timed.latency_us.begin() + length.discarded, timed.latency_us.end()}).value);
         any = true;
       }
-      if (!any) return {};
+      const Series* reference = best();
+      if (!any || reference == nullptr) return {};
+      for (Series& s : series_) s.behind = ratio_of(s, *reference);
+      const auto known = [](const Series& s) { return !s.alive || s.far_behind() || s.settled(); };
+      if (std::ranges::all_of(series_, known)) return {};
     }
+    return {};
   }
 
   Result<void> last(std::size_t i) {
-    if (!series_[i].alive) return {};
-    const Timed timed = LACUNA_TRY(visit(i, 1, 1));
-    if (!timed.wrong.empty()) return refuse(i, timed.wrong, true), Result<void>{};
-    if (series_[i].all.latency_us.empty()) series_[i].add(timed, 0);
+    const Series& s = series_[i];
+    if (!s.alive) return {};
+    if (!s.far_behind() || bench_.what().send.size() <= kVerifiedTwice) {
+      const Timed timed = LACUNA_TRY(visit(i, 1, 1));
+      if (!timed.wrong.empty()) return refuse(i, timed.wrong, true), Result<void>{};
+      if (s.all.latency_us.empty()) series_[i].add(timed, 0);
+    }
     report_.rows.push_back(row(i));
     return {};
   }
@@ -150,13 +201,13 @@ class Measurement {
   const Budget& budget_;
   std::vector<Series> series_;
   Report report_;
-  std::int64_t next_copy_ = 0;
+  const std::int64_t cache_ = cache_bytes();
 };
 
 class PairLink final : public Link {
  public:
-  PairLink(int rank, nic::Context& context, nic::Bootstrap& bootstrap)
-      : rank_(rank), context_(context), bootstrap_(bootstrap), limits_(context.limits()) {}
+  PairLink(int rank, nic::Context& context, nic::Bootstrap& bootstrap, Fault fault)
+      : rank_(rank), context_(context), bootstrap_(bootstrap), fault_(std::move(fault)), limits_(context.limits()) {}
 
   Result<void> connect() {
     for (nic::PathInfo& path : limits_.paths) {
@@ -171,16 +222,26 @@ class PairLink final : public Link {
     if (endpoints_.empty()) return base::fail(base::Code::unsupported, "the two processes have no data path in common");
     mailbox_ = LACUNA_TRY(Mailbox::create(context_, bootstrap_, endpoints_.front()->qp().path()));
     wire_ = LACUNA_TRY(Wire::connect(context_, bootstrap_, endpoints_.front()->qp().path()));
+    ground_ = std::make_unique<Ground>(LACUNA_TRY(Ground::create(context_)));
     return {};
   }
 
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
 
   Result<Report> measure(const Case& what, const Budget& budget) override {
-    Workbench bench(rank_, context_, *mailbox_, what, LACUNA_TRY(Workspace::create(context_, what, rank_, budget.cold)));
-    if (rank_ == 1) bench.prepare_destination(kSeeds);
+    const std::int64_t began = context_.now();
+    for (const std::string& name : budget.methods) {
+      const auto known = [&](const method::Method& method) { return method.name == name; };
+      if (std::ranges::none_of(measured_methods(), known)) LACUNA_TRY(method::find(name));
+    }
+    const std::int64_t needed = Workspace::bytes_on_ground(what);
+    const bool fits = needed <= ground_->capacity();
+    if (fits) LACUNA_TRY(extend_ground(needed));
+    Workbench bench(rank_, context_, *mailbox_, what,
+                    fits ? Workspace(*ground_, 0, what, rank_) : LACUNA_TRY(Workspace::apart(context_, what, rank_)), fault_);
     LACUNA_TRY(bench.set_up(endpoints_, budget, bootstrap_));
-    if (rank_ == 0) return Measurement(bench, context_, budget).run();
+    if (what.cold()) evict();
+    if (rank_ == 0) return Measurement(bench, context_, budget).run(began);
     LACUNA_TRY(bench.follow());
     return Report{};
   }
@@ -190,19 +251,54 @@ class PairLink final : public Link {
   }
 
  private:
+  // Both ranks extend alike. A peer's memory that this process reaches by itself costs a page fault at each page's first touch: the price of
+  // mapping it, paid once, and here instead of in a measurement.
+  Result<void> extend_ground(std::int64_t needed) {
+    const std::int64_t from = ground_->used();
+    const std::int64_t to = std::min(ground_->capacity(), (needed + kGroundStep - 1) / kGroundStep * kGroundStep);
+    if (to <= from) return {};
+    ground_->extend(to);
+    Case all;
+    all.send = LACUNA_TRY(Layout::bytes(to - from - 2 * kGuard));
+    all.receive = all.send;
+    all.send_span = all.receive_span = all.send.size();
+    Workbench bench(rank_, context_, *mailbox_, all, Workspace(*ground_, from, all, rank_), no_fault_);
+    LACUNA_TRY(bench.set_up(endpoints_, {.methods = {"linked_write", "scatter_read"}, .notifies = {method::Notify::flag}}, bootstrap_));
+    if (rank_ == 1) return bench.follow();
+    for (std::size_t i = 0; i < bench.combinations().size(); ++i) {
+      const Combination& c = bench.combinations()[i];
+      const nic::PathInfo* path = c.endpoint->limits().path(c.endpoint->qp().path());
+      if (c.operation && path != nullptr && path->shared_only)
+        LACUNA_TRY(bench.visit({.combination = static_cast<std::int32_t>(i), .samples = 1}));
+    }
+    return bench.finish();
+  }
+
+  // Reads so much else that no cache holds anything of the ground.
+  void evict() {
+    if (sweep_.empty()) sweep_.assign(static_cast<std::size_t>(2 * cache_bytes()), 1);
+    for (std::size_t at = 0; at < sweep_.size(); at += 64) *static_cast<volatile const char*>(&sweep_[at]);
+  }
+
+  static constexpr std::int64_t kGroundStep = 16 << 20;
+
   int rank_;
   nic::Context& context_;
   nic::Bootstrap& bootstrap_;
+  Fault fault_;
+  Fault no_fault_;
   nic::Limits limits_;
   std::vector<std::unique_ptr<method::Endpoint>> endpoints_;
   std::unique_ptr<Mailbox> mailbox_;
   Wire wire_;
+  std::unique_ptr<Ground> ground_;
+  std::vector<char> sweep_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap) {
-  auto link = std::make_unique<PairLink>(rank, context, bootstrap);
+Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap, const Fault& fault) {
+  auto link = std::make_unique<PairLink>(rank, context, bootstrap, fault);
   LACUNA_TRY(link->connect());
   return link;
 }

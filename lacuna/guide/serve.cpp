@@ -9,6 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "lacuna/guide/ai.hpp"
 #include "lacuna/guide/ddtbench.hpp"
 #include "lacuna/guide/guide.hpp"
 
@@ -35,13 +36,18 @@ struct Request {
   int key_entries = 0;  // of a request for keys; 0: to measure a case
 };
 
-Result<Case> case_of(const Json& layout, const std::string& shape) {
+Result<Case> case_of(const Json& layout, const std::string& shape, bool cold) {
   const std::string kind = layout.at("kind");
-  if (kind == "grid") return grid_case(layout.at("block_bytes"), layout.at("block_count"), LACUNA_TRY(shape_from_name(shape)));
+  if (kind == "grid") {
+    const Shape as = LACUNA_TRY(shape_from_name(shape));
+    return (cold ? cold_grid_case : grid_case)(layout.at("block_bytes"), layout.at("block_count"), as);
+  }
+  if (cold) return guide::cold(LACUNA_TRY(case_of(layout, shape, false)));
+  if (kind == "ai") return ai_case(layout.at("name"), layout.at("most_payload"));
   if (kind == "ddtbench") return ddtbench_case(layout.at("name"), layout.at("size"));
   if (kind == "stencil") return stencil_case(layout.at("points"), layout.at("point_bytes"));
   if (kind != "blocks")
-    return base::fail(base::Code::invalid_argument, fmt::format("no layout \"{}\"; there are: grid, blocks, stencil, ddtbench", kind));
+    return base::fail(base::Code::invalid_argument, fmt::format("no layout \"{}\"; there are: grid, blocks, stencil, ddtbench, ai", kind));
   const std::string remote = layout.value("remote", "same");
   if (remote != "same" && remote != "contiguous")
     return base::fail(base::Code::invalid_argument, fmt::format("no remote \"{}\"; there are: same, contiguous", remote));
@@ -53,14 +59,18 @@ Result<Budget> budget_of(const Json& request) {
   Budget budget{.max_samples = request.value("max_samples", 200),
                 .budget_ms = request.value("budget_ms", 50.0),
                 .censor_ms = request.value("censor_ms", 100.0),
-                .cold = request.value("cache", "warm") == "cold",
                 .methods = request.value("methods", std::vector<std::string>()),
-                .notifies = {}};
-  for (const std::string& name : budget.methods) LACUNA_TRY(method::find(name));
+                .notifies = {},
+                .leave_out = {}};
   for (const std::string& name : request.value("notifies", std::vector<std::string>())) {
     const auto notify = method::notify_from_name(name);
     if (!notify) return base::fail(base::Code::invalid_argument, fmt::format("no notification \"{}\"; there are: none, imm, flag", name));
     budget.notifies.push_back(*notify);
+  }
+  for (const auto& [method, path] : request.value("leave_out", std::vector<std::pair<std::string, std::string>>())) {
+    const auto found = nic::path_from_name(path);
+    if (!found) return base::fail(base::Code::invalid_argument, fmt::format("no path \"{}\"", path));
+    budget.leave_out.emplace_back(method, *found);
   }
   return budget;
 }
@@ -85,7 +95,7 @@ Result<Request> request_of(const std::string& text) {
     }
     const Json& layout = body.at("layout");
     request.shape = layout.value("shape", "symmetric");
-    request.what = LACUNA_TRY(case_of(layout, request.shape));
+    request.what = LACUNA_TRY(case_of(layout, request.shape, body.value("cache", "warm") == "cold"));
     return request;
   } catch (const Json::exception& error) {  // a missing or mistyped member
     return base::fail(base::Code::invalid_argument, error.what());
@@ -141,10 +151,24 @@ Json describe_machine(const base::Machine& m) {
 
 Json describe_methods() {
   Json all = Json::array();
-  for (const method::Method& method : method::methods()) {
+  for (const method::Method& method : measured_methods()) {
     Json notifies = Json::array();
     for (const method::Notify notify : method.notifies) notifies.push_back(notify_name(notify));
-    all.push_back({{"name", method.name}, {"one_sided", method.one_sided()}, {"notifies", notifies}, {"summary", method.summary}});
+    all.push_back({{"name", method.name}, {"one_sided", method.one_sided()}, {"notifies", notifies}, {"by_hand", is_by_hand(method)}, {"summary", method.summary}});
+  }
+  return all;
+}
+
+Json describe_ai(std::int64_t most_payload) {
+  Json all = Json::array();
+  for (const AiTransfer& transfer : ai_transfers()) {
+    if (const Result<Case> what = ai_case(std::string(transfer.name), most_payload)) {
+      const Json size = {{"payload_bytes", what->send.size()},
+                         {"dims", what->name.substr(transfer.name.size() + 1)},
+                         {"span_bytes", std::max(what->send_span, what->receive_span)},
+                         {"blocks", what->block_count}};
+      all.push_back({{"name", transfer.name}, {"summary", transfer.what}, {"sizes", {size}}});
+    }
   }
   return all;
 }
@@ -186,12 +210,17 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   line["block_count"] = request.what.block_count;
   line["payload_bytes"] = request.what.send.size();
   line["shape"] = request.shape;
-  line["cache"] = request.budget.cold ? "cold" : "warm";
+  line["cache"] = request.what.cold() ? "cold" : "warm";
   line["latency_us"] = row.latency_us.value;
   const bool bounded = !row.censored;  // one sample bounds nothing
   line["ci_low_us"] = bounded ? Json(row.latency_us.low) : Json(nullptr);
   line["ci_high_us"] = bounded ? Json(row.latency_us.high) : Json(nullptr);
   line["ci_level"] = bounded ? Json(row.latency_us.level) : Json(nullptr);
+  const bool compared = row.behind.value > 0;
+  line["behind"] = compared ? Json(row.behind.value) : Json(nullptr);
+  line["behind_low"] = compared ? Json(row.behind.low) : Json(nullptr);
+  line["behind_high"] = compared ? Json(row.behind.high) : Json(nullptr);
+  line["visits"] = row.visits;
   line["cpu_send_us"] = row.cpu_send_us;
   line["cpu_recv_us"] = row.cpu_recv_us;
   line["copy_send_us"] = row.copy_send_us;
@@ -211,7 +240,15 @@ void print_report(const Request& request, std::string_view nic, const Report& re
     line[refusal.wrong_data ? "message" : "reason"] = refusal.reason;
     print({{refusal.wrong_data ? "error" : "skip", line}});
   }
-  print({{"done", {{"id", request.id}}}});
+  const Conditions& c = report.conditions;
+  print({{"done",
+          {{"id", request.id},
+           {"conditions",
+            {{"probe_us", c.probe_us},
+             {"preempted", c.preempted},
+             {"stolen_ms", c.stolen_ms},
+             {"setup_ms", c.setup_ms},
+             {"measuring_ms", c.measuring_ms}}}}}});
 }
 
 // --- the two ranks ---
@@ -219,17 +256,18 @@ void print_report(const Request& request, std::string_view nic, const Report& re
 struct Nic {
   std::string name;
   nic::OpenOptions options;
+  Fault fault;
 };
 
 // Opens the NIC and connects. The two processes get a core each where there are two.
 Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const Nic& nic, nic::Bootstrap& bootstrap) {
   if (base::usable_cpus() > 1) LACUNA_TRY(base::pin_to_cpu(rank));
   std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(nic.name, nic.options));
-  std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap));
+  std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap, nic.fault));
   return std::pair{std::move(context), std::move(link)};
 }
 
-Result<void> lead(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+Result<void> lead(const Nic& nic, const std::string& fault_text, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
   const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
   const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
   print({{"hello",
@@ -237,11 +275,14 @@ Result<void> lead(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& con
            {"version", base::version()},
            {"machine", describe_machine(machine)},
            {"nic", describe_nic(nic.name, link->limits())},
-           {"methods", describe_methods()}}}});
+           {"methods", describe_methods()},
+           {"fault", fault_text}}}});
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     if (const Json json = Json::parse(line, nullptr, false); !json.is_discarded() && json.contains("corpus")) {
-      print({{"corpus", describe_corpus()}});
+      const Json& which = json["corpus"];
+      const bool ai = which.is_object() && which.value("suite", "ddtbench") == "ai";
+      print({{"corpus", ai ? describe_ai(which.value("most_payload", std::int64_t{32} << 20)) : describe_corpus()}});
       continue;
     }
     const Result<Request> request = request_of(line);
@@ -284,8 +325,10 @@ int report_failure(const Result<void>& result, std::string_view who) {
 
 }  // namespace
 
-int serve(const std::string& name, const nic::OpenOptions& options) {
-  const Nic nic{name, options};
+int serve(const std::string& name, const nic::OpenOptions& options, const std::string& fault) {
+  const Result<Fault> planted = fault_from_text(fault);
+  if (!planted) return report_failure(std::unexpected(planted.error()), "worker");
+  const Nic nic{name, options, *planted};
   auto bootstrap = nic::UnixBootstrap::socket_pair();
   auto control = nic::UnixBootstrap::socket_pair();
   if (!bootstrap || !control) return report_failure(std::unexpected(bootstrap ? control.error() : bootstrap.error()), "worker");
@@ -307,7 +350,7 @@ int serve(const std::string& name, const nic::OpenOptions& options) {
   {
     nic::UnixBootstrap wire(std::move(bootstrap->first));
     nic::UnixBootstrap commands(std::move(control->first));
-    code = report_failure(lead(nic, wire, commands), "sender");
+    code = report_failure(lead(nic, fault, wire, commands), "sender");
   }
   int status = 0;
   waitpid(child, &status, 0);

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "lacuna/guide/disturbance.hpp"
+
 namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
-constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr std::size_t kProbeBytes = 16384;  // like a message of the middle: most of its time goes to lines that change hands
+constexpr int kProbes = 16;
 
 // What this rank thinks of a combination, as it travels.
 struct Verdict {
@@ -22,38 +23,28 @@ struct Done {
   std::int32_t sample = 0;
 };
 
-std::int64_t stride_of(std::int64_t span) { return round_up(span + 2 * kGuard, 4096); }
-
-// How many copies of its buffers both ranks have. Cold transfers through all of them touch twice the last-level cache, so a copy has been
-// evicted when its turn comes again. What counts are the lines that a transfer touches, not the gaps.
-std::int64_t copies_of(const Case& what, bool cold) {
-  if (!cold) return 1;
-  const auto touched = [](const Layout& layout, std::int64_t span) { return std::min(span, layout.size() + 64 * layout.run_count()); };
-  const std::int64_t fewest_touched =
-      std::max<std::int64_t>(64, std::min(touched(what.send, what.send_span), touched(what.receive, what.receive_span)));
-  const std::int64_t llc = std::max<std::int64_t>(base::machine().llc_bytes, 32 << 20);
-  return std::max<std::int64_t>(
-      2, std::min(2 * llc / fewest_touched + 1, kMostMemory / stride_of(std::max(what.send_span, what.receive_span))));
-}
-
 }  // namespace
 
-Result<Workspace> Workspace::create(nic::Context& context, const Case& what, int rank, bool cold) {
-  Workspace space;
-  space.stride_ = stride_of(rank == 0 ? what.send_span : what.receive_span);
-  space.copies_ = copies_of(what, cold);
-  space.buffer_ = LACUNA_TRY(context.allocate(static_cast<std::size_t>(space.copies_ * space.stride_)));
-  space.region_ = std::make_unique<nic::Region>(LACUNA_TRY(context.register_memory(space.buffer_.bytes(), {})));
-  return space;
+Workbench::Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace, const Fault& fault)
+    : rank_(rank),
+      context_(context),
+      mailbox_(mailbox),
+      case_(what),
+      workspace_(std::move(workspace)),
+      fault_(fault),
+      windows_(what.receive, what.receive_span, what.shared_gaps) {
+  for (std::int32_t seed = 0; seed < kSeeds; ++seed) streams_.at(static_cast<std::size_t>(seed)) = stream_of(static_cast<std::uint64_t>(seed), what.send.size());
+  if (rank == 1) read_.resize(streams_.front().size());
 }
 
 Result<void> Workbench::set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, const Budget& budget,
                                nic::Bootstrap& bootstrap) {
-  for (const std::string& name : budget.methods) LACUNA_TRY(method::find(name));
   const auto wanted = [](const auto& list, const auto& value) { return list.empty() || std::ranges::find(list, value) != list.end(); };
-  for (const method::Method& method : method::methods()) {
+  for (const method::Method& method : measured_methods()) {
     if (!wanted(budget.methods, method.name)) continue;
     for (const auto& endpoint : endpoints) {
+      const std::pair where{std::string(method.name), endpoint->qp().path()};
+      if (std::ranges::find(budget.leave_out, where) != budget.leave_out.end()) continue;
       for (const method::Notify notify : method.notifies) {
         if (!method.one_sided() || wanted(budget.notifies, notify)) make(method, *endpoint, notify);
       }
@@ -105,20 +96,51 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
   return {};
 }
 
-void Workbench::fill_source(std::uint64_t seed) {
-  const Image image = Image::source(case_, seed);
-  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) image.write_to(workspace_.base(copy));
-  produced_.resize(static_cast<std::size_t>(case_.send.size()));
-  copy::reference::pack(case_.send, workspace_.base(0), 0, case_.send.size(), produced_.data());
+// Before a transfer at rank 0. To be verified: the stream, written by the naive walk. Warm: as the program that has something new to send would,
+// so that its cache lines belong to this core and nobody else has them. Cold memory is not looked at; what it holds does not matter then.
+void Workbench::write_source(std::byte* base, std::int32_t verify_seed) {
+  if (verify_seed >= 0) {
+    write_stream(case_.send, base, streams_.at(static_cast<std::size_t>(verify_seed)));
+  } else if (!case_.cold()) {
+    copy::unpack(case_.send, base, 0, case_.send.size(), streams_.front().data());
+  }
 }
 
-void Workbench::prepare_destination(std::uint64_t seeds) {
-  const Image empty = Image::empty(case_);
-  for (std::int64_t copy = 0; copy < workspace_.copies(); ++copy) empty.write_to(workspace_.base(copy));
-  unreceived_.resize(static_cast<std::size_t>(case_.receive.size()));
-  read_.resize(unreceived_.size());
-  copy::reference::pack(case_.receive, workspace_.base(0), 0, case_.receive.size(), unreceived_.data());
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) expected_.push_back(Image::expected(case_, seed));
+// The two planted faults. The delay is inside the time that rank 0 takes, and follows what a transfer takes without it.
+double Workbench::slow_down(const Combination& combination) {
+  if (combination.method->name != fault_.method || fault_.slower <= 1) return 0;
+  const double delay_us = combination.honest_us * (fault_.slower - 1);
+  const std::int64_t until = context_.now() + static_cast<std::int64_t>(delay_us * 1e3);
+  while (context_.now() < until) base::cpu_relax();
+  return delay_us;
+}
+
+void Workbench::corrupt(const Combination& combination, std::byte* base) const {
+  if (combination.method->name != fault_.method || fault_.corrupt_from < 0 || combination.transfers < fault_.corrupt_from) return;
+  layout::Cursor cursor(case_.receive);
+  cursor.seek(case_.receive.size() / 2);
+  base[cursor.next_run(1).offset] ^= std::byte{0x10};
+}
+
+Result<double> Workbench::probe() {
+  LACUNA_TRY(mailbox_.send(Command{.kind = Command::Kind::probe}));
+  const std::vector<std::byte> message(kProbeBytes);
+  std::vector<double> times;
+  for (int i = 0; i <= kProbes; ++i) {
+    const std::int64_t began = context_.now();
+    LACUNA_TRY(mailbox_.send(std::span(message)));
+    LACUNA_TRY(mailbox_.receive());
+    if (i > 0) times.push_back(static_cast<double>(context_.now() - began) / 2e3);  // the first brings the caches into this state
+  }
+  return median_of(std::move(times)).value;
+}
+
+Result<void> Workbench::answer_probe() {
+  for (int i = 0; i <= kProbes; ++i) {
+    const auto message = LACUNA_TRY(mailbox_.receive());
+    LACUNA_TRY(mailbox_.send(message));
+  }
+  return {};
 }
 
 // The mails around one transfer:
@@ -127,23 +149,24 @@ void Workbench::prepare_destination(std::uint64_t seeds) {
 //   target (where rank 1 initiates) ──▶ prepare, start
 //   time 0, start, run ◀── target ───── run: data in place, time 1
 //   done ──▶ / ◀── done                 if the passive end is not told otherwise
-Result<Timed> Workbench::visit(const Command& command) {
+Result<Timed> Workbench::visit(Command command) {
+  command.kind = Command::Kind::visit;
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];
   method::Operation& operation = *combination.operation;
   std::vector<std::int64_t> starts;
   std::vector<std::int64_t> ends;
+  double delay_us = 0;
   Timed timed;
   LACUNA_TRY(mailbox_.send(command));
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
-    std::byte* base = workspace_.base((command.first_copy + sample) % workspace_.copies());
-    // As the program that has something new to send would: its cache lines belong to this core, and nobody else has them. Cold memory has
-    // no owner, and is to stay so.
-    if (workspace_.copies() == 1) copy::unpack(case_.send, base, 0, case_.send.size(), produced_.data());
+    std::byte* base = workspace_.base(transfers_++);
+    write_source(base, command.verify_seed);
     const method::Target mine = LACUNA_TRY(combination.endpoint->prepare(operation, base, kTransferTimeout));
     if (combination.method->initiator == method::Role::receiver) LACUNA_TRY(mailbox_.send(std::span<const std::byte>(mine.encode())));
     const method::Target theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(mailbox_.receive(combination.endpoint))));
     const std::int64_t busy = context_.busy_ns();
     starts.push_back(context_.now());
+    delay_us = slow_down(combination);
     LACUNA_TRY(operation.start(base, theirs));
     LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     ends.push_back(context_.now());
@@ -158,6 +181,8 @@ Result<Timed> Workbench::visit(const Command& command) {
     timed.cpu_recv_us.push_back(static_cast<double>(theirs.busy_ns[i]) / 1e3);
     timed.copy_recv_us.push_back(static_cast<double>(theirs.copy_ns[i]) / 1e3);
   }
+  combination.honest_us = timed.latency_us.back() - delay_us;
+  peers_preemptions_ = theirs.preemptions;
   timed.send = operation.counters();
   timed.receive = theirs.counters;
   timed.wrong = theirs.wrong.data();
@@ -166,7 +191,7 @@ Result<Timed> Workbench::visit(const Command& command) {
 
 Result<Visit> Workbench::take_part(const Command& command) {
   if (command.combination < 0 || command.combination >= std::ssize(combinations_) || command.samples < 1 ||
-      command.samples > Visit::kMost || command.verify_seed >= std::ssize(expected_)) {
+      command.samples > Visit::kMost || command.verify_seed >= kSeeds) {
     return base::fail(base::Code::malformed, "rank 0 asks for what is not there");
   }
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];
@@ -174,8 +199,8 @@ Result<Visit> Workbench::take_part(const Command& command) {
   Visit visit;
   std::byte* base = nullptr;
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
-    base = workspace_.base((command.first_copy + sample) % workspace_.copies());
-    if (command.verify_seed >= 0) copy::unpack(case_.receive, base, 0, case_.receive.size(), unreceived_.data());
+    base = workspace_.base(transfers_++);
+    if (command.verify_seed >= 0 && !clean_) poison(case_.receive, base);
     method::Target theirs;
     if (combination.method->initiator == method::Role::receiver)
       theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(mailbox_.receive())));
@@ -194,14 +219,17 @@ Result<Visit> Workbench::take_part(const Command& command) {
     visit.busy_ns[i] = context_.busy_ns() - busy;
     visit.copy_ns[i] = operation.counters().copy_ns;
     if (combination.uninformed(0)) LACUNA_TRY(mailbox_.send(Done{sample}));
+    corrupt(combination, base);
+    ++combination.transfers;
     // As the program that waited for the data would: its cache lines come to this core before the next transfer overwrites them.
-    copy::pack(case_.receive, base, 0, case_.receive.size(), read_.data());
+    if (!case_.cold() && command.verify_seed < 0) copy::pack(case_.receive, base, 0, case_.receive.size(), read_.data());
   }
   visit.counters = operation.counters();
+  visit.preemptions = preemptions();
+  clean_ = command.verify_seed >= 0 && !case_.cold();  // cold, another copy has its turn next
   if (command.verify_seed >= 0) {
-    const std::string wrong = expected_[static_cast<std::size_t>(command.verify_seed)].difference(base);
+    const std::string wrong = examine(case_.receive, base, windows_, streams_.at(static_cast<std::size_t>(command.verify_seed)));
     std::memcpy(visit.wrong.data(), wrong.data(), std::min(wrong.size(), visit.wrong.size() - 1));
-    if (!wrong.empty()) Image::empty(case_).write_to(base);  // the next method is not to blame for this one
   }
   return visit;
 }
@@ -209,9 +237,16 @@ Result<Visit> Workbench::take_part(const Command& command) {
 Result<void> Workbench::follow() {
   for (;;) {
     const Command command = LACUNA_TRY(mailbox_.receive<Command>());
-    if (command.kind == Command::Kind::finish) return {};
-    LACUNA_TRY(mailbox_.send(LACUNA_TRY(take_part(command))));
+    if (command.kind == Command::Kind::finish) break;
+    if (command.kind == Command::Kind::probe) {
+      LACUNA_TRY(answer_probe());
+    } else {
+      LACUNA_TRY(mailbox_.send(LACUNA_TRY(take_part(command))));
+    }
   }
+  // The ground as it was: what no case is using holds the pattern.
+  for (std::int64_t copy = 0; copy < std::min(transfers_, workspace_.copies()); ++copy) poison(case_.receive, workspace_.base(copy));
+  return {};
 }
 
 }  // namespace lacuna::guide

@@ -1,25 +1,10 @@
 // One case, set up on one rank: memory, and every combination's operation. Internal to the guide.
 #pragma once
 
-#include "lacuna/guide/image.hpp"
+#include "lacuna/guide/ground.hpp"
 #include "lacuna/guide/mailbox.hpp"
 
 namespace lacuna::guide {
-
-/// The buffers of a case: one copy of the layout's span, or as many as it takes to be out of every cache, each between guards.
-class Workspace {
- public:
-  static Result<Workspace> create(nic::Context& context, const Case& what, int rank, bool cold);
-  [[nodiscard]] std::int64_t copies() const { return copies_; }
-  [[nodiscard]] std::byte* base(std::int64_t copy) const { return buffer_.data() + copy * stride_ + kGuard; }
-  [[nodiscard]] const nic::Region& region() const { return *region_; }
-
- private:
-  nic::Buffer buffer_;
-  std::unique_ptr<nic::Region> region_;  // operations hold its address
-  std::int64_t copies_ = 1;
-  std::int64_t stride_ = 0;
-};
 
 /// A way to move the case: method, path, notification.
 struct Combination {
@@ -28,6 +13,8 @@ struct Combination {
   method::Notify notify;
   std::unique_ptr<method::Operation> operation;  // null if it cannot be made
   std::string refusal;                           // then: why, at either end
+  std::int64_t transfers = 0;                    // so far, at rank 1
+  double honest_us = 0;                          // the last transfer without a planted delay, at rank 0
 
   [[nodiscard]] bool uninformed(int rank) const {
     return method->uninformed(rank == 0 ? method::Role::sender : method::Role::receiver, notify);
@@ -36,11 +23,10 @@ struct Combination {
 
 /// What rank 0 tells rank 1 to do next.
 struct Command {
-  enum class Kind : std::int32_t { visit, finish } kind = Kind::finish;
+  enum class Kind : std::int32_t { visit, probe, finish } kind = Kind::finish;
   std::int32_t combination = 0;
   std::int32_t samples = 0;
-  std::int32_t verify_seed = -1;  ///< not negative: check the data of the last sample
-  std::int64_t first_copy = 0;
+  std::int32_t verify_seed = -1;  ///< not negative: the one sample moves this stream, and is checked
 };
 
 /// What rank 1 answers.
@@ -50,6 +36,7 @@ struct Visit {
   std::array<std::int64_t, kMost> busy_ns{};  ///< of rank 1's CPU
   std::array<std::int64_t, kMost> copy_ns{};
   method::Counters counters;      ///< of the last transfer
+  std::int64_t preemptions = 0;   ///< of rank 1 so far
   std::array<char, 256> wrong{};  ///< empty if the data was right
 };
 
@@ -66,36 +53,44 @@ struct Timed {
 
 class Workbench {
  public:
-  Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace)
-      : rank_(rank), context_(context), mailbox_(mailbox), case_(what), workspace_(std::move(workspace)) {}
+  static constexpr std::int32_t kSeeds = 2;
+
+  Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace, const Fault& fault);
 
   /// Makes every wanted combination at this end, then agrees with the other rank on which work.
   Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, const Budget& budget, nic::Bootstrap& bootstrap);
   [[nodiscard]] std::vector<Combination>& combinations() { return combinations_; }
-  [[nodiscard]] std::int64_t copies() const { return workspace_.copies(); }
+  [[nodiscard]] const Case& what() const { return case_; }
 
-  void fill_source(std::uint64_t seed);           // rank 0
-  void prepare_destination(std::uint64_t seeds);  // rank 1: memory before any transfer, and what it must be after those of seeds 0 ...
-  Result<Timed> visit(const Command& command);    // rank 0
-  Result<void> follow();                          // rank 1: until rank 0 finishes
+  Result<Timed> visit(Command command);  // rank 0
+  /// Microseconds of a fixed message between the ranks, one way: the median of some.
+  Result<double> probe();  // rank 0
+  [[nodiscard]] std::int64_t peers_preemptions() const { return peers_preemptions_; }
+  Result<void> follow();  // rank 1: until rank 0 finishes
   Result<void> finish() { return mailbox_.send(Command{}); }
 
  private:
   void make(const method::Method& method, method::Endpoint& endpoint, method::Notify notify);
   Result<void> agree(nic::Bootstrap& bootstrap);
-  /// One transfer at this end, between the two mails that say that the other end is ready.
+  void write_source(std::byte* base, std::int32_t verify_seed);
   Result<Visit> take_part(const Command& command);
+  void corrupt(const Combination& combination, std::byte* base) const;
+  double slow_down(const Combination& combination);
+  Result<void> answer_probe();
 
   int rank_;
   nic::Context& context_;
   Mailbox& mailbox_;
   const Case& case_;
   Workspace workspace_;
+  const Fault& fault_;
   std::vector<Combination> combinations_;
-  std::vector<Image> expected_;        // rank 1, by seed
-  std::vector<std::byte> produced_;    // rank 0: the source's bytes, packed
-  std::vector<std::byte> unreceived_;  // rank 1: the payload's bytes before a transfer, packed
-  std::vector<std::byte> read_;        // rank 1: where it reads its data to
+  std::array<std::vector<std::byte>, kSeeds> streams_;
+  std::vector<std::byte> read_;  // rank 1: where it reads its data to
+  Windows windows_;
+  bool clean_ = true;  // rank 1: what was not transferred to, and what was examined, holds the pattern
+  std::int64_t transfers_ = 0;  // of all combinations; the same at both ranks
+  std::int64_t peers_preemptions_ = 0;
 };
 
 }  // namespace lacuna::guide

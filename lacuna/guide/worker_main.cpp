@@ -1,4 +1,5 @@
 // lacuna-worker: measures for the lacuna command (docs/worker.md).
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
@@ -22,5 +23,7 @@ int main(int argc, char** argv) {
       return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
     }
   }
-  return lacuna::guide::serve(nic, options);
+  // For tests of the guide itself: does it notice?
+  const char* fault = std::getenv("LACUNA_TEST_FAULT");
+  return lacuna::guide::serve(nic, options, fault != nullptr ? fault : "");
 }
