@@ -1,6 +1,8 @@
 // Rank 0's plan for one case: one verified transfer of each combination; then rounds, in which each has its visit, so that a disturbance hits all
 // of them alike; then one more verified transfer of other data. The time goes where methods are close: a combination that is clearly behind after
 // three rounds gets no more, and the rounds end once all others are known to be behind the best, or as good.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,13 +18,20 @@ constexpr int kMostRounds = 60;
 constexpr double kFarBehind = 1.5;   // clearly this many times as long as the best: behind, and not measured further
 constexpr double kBehind = 1.05;     // clearly so: as well as known
 constexpr double kResolved = 0.02;   // an interval of the ratio as narrow as this: as well as known
+struct Hopeless {
+  double us;     // a first transfer that takes longer than this
+  double times;  // and so many times as long as the best one
+};
+constexpr Hopeless kLong{1e3, 3};
+constexpr Hopeless kTooLong{4e3, 2};
+constexpr std::int64_t kStaysShare = 8;  // of the last-level cache: what two buffers and two stagings of a side leave room for
 constexpr double kOvertime = 4;      // the fewest rounds may take so many times the budget
 constexpr std::int64_t kVerifiedTwice = 4 << 20;  // payload up to which also what is behind is verified a second time
 
 struct Series {
   bool alive = false;
   bool told = false;  // the receiver learns of the end: only such a one is the best
-  Timed all;
+  Timed first, all;
   double first_us = 0;
   std::vector<std::pair<int, double>> visits;  // by round, the median of each
   Median behind;
@@ -71,6 +80,7 @@ class Measurement {
     const double stolen = stolen_ms();
     const std::int64_t own = preemptions();
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(first(i));
+    censor();
     const std::int64_t peers = bench_.peers_preemptions();
     const std::int64_t set_up = context_.now();
     LACUNA_TRY(rounds());
@@ -123,14 +133,29 @@ class Measurement {
     Series& s = series_[i];
     s.told = !c.uninformed(1) && !is_by_hand(*c.method);
     s.first_us = timed.latency_us.front();
-    s.alive = s.first_us <= budget_.censor_ms * 1e3;
-    if (s.alive) return {};
-    s.add(timed, 0);
-    Row censored = row(i);
-    censored.censored = true;
-    censored.reason = "one verified transfer took longer than the censoring time";
-    report_.rows.push_back(std::move(censored));
+    s.alive = true;
+    s.first = timed;
     return {};
+  }
+
+  // What is hopeless after one verified transfer is not repeated. A first transfer is slower than the others, but not by such factors.
+  void censor() {
+    double best_us = 1e300;
+    for (const Series& s : series_) best_us = s.alive ? std::min(best_us, s.first_us) : best_us;
+    for (std::size_t i = 0; i < series_.size(); ++i) {
+      Series& s = series_[i];
+      if (!s.alive) continue;
+      const double times = s.first_us / best_us;
+      const bool hopeless = s.first_us > kTooLong.us ? times > kTooLong.times : s.first_us > kLong.us && times > kLong.times;
+      if (!hopeless && s.first_us <= budget_.censor_ms * 1e3) continue;
+      s.alive = false;
+      s.add(s.first, 0);
+      Row censored = row(i);
+      censored.censored = true;
+      censored.reason = hopeless ? fmt::format("its first transfer took {:.1f} times as long as the best one's", times)
+                                 : fmt::format("one verified transfer took longer than {:.0f} ms", budget_.censor_ms);
+      report_.rows.push_back(std::move(censored));
+    }
   }
 
   // Transfers in a row, more where they are short. A warm one finds its own staging warm: the first brings the caches into that state and is
@@ -139,7 +164,7 @@ class Measurement {
     std::int32_t discarded, counted;
   };
   [[nodiscard]] Length visit_length(double latency_us) const {
-    const bool stays = !bench_.what().cold() && bench_.what().send.size() <= cache_;
+    const bool stays = !bench_.what().cold() && bench_.what().send.size() <= cache_ / kStaysShare;
     return {stays ? 1 : 0, latency_us < 50 ? 7 : latency_us < 500 ? 4 : latency_us < 5000 ? 2 : 1};
   }
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lacuna.schema import BASELINE, Cache, Method, Row, Run, Shape, Subject
+from lacuna.record import Run
+from lacuna.schema import BY_HAND, Cache, Method, Row, Shape, Subject
 
 _NO_INTERVAL = 0.10
 """A row without a confidence interval (too few samples) is taken to be known to this fraction."""
@@ -29,9 +30,16 @@ def interval(row: Row) -> tuple[float, float]:
 
 
 def overlap(a: Row, b: Row) -> bool:
-    """Whether the two intervals meet, so that neither row may be called the faster."""
-    (a_low, a_high), (b_low, b_high) = interval(a), interval(b)
+    """Whether two rows of a cell cannot be told apart. They are compared by how far they were behind the best, round by
+    round, where that is known: a disturbance that hits both does not blur it."""
+    (a_low, a_high), (b_low, b_high) = _behind(a) or interval(a), _behind(b) or interval(b)
+    if (_behind(a) is None) != (_behind(b) is None):
+        (a_low, a_high), (b_low, b_high) = interval(a), interval(b)
     return a_low <= b_high and b_low <= a_high
+
+
+def _behind(row: Row) -> tuple[float, float] | None:
+    return None if row.behind_low is None or row.behind_high is None else (row.behind_low, row.behind_high)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ class Contest:
     ranking: tuple[Row, ...]
     """The competing rows, best first: one for each method and path, with its cheapest notification."""
     censored: tuple[Row, ...]
+    by_hand: Row | None = None
+    """Hand packing: the faster of the two loops, at its best path."""
 
     @property
     def best(self) -> Row | None:
@@ -57,26 +67,32 @@ class Contest:
         return next((row for row in self.ranking if row.method == method), None)
 
     def gain(self, row: Row | None) -> float | None:
-        """How many times faster than the baseline at its best path; None if the baseline has no time."""
-        base = self.best_of(BASELINE)
-        return base.latency_us / row.latency_us if base and row else None
+        """How many times faster than hand packing; None if that has no time."""
+        return self.by_hand.latency_us / row.latency_us if self.by_hand and row else None
 
 
 def contests(guide: Run) -> list[Contest]:
     """One contest for each cell, in the order of measurement."""
-    told = {(row.subject.experiment, row.method) for row in guide.rows if row.notify != "none"}
+    told = told_methods(guide.rows)
     cells: dict[Subject, list[Row]] = defaultdict(list)
     for row in guide.rows:
         cells[row.subject].append(row)
-    return [_contest(subject, rows, told) for subject, rows in cells.items()]
+    return [contest_of(subject, rows, told) for subject, rows in cells.items()]
 
 
-def _contest(subject: Subject, rows: Sequence[Row], told: set[tuple[str, str]]) -> Contest:
+def told_methods(rows: Iterable[Row]) -> set[tuple[str, str]]:
+    """Experiments with their one-sided methods that were measured with a notification."""
+    return {(row.subject.experiment, row.method) for row in rows if row.notify != "none"}
+
+
+def contest_of(subject: Subject, rows: Sequence[Row], told: set[tuple[str, str]]) -> Contest:
     best: dict[Combo, Row] = {}
     for row in sorted(rows, key=lambda r: r.latency_us):
         if not row.censored and not (row.notify == "none" and (subject.experiment, row.method) in told):
             best.setdefault((row.method, row.path), row)
-    return Contest(subject, tuple(best.values()), tuple(r for r in rows if r.censored))
+    ranking = tuple(row for row in best.values() if row.method not in BY_HAND)
+    by_hand = next((row for row in best.values() if row.method in BY_HAND), None)
+    return Contest(subject, ranking, tuple(r for r in rows if r.censored), by_hand)
 
 
 @dataclass(frozen=True)

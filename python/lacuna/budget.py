@@ -18,7 +18,7 @@ _FLOOR_ROUNDS = 3
 """A cell gets time for this many transfers by every method, if there is time at all: fewer give no interval."""
 
 _FLOOR_MS = 15.0
-_CEILING_MS = 2500.0
+_CEILING_MS = 1500.0
 """More than this helps no cell; without it all that the small cells leave would go to the last and largest."""
 
 _LEAST_MS = 2.0
@@ -80,9 +80,11 @@ class Pacer:
     def left_seconds(self) -> float:
         return max(0.0, self._deadline - self._clock())
 
-    def grant(self) -> Grant | None:
-        """The share of the next cell, or None if it has to be left out. Call `spent` once a cell was measured."""
-        cell = self._later.pop(0)
+    def grant(self, reduced: Cell | None = None) -> Grant | None:
+        """The share of the next cell, or None if it has to be left out. `reduced`: that cell, with less to measure than was
+        planned. Call `spent` once a cell was measured."""
+        planned = self._later.pop(0)
+        cell = reduced or planned
         self._started = self._clock()
         left = self.left_seconds * 1e3
         setup, floor = self._setup.predict(cell.setup_ms), _floor_ms(cell)
@@ -121,4 +123,4 @@ def _weight(cell: Cell) -> float:
 
 
 def _floor_ms(cell: Cell) -> float:
-    return min(max(_FLOOR_MS, _FLOOR_ROUNDS * cell.round_ms), _CEILING_MS)
+    return min(max(_FLOOR_MS, _FLOOR_ROUNDS * cell.visit_transfers * cell.round_ms), _CEILING_MS)

@@ -17,12 +17,13 @@ from rich.console import Console
 from lacuna import __version__, bench, command, plan, tables
 from lacuna.command import NicOption, Pace
 from lacuna.plan import Cell
-from lacuna.schema import PROTOCOL, Guide, Hello
+from lacuna.record import Guide
+from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
-_QUICK = Pace(budget=15, reserve=3, silence=6, max_samples=200)
-_FULL = Pace(budget=75, reserve=6, silence=20, max_samples=400)
+_QUICK = Pace(budget=15, reserve=3.5, silence=6, max_samples=200, second_looks=0.12)
+_FULL = Pace(budget=86, reserve=9, silence=20, max_samples=400, second_looks=0.15)
 """The promises are 20 s and 90 s for the whole command, on two slow cores."""
 
 app = typer.Typer(
@@ -73,7 +74,7 @@ def guide(
             "--budget",
             metavar="SECONDS",
             min=5,
-            help="Wall time of the whole command; cells that do not fit are left out. [default: 75, with --quick 15]",
+            help="Wall time of the whole command; cells that do not fit are left out. [default: 86, with --quick 15]",
             show_default=False,
         ),
     ] = None,
@@ -120,8 +121,12 @@ def guide(
 
     def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
         corpus = worker.corpus()
-        cells = plan.counted(plan.quick(corpus) if quick else plan.full(corpus), worker.hello)
-        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), cells
+        if quick:
+            cells = plan.quick(corpus)
+        else:
+            most = plan.AI_PAYLOAD_LONG if budget and budget >= plan.LONG_BUDGET else plan.AI_PAYLOAD
+            cells = plan.full(corpus, worker.corpus("ai", most_payload=most), most)
+        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), plan.counted(cells, worker.hello)
 
     outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
     if outcome.result is not None:
@@ -160,7 +165,9 @@ def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> 
         line += f" --budget {budget:g}"
     if nic != "local":
         line += f" --nic {nic}"
-    return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods)
+    return Guide(
+        __version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault
+    )
 
 
 def _deliver(console: Console, result: Guide, output: Path) -> None:

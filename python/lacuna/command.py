@@ -18,7 +18,7 @@ from rich.console import Console
 from lacuna import run
 from lacuna.plan import Cell
 from lacuna.progress import Meter
-from lacuna.schema import Run
+from lacuna.record import Run
 from lacuna.worker import Worker, WorkerError, find_worker
 
 MEASUREMENT_FAILED = 1
@@ -44,6 +44,8 @@ class Pace:
     """The part of it that goes to start-up, tables and report."""
     silence: float
     max_samples: int
+    second_looks: float = 0.0
+    """The part of the measuring time that is kept for second looks at cells."""
 
     def deadline(self, started: float, budget: float | None) -> float:
         """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
@@ -73,7 +75,7 @@ def measure(
         with terminable(), Worker(find_worker(), nic, pace.silence, options) as worker:
             result, cells = prepare(worker)
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
-                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance)
+                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, pace.second_looks)
     except KeyboardInterrupt:
         if result is None:
             raise typer.Exit(INTERRUPTED) from None

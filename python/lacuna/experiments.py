@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lacuna.plan import KIB, MIB, Cell
-from lacuna.schema import Row, Run, Shape, Subject
+from lacuna.record import Run
+from lacuna.schema import Row, Shape, Subject
 from lacuna.units import bytes_text
 
 MB = 1_000_000

@@ -267,14 +267,14 @@ def ddtbench_gains(layouts: Sequence[Contest], order: Sequence[str]) -> Figure |
     axes = figure.add_subplot()
     names = [f"{c.subject.layout}   {bytes_text(c.subject.payload_bytes)}" for c in layouts]
     _draw_gains(axes, layouts, names, order)
-    keys: list[Artist] = _method_keys(m for m in _methods(layouts, order) if m != BASELINE)
+    keys: list[Artist] = _method_keys(_methods(layouts, order))
     keys.append(Line2D([], [], color=INK, linewidth=1, label=BASELINE))
     figure.legend(handles=keys, loc="outside upper center", ncols=6, handlelength=1.1)
     return figure
 
 
 def _draw_gains(axes: Axes, layouts: Sequence[Contest], names: Sequence[str], order: Sequence[str]) -> None:
-    methods = [m for m in _methods(layouts, order) if m != BASELINE]
+    methods = [m for m in _methods(layouts, order) ]
     gains = {(i, m): c.gain(c.best_of(m)) for i, c in enumerate(layouts) for m in methods}
     shown = [gain for gain in gains.values() if gain] + [1.0]
     low, high = max(0.1, min(shown) / 1.15), max(shown) * 1.15

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lacuna.record import LeftOut
 from lacuna.schema import SHAPES, Cache, Family, Hello, Shape, Subject
 from lacuna.units import bytes_text
 
@@ -25,11 +26,21 @@ QUICK_MESSAGE_CAP = 4 * MIB
 GRID_LAYOUT = "vector_gap2x"
 """Equal blocks at equal distances, the gap between them twice the block: the seeds' layout."""
 
+WIDE_LAYOUT = "vector_wide"
+"""The same blocks as far apart as a working set of twice the last-level cache allows: the seeds' 45 MB, cut to the machine.
+Cold cells have it."""
+
 FULL_BLOCKS = tuple(4**k for k in range(2, 11))  # 16 B to 1 MiB
 FULL_COUNTS = tuple(4**k for k in range(7))  # 1 to 4096
-FULL_MESSAGE_CAP = 16 * MIB
+FULL_MESSAGE_CAP = 64 * MIB
 COLD_BLOCKS = (16, 256, 4 * KIB, 64 * KIB)
 COLD_COUNTS = (16, 256)
+
+AI_PAYLOAD = 8 * MIB
+AI_PAYLOAD_LONG = 64 * MIB
+"""Transfers of AI systems are cut to this: the field's move a gigabyte. The larger where the budget allows it."""
+
+LONG_BUDGET = 240.0
 
 KEY_STEPS = 3
 """Creating, binding and invalidating a key: what a `keys` request measures."""
@@ -63,6 +74,7 @@ class Cell:
     notifies: tuple[str, ...] = ()
     verb: Literal["measure", "keys"] = "measure"
     combos: int = COMBOS
+    leave_out: tuple[LeftOut, ...] = ()
 
     def ask(self, censor_ms: float) -> dict[str, object]:
         """The members of the request that say what to measure."""
@@ -74,22 +86,28 @@ class Cell:
             "cache": self.subject.cache,
             "censor_ms": censor_ms,
             **{name: list(names) for name, names in chosen.items() if names},
+            **({"leave_out": [[out.method, out.path] for out in self.leave_out]} if self.leave_out else {}),
         }
+
+    def without(self, left_out: tuple[LeftOut, ...]) -> Cell:
+        """The same cell with less to measure."""
+        each = 1 if self.notifies else 2  # combinations of a method on a path, roughly
+        return replace(self, leave_out=left_out, combos=max(1, self.combos - each * len(left_out)))
 
     @property
     def label(self) -> str:
         s = self.subject
-        if s.experiment == "ddtbench":
+        if s.experiment in ("ddtbench", "ai"):
             return f"{s.layout}, {s.cache}"
         blocks = f"{bytes_text(s.block_bytes)} × {s.block_count}, {s.shape}, {s.cache}"
         return blocks if s.experiment == "grid" else f"{s.experiment}: {s.layout}, {blocks}"
 
     @property
     def transfer_ms(self) -> float:
-        """A guess, before anything is measured, of one transfer by a decent method: 2 us, 4 GB/s, and 30 ns a block
-        (between the 5 ns of a copy in cache and the 500 ns of an iovec). It only shares out the time."""
+        """A guess, before anything is measured, of one transfer by a decent method: 2 us, 4 GB/s, and 30 ns a block, cold
+        100 (between the 5 ns of a copy in cache and the 500 ns of an iovec). It only shares out the time."""
         s = self.subject
-        return (4.0 if s.cache == "cold" else 1.0) * (2e-3 + s.payload_bytes / 4e6 + s.block_count * 3e-5)
+        return 2e-3 + s.payload_bytes / 4e6 + s.block_count * (1e-4 if s.cache == "cold" else 3e-5)
 
     @property
     def round_ms(self) -> float:
@@ -99,7 +117,13 @@ class Cell:
     @property
     def setup_ms(self) -> float:
         """The same for what comes before measuring: filling the arrays and checking one transfer by every method."""
-        return 2.0 + 2 * self.round_ms + self.touched_bytes / 1e5
+        return 5.0 + 2 * self.round_ms + self.combos * self.touched_bytes / 6e6 + (15.0 if self.subject.cache == "cold" else 0.0)
+
+    @property
+    def visit_transfers(self) -> int:
+        """How many transfers in a row the worker makes of such a size."""
+        ms = self.transfer_ms
+        return 8 if ms < 0.05 else 5 if ms < 0.5 else 3 if ms < 5 else 1
 
 
 def counted(cells: Iterable[Cell], hello: Hello) -> list[Cell]:
@@ -122,12 +146,26 @@ def notifies_for(payload_bytes: int) -> tuple[str, ...]:
 
 
 def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *, required: bool) -> Cell:
+    payload = block_bytes * block_count
+    layout = GRID_LAYOUT if cache == "warm" else WIDE_LAYOUT
     return Cell(
-        Subject("grid", GRID_LAYOUT, block_bytes, block_count, block_bytes * block_count, shape, cache),
+        Subject("grid", layout, block_bytes, block_count, payload, shape, cache),
         {"kind": "grid", "block_bytes": block_bytes, "block_count": block_count, "shape": shape},
-        3 * block_bytes * block_count,
+        3 * payload,
         required,
-        notifies=notifies_for(block_bytes * block_count),
+        notifies=notifies_for(payload),
+    )
+
+
+def ai_cell(family: Family, most_payload: int, *, required: bool) -> Cell:
+    size = family.sizes[0]
+    average = max(1, size.payload_bytes // max(1, size.blocks))
+    return Cell(
+        Subject("ai", f"{family.name} {size.dims}", average, size.blocks, size.payload_bytes, "symmetric", "warm"),
+        {"kind": "ai", "name": family.name, "most_payload": most_payload},
+        2 * size.payload_bytes,
+        required,
+        notifies=notifies_for(size.payload_bytes),
     )
 
 
@@ -171,22 +209,34 @@ def quick(corpus: Sequence[Family]) -> list[Cell]:
     return ordered(cells)
 
 
-def full(corpus: Sequence[Family]) -> list[Cell]:
-    """Three shapes warm, a part of the symmetric ones cold, and every size of each DDTBench family that fits."""
+def full(corpus: Sequence[Family], ai: Sequence[Family] = (), most_payload: int = AI_PAYLOAD) -> list[Cell]:
+    """Three shapes warm and cold, every size of each DDTBench family, and the transfers of AI systems."""
     cells = [
         grid_cell(b, n, s, "warm", required=b in QUICK_BLOCKS and n in QUICK_COUNTS)
         for s in SHAPES
-        for b in FULL_BLOCKS
-        for n in FULL_COUNTS
-        if b * n <= FULL_MESSAGE_CAP and not (s == "sender_coarser" and n < 2)
+        for b, n in _full_grid(s)
     ]
-    cells += [grid_cell(b, n, "symmetric", "cold", required=b < 64 * KIB) for b in COLD_BLOCKS for n in COLD_COUNTS]
+    cells += [
+        grid_cell(b, n, s, "cold", required=b in COLD_BLOCKS and n in COLD_COUNTS and b * n <= 4 * MIB)
+        for s in SHAPES
+        for b, n in _full_grid(s)
+    ]
     cells += [
         ddtbench_cell(family, i, required=i == middle_size(family))
         for family in corpus
         for i in range(len(family.sizes))
     ]
+    cells += [ai_cell(family, most_payload, required=True) for family in ai]
     return ordered(cells)
+
+
+def _full_grid(shape: Shape) -> list[tuple[int, int]]:
+    return [
+        (b, n)
+        for b in FULL_BLOCKS
+        for n in FULL_COUNTS
+        if b * n <= FULL_MESSAGE_CAP and not (shape == "sender_coarser" and n < 2)
+    ]
 
 
 def ordered(cells: Iterable[Cell]) -> list[Cell]:

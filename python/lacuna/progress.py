@@ -21,7 +21,6 @@ class Meter:
 
     def __init__(self, console: Console, cells: int, seconds: float) -> None:
         self._console = console
-        self._cells = cells
         self._written = time.monotonic()
         self._bar = Progress(
             TextColumn("measuring"),
@@ -43,10 +42,11 @@ class Meter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._bar.stop()
 
-    def advance(self, done: int, left: float) -> None:
-        """So many cells are done, and there is so much time left."""
+    def advance(self, done: int, planned: int, left: float) -> None:
+        """So many of the planned cells are done, second looks counted, and there is so much time left."""
+        left = max(0.0, left)
         if self._console.is_terminal:
-            self._bar.update(self._task, completed=done, left=left, refresh=True)
+            self._bar.update(self._task, completed=done, total=planned, left=left, refresh=True)
         elif time.monotonic() - self._written >= _PIPE_SECONDS:
             self._written = time.monotonic()
-            self._console.print(f"{done} of {self._cells} cells, at most {left:.0f} s left")
+            self._console.print(f"{done} of {planned} cells, at most {left:.0f} s left")

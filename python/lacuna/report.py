@@ -37,8 +37,9 @@ from lacuna.page import (
     table,
     text,
 )
+from lacuna.record import Guide, Run
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, Guide, Run
+from lacuna.schema import BASELINE
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, gain_text, us_text
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from lacuna.adapt import Hopeless, pooled, repeat_of, worth_a_second_look
+from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
 from lacuna.plan import Cell
-from lacuna.schema import Failure, Row, Run, Skip
+from lacuna.quiet import judge
+from lacuna.record import LeftOut, Look, Run
+from lacuna.schema import Conditions, Failure, Row, Skip, Subject
 from lacuna.worker import Worker, WorkerError, WorkerSilentError
 
 _GRACE_SECONDS = 2.0
 """How far the last cell may run over before it is cut off. The guess of its set-up can be wrong by so much."""
 
-Progress = Callable[[int, float], None]
-"""Told after each cell: how many cells are done, and how many seconds are left."""
+_LEFT_BEHIND = 1.5
+"""What was clearly so many times behind in the first look is not measured in the second."""
+
+_DEARER = 1.3
+"""A second look is taken to cost at most so many times what the first did."""
+
+Progress = Callable[[int, int, float], None]
+"""Told after each cell: how many looks are done, how many there will be, and how many seconds are left."""
 
 
 def measure(
@@ -25,53 +35,121 @@ def measure(
     deadline: float,
     max_samples: int,
     progress: Progress,
+    second_looks: float = 0.0,
 ) -> None:
     """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
-    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived."""
-    pacer = Pacer(cells, deadline, time.monotonic)
-    started = time.monotonic()
+    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `second_looks`: the part of the time that
+    is kept for them."""
+    session = _Session(worker, result, deadline, max_samples)
     try:
-        for i, cell in enumerate(cells):
-            grant = pacer.grant()
-            if grant is None:
-                result.unmeasured.append(f"{cell.label}: no time left for it")
-            else:
-                _measure_cell(worker, i, cell, result, grant, deadline + _GRACE_SECONDS, max_samples)
-                pacer.spent(cell)
-            progress(i + 1, pacer.left_seconds)
-    except OutOfTimeError as e:
-        result.unmeasured.append(str(e))
-        result.unmeasured += [f"{cell.label}: no time left for it" for cell in cells[i + 1 :]]
-    except WorkerError as e:
-        result.errors.append(Failure(str(e), cells[i].label))
-        raise
+        session.first_looks(cells, progress, second_looks)
+        if second_looks:
+            session.second_looks(cells, progress)
     finally:
-        result.seconds = time.monotonic() - started
+        result.seconds = time.monotonic() - session.started
 
 
 class OutOfTimeError(Exception):
     """The run reached its end within a cell."""
 
 
-def _measure_cell(
-    worker: Worker, number: int, cell: Cell, result: Run, grant: Grant, latest: float, max_samples: int
-) -> None:
-    request: dict[str, object] = {
-        "id": number,
-        **cell.ask(round(grant.censor_ms, 3)),
-        "max_samples": max_samples,
-        "budget_ms": round(grant.budget_ms, 3),
-    }
-    try:
-        for answer in worker.measure(request, cell.subject, latest, cell.verb):
-            match answer:
-                case Row():
-                    result.rows.append(answer)
-                case Skip():
-                    result.skips[answer] = result.skips.get(answer, 0) + 1
-                case Failure():
-                    result.errors.append(replace(answer, layout=cell.label))
-    except WorkerSilentError as e:
-        if time.monotonic() >= latest:
-            raise OutOfTimeError(f"{cell.label}: cut off at the end of the time") from e
-        raise
+@dataclass
+class _Session:
+    worker: Worker
+    result: Run
+    deadline: float
+    max_samples: int
+    started: float = field(default_factory=time.monotonic)
+    hopeless: Hopeless = field(default_factory=Hopeless)
+    requests: int = 0
+
+    def first_looks(self, cells: Sequence[Cell], progress: Progress, second_looks: float) -> None:
+        kept = second_looks * (self.deadline - self.started)
+        pacer = Pacer(cells, self.deadline - kept, time.monotonic)
+        for i, planned in enumerate(cells):
+            left_out = self.hopeless.leave_out(planned.subject)
+            cell = planned.without(left_out) if left_out else planned
+            grant = pacer.grant(cell)
+            if grant is None:
+                self.result.unmeasured.append(f"{cell.label}: no time left for it")
+                continue
+            before = len(self.result.rows)
+            try:
+                self._look(cell, grant, 1, self.result.rows)
+            except OutOfTimeError as e:
+                self.result.unmeasured.append(str(e))
+                self.result.unmeasured += [f"{later.label}: no time left for it" for later in cells[i + 1 :]]
+                return
+            pacer.spent(cell)
+            self.hopeless.learn(cell.subject, self.result.rows[before:], left_out)
+            progress(i + 1, len(cells), self.deadline - time.monotonic())
+
+    def second_looks(self, cells: Sequence[Cell], progress: Progress) -> None:
+        """Until the time is over, or nothing is worth it."""
+        costs = {look.subject: look.conditions for look in self.result.looks}
+        wanted = worth_a_second_look(cells, self.result)
+        disturbed = {self.result.looks[i].subject for i in judge(self.result.looks).disturbed}
+        done = len(cells)
+        for i, cell in enumerate(wanted):
+            cost = costs[cell.subject]
+            if time.monotonic() + _DEARER * (cost.setup_ms + cost.measuring_ms) / 1e3 > self.deadline:
+                continue
+            rows: list[Row] = []
+            grant = Grant(max(20.0, cost.measuring_ms), 1e5)
+            first = [row for row in self.result.rows if row.subject == cell.subject]
+            try:
+                self._look(cell.without(_far_behind(first)), grant, 2, rows)
+            except OutOfTimeError:
+                return
+            self._pool(cell.subject, first, rows, replaces=cell.subject in disturbed)
+            progress(done + i + 1, done + len(wanted), self.deadline - time.monotonic())
+
+    def _pool(self, subject: Subject, first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> None:
+        if not replaces and (repeat := repeat_of(subject, first, second, told_methods(self.result.rows))):
+            self.result.repeats.append(repeat)
+        merged = pooled(first, second, replaces=replaces)
+        self.result.rows = [row for row in self.result.rows if row.subject != subject] + merged
+
+    def _look(self, cell: Cell, grant: Grant, number: int, rows: list[Row]) -> None:
+        """Measures a cell once. Rows are added as they come."""
+        self.requests += 1
+        request: dict[str, object] = {
+            "id": self.requests,
+            **cell.ask(round(grant.censor_ms, 3)),
+            "max_samples": self.max_samples,
+            "budget_ms": round(grant.budget_ms, 3),
+        }
+        began = time.monotonic()
+        latest = self.deadline + _GRACE_SECONDS
+        result = self.result
+        try:
+            for answer in self.worker.measure(request, cell.subject, latest, cell.verb):
+                match answer:
+                    case Row():
+                        rows.append(answer)
+                    case Skip():
+                        if number == 1:
+                            result.skips[answer] = result.skips.get(answer, 0) + 1
+                    case Failure():
+                        result.errors.append(replace(answer, layout=cell.label))
+                    case Conditions():
+                        result.looks.append(Look(cell.subject, number, round(began - self.started, 3), answer, cell.leave_out))
+        except WorkerSilentError as e:
+            if time.monotonic() >= latest:
+                raise OutOfTimeError(f"{cell.label}: cut off at the end of the time") from e
+            result.errors.append(Failure(str(e), cell.label))
+            raise
+        except WorkerError as e:
+            result.errors.append(Failure(str(e), cell.label))
+            raise
+
+
+def _far_behind(rows: Sequence[Row]) -> tuple[LeftOut, ...]:
+    """Methods on paths that no second look will bring back; all notifications of them have to be so."""
+    least: dict[tuple[str, str], float] = {}
+    for row in rows:
+        times = row.behind_low if row.behind_low is not None and not row.censored else row.behind
+        combo = (row.method, row.path)
+        found = 1e9 if row.censored else (times or 1.0)
+        least[combo] = min(least.get(combo, found), found)
+    return tuple(LeftOut(m, p, round(b, 2)) for (m, p), b in least.items() if b > _LEFT_BEHIND)

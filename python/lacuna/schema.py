@@ -1,16 +1,14 @@
 """What the worker says and what guide.json and bench.json hold, as types.
 
-Everything that crosses the process boundary is read here and nowhere else: `Fields` gives typed access to one JSON
-object and refuses, by name, what is missing or of the wrong type. The rest of the package sees only dataclasses.
+Everything that crosses the process boundary is read here and nowhere else. The rest of the package sees only dataclasses.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
+
+from lacuna.fields import Fields, SchemaError
 
 PROTOCOL = 1
 """Version of the JSON lines that worker and command exchange."""
@@ -23,81 +21,12 @@ Cache = Literal["warm", "cold"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 CACHES: tuple[Cache, ...] = get_args(Cache)
 
-BASELINE = "pack"
-"""The method every gain is told against: what users do by hand today."""
+BY_HAND = ("by_hand_elements", "by_hand_memcpy")
+"""What users write today: a loop over elements, or a memcpy for each block, around one send. Every gain is told against the
+faster of the two, at its best path; they are never chosen."""
 
-
-class SchemaError(ValueError):
-    """A message that does not keep to the protocol; the text names the field."""
-
-
-class Fields:
-    """Typed access to one JSON object."""
-
-    def __init__(self, value: object, where: str) -> None:
-        if not isinstance(value, Mapping):
-            raise SchemaError(f"{where} is not an object")
-        self._map: Mapping[str, object] = value
-        self._where = where
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._map
-
-    def _get(self, key: str) -> object:
-        if key not in self._map:
-            raise SchemaError(f"{self._where} lacks '{key}'")
-        return self._map[key]
-
-    def _wrong(self, key: str, wanted: str) -> SchemaError:
-        return SchemaError(f"{self._where}.{key} is {self._map[key]!r:.60}, not {wanted}")
-
-    def text(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str):
-            raise self._wrong(key, "a string")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self._get(key)
-        if not isinstance(value, bool):
-            raise self._wrong(key, "true or false")
-        return value
-
-    def whole(self, key: str) -> int:
-        value = self._get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self._wrong(key, "a whole number")
-        return value
-
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-            raise self._wrong(key, "a finite number")
-        return float(value)
-
-    def positive(self, key: str) -> float:
-        value = self.number(key)
-        if value <= 0:
-            raise self._wrong(key, "above zero")
-        return value
-
-    def maybe_number(self, key: str) -> float | None:
-        return None if self._map.get(key) is None else self.number(key)
-
-    def inside(self, key: str) -> Fields:
-        return Fields(self._get(key), f"{self._where}.{key}")
-
-    def each(self, key: str) -> list[Fields]:
-        value = self._get(key)
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list")
-        return [Fields(item, f"{self._where}.{key}[{i}]") for i, item in enumerate(value)]
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._get(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(key, "a list of strings")
-        return tuple(value)
+BASELINE = "hand packing"
+"""The two together, in words."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +125,10 @@ class Method:
     notifies: tuple[str, ...]
     summary: str
 
+    @property
+    def by_hand(self) -> bool:
+        return self.name in BY_HAND
+
     @staticmethod
     def read(f: Fields) -> Method:
         return Method(f.text("name"), f.flag("one_sided"), f.texts("notifies"), f.text("summary"))
@@ -209,6 +142,8 @@ class Hello:
     machine: Machine
     nic: Nic
     methods: tuple[Method, ...]
+    fault: str = ""
+    """A fault that was planted to test the guide; never there in earnest."""
 
     @staticmethod
     def read(f: Fields) -> Hello:
@@ -220,6 +155,7 @@ class Hello:
             Machine.read(f.inside("machine")),
             Nic.read(f.inside("nic")),
             tuple(Method.read(m) for m in f.each("methods")),
+            f.text("fault"),
         )
 
 
@@ -239,14 +175,16 @@ class Size:
 
 @dataclass(frozen=True)
 class Family:
-    """One DDTBench layout with its sizes, in the worker's order."""
+    """One layout of a corpus (DDTBench, transfers of AI systems) with its sizes, in the worker's order."""
 
     name: str
     sizes: tuple[Size, ...]
+    summary: str = ""
 
     @staticmethod
     def read(f: Fields) -> Family:
-        family = Family(f.text("name"), tuple(Size.read(s) for s in f.each("sizes")))
+        summary = f.text("summary") if "summary" in f else ""
+        family = Family(f.text("name"), tuple(Size.read(s) for s in f.each("sizes")), summary)
         if not family.sizes:
             raise SchemaError(f"the corpus lists {family.name} without a size")
         return family
@@ -257,13 +195,48 @@ class Subject:
     """What one cell measures; the part of a row that is the same for all methods."""
 
     experiment: str
-    """`grid` or `ddtbench` in the guide, the id of the experiment in a bench."""
+    """`grid`, `ddtbench` or `ai` in the guide, the id of the experiment in a bench."""
     layout: str
     block_bytes: int
     block_count: int
     payload_bytes: int
     shape: Shape
     cache: Cache
+
+    @staticmethod
+    def read(f: Fields) -> Subject:
+        return Subject(
+            f.text("experiment"),
+            f.text("layout"),
+            f.whole("block_bytes"),
+            f.whole("block_count"),
+            f.whole("payload_bytes"),
+            f.one_of("shape", SHAPES),
+            f.one_of("cache", CACHES),
+        )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How quiet the machine was while a cell was measured."""
+
+    probe_us: tuple[float, float]
+    """A fixed message between the two processes, one way, before and after."""
+    preempted: int
+    stolen_ms: float
+    setup_ms: float
+    measuring_ms: float
+
+    @property
+    def probe(self) -> float:
+        return (self.probe_us[0] + self.probe_us[1]) / 2
+
+    @staticmethod
+    def read(f: Fields) -> Conditions:
+        before, after = f.numbers("probe_us", 2)
+        return Conditions(
+            (before, after), f.whole("preempted"), f.number("stolen_ms"), f.number("setup_ms"), f.number("measuring_ms")
+        )
 
 
 @dataclass(frozen=True)
@@ -327,10 +300,16 @@ class Row:
     samples: int
     censored: bool
     reason: str | None = None
+    behind: float | None = None
+    """How many times as long as the best of its cell, from the rounds that have both; None where nothing was compared."""
+    behind_low: float | None = None
+    behind_high: float | None = None
+    visits: int = 0
+    """Groups of samples, each in another round: what the interval is made of."""
 
     @staticmethod
     def read(f: Fields, subject: Subject) -> Row:
-        if not f.flag("verified"):
+        if "verified" in f and not f.flag("verified"):
             raise SchemaError("the worker sent a row that it did not verify")
         if f.whole("payload_bytes") != subject.payload_bytes:
             raise SchemaError(f"the row moved {f.whole('payload_bytes')} bytes instead of {subject.payload_bytes}")
@@ -353,6 +332,10 @@ class Row:
             f.whole("samples"),
             censored,
             f.text("reason") if censored else None,
+            f.maybe_number("behind"),
+            f.maybe_number("behind_low"),
+            f.maybe_number("behind_high"),
+            f.whole("visits") if "visits" in f else 0,
         )
 
     @property
@@ -365,7 +348,7 @@ class Row:
         subject: dict[str, object] = flat.pop("subject")
         if self.reason is None:
             del flat["reason"]
-        return {**subject, **flat}
+        return {**subject, **flat, "bandwidth_mbs": round(self.bandwidth_mbs, 3)}
 
 
 @dataclass(frozen=True)
@@ -400,54 +383,3 @@ class Failure:
         who = "/".join(part for part in (self.method, self.path) if part)
         notify = f" (notify {self.notify})" if self.notify and self.notify != "none" else ""
         return f"{who}{notify} on {self.layout}: {self.message}" if who else f"{self.layout}: {self.message}"
-
-
-@dataclass
-class Run:
-    """Everything one run of the worker learned. Its JSON is this, written down."""
-
-    lacuna_version: str
-    created: str
-    command: str
-    machine: Machine
-    nic: Nic
-    methods: tuple[Method, ...]
-    rows: list[Row] = field(default_factory=list)
-    errors: list[Failure] = field(default_factory=list)
-    skips: dict[Skip, int] = field(default_factory=dict)
-    """How many cells each skip concerned."""
-    unmeasured: list[str] = field(default_factory=list)
-    """Cells that did not fit the time, in words."""
-    interrupted: bool = False
-    seconds: float = 0.0
-    """How long measuring took."""
-
-    def to_json(self) -> str:
-        """The text of the file: readable, and one row to a line, for grep and diff."""
-        head = json.dumps(self.head(), indent=1).removesuffix("\n}")
-        rows = ",\n".join(f"  {json.dumps(self.row_json(row))}" for row in self.rows)
-        return f'{head},\n "rows": [\n{rows}\n ]\n}}\n'
-
-    def row_json(self, row: Row) -> dict[str, object]:
-        return row.to_json()
-
-    def head(self) -> dict[str, object]:
-        """All but the rows."""
-        return {
-            "schema": SCHEMA,
-            "created": self.created,
-            "lacuna_version": self.lacuna_version,
-            "command": self.command,
-            "seconds": round(self.seconds, 3),
-            "interrupted": self.interrupted,
-            "machine": asdict(self.machine),
-            "nic": asdict(self.nic),
-            "methods": [asdict(m) for m in self.methods],
-            "errors": [asdict(e) for e in self.errors],
-            "skips": [{**asdict(skip), "cells": cells} for skip, cells in self.skips.items()],
-            "unmeasured": self.unmeasured,
-        }
-
-
-class Guide(Run):
-    """A run over the grid and DDTBench; guide.json."""

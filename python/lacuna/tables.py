@@ -13,8 +13,9 @@ from rich.text import Text
 from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.describe import cells, facts, yes
 from lacuna.palette import ink
+from lacuna.record import Guide, Run
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, Guide, Hello, Row, Run
+from lacuna.schema import BASELINE, Hello, Row
 from lacuna.units import bytes_text, gain_text, us_text
 
 _LABEL_WIDTH = 9
@@ -42,8 +43,8 @@ def _grid_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
     tables: list[RenderableType] = [GridTable(grid) for grid in grids(all_contests)]
     if tables:
         legend = (
-            f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} on its own best "
-            f"path. ~ the best two cannot be told apart: their confidence intervals meet."
+            f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} (the better of two "
+            f"loops, at its best path). ~ the best two cannot be told apart."
         )
         tables.append(Text(legend, style="dim"))
     return tables
@@ -132,15 +133,15 @@ class DdtbenchTable:
         one_line, runners_up = options.max_width >= _ONE_LINE, options.max_width >= _TWO_LINES
         show = _named_and_timed if one_line else _named_over_timed
         time = ["µs"] if one_line else []
-        over = f"over {BASELINE}" if one_line else f"over\n{BASELINE}"
-        head = ["payload", "blocks", "best", *time, *(["next method", *time] if runners_up else []), BASELINE, over]
+        over = "gain"
+        head = ["payload", "blocks", "best", *time, *(["next method", *time] if runners_up else []), "by hand", over]
         rows = [
             (
                 bytes_text(c.subject.payload_bytes),
                 f"{c.subject.block_count:,}",
                 *show(c.best),
                 *(show(_after(c)) if runners_up else ()),
-                _time(c, BASELINE),
+                Text(us_text(c.by_hand.latency_us)) if c.by_hand else Text("-", style="dim"),
                 _gain(c),
             )
             for c in self._layouts

@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import lacuna
-from lacuna.schema import Failure, Family, Fields, Hello, Row, SchemaError, Skip, Subject
+from lacuna.fields import Fields, SchemaError
+from lacuna.schema import Conditions, Failure, Family, Hello, Row, Skip, Subject
 
 _LONGEST_LINE = 4 << 20
 """Bytes; the longest honest line is the corpus with a few KiB."""
@@ -112,15 +113,16 @@ class Worker:
         for pipe in self._pipes:
             pipe.close()
 
-    def corpus(self) -> tuple[Family, ...]:
-        """The DDTBench families that this worker can build."""
-        self._send({"corpus": {}})
+    def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
+        """The layouts of a suite (`ddtbench`, `ai`) that this worker can build."""
+        self._send({"corpus": {"suite": suite, **bounds}})
         return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
 
     def measure(
         self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
-    ) -> Iterator[Row | Skip | Failure]:
-        """Measures one cell and yields what it learns; gives up at silence, or at `latest` on the monotonic clock.
+    ) -> Iterator[Row | Skip | Failure | Conditions]:
+        """Measures one cell and yields what it learns, the conditions last; gives up at silence, or at `latest` on the
+        monotonic clock.
         `verb`: what is asked for, `measure` or `keys`."""
         self._send({verb: request})
         # The worker may well say nothing until the time that it was given is over.
@@ -128,9 +130,10 @@ class Worker:
         while True:
             deadline = min(time.monotonic() + allowed, latest)
             answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
-            if answer is None:
+            if answer is not None:
+                yield answer
+            if answer is None or isinstance(answer, Conditions):
                 return
-            yield answer
 
     def _soon(self) -> float:
         return time.monotonic() + self._timeout
@@ -193,8 +196,8 @@ class Worker:
         self._process.wait()
 
 
-def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | None:
-    """One line of the answer to a request that measures; None is its end."""
+def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | Conditions | None:
+    """One line of the answer to a request that measures; the last has the conditions, if anything was measured."""
     kind = next((name for name in ("row", "skip", "error", "done") if name in f), None)
     if kind is None:
         raise SchemaError("the answer is neither row, skip, error nor done")
@@ -205,4 +208,6 @@ def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failur
         return Row.read(inner, subject)
     if kind == "skip":
         return Skip.read(inner)
-    return Failure.read(inner) if kind == "error" else None
+    if kind == "error":
+        return Failure.read(inner)
+    return Conditions.read(inner.inside("conditions")) if "conditions" in inner else None
