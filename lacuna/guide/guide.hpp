@@ -119,9 +119,16 @@ struct Budget {
   std::vector<std::pair<std::string, nic::Path>> leave_out;  ///< a method on a path that is known to be hopeless
 };
 
+/// Fixed pieces of work, which take the same time whenever the machine is in the same state.
+struct Probe {
+  double message_us = 0;   ///< a message of 16 KiB between the two processes, one way: how far apart the two cores are
+  double sender_us = 0;    ///< arithmetic in the first-level cache: how much of its core the sender has,
+  double receiver_us = 0;  ///< and the receiver
+};
+
 /// How quiet the machine was while a case was measured.
 struct Conditions {
-  std::array<double, 2> probe_us{};  ///< a fixed message between the two processes, one way: before and after
+  Probe before, after;
   std::int64_t preempted = 0;        ///< how often one of them lost its CPU to another process
   double stolen_ms = 0;              ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;

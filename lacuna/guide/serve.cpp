@@ -233,6 +233,10 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   return line;
 }
 
+Json describe_probe(const Probe& p) {
+  return {{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}};
+}
+
 void print_report(const Request& request, std::string_view nic, const Report& report) {
   for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});
   for (const Refusal& refusal : report.refusals) {
@@ -244,7 +248,8 @@ void print_report(const Request& request, std::string_view nic, const Report& re
   print({{"done",
           {{"id", request.id},
            {"conditions",
-            {{"probe_us", c.probe_us},
+            {{"before", describe_probe(c.before)},
+             {"after", describe_probe(c.after)},
              {"preempted", c.preempted},
              {"stolen_ms", c.stolen_ms},
              {"setup_ms", c.setup_ms},

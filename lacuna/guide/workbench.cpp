@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
 constexpr std::size_t kProbeBytes = 16384;  // like a message of the middle: most of its time goes to lines that change hands
 constexpr int kProbes = 16;
+constexpr int kPasses = 4;
 
 // What this rank thinks of a combination, as it travels.
 struct Verdict {
@@ -22,6 +23,18 @@ struct Verdict {
 struct Done {
   std::int32_t sample = 0;
 };
+
+// Microseconds of arithmetic in the first-level cache, which a core does alone: the median of some. A core that shares its units with a busy sibling takes longer.
+double time_arithmetic(nic::Context& context) {
+  std::vector<double> times;
+  std::vector<std::byte> scratch(kProbeBytes);
+  for (int i = 0; i <= kProbes; ++i) {
+    const std::int64_t began = context.now();
+    for (int pass = 0; pass < kPasses; ++pass) lay_pattern(scratch);
+    if (i > 0) times.push_back(static_cast<double>(context.now() - began) / 1e3);
+  }
+  return median_of(std::move(times)).value;
+}
 
 }  // namespace
 
@@ -122,7 +135,7 @@ void Workbench::corrupt(const Combination& combination, std::byte* base) const {
   base[cursor.next_run(1).offset] ^= std::byte{0x10};
 }
 
-Result<double> Workbench::probe() {
+Result<Probe> Workbench::probe() {
   LACUNA_TRY(mailbox_.send(Command{.kind = Command::Kind::probe}));
   const std::vector<std::byte> message(kProbeBytes);
   std::vector<double> times;
@@ -132,7 +145,8 @@ Result<double> Workbench::probe() {
     LACUNA_TRY(mailbox_.receive());
     if (i > 0) times.push_back(static_cast<double>(context_.now() - began) / 2e3);  // the first brings the caches into this state
   }
-  return median_of(std::move(times)).value;
+  const double receiver_us = LACUNA_TRY(mailbox_.receive<double>());
+  return Probe{median_of(std::move(times)).value, time_arithmetic(context_), receiver_us};
 }
 
 Result<void> Workbench::answer_probe() {
@@ -140,7 +154,7 @@ Result<void> Workbench::answer_probe() {
     const auto message = LACUNA_TRY(mailbox_.receive());
     LACUNA_TRY(mailbox_.send(message));
   }
-  return {};
+  return mailbox_.send(time_arithmetic(context_));
 }
 
 // The mails around one transfer:

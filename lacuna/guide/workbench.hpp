@@ -63,8 +63,7 @@ class Workbench {
   [[nodiscard]] const Case& what() const { return case_; }
 
   Result<Timed> visit(Command command);  // rank 0
-  /// Microseconds of a fixed message between the ranks, one way: the median of some.
-  Result<double> probe();  // rank 0
+  Result<Probe> probe();                  // rank 0
   [[nodiscard]] std::int64_t peers_preemptions() const { return peers_preemptions_; }
   Result<void> follow();  // rank 1: until rank 0 finishes
   Result<void> finish() { return mailbox_.send(Command{}); }

@@ -102,7 +102,7 @@ def worth_a_second_look(cells: Sequence[Cell], result: Run) -> list[Cell]:
     """Cells that were measured, the most urgent first."""
     by_subject = {cell.subject: cell for cell in cells if cell.verb == "measure"}
     quiet = judge(result.looks)
-    disturbed = [look.subject for i, look in enumerate(result.looks) if i in quiet.disturbed]
+    disturbed = [look.subject for i, look in enumerate(result.looks) if quiet and i in quiet.disturbed]
     told = told_methods(result.rows)
     rows: dict[Subject, list[Row]] = {}
     for row in result.rows:
@@ -191,4 +191,6 @@ def repeat_of(subject: Subject, first: Sequence[Row], second: Sequence[Row], tol
         f"{one.best.method}/{one.best.path}",
         f"{two.best.method}/{two.best.path}",
         again.latency_us / two.best.latency_us,
+        one.best.latency_us,
+        again.latency_us,
     )

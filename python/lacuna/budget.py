@@ -70,7 +70,7 @@ class Pacer:
 
     def __init__(self, cells: Sequence[Cell], deadline: float, clock: Callable[[], float]) -> None:
         self._later = list(cells)
-        self._deadline = deadline
+        self.deadline = deadline
         self._clock = clock
         self._setup = SetupModel()
         self._started = 0.0
@@ -78,7 +78,7 @@ class Pacer:
 
     @property
     def left_seconds(self) -> float:
-        return max(0.0, self._deadline - self._clock())
+        return max(0.0, self.deadline - self._clock())
 
     def grant(self, reduced: Cell | None = None) -> Grant | None:
         """The share of the next cell, or None if it has to be left out. `reduced`: that cell, with less to measure than was

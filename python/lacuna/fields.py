@@ -81,12 +81,6 @@ class Fields:
             raise self._wrong(key, "a list of strings")
         return tuple(value)
 
-    def numbers(self, key: str, count: int) -> tuple[float, ...]:
-        value = self._get(key)
-        if not isinstance(value, list) or len(value) != count:
-            raise self._wrong(key, f"a list of {count} numbers")
-        return tuple(Fields({key: item}, self._where).number(key) for item in value)
-
     def one_of(self, key: str, choices: Sequence[Choice]) -> Choice:
         value = self.text(key)
         for choice in choices:

@@ -1,20 +1,24 @@
 """How quiet the machine was: which looks were disturbed, and what a reader has to be told.
 
-The worker sends a fixed message between its two processes before and after each cell and reads what the kernel counts. The
-message takes the same time whenever the machine is in the same state, so a probe off the run's usual one means that
-something else was going on, or that the hypervisor has moved a processor.
+Before and after each cell the worker does fixed pieces of work: a message between its two processes, and arithmetic on
+either core. They take the same time whenever the machine is in the same state; and machines have states. A virtual one is
+moved from core to core, and two processors that share a cache become two that do not; a neighbour keeps the other half of
+a core busy. Whichever state most cells were measured in is called the usual one. All else is disturbed, as is a cell
+from which the kernel says that the cores were taken away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from statistics import median
 
 from lacuna.record import Look
+from lacuna.schema import Conditions, Probe, Subject
 
 _OFF = 1.15
-"""A probe this many times as long as usual, or as short. On a quiet machine probes are within 5 %."""
+"""A piece of work that takes this many times as long as usual, or as short. In one state they are within 5 %."""
 
 _STOLEN = 0.10
 """Of the time of both processes, what the hypervisor gave to others. Medians bear less."""
@@ -32,24 +36,50 @@ _CORES = 2
 class Quiet:
     """A run's verdict on itself."""
 
-    usual_us: float
-    """The median of all probes."""
+    usual: Probe
     disturbed: dict[int, str]
     """By index of the look, what disturbed it."""
     warnings: tuple[str, ...]
 
 
-def probe_text(usual_us: float) -> str:
-    return f"{usual_us:.2f} µs"
+def _parts(probe: Probe) -> tuple[float, float, float]:
+    return probe.message_us, probe.sender_us, probe.receiver_us
 
 
-def disturbance(look: Look, usual_us: float) -> str:
+def alike(one: Probe, two: Probe) -> bool:
+    """Whether two probes tell of one state."""
+    return all(a / _OFF <= b <= a * _OFF for a, b in zip(_parts(one), _parts(two), strict=True))
+
+
+def _far(one: Probe, two: Probe) -> float:
+    return max(abs(log(a / b)) for a, b in zip(_parts(one), _parts(two), strict=True))
+
+
+def usual_state(looks: Sequence[Look]) -> Probe:
+    """The state that most probes tell of: the medians of the largest group of probes around one of them."""
+    probes = [p for look in looks for p in (look.conditions.before, look.conditions.after)]
+    groups = ([q for q in probes if alike(p, q)] for p in probes[:: max(1, len(probes) // 100)])
+    largest = max(groups, key=len)
+    message, sender, receiver = (median(parts) for parts in zip(*map(_parts, largest), strict=True))
+    return Probe(message, sender, receiver)
+
+
+def _odd_probe(c: Conditions, usual: Probe) -> str:
+    odd = max((c.before, c.after), key=lambda p: _far(p, usual))
+    if alike(odd, usual):
+        return ""
+    names = ("a message between the processes", "arithmetic of the sender", "arithmetic of the receiver")
+    named = zip(names, _parts(odd), _parts(usual), strict=True)
+    name, is_us, was_us = max(named, key=lambda part: abs(log(part[1] / part[2])))
+    return f"{name} took {is_us / was_us:.1f} times as long as usual"
+
+
+def disturbance(look: Look, usual: Probe) -> str:
     """What disturbed a look, in words; nothing if it was quiet."""
     c = look.conditions
     total_ms = max(1.0, c.setup_ms + c.measuring_ms)
-    off = [p for p in c.probe_us if not usual_us / _OFF <= p <= usual_us * _OFF]
-    if off:
-        return f"the probe took {off[0] / usual_us:.1f} times as long as usual"
+    if odd := _odd_probe(c, usual):
+        return odd
     if c.stolen_ms > _STOLEN * total_ms * _CORES:
         return f"the hypervisor took {c.stolen_ms:.0f} of {total_ms * _CORES:.0f} ms"
     if c.preempted > _PREEMPTED_EACH_MS * total_ms:
@@ -57,25 +87,34 @@ def disturbance(look: Look, usual_us: float) -> str:
     return ""
 
 
-def judge(looks: Sequence[Look]) -> Quiet:
-    probes = [p for look in looks for p in look.conditions.probe_us]
-    if not probes:
-        return Quiet(0.0, {}, ())
-    usual = median(probes)
+def states(looks: Sequence[Look]) -> dict[Subject, list[Probe]]:
+    """The probes of each cell, before and after each look that counts."""
+    found: dict[Subject, list[Probe]] = {}
+    for look in looks:
+        if look.counts:
+            found.setdefault(look.subject, []).extend((look.conditions.before, look.conditions.after))
+    return found
+
+
+def judge(looks: Sequence[Look]) -> Quiet | None:
+    """The verdict; None where there is nothing to judge."""
+    if not looks:
+        return None
+    usual = usual_state(looks)
     disturbed = {i: why for i, look in enumerate(looks) if (why := disturbance(look, usual))}
-    warnings = []
-    high, low = max(probes), min(probes)
-    elsewhere = [p for p in probes if not usual / _OFF <= p <= usual * _OFF]
-    if len(elsewhere) > _LOUD * len(probes):
-        warnings.append(
-            f"The machine changed its state during the run: a fixed message between the two processes took {low:.1f} to "
-            f"{high:.1f} µs, usually {usual:.1f}. Cells measured in different states do not compare with each other; "
-            "what is said within one cell holds."
+    if len(disturbed) <= _LOUD * len(looks):
+        return Quiet(usual, disturbed, ())
+    message = sorted(p.message_us for look in looks for p in (look.conditions.before, look.conditions.after))
+    others = sum(not alike(p, usual) for look in looks for p in (look.conditions.before, look.conditions.after))
+    if others > _LOUD * 2 * len(looks):
+        warning = (
+            f"The machine changed its state: in {others / len(looks) / 2:.0%} of the probes it was another one than usual "
+            f"(a fixed message between the two processes took {message[0]:.1f} to {message[-1]:.1f} µs, usually "
+            f"{usual.message_us:.1f}). Methods of one cell compare; cells measured in different states do not."
         )
-    elif len(disturbed) > _LOUD * len(looks):
-        first = next(iter(disturbed.values()))
-        warnings.append(
-            f"The machine was not quiet: {len(disturbed)} of {len(looks)} looks at cells were disturbed (the first: {first}). "
-            "Stop other programs, or measure again when the neighbours sleep."
+    else:
+        warning = (
+            f"The machine was not quiet: {len(disturbed)} of {len(looks)} looks at cells were disturbed "
+            f"(the first: {next(iter(disturbed.values()))}). Stop other programs, or measure again at another time."
         )
-    return Quiet(usual, disturbed, tuple(warnings))
+    return Quiet(usual, disturbed, (warning,))

@@ -31,6 +31,8 @@ class Look:
     at_seconds: float
     conditions: Conditions
     left_out: tuple[LeftOut, ...] = ()
+    counts: bool = True
+    """Whether the rows have it: a disturbed look does not count where there is a quiet one."""
 
     def to_json(self) -> dict[str, object]:
         flat = asdict(self)
@@ -46,6 +48,7 @@ class Look:
             f.number("at_seconds"),
             Conditions.read(f),
             tuple(LeftOut(x.text("method"), x.text("path"), x.number("behind")) for x in f.each("left_out")),
+            f.flag("counts"),
         )
 
 
@@ -58,6 +61,9 @@ class Repeat:
     second: str
     apart: float
     """How many times as long the first look's best took in the second look as that look's own best."""
+    first_us: float
+    second_us: float
+    """The first look's best in both looks."""
 
     def to_json(self) -> dict[str, object]:
         flat = asdict(self)
@@ -66,7 +72,7 @@ class Repeat:
 
     @staticmethod
     def read(f: Fields) -> Repeat:
-        return Repeat(Subject.read(f), f.text("first"), f.text("second"), f.number("apart"))
+        return Repeat(Subject.read(f), f.text("first"), f.text("second"), f.number("apart"), f.positive("first_us"), f.positive("second_us"))
 
 
 @dataclass
@@ -146,6 +152,7 @@ class Run:
         run.rows = [Row.read(row, Subject.read(row)) for row in f.each("rows")]
         run.looks = [Look.read(item) for item in f.each("looks")] if "looks" in f else []
         run.repeats = [Repeat.read(item) for item in f.each("repeats")] if "repeats" in f else []
+        run.unmeasured = list(f.texts("unmeasured"))
         run.seconds = f.number("seconds")
         run.interrupted = f.flag("interrupted")
         return run

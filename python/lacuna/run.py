@@ -10,7 +10,7 @@ from lacuna.adapt import Hopeless, pooled, repeat_of, worth_a_second_look
 from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
 from lacuna.plan import Cell
-from lacuna.quiet import judge
+from lacuna.quiet import disturbance, judge
 from lacuna.record import LeftOut, Look, Run
 from lacuna.schema import Conditions, Failure, Row, Skip, Subject
 from lacuna.worker import Worker, WorkerError, WorkerSilentError
@@ -20,6 +20,15 @@ _GRACE_SECONDS = 2.0
 
 _LEFT_BEHIND = 1.5
 """What was clearly so many times behind in the first look is not measured in the second."""
+
+_RETHINK = 16
+"""After so many cells the time for second looks is reckoned anew."""
+
+_SPOILT = 0.5
+"""The part of all time that is kept for second looks if every first one is disturbed, beyond what is kept anyway."""
+
+_LULL_SECONDS = 0.2
+"""How long to wait for a disturbance to pass."""
 
 _DEARER = 1.3
 """A second look is taken to cost at most so many times what the first did."""
@@ -64,9 +73,10 @@ class _Session:
     requests: int = 0
 
     def first_looks(self, cells: Sequence[Cell], progress: Progress, second_looks: float) -> None:
-        kept = second_looks * (self.deadline - self.started)
-        pacer = Pacer(cells, self.deadline - kept, time.monotonic)
+        pacer = Pacer(cells, self.deadline - self._kept(second_looks), time.monotonic)
         for i, planned in enumerate(cells):
+            if second_looks and i % _RETHINK == 0:
+                pacer.deadline = self.deadline - self._kept(second_looks)
             left_out = self.hopeless.leave_out(planned.subject)
             cell = planned.without(left_out) if left_out else planned
             grant = pacer.grant(cell)
@@ -84,13 +94,23 @@ class _Session:
             self.hopeless.learn(cell.subject, self.result.rows[before:], left_out)
             progress(i + 1, len(cells), self.deadline - time.monotonic())
 
+    def _kept(self, second_looks: float) -> float:
+        """The seconds that second looks will want: the more, the more of the first ones were disturbed."""
+        quiet = judge(self.result.looks)
+        disturbed = len(quiet.disturbed) / len(self.result.looks) if quiet else 0.0
+        return (second_looks + _SPOILT * disturbed) * (self.deadline - self.started) if second_looks else 0.0
+
     def second_looks(self, cells: Sequence[Cell], progress: Progress) -> None:
         """Until the time is over, or nothing is worth it."""
+        quiet = judge(self.result.looks)
+        if quiet is None:
+            return
         costs = {look.subject: look.conditions for look in self.result.looks}
         wanted = worth_a_second_look(cells, self.result)
-        disturbed = {self.result.looks[i].subject for i in judge(self.result.looks).disturbed}
+        disturbed = {self.result.looks[i].subject for i in quiet.disturbed}
         done = len(cells)
-        for i, cell in enumerate(wanted):
+        while wanted:
+            cell = wanted.pop(0)
             cost = costs[cell.subject]
             if time.monotonic() + _DEARER * (cost.setup_ms + cost.measuring_ms) / 1e3 > self.deadline:
                 continue
@@ -101,8 +121,19 @@ class _Session:
                 self._look(cell.without(_far_behind(first)), grant, 2, rows)
             except OutOfTimeError:
                 return
-            self._pool(cell.subject, first, rows, replaces=cell.subject in disturbed)
-            progress(done + i + 1, done + len(wanted), self.deadline - time.monotonic())
+            looks = self.result.looks
+            if disturbance(looks[-1], quiet.usual):
+                looks[-1] = replace(looks[-1], counts=False)
+                wanted.append(cell)  # it tells nothing now; its turn comes again, if there is time
+                time.sleep(_LULL_SECONDS)
+                continue
+            replaces = cell.subject in disturbed
+            if replaces:
+                i = next(i for i, look in enumerate(looks) if look.subject == cell.subject)
+                looks[i] = replace(looks[i], counts=False)
+            self._pool(cell.subject, first, rows, replaces=replaces)
+            done += 1
+            progress(done, done + len(wanted), self.deadline - time.monotonic())
 
     def _pool(self, subject: Subject, first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> None:
         if not replaces and (repeat := repeat_of(subject, first, second, told_methods(self.result.rows))):

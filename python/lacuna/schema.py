@@ -217,25 +217,40 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """Fixed pieces of work: they take the same time whenever the machine is in the same state."""
+
+    message_us: float
+    """A message of 16 KiB between the two processes, one way: how far apart the two cores are."""
+    sender_us: float
+    """Arithmetic in the first-level cache: how much of its core the sender has."""
+    receiver_us: float
+
+    @staticmethod
+    def read(f: Fields) -> Probe:
+        return Probe(f.positive("message_us"), f.positive("sender_us"), f.positive("receiver_us"))
+
+
+@dataclass(frozen=True)
 class Conditions:
     """How quiet the machine was while a cell was measured."""
 
-    probe_us: tuple[float, float]
-    """A fixed message between the two processes, one way, before and after."""
+    before: Probe
+    after: Probe
     preempted: int
     stolen_ms: float
     setup_ms: float
     measuring_ms: float
 
-    @property
-    def probe(self) -> float:
-        return (self.probe_us[0] + self.probe_us[1]) / 2
-
     @staticmethod
     def read(f: Fields) -> Conditions:
-        before, after = f.numbers("probe_us", 2)
         return Conditions(
-            (before, after), f.whole("preempted"), f.number("stolen_ms"), f.number("setup_ms"), f.number("measuring_ms")
+            Probe.read(f.inside("before")),
+            Probe.read(f.inside("after")),
+            f.whole("preempted"),
+            f.number("stolen_ms"),
+            f.number("setup_ms"),
+            f.number("measuring_ms"),
         )
 
 
