@@ -145,8 +145,8 @@ def pooled(first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> li
 
 
 def _mean(a: Row, b: Row) -> Row:
-    """Geometric means: either look is one draw from all states that memory and machine may be in. The intervals are joined,
-    for what lies between two looks is part of what is not known."""
+    """Geometric means: either look is one draw from all states that memory and machine may be in. The intervals are
+    joined, for what lies between two looks is part of what is not known."""
     if a.censored or b.censored:
         return b if a.censored else a
 
@@ -178,7 +178,9 @@ def _mean(a: Row, b: Row) -> Row:
     )
 
 
-def repeat_of(subject: Subject, first: Sequence[Row], second: Sequence[Row], told: set[tuple[str, str]]) -> Repeat | None:
+def repeat_of(
+    subject: Subject, first: Sequence[Row], second: Sequence[Row], told: set[tuple[str, str]]
+) -> Repeat | None:
     """What two looks at one cell say of each other."""
     one, two = contest_of(subject, first, told), contest_of(subject, second, told)
     if one.best is None or two.best is None:

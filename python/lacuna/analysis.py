@@ -144,6 +144,11 @@ def ddtbench(all_contests: Iterable[Contest]) -> list[Contest]:
     )
 
 
+def ai_transfers(all_contests: Iterable[Contest]) -> list[Contest]:
+    """The transfers of AI systems, in the order of measurement."""
+    return [c for c in all_contests if c.subject.experiment == "ai"]
+
+
 def family(contest: Contest) -> str:
     """The DDTBench family of a contest: its layout's name without the dimensions."""
     return contest.subject.layout.split(" ", 1)[0]
@@ -161,7 +166,7 @@ def method_order(guide: Run) -> list[str]:
     """The methods that have a row, in the worker's order."""
     seen = {row.method for row in guide.rows}
     listed = [m.name for m in guide.methods if m.name in seen]
-    return listed + sorted(seen - set(listed))
+    return [name for name in listed + sorted(seen - set(listed)) if name not in BY_HAND]
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,26 @@ def censored(guide: Run) -> list[Censored]:
         )
         for (method, path), rows in sorted(groups.items())
     ]
+
+
+@dataclass(frozen=True)
+class NotTried:
+    """A combination that was known to be hopeless, in some cells."""
+
+    method: str
+    path: str
+    cells: int
+    behind: float
+    """The least of what it was behind in smaller cells."""
+
+
+def left_out_of_large(guide: Run) -> list[NotTried]:
+    groups: dict[Combo, list[float]] = defaultdict(list)
+    for look in guide.looks:
+        if look.number == 1:
+            for out in look.left_out:
+                groups[out.method, out.path].append(out.behind)
+    return [NotTried(m, p, len(behind), min(behind)) for (m, p), behind in sorted(groups.items())]
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from string import Template
 
 from lacuna import bench_figures
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
-from lacuna.figures import svg
 from lacuna.page import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
-from lacuna.report import TEMPLATES, date, left_out, means, notification, platform, warnings
+from lacuna.report_parts import date, left_out, means, notification, page, platform, warnings
 from lacuna.schema import Row
 from lacuna.store import write_whole
+from lacuna.style import svg
 
 _SHOWN = {
     "latency": "One-way latency (µs) of each method on whichever path was fastest",
@@ -26,13 +25,13 @@ _SHOWN = {
 def write(bench: Bench, directory: Path) -> list[Path]:
     """Writes the page, and the picture if there is something to draw. Returns the files."""
     found = views(bench)
-    page = directory / "bench.html"
-    write_whole(page, _page(bench, found))
+    html = directory / "bench.html"
+    write_whole(html, _page(bench, found))
     if not found:
-        return [page]
+        return [html]
     picture = directory / "bench.png"
     bench_figures.write_png(picture, f"{bench.machine.cpu}, NIC {bench.nic.name}: experiments with methods", found)
-    return [page, picture]
+    return [html, picture]
 
 
 def _page(bench: Bench, found: Sequence[View]) -> str:
@@ -47,13 +46,9 @@ def _page(bench: Bench, found: Sequence[View]) -> str:
             section("How to run it again", code(f"{bench.command} --output DIR")),
         )
     )
-    return Template((TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
-        title=text(f"Lacuna bench: {bench.machine.cpu}, {bench.nic.name}"),
-        heading="Known experiments with scattered data, on this machine",
-        lead=text(f"Measured {date(bench)} by Lacuna {bench.lacuna_version}."),
-        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        body=body,
-    )
+    lead = f"Measured {date(bench)} by Lacuna {bench.lacuna_version}."
+    title = f"Lacuna bench: {bench.machine.cpu}, {bench.nic.name}"
+    return page(title, "Known experiments with scattered data, on this machine", lead, body)
 
 
 def _experiment(view: View) -> Raw:

@@ -81,8 +81,8 @@ class Pacer:
         return max(0.0, self.deadline - self._clock())
 
     def grant(self, reduced: Cell | None = None) -> Grant | None:
-        """The share of the next cell, or None if it has to be left out. `reduced`: that cell, with less to measure than was
-        planned. Call `spent` once a cell was measured."""
+        """The share of the next cell, or None if it has to be left out. `reduced`: that cell, with less to measure
+        than was planned. Call `spent` once a cell was measured."""
         planned = self._later.pop(0)
         cell = reduced or planned
         self._started = self._clock()

@@ -165,9 +165,7 @@ def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> 
         line += f" --budget {budget:g}"
     if nic != "local":
         line += f" --nic {nic}"
-    return Guide(
-        __version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault
-    )
+    return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault)
 
 
 def _deliver(console: Console, result: Guide, output: Path) -> None:

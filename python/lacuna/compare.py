@@ -1,8 +1,8 @@
 """Two guides side by side: two machines, two versions, or two runs of one, and which differences are more than noise.
 
-Within a run a row's interval says how well its time is known there. From run to run more changes: where memory lies, which
-processors a virtual machine has, who else is busy. A run that looked at some cells twice knows how much (`Repeat`), and a
-difference counts only if it is larger than that and the intervals do not meet.
+Within a run a row's interval says how well its time is known there. From run to run more changes: where memory lies,
+which processors a virtual machine has, who else is busy. A run that looked at some cells twice knows how much
+(`Repeat`), and a difference counts only if it is larger than that and the intervals do not meet.
 """
 
 from __future__ import annotations
@@ -150,15 +150,15 @@ class Comparison:
         if one and two and not alike(one.usual, two.usual) and not self.odd:
             found.append(
                 f"A fixed message between the two processes took {one.usual.message_us:.1f} µs in A and "
-                f"{two.usual.message_us:.1f} µs in B: two machines, or one in another state. The times of all cells differ "
-                "for that reason alone."
+                f"{two.usual.message_us:.1f} µs in B: two machines, or one in another state. The times of all cells "
+                "differ for that reason alone."
             )
         if self.a.nic.name != self.b.nic.name:
             found.append(f"A was measured on NIC {self.a.nic.name}, B on {self.b.nic.name}.")
         if self.odd:
             found.append(
-                f"{self.odd} cells are left out: the machine was in another state in one of the runs, and they would compare the "
-                "states."
+                f"{self.odd} cells are left out: the machine was in another state in one of the runs, and they "
+                "would compare the states."
             )
         for name, guide in (("A", self.a), ("B", self.b)):
             if guide.interrupted:
@@ -232,16 +232,14 @@ def compare(a: Guide, b: Guide) -> Comparison:
 
 
 def _in_like_states(a: Guide, b: Guide, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """Of one machine, only the cells that both runs measured in one state of it, if there are any: the others would compare
-    the states. Two machines are compared as they are."""
+    """Of one machine, only the cells that both runs measured in one state of it, if there are any: the others would
+    compare the states. Two machines are compared as they are."""
     if a.machine != b.machine:
         return pairs
     one, two = states(a.looks), states(b.looks)
     like = tuple(
         p
         for p in pairs
-        if p.subject in one
-        and p.subject in two
-        and all(alike(x, y) for x in one[p.subject] for y in two[p.subject])
+        if p.subject in one and p.subject in two and all(alike(x, y) for x in one[p.subject] for y in two[p.subject])
     )
     return like or pairs

@@ -27,8 +27,8 @@ GRID_LAYOUT = "vector_gap2x"
 """Equal blocks at equal distances, the gap between them twice the block: the seeds' layout."""
 
 WIDE_LAYOUT = "vector_wide"
-"""The same blocks as far apart as a working set of twice the last-level cache allows: the seeds' 45 MB, cut to the machine.
-Cold cells have it."""
+"""The same blocks as far apart as a working set of twice the last-level cache allows: the seeds' 45 MB, cut to the
+machine. Cold cells have it."""
 
 FULL_BLOCKS = tuple(4**k for k in range(2, 11))  # 16 B to 1 MiB
 FULL_COUNTS = tuple(4**k for k in range(7))  # 1 to 4096
@@ -104,8 +104,8 @@ class Cell:
 
     @property
     def transfer_ms(self) -> float:
-        """A guess, before anything is measured, of one transfer by a decent method: 2 us, 4 GB/s, and 30 ns a block, cold
-        100 (between the 5 ns of a copy in cache and the 500 ns of an iovec). It only shares out the time."""
+        """A guess, before anything is measured, of one transfer by a decent method: 2 us, 4 GB/s, and 30 ns a block,
+        cold 100 (between the 5 ns of a copy in cache and the 500 ns of an iovec). It only shares out the time."""
         s = self.subject
         return 2e-3 + s.payload_bytes / 4e6 + s.block_count * (1e-4 if s.cache == "cold" else 3e-5)
 
@@ -117,7 +117,12 @@ class Cell:
     @property
     def setup_ms(self) -> float:
         """The same for what comes before measuring: filling the arrays and checking one transfer by every method."""
-        return 5.0 + 2 * self.round_ms + self.combos * self.touched_bytes / 6e6 + (15.0 if self.subject.cache == "cold" else 0.0)
+        return (
+            5.0
+            + 2 * self.round_ms
+            + self.combos * self.touched_bytes / 6e6
+            + (15.0 if self.subject.cache == "cold" else 0.0)
+        )
 
     @property
     def visit_transfers(self) -> int:

@@ -1,10 +1,10 @@
 """How quiet the machine was: which looks were disturbed, and what a reader has to be told.
 
 Before and after each cell the worker does fixed pieces of work: a message between its two processes, and arithmetic on
-either core. They take the same time whenever the machine is in the same state; and machines have states. A virtual one is
-moved from core to core, and two processors that share a cache become two that do not; a neighbour keeps the other half of
-a core busy. Whichever state most cells were measured in is called the usual one. All else is disturbed, as is a cell
-from which the kernel says that the cores were taken away.
+either core. They take the same time whenever the machine is in the same state; and machines have states. A virtual
+one is moved from core to core, and two processors that share a cache become two that do not; a neighbour keeps the
+other half of a core busy. Whichever state most cells were measured in is called the usual one. All else is
+disturbed, as is a cell from which the kernel says that the cores were taken away.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def judge(looks: Sequence[Look]) -> Quiet | None:
     others = sum(not alike(p, usual) for look in looks for p in (look.conditions.before, look.conditions.after))
     if others > _LOUD * 2 * len(looks):
         warning = (
-            f"The machine changed its state: in {others / len(looks) / 2:.0%} of the probes it was another one than usual "
-            f"(a fixed message between the two processes took {message[0]:.1f} to {message[-1]:.1f} µs, usually "
+            f"The machine changed its state: in {others / len(looks) / 2:.0%} of the probes it was another one than "
+            f"usual (a fixed message between the two processes took {message[0]:.1f} to {message[-1]:.1f} µs, usually "
             f"{usual.message_us:.1f}). Methods of one cell compare; cells measured in different states do not."
         )
     else:

@@ -72,7 +72,14 @@ class Repeat:
 
     @staticmethod
     def read(f: Fields) -> Repeat:
-        return Repeat(Subject.read(f), f.text("first"), f.text("second"), f.number("apart"), f.positive("first_us"), f.positive("second_us"))
+        return Repeat(
+            Subject.read(f),
+            f.text("first"),
+            f.text("second"),
+            f.number("apart"),
+            f.positive("first_us"),
+            f.positive("second_us"),
+        )
 
 
 @dataclass

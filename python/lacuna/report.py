@@ -7,21 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 
-from lacuna import figures
-from lacuna.analysis import (
-    Contest,
-    Grid,
-    censored,
-    contests,
-    ddtbench,
-    grids,
-    method_order,
-    notify_costs,
-    one_of_each_family,
-)
-from lacuna.describe import facts, yes
+from lacuna import bars, curves, heatmaps
+from lacuna.analysis import Contest, Grid, ai_transfers, contests, ddtbench, grids, method_order, one_of_each_family
+from lacuna.curves import Panel, over_blocks, over_counts
 from lacuna.page import (
     Number,
     Raw,
@@ -29,7 +18,6 @@ from lacuna.page import (
     figure,
     heading,
     method_name,
-    note,
     paragraph,
     section,
     side_by_side,
@@ -37,27 +25,33 @@ from lacuna.page import (
     table,
     text,
 )
-from lacuna.record import Guide, Run
+from lacuna.record import Guide
+from lacuna.report_parts import CITE, capital, date, left_out, means, notification, page, platform, quietness, warnings
 from lacuna.rules import Rule, derive, honesty, range_text
 from lacuna.schema import BASELINE
 from lacuna.store import write_whole
+from lacuna.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
 
-TEMPLATES = Path(__file__).with_name("templates")
+_SMALL = 1 << 10
+"""Blocks up to here are small, as in the documents' figures."""
+
+_FEW, _MANY = 16, 256
+_COUNT_BLOCKS = (256, 1 << 10, 4 << 10, 64 << 10)
 
 
 def write(guide: Guide, directory: Path) -> list[Path]:
     """Writes the report, and the picture if there is something to draw. Returns the files."""
     all_contests = contests(guide)
     order = method_order(guide)
-    page = directory / "report.html"
-    write_whole(page, _page(guide, all_contests, order))
+    html = directory / "report.html"
+    write_whole(html, _page(guide, all_contests, order))
     grid = next(iter(grids(all_contests)), None)
     if grid is None:
-        return [page]
+        return [html]
     picture = directory / "guide.png"
-    figures.save_png(figures.summary(_title(guide), grid, one_of_each_family(ddtbench(all_contests)), order), picture)
-    return [page, picture]
+    save_png(heatmaps.summary(_title(guide), grid, one_of_each_family(ddtbench(all_contests)), order), picture)
+    return [html, picture]
 
 
 def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str]) -> str:
@@ -68,46 +62,31 @@ def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str]) -
             warnings(guide),
             _in_short(found),
             _heat_maps(found, order),
-            _ddtbench(all_contests, order),
             _curves(found, order),
-            _cpu(found, order),
+            _costs(found, order),
+            _layouts(
+                "Application layouts: DDTBench",
+                "The communication of real applications, as rebuilt from the DDTBench micro-applications. Warm caches.",
+                ddtbench(all_contests),
+                order,
+            ),
+            _layouts(
+                "Transfers of AI systems",
+                "What inference and training systems move, cut to this machine: the name tells how many of the field's "
+                "blocks are moved. Warm caches.",
+                ai_transfers(all_contests),
+                order,
+            ),
             notification(guide),
+            quietness(guide),
             left_out(guide),
             means(guide),
             _again(guide),
         )
     )
-    return Template((TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
-        title=text(f"Lacuna guide: {guide.machine.cpu}, {guide.nic.name}"),
-        heading="Which way to move scattered data on this machine",
-        lead=text(f"Measured {date(guide)} by Lacuna {guide.lacuna_version}."),
-        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        body=body,
-    )
-
-
-def platform(guide: Run) -> Raw:
-    rows = [
-        *facts(guide.machine, guide.nic),
-        ("command", guide.command),
-        ("time", f"{guide.seconds:.1f} s of measuring"),
-    ]
-    return table((), [(Raw(f"<b>{text(subject)}</b>"), fact) for subject, fact in rows])
-
-
-def warnings(guide: Run) -> str:
-    parts = []
-    if guide.errors:
-        parts.append(note(f"This run failed, with {len(guide.errors)} errors. Do not use what they name.", bad=True))
-        parts.append(
-            table(
-                ("method", "path", "notify", "layout", "what happened"),
-                [(e.method or "-", e.path or "-", e.notify or "-", e.layout, e.message) for e in guide.errors],
-            )
-        )
-    if guide.interrupted:
-        parts.append(note("This run was interrupted. The page shows what was measured until then."))
-    return "".join(parts)
+    lead = f"Measured {date(guide)} by Lacuna {guide.lacuna_version}."
+    title = f"Lacuna guide: {guide.machine.cpu}, {guide.nic.name}"
+    return page(title, "Which way to move scattered data on this machine", lead, body)
 
 
 def _in_short(found: Sequence[Grid]) -> Raw:
@@ -121,7 +100,7 @@ def _in_short(found: Sequence[Grid]) -> Raw:
     return section(
         "In short",
         intro,
-        side_by_side(Raw(heading(_capital(grid.title)) + (_rule(rule) if rule else few)) for grid, rule in rules),
+        side_by_side(Raw(heading(capital(grid.title)) + (_rule(rule) if rule else few)) for grid, rule in rules),
     )
 
 
@@ -142,32 +121,89 @@ def _rule(rule: Rule) -> Raw:
 def _heat_maps(found: Sequence[Grid], order: Sequence[str]) -> Raw:
     intro = paragraph(
         "Each cell names the method with the shortest one-way latency, the path of the NIC on which it was fastest, "
-        f"and how many times faster that is than {BASELINE} (pack, one send, unpack) on its own best path; pale cells "
-        "gain little, empty ones were not measured. ~ means that the confidence intervals of the best two meet, so "
-        "either may be the best. The axes count the receiver's blocks; the gap between blocks is twice the block."
+        f"and how many times faster that is than {BASELINE}: the better of two loops that users write (over "
+        "elements, or a memcpy for each block) around one send, at its best path. Pale cells gain little, empty "
+        "ones were not measured. ~ means that the best two cannot be told apart. Lines are crossovers: a "
+        "neighbouring cell has another best method; where they are dotted, one of the two cells is such a tie. The "
+        "axes count the receiver's blocks."
     )
-    maps = [figure(figures.svg(figures.heat_map(grid, order)), _capital(grid.title)) for grid in found]
-    return section("The fastest method", intro, side_by_side(maps))
+    kinds = paragraph(
+        "Warm: one buffer again and again, its gaps twice the block. Cold: every transfer finds other memory, out "
+        "of all caches, its blocks a page or more apart."
+    )
+    maps = [figure(svg(heatmaps.heat_map(grid, order)), capital(grid.title)) for grid in found]
+    return section("The guide: the fastest method", intro, kinds, side_by_side(maps))
+
+
+def _near(values: Sequence[int], wanted: int) -> int:
+    return min(values, key=lambda v: max(v / wanted, wanted / v))
 
 
 def _curves(found: Sequence[Grid], order: Sequence[str]) -> Raw:
+    by_shape: dict[str, list[Grid]] = {}
+    for grid in found:
+        by_shape.setdefault(grid.shape, []).append(grid)
+    same = by_shape.get("symmetric", [])
+    other = [g for shape, some in by_shape.items() if shape != "symmetric" for g in some]
+
+    def counts(grid: Grid) -> list[int]:
+        return sorted({_near(grid.counts, _FEW), _near(grid.counts, _MANY)})
+
+    small = [over_blocks(g, n, most=_SMALL) for g in same for n in counts(g)]
+    large = [over_blocks(g, n, least=_SMALL) for g in same for n in counts(g)]
+    whole = [over_blocks(g, n) for g in same for n in counts(g)]
+    uneven = [
+        Panel(f"{g.shape.replace('_', ' ')}, {g.cache}", p.over, p.points)
+        for g in other
+        for p in [over_blocks(g, _near(g.counts, _FEW))]
+    ]
+    many = [over_counts(g, b) for g in same[:1] for b in sorted({_near(g.blocks, b) for b in _COUNT_BLOCKS})]
+    series = (
+        ("Latency of small blocks, same layout on both sides (as F17a, F21)", small, False),
+        ("Latency of large blocks (as F17b)", large, False),
+        ("Bandwidth: payload over one-way latency, one transfer at a time (as F18)", whole, True),
+        (f"Latency where the sides differ, {_FEW} blocks of the receiver (as F22, R5.3.2)", uneven, False),
+        ("Latency over the number of blocks (as F23 and Table 4)", many, False),
+    )
     parts = [
         paragraph(
-            "Median one-way latency of each method on whichever path was fastest at that point; the marker tells "
-            "which. Bands are confidence intervals; where none is visible it is narrower than the line. Both axes are "
-            "logarithmic."
+            "Each method on whichever path was fastest at that point; the marker tells which. Bands are confidence "
+            f"intervals; where none is visible it is narrower than the line. {BASELINE.capitalize()} is dotted. A "
+            "line ends where a method was censored or not tried. F and R are the figures of the documents behind "
+            "Lacuna."
         )
     ]
-    for grid in found:
-        drawn = figures.latency_curves(grid, order) if grid.cache == "warm" else None
+    for caption, panels, bandwidth in series:
+        drawn = curves.sweep(panels, order, bandwidth=bandwidth)
         if drawn is not None:
-            parts.append(figure(figures.svg(drawn), _capital(grid.title)))
-    return section("Latency", *parts)
+            parts.append(figure(svg(drawn), caption))
+    return section("Latency and bandwidth", *parts)
 
 
-def _ddtbench(all_contests: Sequence[Contest], order: Sequence[str]) -> Raw:
-    layouts = ddtbench(all_contests)
-    drawn = figures.ddtbench_gains(layouts, order)
+def _costs(found: Sequence[Grid], order: Sequence[str]) -> Raw:
+    grid = next((g for g in found if g.shape == "symmetric"), None)
+    if grid is None:
+        return Raw("")
+    count = _near(grid.counts, _FEW)
+    column = [c for b in grid.blocks if (c := grid.cells.get((b, count))) and c.ranking]
+    chosen = [column[i] for i in sorted({1, len(column) // 2, len(column) - 1}) if i < len(column)]
+    drawn = bars.cost_split(chosen, order)
+    if drawn is None:
+        return Raw("")
+    return section(
+        "What a transfer costs the CPUs",
+        paragraph(
+            "The two processors' time for one transfer, and which part of it is packing and unpacking (as F19). "
+            "Together they can exceed the latency, because both sides work at once; what is missing to it is "
+            "waiting. On NIC local the CPUs do the NIC's work as well. A method whose receiver has nothing to do "
+            "leaves it time to compute."
+        ),
+        figure(svg(drawn), f"CPU time by method at its fastest path: {grid.title}"),
+    )
+
+
+def _layouts(title: str, about: str, layouts: Sequence[Contest], order: Sequence[str]) -> Raw:
+    drawn = bars.gains(layouts, order)
     if drawn is None:
         return Raw("")
     rows = []
@@ -179,8 +215,10 @@ def _ddtbench(all_contests: Sequence[Contest], order: Sequence[str]) -> Raw:
                 s.layout,
                 Number(bytes_text(s.payload_bytes)),
                 Number(f"{s.block_count:,}"),
+                Number(us_text(contest.by_hand.latency_us) if contest.by_hand else "-"),
                 *(_time(contest, method) for method in order),
                 best.path if best else "-",
+                Number(f"{best.bandwidth_mbs:,.0f}" if best else "-"),
                 Number((gain_text(gain) if gain else "-") + (" ~" if contest.tied else "")),
             )
         )
@@ -188,17 +226,17 @@ def _ddtbench(all_contests: Sequence[Contest], order: Sequence[str]) -> Raw:
         "layout",
         Number("payload"),
         Number("blocks"),
-        *(Number(Raw(f"{text(m)}, µs".replace("_", "_<wbr>"))) for m in order),
+        Number(Raw("by hand,<br>µs")),
+        *(Number(Raw(f"{text(m)},<br>µs".replace("_", "_<wbr>"))) for m in order),
         "best path",
-        Number(f"over {BASELINE}"),
+        Number(Raw("best,<br>MB/s")),
+        Number(Raw("over<br>hand")),
     )
     return section(
-        "Application layouts: DDTBench",
-        paragraph(
-            "The communication of real applications, as rebuilt from the DDTBench micro-applications. Warm caches."
-        ),
+        title,
+        paragraph(about),
         figure(
-            figures.svg(drawn),
+            svg(drawn),
             f"How many times faster than {BASELINE}: the bar and its label are the best method, the dots all of them",
         ),
         heading("One-way latency of each method at its best path"),
@@ -209,116 +247,28 @@ def _ddtbench(all_contests: Sequence[Contest], order: Sequence[str]) -> Raw:
 def _time(contest: Contest, method: str) -> Number:
     row = contest.best_of(method)
     if row is None:
-        return Number("censored" if any(r.method == method for r in contest.censored) else "-")
+        return Number("cens." if any(r.method == method for r in contest.censored) else "-")
     if row is contest.best:
         return Number(Raw(f"{swatch(method)}{us_text(row.latency_us)}"), best=True)
     return Number(us_text(row.latency_us))
 
 
-def _cpu(found: Sequence[Grid], order: Sequence[str]) -> Raw:
-    drawn = figures.cpu_time(found[0], order) if found else None
-    if drawn is None:
-        return Raw("")
-    return section(
-        "CPU time of both sides",
-        paragraph(
-            "What one transfer costs the two processors. Together they can exceed the latency, because both sides work "
-            "or poll at once; a method whose receiver has nothing to do leaves it time to compute."
-        ),
-        figure(figures.svg(drawn), f"CPU time by method at its fastest path: {found[0].title}"),
-    )
-
-
-def notification(guide: Run) -> Raw:
-    costs = notify_costs(guide.rows, guide.methods)
-    if not costs:
-        return Raw("")
-    return section(
-        "What it costs to tell the receiver",
-        paragraph(
-            "A one-sided write by itself leaves the receiver in the dark. It is told by an immediate value (imm) or by "
-            "a second small write (flag). What is shown above counts the cheaper of the two; this is what it adds to "
-            "the bare transfer."
-        ),
-        table(
-            ("method", "path", "notification", Number("median extra, µs"), Number("cells")),
-            [(method_name(c.method), c.path, c.notify, Number(f"{c.extra_us:.2f}"), Number(c.cells)) for c in costs],
-        ),
-    )
-
-
-def left_out(guide: Run) -> Raw:
-    parts = []
-    if groups := censored(guide):
-        parts += [
-            heading("Censored"),
-            paragraph(
-                "One verified transfer took so long that it was hopeless; it was not repeated and does not compete."
-            ),
-            table(
-                ("method", "path", Number("cells"), Number("one transfer took, ms")),
-                [
-                    (
-                        method_name(g.method),
-                        g.path,
-                        Number(g.cells),
-                        Number(f"{g.fastest_us / 1e3:.3g} to {g.slowest_us / 1e3:.3g}"),
-                    )
-                    for g in groups
-                ],
-            ),
-        ]
-    if guide.skips:
-        parts += [
-            heading("Not possible"),
-            table(
-                ("method", "path", "notify", Number("cells"), "the limit"),
-                [(method_name(s.method), s.path, s.notify, Number(n), s.reason) for s, n in guide.skips.items()],
-            ),
-        ]
-    if guide.unmeasured:
-        parts += [heading("No time left"), paragraph("; ".join(guide.unmeasured) + ".")]
-    return section(
-        "Censored, impossible, left out", *(parts or [paragraph("Nothing: all that was planned was measured.")])
-    )
-
-
-def means(guide: Run) -> Raw:
-    return section(
-        "Paths and methods",
-        table(
-            ("path", "available", "passive target", "note"),
-            [(p.name, yes(p.available), yes(p.passive_target), p.note) for p in guide.nic.paths],
-        ),
-        table(
-            ("method", "kind", "notification", "what it does"),
-            [
-                (method_name(m.name), "one-sided" if m.one_sided else "two-sided", ", ".join(m.notifies), m.summary)
-                for m in guide.methods
-            ],
-        ),
-    )
-
-
 def _again(guide: Guide) -> Raw:
+    cite = CITE.format(
+        version=guide.lacuna_version, cpu=guide.machine.cpu, nic=guide.nic.name, date=guide.created.split("T")[0]
+    )
     return section(
-        "How to run it again",
-        code(f"{guide.command} --output DIR"),
+        "How to run it again, and to cite it",
+        code(f"{guide.command} --output DIR\nlacuna compare DIR/guide.json OTHER/guide.json"),
         paragraph(
-            "Two processes, pinned to two cores, move each layout by every method in turn, interleaved, so that a "
-            "disturbance hits all of them alike. The first transfer of each is verified byte by byte, gaps included. "
-            "Times are medians. DIR/guide.json holds every row."
+            "Two processes, pinned to two cores, move each layout by every method in turn, round by round, so that a "
+            "disturbance hits all of them alike. Transfers are verified byte by byte, gaps included. A time is the "
+            "median of the rounds' medians, its interval is the bootstrap's. guide.json, beside this page, holds "
+            "every row."
         ),
+        paragraph(f"To cite: {cite}"),
     )
 
 
 def _title(guide: Guide) -> str:
     return f"{guide.machine.cpu}, NIC {guide.nic.name}: how to move scattered data"
-
-
-def date(guide: Run) -> str:
-    return guide.created.replace("T", " ").removesuffix("Z") + " UTC"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -47,8 +47,8 @@ def measure(
     second_looks: float = 0.0,
 ) -> None:
     """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
-    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `second_looks`: the part of the time that
-    is kept for them."""
+    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `second_looks`: the part of the time
+    that is kept for them."""
     session = _Session(worker, result, deadline, max_samples)
     try:
         session.first_looks(cells, progress, second_looks)
@@ -164,7 +164,9 @@ class _Session:
                     case Failure():
                         result.errors.append(replace(answer, layout=cell.label))
                     case Conditions():
-                        result.looks.append(Look(cell.subject, number, round(began - self.started, 3), answer, cell.leave_out))
+                        result.looks.append(
+                            Look(cell.subject, number, round(began - self.started, 3), answer, cell.leave_out)
+                        )
         except WorkerSilentError as e:
             if time.monotonic() >= latest:
                 raise OutOfTimeError(f"{cell.label}: cut off at the end of the time") from e

@@ -1,6 +1,7 @@
 """What the worker says and what guide.json and bench.json hold, as types.
 
-Everything that crosses the process boundary is read here and nowhere else. The rest of the package sees only dataclasses.
+Everything that crosses the process boundary is read here and nowhere else. The rest of the package sees only
+dataclasses.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 CACHES: tuple[Cache, ...] = get_args(Cache)
 
 BY_HAND = ("by_hand_elements", "by_hand_memcpy")
-"""What users write today: a loop over elements, or a memcpy for each block, around one send. Every gain is told against the
-faster of the two, at its best path; they are never chosen."""
+"""What users write today: a loop over elements, or a memcpy for each block, around one send. Every gain is told
+against the faster of the two, at its best path; they are never chosen."""
 
 BASELINE = "hand packing"
 """The two together, in words."""
@@ -316,7 +317,8 @@ class Row:
     censored: bool
     reason: str | None = None
     behind: float | None = None
-    """How many times as long as the best of its cell, from the rounds that have both; None where nothing was compared."""
+    """How many times as long as the best of its cell, from the rounds that have both; None where nothing was
+    compared."""
     behind_low: float | None = None
     behind_high: float | None = None
     visits: int = 0

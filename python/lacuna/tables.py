@@ -43,8 +43,8 @@ def _grid_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
     tables: list[RenderableType] = [GridTable(grid) for grid in grids(all_contests)]
     if tables:
         legend = (
-            f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} (the better of two "
-            f"loops, at its best path). ~ the best two cannot be told apart."
+            f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} (the better "
+            "of two loops, at its best path). ~ the best two cannot be told apart."
         )
         tables.append(Text(legend, style="dim"))
     return tables
