@@ -134,13 +134,13 @@ def _close(contest: Contest) -> bool:
     return len(ranking) > 1 and ranking[1].latency_us < _CLOSE * ranking[0].latency_us
 
 
-def pooled(first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> list[Row]:
-    """The rows of a cell after a second look. `replaces`: the first look was disturbed, and counts no more."""
+def pooled(first: Sequence[Row], second: Sequence[Row]) -> list[Row]:
+    """The rows of a cell after a second look, which left out what was far behind."""
     later = {(r.method, r.path, r.notify): r for r in second}
     merged = []
     for row in first:
         other = later.pop((row.method, row.path, row.notify), None)
-        merged.append(row if other is None else other if replaces else _mean(row, other))
+        merged.append(_mean(row, other) if other else row)
     return merged + list(later.values())
 
 

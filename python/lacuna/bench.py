@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from lacuna import __version__, bench_tables, command, experiments, plan
-from lacuna.command import NicOption, Pace
+from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
 from lacuna.plan import Cell
 from lacuna.store import write_whole
@@ -44,9 +44,7 @@ def methods(
             "--experiment", metavar="ID", help="Only this experiment; may be given often.", show_default=False
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write every measurement here.", show_default=False)
-    ] = None,
+    data: JsonOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -112,13 +110,10 @@ def methods(
     chosen = _chosen(wanted)
     if quick:
         chosen = experiments.thinned(chosen)
-    if data:
-        command.prepare(data.parent, "--json")
-        if data.is_dir():
-            raise typer.BadParameter(f"{data} is a directory", param_hint="--json")
+    command.prepare_json(data)
     if output:
         command.prepare(output)
-    console = command.console()
+    console = command.console(to_stderr=command.is_stdout(data))
     line = _line(quick=quick, wanted=[e.id for e in chosen] if wanted else [], budget=budget, strided=strided, nic=nic)
     options = () if strided else ("--list-keys",)
 
@@ -158,11 +153,12 @@ def _line(*, quick: bool, wanted: Sequence[str], budget: float | None, strided: 
 
 def _deliver(console: Console, result: Bench, data: Path | None, output: Path | None) -> None:
     """Writes the data first, whatever may happen to the pictures; shows the tables last, to a reader who may leave."""
-    files = [*([data] if data else []), *([output / "bench.json"] if output else [])]
     text = result.to_json()
-    for file in files:
-        write_whole(file, text)
+    command.write_json(data, text)
+    files = [data] if data and not command.is_stdout(data) else []
     if output:
+        files.append(output / "bench.json")
+        write_whole(files[-1], text)
         with console.status("drawing the report"):
             # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
             from lacuna import bench_report

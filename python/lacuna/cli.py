@@ -15,9 +15,11 @@ import typer
 from rich.console import Console
 
 from lacuna import __version__, bench, command, plan, tables
-from lacuna.command import NicOption, Pace
+from lacuna import compare as comparing
+from lacuna.command import JsonOption, NicOption, Pace
+from lacuna.fields import SchemaError
 from lacuna.plan import Cell
-from lacuna.record import Guide
+from lacuna.record import Guide, read_guide
 from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
@@ -89,11 +91,13 @@ def guide(
             show_default=False,
         ),
     ] = None,
+    data: JsonOption = None,
 ) -> None:
     """Measure every method on this machine and write the guide: for this block size and count, use this method.
 
-    Two processes on two cores move layouts of many block sizes and counts, and those of DDTBench, by every method on
-    every path of the NIC. Each is verified. The result is shown here and written to DIR:
+    Two processes on two cores move layouts of many block sizes and counts, warm and cold, those of DDTBench and
+    those of AI systems, by every method on every path of the NIC. Each is verified, and compared with the better of
+    two loops that users write. The result is shown here and written to DIR:
 
     \b
       guide.json    every measurement
@@ -104,6 +108,7 @@ def guide(
     Examples:
       lacuna guide --quick
       lacuna guide --budget 300 --output results/node17
+      lacuna guide --quick --json - | jq '.rows[] | select(.behind == 1)'
 
     \b
     Exit status:
@@ -117,7 +122,8 @@ def guide(
     pace = _QUICK if quick else _FULL
     deadline = pace.deadline(started, budget)
     command.prepare(output)
-    console = command.console()
+    command.prepare_json(data)
+    console = command.console(to_stderr=command.is_stdout(data))
 
     def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
         corpus = worker.corpus()
@@ -130,7 +136,7 @@ def guide(
 
     outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
     if outcome.result is not None:
-        _deliver(console, outcome.result, output)
+        _deliver(console, outcome.result, output, data)
     command.finish(outcome.result, outcome.failure)
 
 
@@ -159,6 +165,68 @@ def info(
         tables.show_info(command.console(), hello)
 
 
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A guide.json, or the directory that holds one.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another one: of another machine, version or run.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Write compare.html here.", show_default=False),
+    ] = None,
+    data: JsonOption = None,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="End with 1 if the guides name different best methods that are more than 5 % apart, or if best "
+            "times differ by more than the noise.",
+        ),
+    ] = False,
+) -> None:
+    """Compare two guides side by side: two machines, two versions, two runs. What is more than the noise is marked.
+
+    Of one machine only cells count that both runs measured in the same state of it.
+
+    \b
+    Examples:
+      lacuna compare monday/guide.json tuesday/guide.json
+      lacuna compare node1 node2 --output node1-node2
+      lacuna compare before after --exit-code || echo changed
+
+    \b
+    Exit status:
+      0    all is well
+      1    with --exit-code: the guides differ
+      2    wrong usage, or a file that is no guide
+    """
+    guides = [_read(path, name) for path, name in ((a, "A"), (b, "B"))]
+    if output:
+        command.prepare(output)
+    command.prepare_json(data)
+    compared = comparing.compare(*guides)
+    if not compared.pairs:
+        raise typer.BadParameter("the two guides have no cell in common", param_hint="A B")
+    console = command.console(to_stderr=command.is_stdout(data))
+    # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
+    from lacuna import compare_view
+
+    compare_view.show(console, compared)
+    command.write_json(data, json.dumps(compared.to_json(), indent=1) + "\n")
+    if output:
+        console.print("Written: " + ", ".join(str(f) for f in compare_view.write(compared, output)), soft_wrap=True)
+    raise typer.Exit(1 if exit_code and (compared.beyond_close or compared.changed) else 0)
+
+
+def _read(path: Path, name: str) -> Guide:
+    file = path / "guide.json" if path.is_dir() else path
+    try:
+        return read_guide(file)
+    except OSError as e:
+        raise typer.BadParameter(f"cannot read {file}: {e.strerror}", param_hint=name) from e
+    except SchemaError as e:
+        raise typer.BadParameter(str(e), param_hint=name) from e
+
+
 def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> Guide:
     line = "lacuna guide" + " --quick" * quick
     if budget is not None:
@@ -168,10 +236,12 @@ def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> 
     return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault)
 
 
-def _deliver(console: Console, result: Guide, output: Path) -> None:
+def _deliver(console: Console, result: Guide, output: Path, json_file: Path | None) -> None:
     """Writes the data first, whatever may happen to the pictures; shows the tables last, to a reader who may leave."""
     data = output / "guide.json"
-    write_whole(data, result.to_json())
+    text = result.to_json()
+    write_whole(data, text)
+    command.write_json(json_file, text)
     with console.status("drawing the report"):
         # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
         from lacuna import report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from lacuna import run
 from lacuna.plan import Cell
 from lacuna.progress import Meter
 from lacuna.record import Run
+from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
 MEASUREMENT_FAILED = 1
@@ -29,6 +31,16 @@ _PIPE_WIDTH = 120
 
 NicOption = Annotated[
     str, typer.Option("--nic", metavar="NAME", help="The NIC to measure; `lacuna info` describes it.")
+]
+
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the data here as well; - is standard output, and messages go to standard error then.",
+        show_default=False,
+    ),
 ]
 
 Result = TypeVar("Result", bound=Run)
@@ -89,10 +101,32 @@ def created() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough for the tables in a pipe."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+def console(*, to_stderr: bool = False) -> Console:
+    """Standard output, or standard error where that holds data: as wide as the terminal, or wide enough for the
+    tables in a pipe."""
+    console = Console(highlight=False, stderr=to_stderr)
+    return console if console.is_terminal else Console(highlight=False, stderr=to_stderr, width=_PIPE_WIDTH)
+
+
+def is_stdout(file: Path | None) -> bool:
+    return file == Path("-")
+
+
+def prepare_json(file: Path | None) -> None:
+    """Finds out before measuring whether --json can be written."""
+    if file is None or is_stdout(file):
+        return
+    prepare(file.parent, "--json")
+    if file.is_dir():
+        raise typer.BadParameter(f"{file} is a directory", param_hint="--json")
+
+
+def write_json(file: Path | None, text: str) -> None:
+    if is_stdout(file):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    elif file:
+        write_whole(file, text)
 
 
 def prepare(directory: Path, option: str = "--output") -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, sqrt
 from statistics import geometric_mean, quantiles
 
 from lacuna.analysis import SHAPE_TEXT, Combo, Contest, contests, interval
@@ -76,7 +76,7 @@ class Pair:
         if there is None or here is None:
             return None
         in_a, in_b = one.latency_us / here.latency_us, there.latency_us / two.latency_us
-        ratio = (in_a * in_b) ** 0.5
+        ratio = sqrt(in_a * in_b)
         return max(ratio, 1 / ratio)
 
     @property

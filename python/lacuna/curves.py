@@ -58,7 +58,7 @@ def sweep(panels: Sequence[Panel], order: Sequence[str], *, bandwidth: bool = Fa
     rows = [row for c in every for m in methods if (row := c.best_of(m))]
     by_hand = Line2D([], [], color=BY_HAND_COLOUR, linestyle=":", label=BASELINE)
     keys = [*method_lines(methods), by_hand, *path_keys(sorted({row.path for row in rows}))]
-    figure.legend(handles=keys, loc="outside lower center", ncols=8)
+    figure.legend(handles=keys, loc="outside lower center", ncols=7)
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,9 +18,17 @@ from lacuna.units import bytes_text, gain_text
 
 
 @in_style
-def heat_map(grid: Grid, order: Sequence[str]) -> Figure:
-    """The best method over block size and block count, with its name in the cell: readable without colour."""
+def heat_map(grid: Grid, order: Sequence[str], *, small: bool = False) -> Figure:
+    """The best method over block size and block count, with its name in the cell: readable without colour. `small`: as
+    large as two beside one another may be; only the path is in the cell."""
     columns, rows = len(grid.counts), len(grid.blocks)
+    if small:
+        figure = Figure(figsize=(1.0 + 0.62 * columns, 1.3 + 0.42 * rows), layout="constrained")
+        _draw_heat_map(figure.add_subplot(), grid, named=False)
+        winners = {c.best.method for c in grid.cells.values() if c.best}
+        keys = method_keys(m for m in order if m in winners)
+        figure.legend(handles=keys, loc="outside upper center", ncols=3, handlelength=1.1)
+        return figure
     width = 1.0 + 0.98 * columns
     figure = Figure(figsize=(width, 1.15 + 0.55 * rows), layout="constrained")
     axes = figure.add_subplot()
@@ -43,6 +51,10 @@ def _draw_heat_map(axes: Axes, grid: Grid, *, named: bool) -> None:
             elif contest and contest.censored:
                 axes.text(x, y, "censored", ha="center", va="center", fontsize=7)
     _draw_crossovers(axes, grid)
+    _label_axes(axes, grid)
+
+
+def _label_axes(axes: Axes, grid: Grid) -> None:
     axes.set_xlim(-0.5, len(grid.counts) - 0.5)
     axes.set_ylim(-0.5, len(grid.blocks) - 0.5)
     axes.set_xticks(range(len(grid.counts)), [f"{n:,}" for n in grid.counts])
@@ -102,6 +114,27 @@ def _label_cell(axes: Axes, x: int, y: int, contest: Contest, best: Row, colour:
         fontweight="bold",
         color=colour,
     )
+
+
+@in_style
+def ratio_map(grid: Grid, ratios: Mapping[tuple[int, int], tuple[float, bool]]) -> Figure:
+    """The best time of one guide over that of another; what is more than the noise in bold, the rest pale."""
+    columns, rows = len(grid.counts), len(grid.blocks)
+    figure = Figure(figsize=(1.0 + 0.62 * columns, 0.8 + 0.36 * rows), layout="constrained")
+    axes = figure.add_subplot()
+    for y, block in enumerate(grid.blocks):
+        for x, count in enumerate(grid.counts):
+            ratio, differs = ratios.get((block, count), (1.0, False))
+            known = (block, count) in ratios
+            strength = min(1.0, abs(math.log(ratio, 2))) if differs else 0.0
+            colour = tint("#d55e00" if ratio > 1 else "#0072b2", 0.15 + 0.6 * strength) if differs else EMPTY
+            axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0))
+            if known:
+                weight = "bold" if differs else "normal"
+                shade = readable_on(colour) if differs else INK
+                axes.text(x, y, f"{ratio:.2f}", ha="center", va="center", fontsize=8, fontweight=weight, color=shade)
+    _label_axes(axes, grid)
+    return figure
 
 
 @in_style

@@ -117,8 +117,9 @@ class _Session:
             rows: list[Row] = []
             grant = Grant(max(20.0, cost.measuring_ms), 1e5)
             first = [row for row in self.result.rows if row.subject == cell.subject]
+            replaces = cell.subject in disturbed
             try:
-                self._look(cell.without(_far_behind(first)), grant, 2, rows)
+                self._look(cell if replaces else cell.without(_far_behind(first)), grant, 2, rows)
             except OutOfTimeError:
                 return
             looks = self.result.looks
@@ -127,7 +128,6 @@ class _Session:
                 wanted.append(cell)  # it tells nothing now; its turn comes again, if there is time
                 time.sleep(_LULL_SECONDS)
                 continue
-            replaces = cell.subject in disturbed
             if replaces:
                 i = next(i for i, look in enumerate(looks) if look.subject == cell.subject)
                 looks[i] = replace(looks[i], counts=False)
@@ -136,10 +136,11 @@ class _Session:
             progress(done, done + len(wanted), self.deadline - time.monotonic())
 
     def _pool(self, subject: Subject, first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> None:
+        """What becomes of a cell's rows. A disturbed first look counts no more: mixed, the two would compare states."""
         if not replaces and (repeat := repeat_of(subject, first, second, told_methods(self.result.rows))):
             self.result.repeats.append(repeat)
-        merged = pooled(first, second, replaces=replaces)
-        self.result.rows = [row for row in self.result.rows if row.subject != subject] + merged
+        others = [row for row in self.result.rows if row.subject != subject]
+        self.result.rows = others + (list(second) if replaces else pooled(first, second))
 
     def _look(self, cell: Cell, grant: Grant, number: int, rows: list[Row]) -> None:
         """Measures a cell once. Rows are added as they come."""
