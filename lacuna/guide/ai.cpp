@@ -49,7 +49,8 @@ Result<Case> regions(const AiTransfer& t, std::int64_t blocks) {
   const std::int64_t each = (blocks + count - 1) / count;
   const auto side = [&](std::int64_t room) -> Result<Layout> {
     std::vector<std::int64_t> offsets;
-    for (std::int64_t i = 0; i < blocks; ++i) offsets.push_back(i % count * (each * room * t.block_bytes + 64 * kKiB) + i / count * room * t.block_bytes);
+    for (std::int64_t i = 0; i < blocks; ++i)
+      offsets.push_back(i % count * (each * room * t.block_bytes + 64 * kKiB) + i / count * room * t.block_bytes);
     return Layout::blocks(offsets, std::vector<std::int64_t>(offsets.size(), t.block_bytes));
   };
   return whole(LACUNA_TRY(side(2)), LACUNA_TRY(side(1)));
@@ -85,7 +86,8 @@ constexpr std::array kTransfers{
     AiTransfer{"kv_pages_8K", "paged KV cache, pages of 16 tokens", 8 * kKiB, 30'000, 1, &paged},
     AiTransfer{"kv_128k_tokens", "KV cache of 128 k tokens", 16 * kKiB, 32'000, 1, &paged},
     AiTransfer{"serving_101_regions", "large-model serving: blocks of 45 KB in 101 regions", 45 * kKiB, 100'000, 1, &regions},
-    AiTransfer{"tensor_parallel_4to1", "other tensor parallelism at the other end: head slices of each token", 2 * kKiB, 160'000, 16, &head_slices},
+    AiTransfer{"tensor_parallel_4to1", "other tensor parallelism at the other end: head slices of each token", 2 * kKiB, 160'000, 16,
+               &head_slices},
     AiTransfer{"context_parallel_1to8", "decode-context parallelism: every eighth row of 576 B", 576, 168'000, 64, &every_eighth},
     AiTransfer{"kv_manager_block", "a block of 1.5 MB to its 96 places", 16 * kKiB, 96, 96, &layers},
     AiTransfer{"weight_columns_4K", "weight synchronisation: a quarter of each row of a matrix", 4 * kKiB, 16'384, 1, &columns},

@@ -8,10 +8,10 @@ namespace lacuna::guide {
 
 struct AiTransfer {
   std::string_view name;
-  std::string_view what;       ///< for people
-  std::int64_t block_bytes;    ///< of the finer side
-  std::int64_t block_count;    ///< of a whole transfer in the field
-  std::int64_t unit;           ///< blocks come in groups of so many
+  std::string_view what;                                         ///< for people
+  std::int64_t block_bytes;                                      ///< of the finer side
+  std::int64_t block_count;                                      ///< of a whole transfer in the field
+  std::int64_t unit;                                             ///< blocks come in groups of so many
   Result<Case> (*make)(const AiTransfer&, std::int64_t blocks);  ///< of a part of it
 };
 [[nodiscard]] std::span<const AiTransfer> ai_transfers();

@@ -128,7 +128,8 @@ template <Loop loop>
 Result<std::unique_ptr<Operation>> make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   const Layout& own = role == Role::sender ? transfer.src : transfer.dst;
   if (own.size() > endpoint.limits().max_message_bytes) {
-    return base::fail(base::Code::limit, fmt::format("one message of {} bytes; this NIC sends {}", own.size(), endpoint.limits().max_message_bytes));
+    return base::fail(base::Code::limit,
+                      fmt::format("one message of {} bytes; this NIC sends {}", own.size(), endpoint.limits().max_message_bytes));
   }
   auto staging = LACUNA_TRY(endpoint.staging(own.size()));
   if (role == Role::sender) return std::make_unique<Sender>(endpoint, own, memory, loop, std::move(staging));

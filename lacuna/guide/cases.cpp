@@ -84,7 +84,7 @@ Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, 
 }
 
 Case cold(Case what) {
-  constexpr std::int64_t most_memory = std::int64_t{1} << 30;
+  constexpr std::int64_t most_memory = 256 << 20;
   const auto touched = [](const Layout& layout, std::int64_t span) { return std::min(span, layout.size() + kLine * layout.run_count()); };
   const auto slot = [](std::int64_t span) { return (span + 2 * kPage) / kPage * kPage + kPage; };
   what.send_slot = slot(what.send_span);

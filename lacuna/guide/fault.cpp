@@ -28,8 +28,9 @@ Result<Fault> fault_from_text(std::string_view text) {
   if (kind == "slow" && known && read(number, fault.slower) && fault.slower >= 1) return fault;
   fault.corrupt_from = 0;
   if (kind == "corrupt" && known && (number.empty() || (read(number, fault.corrupt_from) && fault.corrupt_from >= 0))) return fault;
-  return base::fail(base::Code::invalid_argument,
-                    fmt::format("\"{}\" is no fault; it is slow:METHOD:FACTOR, with a factor of at least 1, or corrupt:METHOD[:TRANSFER]", text));
+  return base::fail(
+      base::Code::invalid_argument,
+      fmt::format("\"{}\" is no fault; it is slow:METHOD:FACTOR, with a factor of at least 1, or corrupt:METHOD[:TRANSFER]", text));
 }
 
 }  // namespace lacuna::guide

@@ -57,7 +57,8 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
 /// The same blocks, cold: as far apart as a working set of twice the last-level cache allows (a page at least), so that each costs a cache and a
 /// TLB miss. The copies lie in each other's gaps. Errors: as grid_case().
 Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
-/// Any case cold, with its own gaps: copies side by side, until their cache lines are twice the last-level cache.
+/// Any case cold, with its own gaps: copies side by side, until their cache lines are twice the last-level cache, or they
+/// take 256 MiB.
 Case cold(Case what);
 /// Equal blocks, on either side with the same gap between them: the seeds' other experiments. The blocks are the receiver's; if that is one
 /// contiguous buffer (`to_contiguous`), the sender's. Errors: as grid_case().
@@ -112,10 +113,10 @@ struct Refusal {
 
 struct Budget {
   int max_samples = 200;
-  double budget_ms = 50;                 ///< for all combinations of the case together
-  double censor_ms = 100;                ///< a combination whose first transfer takes longer is not measured further
-  std::vector<std::string> methods;      ///< only these; empty: all
-  std::vector<method::Notify> notifies;  ///< of the one-sided methods only these; empty: all
+  double budget_ms = 50;                                     ///< for all combinations of the case together
+  double censor_ms = 100;                                    ///< a combination whose first transfer takes longer is not measured further
+  std::vector<std::string> methods;                          ///< only these; empty: all
+  std::vector<method::Notify> notifies;                      ///< of the one-sided methods only these; empty: all
   std::vector<std::pair<std::string, nic::Path>> leave_out;  ///< a method on a path that is known to be hopeless
 };
 
@@ -129,8 +130,8 @@ struct Probe {
 /// How quiet the machine was while a case was measured.
 struct Conditions {
   Probe before, after;
-  std::int64_t preempted = 0;        ///< how often one of them lost its CPU to another process
-  double stolen_ms = 0;              ///< CPU time that the hypervisor gave to other guests
+  std::int64_t preempted = 0;  ///< how often one of them lost its CPU to another process
+  double stolen_ms = 0;        ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;
   double measuring_ms = 0;
 };
@@ -143,8 +144,8 @@ struct Report {
 
 /// A fault planted on purpose, to see that the guide notices.
 struct Fault {
-  std::string method;    ///< empty: none
-  double slower = 1;     ///< its transfers take so many times as long
+  std::string method;     ///< empty: none
+  double slower = 1;      ///< its transfers take so many times as long
   int corrupt_from = -1;  ///< not negative: from this transfer on a byte of what it moved is flipped
 };
 /// "slow:METHOD:FACTOR" or "corrupt:METHOD[:TRANSFER]". Errors: invalid_argument.

@@ -81,7 +81,7 @@ Result<void> check(nic::Context& context, const Wire& wire, Mailbox& mailbox, in
 void report(Report& to, const Wire& wire, const char* name, const std::vector<double>& samples, const method::Counters& work) {
   Row row{.method = name, .path = wire.qp->path(), .notify = method::Notify::none};
   row.latency_us = median_of(samples);
-  row.cpu_send_us = row.latency_us.value;  // the CPU waits for each step
+  row.cpu_send_us = row.latency_us.value;                       // the CPU waits for each step
   row.samples = row.visits = static_cast<int>(samples.size());  // each by itself
   row.send = work;
   to.rows.push_back(std::move(row));

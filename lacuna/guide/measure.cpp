@@ -15,18 +15,18 @@ namespace {
 
 constexpr int kFewestRounds = 3;
 constexpr int kMostRounds = 60;
-constexpr double kFarBehind = 1.5;   // clearly this many times as long as the best: behind, and not measured further
-constexpr double kBehind = 1.05;     // clearly so: as well as known
-constexpr double kResolved = 0.02;   // an interval of the ratio as narrow as this: as well as known
+constexpr double kFarBehind = 1.5;  // clearly this many times as long as the best: behind, and not measured further
+constexpr double kBehind = 1.05;    // clearly so: as well as known
+constexpr double kResolved = 0.02;  // an interval of the ratio as narrow as this: as well as known
 struct Hopeless {
   double us;     // a first transfer that takes longer than this
   double times;  // and so many times as long as the best one
 };
 constexpr Hopeless kLong{1e3, 3};
 constexpr Hopeless kTooLong{4e3, 2};
-constexpr double kNotTwice = 3;  // a transfer of so many times the censoring time is not tried twice
-constexpr std::int64_t kStaysShare = 8;  // of the last-level cache: what two buffers and two stagings of a side leave room for
-constexpr double kOvertime = 4;      // the fewest rounds may take so many times the budget
+constexpr double kNotTwice = 3;                   // a transfer of so many times the censoring time is not tried twice
+constexpr std::int64_t kStaysShare = 8;           // of the last-level cache: what two buffers and two stagings of a side leave room for
+constexpr double kOvertime = 4;                   // the fewest rounds may take so many times the budget
 constexpr std::int64_t kVerifiedTwice = 4 << 20;  // payload up to which also what is behind is verified a second time
 
 struct Series {

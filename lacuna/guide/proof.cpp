@@ -97,8 +97,7 @@ Windows::Windows(const Layout& layout, std::int64_t span, bool shared_gaps) {
 }
 
 void poison(const Layout& layout, std::byte* base) {
-  each_run(layout,
-           [&](layout::Run run, std::int64_t) { lay_pattern({base + run.offset, static_cast<std::size_t>(run.length)}); });
+  each_run(layout, [&](layout::Run run, std::int64_t) { lay_pattern({base + run.offset, static_cast<std::size_t>(run.length)}); });
 }
 
 std::string examine(const Layout& layout, std::byte* base, const Windows& windows, std::span<const std::byte> stream) {
@@ -109,8 +108,8 @@ std::string examine(const Layout& layout, std::byte* base, const Windows& window
     const std::span expected = stream.subspan(static_cast<std::size_t>(position), got.size());
     if (wrong.empty() && std::memcmp(got.data(), expected.data(), got.size()) != 0) {
       const auto at = std::ranges::mismatch(got, expected).in1 - got.begin();
-      wrong = fmt::format("byte {} of the destination (block {}, byte {} of the stream) is {:#04x}, expected {:#04x}", run.offset + at, block,
-                          position + at, std::to_integer<int>(base[run.offset + at]),
+      wrong = fmt::format("byte {} of the destination (block {}, byte {} of the stream) is {:#04x}, expected {:#04x}", run.offset + at,
+                          block, position + at, std::to_integer<int>(base[run.offset + at]),
                           std::to_integer<int>(stream[static_cast<std::size_t>(position + at)]));
     }
     lay_pattern(got);

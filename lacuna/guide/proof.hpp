@@ -33,7 +33,7 @@ class Windows {
   std::vector<Window> list_;
 };
 
-inline constexpr std::int64_t kGuard = 4096;     // bytes around a layout, or around a run, which nobody may touch
+inline constexpr std::int64_t kGuard = 4096;      // bytes around a layout, or around a run, which nobody may touch
 inline constexpr std::int64_t kSharedGuard = 64;  // the same where copies share their gaps
 
 /// Overwrites the bytes of the layout with the pattern: the state before a transfer.

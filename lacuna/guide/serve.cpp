@@ -154,7 +154,11 @@ Json describe_methods() {
   for (const method::Method& method : measured_methods()) {
     Json notifies = Json::array();
     for (const method::Notify notify : method.notifies) notifies.push_back(notify_name(notify));
-    all.push_back({{"name", method.name}, {"one_sided", method.one_sided()}, {"notifies", notifies}, {"by_hand", is_by_hand(method)}, {"summary", method.summary}});
+    all.push_back({{"name", method.name},
+                   {"one_sided", method.one_sided()},
+                   {"notifies", notifies},
+                   {"by_hand", is_by_hand(method)},
+                   {"summary", method.summary}});
   }
   return all;
 }
@@ -233,9 +237,7 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   return line;
 }
 
-Json describe_probe(const Probe& p) {
-  return {{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}};
-}
+Json describe_probe(const Probe& p) { return {{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}}; }
 
 void print_report(const Request& request, std::string_view nic, const Report& report) {
   for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});

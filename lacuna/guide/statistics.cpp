@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "lacuna/guide/guide.hpp"
 
@@ -29,8 +30,9 @@ Median median_of(std::vector<double> values) {
   if (std::cmp_less(n, kFewestVisits)) return {median, at(0), at(n - 1), 1 - std::exp2(1 - n)};
   // A value drawn at random is one of the k smallest with probability k/n. The lower median of a resample is among them if so are n/2 draws
   // or more (half of n, rounded up). The first k for which that is no longer rare begins the interval; by symmetry it ends there too.
-  int k = 1;
-  while (k < (n + 1) / 2 && binomial_at_least(n, (n + 1) / 2, static_cast<double>(k) / n) <= kTail) ++k;
+  const auto ranks = std::views::iota(1, (n + 1) / 2 + 1);  // the last of them is the median itself
+  const int k = *std::ranges::partition_point(
+      ranks, [&](int rank) { return binomial_at_least(n, (n + 1) / 2, static_cast<double>(rank) / n) <= kTail; });
   return {median, at(k - 1), at(n - k), 1 - 2 * kTail};
 }
 

@@ -10,7 +10,7 @@ namespace lacuna::guide {
 namespace {
 
 constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
-constexpr std::size_t kProbeBytes = 16384;  // like a message of the middle: most of its time goes to lines that change hands
+constexpr std::size_t kProbeBytes = 16384;                 // like a message of the middle: most of its time goes to lines that change hands
 constexpr int kProbes = 16;
 constexpr int kPasses = 4;
 
@@ -46,7 +46,8 @@ Workbench::Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Ca
       workspace_(std::move(workspace)),
       fault_(fault),
       windows_(what.receive, what.receive_span, what.shared_gaps) {
-  for (std::int32_t seed = 0; seed < kSeeds; ++seed) streams_.at(static_cast<std::size_t>(seed)) = stream_of(static_cast<std::uint64_t>(seed), what.send.size());
+  for (std::int32_t seed = 0; seed < kSeeds; ++seed)
+    streams_.at(static_cast<std::size_t>(seed)) = stream_of(static_cast<std::uint64_t>(seed), what.send.size());
   if (rank == 1) read_.resize(streams_.front().size());
 }
 

@@ -63,7 +63,7 @@ class Workbench {
   [[nodiscard]] const Case& what() const { return case_; }
 
   Result<Timed> visit(Command command);  // rank 0
-  Result<Probe> probe();                  // rank 0
+  Result<Probe> probe();                 // rank 0
   [[nodiscard]] std::int64_t peers_preemptions() const { return peers_preemptions_; }
   Result<void> follow();  // rank 1: until rank 0 finishes
   Result<void> finish() { return mailbox_.send(Command{}); }
@@ -87,7 +87,7 @@ class Workbench {
   std::array<std::vector<std::byte>, kSeeds> streams_;
   std::vector<std::byte> read_;  // rank 1: where it reads its data to
   Windows windows_;
-  bool clean_ = true;  // rank 1: what was not transferred to, and what was examined, holds the pattern
+  bool clean_ = true;           // rank 1: what was not transferred to, and what was examined, holds the pattern
   std::int64_t transfers_ = 0;  // of all combinations; the same at both ranks
   std::int64_t peers_preemptions_ = 0;
 };

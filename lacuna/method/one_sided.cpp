@@ -148,8 +148,7 @@ Result<void> Reader::begin() {
 
 Made Source::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   Staging staging;
-  if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region))
-    staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
+  if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region)) staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
   Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
   return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint.context())),
                                   std::move(staging));

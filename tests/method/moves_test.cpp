@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "lacuna/guide/ddtbench.hpp"
-#include "lacuna/guide/image.hpp"
 #include "lacuna/guide/mailbox.hpp"
+#include "lacuna/guide/proof.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
 namespace {
 
 using guide::Case;
-using guide::Image;
 using layout::Layout;
 using method::Endpoint;
 using method::Role;
@@ -140,7 +139,9 @@ std::string transfer(const method::Method& method, method::Notify notify, Endpoi
   }
   method::Operation& operation = **made;
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
-    (rank == 0 ? Image::source(c, seed) : Image::empty(c)).write_to(base);
+    guide::lay_pattern(buffer.bytes());
+    const std::vector<std::byte> stream = guide::stream_of(seed, c.send.size());
+    if (rank == 0) guide::write_stream(c.send, base, stream);
     const method::Target mine = LACUNA_END_TRY(endpoint.prepare(operation, base, kTimeout));
     const method::Target theirs = LACUNA_END_TRY(exchange(bootstrap, mine));
     LACUNA_END_TRY(operation.start(base, theirs));
@@ -149,7 +150,7 @@ std::string transfer(const method::Method& method, method::Notify notify, Endpoi
     if (method.uninformed(rank == 0 ? Role::sender : Role::receiver, notify)) LACUNA_END_TRY(mailbox.receive<std::uint64_t>(&endpoint));
     if (method.uninformed(rank == 0 ? Role::receiver : Role::sender, notify)) LACUNA_END_TRY(mailbox.send(seed));
     if (rank == 1) {
-      const std::string wrong = Image::expected(c, seed).difference(base);
+      const std::string wrong = guide::examine(c.receive, base, guide::Windows(c.receive, c.receive_span), stream);
       if (!wrong.empty()) return wrong;
     }
     LACUNA_END_TRY(barrier(bootstrap));
