@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 namespace lacuna::guide {
@@ -27,7 +26,7 @@ Case whole(Layout send, Layout receive) {
 // `count` page numbers out of twice as many, in the order in which an allocator gave them out.
 Result<Layout> pages(std::int64_t bytes, std::int64_t count, unsigned seed) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(2 * count));
-  std::iota(numbers.begin(), numbers.end(), 0);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
   std::mt19937_64 random(seed);
   for (std::size_t i = numbers.size() - 1; i > 0; --i) std::swap(numbers[i], numbers[random() % (i + 1)]);  // the same everywhere
   numbers.resize(static_cast<std::size_t>(count));
@@ -49,6 +48,7 @@ Result<Case> regions(const AiTransfer& t, std::int64_t blocks) {
   const std::int64_t each = (blocks + count - 1) / count;
   const auto side = [&](std::int64_t room) -> Result<Layout> {
     std::vector<std::int64_t> offsets;
+    offsets.reserve(static_cast<std::size_t>(blocks));
     for (std::int64_t i = 0; i < blocks; ++i)
       offsets.push_back(i % count * (each * room * t.block_bytes + 64 * kKiB) + i / count * room * t.block_bytes);
     return Layout::blocks(offsets, std::vector<std::int64_t>(offsets.size(), t.block_bytes));

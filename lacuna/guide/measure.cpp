@@ -37,11 +37,13 @@ struct Series {
   std::vector<std::pair<int, double>> visits;  // by round, the median of each
   Median behind;
 
-  [[nodiscard]] double median() const {
+  [[nodiscard]] std::vector<double> medians() const {
     std::vector<double> values;
+    values.reserve(visits.size());
     for (const auto& [round, value] : visits) values.push_back(value);
-    return values.empty() ? first_us : median_of(std::move(values)).value;
+    return values;
   }
+  [[nodiscard]] double median() const { return visits.empty() ? first_us : median_of(medians()).value; }
   [[nodiscard]] bool far_behind() const { return std::cmp_greater_equal(visits.size(), kFewestRounds) && behind.low > kFarBehind; }
   [[nodiscard]] bool settled() const {
     return visits.size() >= kFewestVisits && (behind.low > kBehind || behind.high - behind.low < kResolved);
@@ -111,9 +113,7 @@ class Measurement {
     const Combination& c = bench_.combinations()[i];
     const Series& s = series_[i];
     Row row{.method = std::string(c.method->name), .path = c.endpoint->qp().path(), .notify = c.notify};
-    std::vector<double> medians;
-    for (const auto& [round, value] : s.visits) medians.push_back(value);
-    row.latency_us = median_of(medians.empty() ? s.all.latency_us : std::move(medians));
+    row.latency_us = median_of(s.visits.empty() ? s.all.latency_us : s.medians());
     row.behind = s.behind;
     row.visits = static_cast<int>(s.visits.size());
     row.cpu_send_us = median_of(s.all.cpu_send_us).value;

@@ -70,7 +70,9 @@ class Pacer:
 
     def __init__(self, cells: Sequence[Cell], deadline: float, clock: Callable[[], float]) -> None:
         self._later = list(cells)
-        self.deadline = deadline
+        self._deadline = deadline
+        self.kept = 0.0
+        """Seconds at the end that are wanted for something else: only cells that must be measured may use them."""
         self._clock = clock
         self._setup = SetupModel()
         self._started = 0.0
@@ -78,7 +80,7 @@ class Pacer:
 
     @property
     def left_seconds(self) -> float:
-        return max(0.0, self.deadline - self._clock())
+        return max(0.0, self._deadline - self._clock())
 
     def grant(self, reduced: Cell | None = None) -> Grant | None:
         """The share of the next cell, or None if it has to be left out. `reduced`: that cell, with less to measure
@@ -86,11 +88,12 @@ class Pacer:
         planned = self._later.pop(0)
         cell = reduced or planned
         self._started = self._clock()
-        left = self.left_seconds * 1e3
+        all_left = self.left_seconds * 1e3
+        left = max(0.0, all_left - self.kept * 1e3)
         setup, floor = self._setup.predict(cell.setup_ms), _floor_ms(cell)
         promised = sum(self._needs_ms(c) for c in self._later if c.required)
         own = setup + floor
-        if left < setup + _LEAST_MS or (not cell.required and left < own + promised):
+        if all_left < setup + _LEAST_MS or (not cell.required and left < own + promised):
             return None
         slack = left - own - sum(self._needs_ms(c) for c in self._later)
         if slack >= 0:
@@ -98,7 +101,9 @@ class Pacer:
             self._granted_ms = min(floor + share, _CEILING_MS)
         else:
             # There is too little for all. The optional cells will be left out; do the required ones still fit?
-            self._granted_ms = max(_LEAST_MS, floor * min(1.0, left / (own + promised)))
+            self._granted_ms = max(
+                _LEAST_MS, floor * min(1.0, (all_left if cell.required else left) / (own + promised))
+            )
         return Grant(
             self._granted_ms, max(_CENSOR_LEAST_MS, _CENSOR_SHARE * self._granted_ms, _HOPELESS * cell.transfer_ms)
         )

@@ -156,7 +156,7 @@ class Run:
             Nic.read(f.inside("nic")),
             tuple(Method.read(m) for m in f.each("methods")),
         )
-        run.rows = [Row.read(row, Subject.read(row)) for row in f.each("rows")]
+        run.rows = [Row.kept(row, Subject.read(row)) for row in f.each("rows")]
         run.looks = [Look.read(item) for item in f.each("looks")] if "looks" in f else []
         run.repeats = [Repeat.read(item) for item in f.each("repeats")] if "repeats" in f else []
         run.unmeasured = list(f.texts("unmeasured"))

@@ -186,7 +186,7 @@ def _costs(found: Sequence[Grid], order: Sequence[str]) -> Raw:
         return Raw("")
     count = _near(grid.counts, _FEW)
     column = [c for b in grid.blocks if (c := grid.cells.get((b, count))) and c.ranking]
-    chosen = [column[i] for i in sorted({1, len(column) // 2, len(column) - 1}) if i < len(column)]
+    chosen = [column[i] for i in sorted({1, len(column) // 2, len(column) - 1}) if 0 <= i < len(column)]
     drawn = bars.cost_split(chosen, order)
     if drawn is None:
         return Raw("")

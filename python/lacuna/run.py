@@ -73,10 +73,10 @@ class _Session:
     requests: int = 0
 
     def first_looks(self, cells: Sequence[Cell], progress: Progress, second_looks: float) -> None:
-        pacer = Pacer(cells, self.deadline - self._kept(second_looks), time.monotonic)
+        pacer = Pacer(cells, self.deadline, time.monotonic)
         for i, planned in enumerate(cells):
             if second_looks and i % _RETHINK == 0:
-                pacer.deadline = self.deadline - self._kept(second_looks)
+                pacer.kept = self._kept(second_looks)
             left_out = self.hopeless.leave_out(planned.subject)
             cell = planned.without(left_out) if left_out else planned
             grant = pacer.grant(cell)
@@ -163,7 +163,9 @@ class _Session:
                         if number == 1:
                             result.skips[answer] = result.skips.get(answer, 0) + 1
                     case Failure():
-                        result.errors.append(replace(answer, layout=cell.label))
+                        failure = replace(answer, layout=cell.label)
+                        if number == 1 or failure not in result.errors:
+                            result.errors.append(failure)
                     case Conditions():
                         result.looks.append(
                             Look(cell.subject, number, round(began - self.started, 3), answer, cell.leave_out)

@@ -326,10 +326,15 @@ class Row:
 
     @staticmethod
     def read(f: Fields, subject: Subject) -> Row:
-        if "verified" in f and not f.flag("verified"):
+        if not f.flag("verified"):
             raise SchemaError("the worker sent a row that it did not verify")
         if f.whole("payload_bytes") != subject.payload_bytes:
             raise SchemaError(f"the row moved {f.whole('payload_bytes')} bytes instead of {subject.payload_bytes}")
+        return Row.kept(f, subject)
+
+    @staticmethod
+    def kept(f: Fields, subject: Subject) -> Row:
+        """From a file, which holds nothing that was not verified."""
         censored = f.flag("censored")
         return Row(
             subject,

@@ -13,9 +13,10 @@ from rich.text import Text
 from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.describe import cells, facts, yes
 from lacuna.palette import ink
+from lacuna.quiet import judge
 from lacuna.record import Guide, Run
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, Hello, Row
+from lacuna.schema import BASELINE, BY_HAND, Hello, Row
 from lacuna.units import bytes_text, gain_text, us_text
 
 _LABEL_WIDTH = 9
@@ -141,7 +142,7 @@ class DdtbenchTable:
                 f"{c.subject.block_count:,}",
                 *show(c.best),
                 *(show(_after(c)) if runners_up else ()),
-                Text(us_text(c.by_hand.latency_us)) if c.by_hand else Text("-", style="dim"),
+                _by_hand(c),
                 _gain(c),
             )
             for c in self._layouts
@@ -188,16 +189,19 @@ def _named_over_timed(row: Row | None) -> tuple[Text]:
     return (_name(row, "\n").append(f" {us_text(row.latency_us)}"),) if row else (Text("-", style="dim"),)
 
 
-def _time(contest: Contest, method: str) -> Text:
-    row = contest.best_of(method)
-    if row is None:
-        return Text("cens." if any(r.method == method for r in contest.censored) else "-", style="dim")
-    return Text(us_text(row.latency_us))
+def _by_hand(contest: Contest) -> Text:
+    if contest.by_hand is None:
+        return Text("cens." if any(r.method in BY_HAND for r in contest.censored) else "-", style="dim")
+    return Text(us_text(contest.by_hand.latency_us))
 
 
 def notes(guide: Run) -> list[Text]:
     """What a reader must know about the run besides its numbers."""
     lines = []
+    if guide.fault:
+        lines.append(Text(f"A fault was planted to test the guide: {guide.fault}. Do not use this.", "bold red"))
+    quiet = judge(guide.looks)
+    lines += [Text(f"Note: {warning}", "yellow") for warning in quiet.warnings] if quiet else []
     if groups := censored(guide):
         who = ", ".join(f"{g.method}/{g.path} in {cells(g.cells)}" for g in groups)
         fastest, slowest = min(g.fastest_us for g in groups), max(g.slowest_us for g in groups)

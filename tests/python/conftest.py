@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from lacuna.plan import GRID_LAYOUT
+from lacuna.record import Guide, Look
 from lacuna.schema import (
     Cache,
+    Conditions,
     Counters,
     DataPath,
-    Guide,
     Indirect,
     Machine,
     Method,
     Nic,
+    Probe,
     Row,
     Shape,
     Subject,
@@ -41,6 +43,8 @@ METHODS = (
     Method("pack", False, ("none",), "packs"),
     Method("sgrs", False, ("none",), "gathers and scatters"),
     Method("multi_write", True, ("none", "imm"), "writes each piece"),
+    Method("by_hand_elements", False, ("none",), "a loop"),
+    Method("by_hand_memcpy", False, ("none",), "a memcpy for each block"),
 )
 COUNTERS = Counters(Work(1, 0, 16, 1, 1, 0, 0, 0, 1024), Work(0, 1, 16, 1, 1, 0, 0, 0, 2048))
 
@@ -64,8 +68,9 @@ def row(
     notify: str = "none",
     half_width: float | None = 0.01,
     censored: bool = False,
+    behind: float | None = None,
 ) -> Row:
-    """A row whose interval is its time plus and minus `half_width` (a fraction), or none."""
+    """A row whose intervals are its times plus and minus `half_width` (a fraction), or none."""
     low, high, level = None, None, None
     if half_width is not None and not censored:
         low, high, level = latency_us * (1 - half_width), latency_us * (1 + half_width), 0.95
@@ -87,7 +92,20 @@ def row(
         samples=1 if censored else 100,
         censored=censored,
         reason="one transfer took longer than censor_ms" if censored else None,
+        behind=behind,
+        behind_low=behind * (1 - half_width) if behind and half_width is not None else None,
+        behind_high=behind * (1 + half_width) if behind and half_width is not None else None,
+        visits=1 if censored else 12,
     )
+
+
+QUIET = Probe(2.8, 7.0, 7.0)
+FAR = Probe(9.3, 7.0, 7.0)
+"""Two states of a machine: two cores that share a cache, and two that do not."""
+
+
+def look(subject: Subject, probe: Probe = QUIET, *, number: int = 1, at: float = 0.0, counts: bool = True) -> Look:
+    return Look(subject, number, at, Conditions(probe, probe, 1, 0.0, 20.0, 30.0), (), counts)
 
 
 def guide(*rows: Row) -> Guide:
@@ -105,6 +123,8 @@ def full_guide() -> Guide:
             subject = grid_subject(block, count)
             payload = block * count
             rows.append(row(subject, "pack", 1 + payload / 4000))
+            rows.append(row(subject, "by_hand_elements", 1.1 + payload / 4000))
+            rows.append(row(subject, "by_hand_memcpy", 1.2 + payload / 3000))
             rows.append(row(subject, "pack", 3 + payload / 4000, path="kernel", half_width=None))
             rows.append(row(subject, "sgrs", 0.99 + payload / 8000 + count * 0.002))
             rows.append(row(subject, "multi_write", 0.5 + count * 0.1))
@@ -113,8 +133,11 @@ def full_guide() -> Guide:
     for layout, payload, blocks in (("NAS_MG_x 130x66x66", 32768, 4096), ("FFT2 256 on 2", 524288, 32768)):
         subject = ddtbench_subject(layout, payload, blocks)
         rows += [row(subject, "pack", 50.0), row(subject, "sgrs", 20.0, half_width=None)]
+        rows += [row(subject, "by_hand_elements", 55.0), row(subject, "by_hand_memcpy", 50.0, path="kernel")]
         rows.append(row(subject, "multi_write", 9e4, notify="imm", censored=True))
-    return guide(*rows)
+    made = guide(*rows)
+    made.looks = [look(subject, at=float(i)) for i, subject in enumerate(dict.fromkeys(r.subject for r in rows))]
+    return made
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 
 The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error, unverified, stale (an old
 protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow, nokeys (a
-NIC without indirect keys).
+NIC without indirect keys), moving (the machine is in another state for a third of the requests), faulty (a fault was
+planted).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ METHODS = {
     "umr_write": (True, ["none", "imm", "flag"], "one key for many pieces on both sides, WRITE"),
     "umr_read": (True, ["none", "flag"], "one key for many pieces on both sides, READ"),
     "umr_chunked": (False, ["none"], "several short keys instead of a long one"),
+    "by_hand_elements": (False, ["none"], "a loop over elements, one send"),
+    "by_hand_memcpy": (False, ["none"], "a memcpy for each block, one send"),
 }
 PATHS = {"mapped": True, "slots": False, "kernel": True}
 # Microseconds: at all, for each block, for each KiB.
@@ -63,7 +66,15 @@ COSTS = {
     ("umr_write", "mapped"): (0.75, 0.012, 0.066),
     ("umr_read", "mapped"): (1.7, 0.012, 0.066),
     ("umr_chunked", "mapped"): (1.2, 0.014, 0.064),
+    ("by_hand_elements", "mapped"): (0.9, 0.013, 0.16),
+    ("by_hand_elements", "slots"): (1.0, 0.013, 0.22),
+    ("by_hand_memcpy", "mapped"): (0.9, 0.020, 0.15),
+    ("by_hand_memcpy", "slots"): (1.0, 0.020, 0.21),
 }
+AI = [
+    ("kv_pages_32K", "pages", (8 << 20, "256 of 24000", 16 << 20, 256)),
+    ("descriptors_256B", "small pieces", (8 << 20, "32768 of 1400000", 24 << 20, 32768)),
+]
 KEY_COSTS = {"create_key": (9.0, 0.05), "bind_key": (0.6, 0.008), "invalidate_key": (0.3, 0.0005)}
 NOTIFY = {"none": 0.0, "imm": 0.25, "flag": 0.45}
 CORPUS = [
@@ -131,6 +142,24 @@ def hello() -> dict[str, object]:
             {"name": name, "one_sided": one_sided, "notifies": notifies, "summary": summary}
             for name, (one_sided, notifies, summary) in METHODS.items()
         ],
+        "fault": "slow:sgrs:50" if MODE == "faulty" else "",
+    }
+
+
+def conditions(number: object, rng: random.Random) -> dict[str, object]:
+    moved = MODE == "moving" and int(str(number)) % 3 == 0
+
+    def probe() -> dict[str, float]:
+        exact = {"message_us": 9.0 if moved else 2.8, "sender_us": 7.0, "receiver_us": 7.0}
+        return {name: us * rng.gauss(1, 0.005) for name, us in exact.items()}
+
+    return {
+        "before": probe(),
+        "after": probe(),
+        "preempted": 0,
+        "stolen_ms": 0.0,
+        "setup_ms": 0.4,
+        "measuring_ms": 0.6,
     }
 
 
@@ -151,7 +180,11 @@ def subject(spec: dict[str, object]) -> tuple[str, int, int, int, str]:
         assert points % 4 == 1
         count = (points + 1) // 2
         return "stencil", points * size // count, count, points * size, "symmetric"
-    payload, dims, _, blocks = dict(CORPUS)[str(spec["name"])][int(str(spec["size"]))]
+    if spec["kind"] == "ai":
+        payload, dims, _, blocks = {name: size for name, _, size in AI}[str(spec["name"])]
+        assert payload <= int(str(spec["most_payload"]))
+    else:
+        payload, dims, _, blocks = dict(CORPUS)[str(spec["name"])][int(str(spec["size"]))]
     return f"{spec['name']} {dims}", payload // blocks, blocks, payload, "symmetric"
 
 
@@ -189,7 +222,7 @@ def keys(request: dict[str, object], rng: random.Random) -> None:
             continue
         time_us = (fixed + entry * entries) * rng.gauss(1, 0.01)
         say({"row": row(who, "warm", ("keys", 64, entries, 64 * entries, "symmetric"), time_us, censored=False)})
-    say({"done": {"id": number}})
+    say({"done": {"id": number, "conditions": conditions(number, rng)}})
 
 
 def row(
@@ -217,6 +250,10 @@ def row(
         "copy_send_us": copy_us,
         "copy_recv_us": copy_us * 0.9,
         "counters": counters(method, count, payload),
+        "behind": None,
+        "behind_low": None,
+        "behind_high": None,
+        "visits": 0 if censored else 12,
         "samples": 1 if censored else 100,
         "censored": censored,
         "verified": MODE != "unverified",
@@ -238,10 +275,13 @@ def measure(request: dict[str, object], rng: random.Random) -> None:
     assert isinstance(wanted, list)
     assert set(methods) <= set(METHODS)
     assert set(wanted) <= set(NOTIFY)
+    left_out = request.get("leave_out", [])
+    assert isinstance(left_out, list)
+    rows: list[dict[str, object]] = []
     pieces = count * {"sender_finer": 2.0, "sender_coarser": 1.0}.get(shape, 1.0)
     for (method, path), (fixed, block, kib) in COSTS.items():
         for notify in METHODS[method][1]:
-            if method not in methods or notify not in wanted:
+            if method not in methods or notify not in wanted or [method, path] in left_out:
                 continue
             who: dict[str, object] = {"id": number, "method": method, "path": path, "notify": notify}
             if method == "sgrs" and path == "kernel" and count > 16384:
@@ -259,8 +299,21 @@ def measure(request: dict[str, object], rng: random.Random) -> None:
                 1, 0.02
             )
             censored = time_us > float(str(request["censor_ms"])) * 1e3
-            say({"row": row(who, request["cache"], what, time_us, censored=censored)})
-    say({"done": {"id": number}})
+            rows.append(row(who, request["cache"], what, time_us, censored=censored))
+    compare(rows)
+    for found in rows:
+        say({"row": found})
+    say({"done": {"id": number, "conditions": conditions(number, rng)}})
+
+
+def compare(rows: list[dict[str, object]]) -> None:
+    """How far each is behind the best, as the worker reports it."""
+    times = [float(str(r["latency_us"])) for r in rows if not r["censored"] and "by_hand" not in str(r["method"])]
+    for found in rows:
+        if not found["censored"]:
+            behind = float(str(found["latency_us"])) / min(times)
+            width = 0.0 if behind == 1 else 0.01
+            found.update(behind=behind, behind_low=behind * (1 - width), behind_high=behind * (1 + width))
 
 
 def main() -> None:
@@ -272,6 +325,13 @@ def main() -> None:
         request = json.loads(line)
         if "corpus" in request:
             sizes = ("payload_bytes", "dims", "span_bytes", "blocks")
+            if request["corpus"]["suite"] == "ai":
+                some = [
+                    {"name": name, "summary": summary, "sizes": [dict(zip(sizes, s, strict=True))]}
+                    for name, summary, s in AI
+                ]
+                say({"corpus": some})
+                continue
             say(
                 {
                     "corpus": [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conftest import METHODS, ddtbench_subject, grid_subject, guide, row
 
@@ -17,10 +19,11 @@ def contest(*rows: Row) -> Contest:
 
 
 def test_best_is_the_fastest_over_methods_and_paths() -> None:
-    c = contest(row(S, "pack", 4.0), row(S, "pack", 3.0, path="kernel"), row(S, "sgrs", 1.5))
+    hand = [row(S, "by_hand_elements", 4.0), row(S, "by_hand_memcpy", 3.0, path="kernel")]
+    c = contest(*hand, row(S, "pack", 2.5), row(S, "sgrs", 1.5))
     assert c.best is not None
     assert (c.best.method, c.best.path) == ("sgrs", "mapped")
-    assert c.gain(c.best) == pytest.approx(2.0)  # over pack at its best path, the kernel
+    assert c.gain(c.best) == pytest.approx(2.0)  # over the better of two loops, at its best path
     assert not c.tied
 
 
@@ -95,3 +98,21 @@ def test_notification_is_priced_against_the_bare_write() -> None:
     (cost,) = notify_costs(rows, METHODS)
     assert (cost.method, cost.notify, cost.cells) == ("multi_write", "imm", 1)
     assert cost.extra_us == pytest.approx(0.3)
+
+
+def test_hand_packing_is_never_chosen() -> None:
+    c = contest(row(S, "by_hand_memcpy", 1.0), row(S, "pack", 1.5))
+    assert c.best is not None
+    assert c.best.method == "pack"
+    assert c.gain(c.best) == pytest.approx(1 / 1.5)
+
+
+def test_rows_are_told_apart_by_how_far_they_were_behind() -> None:
+    """The rounds of a cell share a disturbance: the latencies' intervals meet, and yet one was always the faster."""
+    fast = row(S, "pack", 10.0, half_width=0.3, behind=1.0)
+    slow = row(S, "sgrs", 11.0, half_width=0.3, behind=1.1)
+    sure = replace(slow, behind_low=1.08, behind_high=1.12)
+    fast = replace(fast, behind_low=1.0, behind_high=1.0)
+    assert not contest(fast, sure).tied
+    assert contest(fast, replace(slow, behind_low=0.98, behind_high=1.2)).tied
+    assert contest(fast, replace(slow, behind_low=None, behind_high=None)).tied

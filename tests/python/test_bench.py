@@ -56,8 +56,8 @@ def test_json_holds_every_experiment(lacuna: Lacuna, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     data = read(file)
     assert list(data) == [
-        *("schema", "created", "lacuna_version", "command", "seconds", "interrupted", "machine", "nic", "methods"),
-        *("errors", "skips", "unmeasured", "experiments", "rows"),
+        *("schema", "created", "lacuna_version", "command", "seconds", "interrupted", "fault", "machine", "nic"),
+        *("methods", "errors", "skips", "unmeasured", "experiments", "looks", "repeats", "rows"),
     ]
     assert data["schema"] == 1
     assert data["command"] == "lacuna bench methods"

@@ -109,3 +109,12 @@ def test_setup_model_learns_fixed_and_proportional_cost() -> None:
         model.learn(guess, 30 + 3 * guess)
     assert model.predict(2) == pytest.approx(36, rel=0.15)
     assert model.predict(1000) == pytest.approx(3030, rel=0.15)
+
+
+def test_what_is_kept_for_later_is_kept_from_optional_cells_only() -> None:
+    cells = plan.full(FAMILIES)
+    clock = [0.0]
+    pacer = Pacer(cells, 60, lambda: clock[0])
+    pacer.kept = 59.9
+    granted = [cell for cell in cells if pacer.grant()]
+    assert [c.required for c in granted] == [True] * required(cells)

@@ -36,6 +36,11 @@ ROW_KEYS = {
     "copy_recv_us",
     "counters",
     "samples",
+    "visits",
+    "behind",
+    "behind_low",
+    "behind_high",
+    "bandwidth_mbs",
     "censored",
 }
 
@@ -106,6 +111,42 @@ def test_default_measures_more(lacuna: Lacuna) -> None:
     assert data["command"] == "lacuna guide --budget 30"
     assert {r["shape"] for r in data["rows"]} == {"symmetric", "sender_finer", "sender_coarser"}
     assert {r["cache"] for r in data["rows"]} == {"warm", "cold"}
+    assert {r["experiment"] for r in data["rows"]} == {"grid", "ddtbench", "ai"}
+    sizes = [r["payload_bytes"] for r in data["rows"] if r["experiment"] == "grid"]
+    assert max(sizes) == 64 << 20
+    assert {look["number"] for look in data["looks"]} == {1, 2}
+    assert any(look["left_out"] for look in data["looks"])
+    assert data["repeats"]
+    assert any("AI systems" in text for text in [(lacuna.output / "report.html").read_text()])
+
+
+def test_json_to_standard_output_is_all_that_is_there(lacuna: Lacuna) -> None:
+    ended = lacuna.guide("--json", "-")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == lacuna.data
+    assert "Fastest method" in ended.stderr
+
+
+def test_json_to_a_file_is_the_same(lacuna: Lacuna, tmp_path: Path) -> None:
+    assert lacuna.guide("--json", str(tmp_path / "g.json")).returncode == 0
+    assert (tmp_path / "g.json").read_text() == (lacuna.output / "guide.json").read_text()
+
+
+def test_a_machine_that_changes_its_state_is_told(lacuna: Lacuna) -> None:
+    ended = lacuna.guide(mood="moving")
+    assert ended.returncode == 0, ended.stderr
+    assert "The machine changed its state" in " ".join(ended.stdout.split())
+    assert "The machine changed its state" in (lacuna.output / "report.html").read_text()
+    looks = lacuna.data["looks"]
+    assert {look["number"] for look in looks} == {1, 2}
+    assert not all(look["counts"] for look in looks)
+
+
+def test_a_planted_fault_is_told(lacuna: Lacuna) -> None:
+    ended = lacuna.guide(mood="faulty")
+    assert "A fault was planted" in ended.stdout
+    assert "A fault was planted" in (lacuna.output / "report.html").read_text()
+    assert lacuna.data["fault"] == "slow:sgrs:50"
 
 
 def test_a_wrong_byte_fails_the_run_loudly_and_keeps_the_files(lacuna: Lacuna) -> None:
