@@ -9,13 +9,14 @@ shows how well it repeats itself.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from statistics import fmean, geometric_mean
 
 from lacuna.analysis import Contest, contest_of, told_methods
 from lacuna.plan import Cell
-from lacuna.quiet import judge
+from lacuna.quiet import disturbance, judge
 from lacuna.record import LeftOut, Repeat, Run
 from lacuna.schema import BY_HAND, Row, Subject
 
@@ -98,11 +99,16 @@ class Hopeless:
         return kept
 
 
-def worth_a_second_look(cells: Sequence[Cell], result: Run) -> list[Cell]:
-    """Cells that were measured, the most urgent first."""
-    by_subject = {cell.subject: cell for cell in cells if cell.verb == "measure"}
+def worth_another_look(cells: Sequence[Cell], result: Run, number: int) -> list[Cell]:
+    """Cells that were measured, the most urgent first: those without a quiet look; then, of the close ones, those with
+    the fewest looks; among the second looks a sample of the others."""
     quiet = judge(result.looks)
-    disturbed = [look.subject for i, look in enumerate(result.looks) if quiet and i in quiet.disturbed]
+    if quiet is None:
+        return []
+    by_subject = {cell.subject: cell for cell in cells if cell.verb == "measure"}
+    looks = [look for look in result.looks if look.counts]
+    quiet_looks = Counter(look.subject for look in looks if not disturbance(look, quiet.usual))
+    disturbed = [look.subject for look in looks if not quiet_looks[look.subject]]
     told = told_methods(result.rows)
     rows: dict[Subject, list[Row]] = {}
     for row in result.rows:
@@ -110,10 +116,10 @@ def worth_a_second_look(cells: Sequence[Cell], result: Run) -> list[Cell]:
     close: list[Subject] = []
     others: list[Subject] = []
     for subject, found in rows.items():
-        contest = contest_of(subject, found, told)
-        (close if _close(contest) else others).append(subject)
+        (close if _close(contest_of(subject, found, told)) else others).append(subject)
+    close.sort(key=lambda subject: quiet_looks[subject])
     lot = random.Random(len(rows))
-    sample = [subject for subject in others if lot.random() < _SAMPLE]
+    sample = [subject for subject in others if number == 2 and lot.random() < _SAMPLE]
     order = dict.fromkeys([*disturbed, *_alternating(close, sample)])
     return [by_subject[subject] for subject in order if subject in by_subject]
 
@@ -134,47 +140,50 @@ def _close(contest: Contest) -> bool:
     return len(ranking) > 1 and ranking[1].latency_us < _CLOSE * ranking[0].latency_us
 
 
-def pooled(first: Sequence[Row], second: Sequence[Row]) -> list[Row]:
-    """The rows of a cell after a second look, which left out what was far behind."""
-    later = {(r.method, r.path, r.notify): r for r in second}
-    merged = []
-    for row in first:
-        other = later.pop((row.method, row.path, row.notify), None)
-        merged.append(_mean(row, other) if other else row)
-    return merged + list(later.values())
+def pooled(looks: Sequence[Sequence[Row]]) -> list[Row]:
+    """The rows of a cell after several looks, of which the later ones left out what was far behind."""
+    by_combo: dict[tuple[str, str, str], list[Row]] = {}
+    for rows in looks:
+        for row in rows:
+            by_combo.setdefault((row.method, row.path, row.notify), []).append(row)
+    return [_mean([r for r in rows if not r.censored] or rows[:1]) for rows in by_combo.values()]
 
 
-def _mean(a: Row, b: Row) -> Row:
-    """Geometric means: either look is one draw from all states that memory and machine may be in. The intervals are
+def _mean(rows: Sequence[Row]) -> Row:
+    """Geometric means: each look is one draw from all states that memory and machine may be in. The intervals are
     joined, for what lies between two looks is part of what is not known."""
-    if a.censored or b.censored:
-        return b if a.censored else a
+    if len(rows) == 1:
+        return rows[0]
 
-    def mean(x: float, y: float) -> float:
-        return sqrt(x * y)
+    def known(name: str) -> list[float]:
+        values = [getattr(row, name) for row in rows]
+        return [v for v in values if v is not None]
 
-    def joined(pick: str) -> tuple[float | None, float | None]:
-        bounds = [getattr(r, f"{pick}{end}") for r in (a, b) for end in ("_low", "_high")]
-        known = [v for v in bounds if v is not None]
-        return (min(known), max(known)) if len(known) == len(bounds) else (None, None)
+    def mean(name: str) -> float | None:
+        values = known(name)
+        return geometric_mean(values) if len(values) == len(rows) else None
 
-    ci = [v for r in (a, b) for v in (r.ci_low_us, r.ci_high_us) if v is not None]
-    behind_low, behind_high = joined("behind")
+    def least(name: str) -> float | None:
+        return min(known(name)) if len(known(name)) == len(rows) else None
+
+    def most(name: str) -> float | None:
+        return max(known(name)) if len(known(name)) == len(rows) else None
+
     return replace(
-        a,
-        latency_us=mean(a.latency_us, b.latency_us),
-        ci_low_us=min(ci, default=None),
-        ci_high_us=max(ci, default=None),
-        ci_level=min((v for v in (a.ci_level, b.ci_level) if v is not None), default=None),
-        cpu_send_us=(a.cpu_send_us + b.cpu_send_us) / 2,
-        cpu_recv_us=(a.cpu_recv_us + b.cpu_recv_us) / 2,
-        copy_send_us=(a.copy_send_us + b.copy_send_us) / 2,
-        copy_recv_us=(a.copy_recv_us + b.copy_recv_us) / 2,
-        samples=a.samples + b.samples,
-        visits=a.visits + b.visits,
-        behind=mean(a.behind, b.behind) if a.behind and b.behind else None,
-        behind_low=behind_low,
-        behind_high=behind_high,
+        rows[0],
+        latency_us=geometric_mean(row.latency_us for row in rows),
+        ci_low_us=least("ci_low_us"),
+        ci_high_us=most("ci_high_us"),
+        ci_level=least("ci_level"),
+        cpu_send_us=fmean(row.cpu_send_us for row in rows),
+        cpu_recv_us=fmean(row.cpu_recv_us for row in rows),
+        copy_send_us=fmean(row.copy_send_us for row in rows),
+        copy_recv_us=fmean(row.copy_recv_us for row in rows),
+        samples=sum(row.samples for row in rows),
+        visits=sum(row.visits for row in rows),
+        behind=mean("behind"),
+        behind_low=least("behind_low"),
+        behind_high=most("behind_high"),
     )
 
 

@@ -10,7 +10,7 @@ from lacuna import bench_figures
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
 from lacuna.page import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
-from lacuna.report_parts import date, left_out, means, notification, page, platform, warnings
+from lacuna.report_parts import date, left_out, means, notification, page, platform, quietness, warnings
 from lacuna.schema import Row
 from lacuna.store import write_whole
 from lacuna.style import svg
@@ -41,6 +41,7 @@ def _page(bench: Bench, found: Sequence[View]) -> str:
             warnings(bench),
             *(_experiment(view) for view in found),
             notification(bench),
+            quietness(bench),
             left_out(bench),
             means(bench),
             section("How to run it again", code(f"{bench.command} --output DIR")),

@@ -20,6 +20,7 @@ from lacuna import run
 from lacuna.plan import Cell
 from lacuna.progress import Meter
 from lacuna.record import Run
+from lacuna.run import Again
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
@@ -58,6 +59,7 @@ class Pace:
     max_samples: int
     second_looks: float = 0.0
     """The part of the measuring time that is kept for second looks at cells."""
+    most_looks: int = 2
 
     def deadline(self, started: float, budget: float | None) -> float:
         """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
@@ -83,11 +85,16 @@ def measure(
 ) -> Outcome[Result]:
     """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run."""
     result: Result | None = None
+
+    def start() -> Worker:
+        return Worker(find_worker(), nic, pace.silence, options)
+
     try:
-        with terminable(), Worker(find_worker(), nic, pace.silence, options) as worker:
+        with terminable(), start() as worker:
             result, cells = prepare(worker)
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
-                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, pace.second_looks)
+                again = Again(pace.second_looks, pace.most_looks, start) if pace.second_looks else None
+                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, again)
     except KeyboardInterrupt:
         if result is None:
             raise typer.Exit(INTERRUPTED) from None

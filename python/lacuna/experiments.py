@@ -12,7 +12,7 @@ from typing import Literal
 
 from lacuna.plan import KIB, MIB, Cell
 from lacuna.record import Run
-from lacuna.schema import Row, Shape, Subject
+from lacuna.schema import Shape, Subject
 from lacuna.units import bytes_text
 
 MB = 1_000_000
@@ -92,9 +92,6 @@ class Bench(Run):
 
     def head(self) -> dict[str, object]:
         return {**super().head(), "experiments": [e.to_json() for e in self.experiments]}
-
-    def row_json(self, row: Row) -> dict[str, object]:
-        return {**row.to_json(), "bandwidth_mbs": row.bandwidth_mbs}
 
 
 def _powers(first: int, last: int) -> list[int]:

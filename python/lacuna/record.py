@@ -113,16 +113,13 @@ class Run:
         parts = {
             "looks": [look.to_json() for look in self.looks],
             "repeats": [repeat.to_json() for repeat in self.repeats],
-            "rows": [self.row_json(row) for row in self.rows],
+            "rows": [row.to_json() for row in self.rows],
         }
         lists = [
             f' "{name}": [\n' + ",\n".join(f"  {json.dumps(item)}" for item in items) + "\n ]"
             for name, items in parts.items()
         ]
         return f"{head},\n" + ",\n".join(lists) + "\n}\n"
-
-    def row_json(self, row: Row) -> dict[str, object]:
-        return row.to_json()
 
     def head(self) -> dict[str, object]:
         """All but the long lists."""

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lacuna.adapt import Hopeless, pooled, repeat_of, worth_a_second_look
+from lacuna.adapt import Hopeless, pooled, repeat_of, worth_another_look
 from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
 from lacuna.plan import Cell
 from lacuna.quiet import disturbance, judge
 from lacuna.record import LeftOut, Look, Run
-from lacuna.schema import Conditions, Failure, Row, Skip, Subject
+from lacuna.schema import Conditions, Failure, Probe, Row, Skip, Subject
 from lacuna.worker import Worker, WorkerError, WorkerSilentError
 
 _GRACE_SECONDS = 2.0
@@ -33,6 +33,22 @@ _LULL_SECONDS = 0.2
 _DEARER = 1.3
 """A second look is taken to cost at most so many times what the first did."""
 
+_START_SECONDS = 1.0
+"""With less left it is not worth to start another worker."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """How second looks are made."""
+
+    share: float
+    """The part of the time that is kept for them, if no first look is disturbed."""
+    most: int
+    """Looks at one cell, the first counted."""
+    fresh: Callable[[], Worker]
+    """Starts another worker."""
+
+
 Progress = Callable[[int, int, float], None]
 """Told after each cell: how many looks are done, how many there will be, and how many seconds are left."""
 
@@ -44,16 +60,16 @@ def measure(
     deadline: float,
     max_samples: int,
     progress: Progress,
-    second_looks: float = 0.0,
+    again: Again | None = None,
 ) -> None:
     """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
-    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `second_looks`: the part of the time
-    that is kept for them."""
-    session = _Session(worker, result, deadline, max_samples)
+    so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `again`: what time is left goes to
+    second looks at cells."""
+    session = _Session(worker, result, deadline, max_samples, progress, again)
     try:
-        session.first_looks(cells, progress, second_looks)
-        if second_looks:
-            session.second_looks(cells, progress)
+        session.first_looks(cells)
+        if again:
+            session.look_again(cells, again)
     finally:
         result.seconds = time.monotonic() - session.started
 
@@ -68,15 +84,23 @@ class _Session:
     result: Run
     deadline: float
     max_samples: int
+    progress: Progress
+    again: Again | None
     started: float = field(default_factory=time.monotonic)
     hopeless: Hopeless = field(default_factory=Hopeless)
     requests: int = 0
+    found: dict[Subject, list[list[Row]]] = field(default_factory=dict)
+    """The rows of each cell, of each look that counts."""
 
-    def first_looks(self, cells: Sequence[Cell], progress: Progress, second_looks: float) -> None:
+    @property
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def first_looks(self, cells: Sequence[Cell]) -> None:
         pacer = Pacer(cells, self.deadline, time.monotonic)
         for i, planned in enumerate(cells):
-            if second_looks and i % _RETHINK == 0:
-                pacer.kept = self._kept(second_looks)
+            if self.again and i % _RETHINK == 0:
+                pacer.kept = self._kept(self.again.share)
             left_out = self.hopeless.leave_out(planned.subject)
             cell = planned.without(left_out) if left_out else planned
             grant = pacer.grant(cell)
@@ -91,56 +115,67 @@ class _Session:
                 self.result.unmeasured += [f"{later.label}: no time left for it" for later in cells[i + 1 :]]
                 return
             pacer.spent(cell)
+            self.found[cell.subject] = [self.result.rows[before:]]
             self.hopeless.learn(cell.subject, self.result.rows[before:], left_out)
-            progress(i + 1, len(cells), self.deadline - time.monotonic())
+            self.progress(i + 1, len(cells), self.left)
 
-    def _kept(self, second_looks: float) -> float:
+    def _kept(self, share: float) -> float:
         """The seconds that second looks will want: the more, the more of the first ones were disturbed."""
         quiet = judge(self.result.looks)
         disturbed = len(quiet.disturbed) / len(self.result.looks) if quiet else 0.0
-        return (second_looks + _SPOILT * disturbed) * (self.deadline - self.started) if second_looks else 0.0
+        return (share + _SPOILT * disturbed) * (self.deadline - self.started)
 
-    def second_looks(self, cells: Sequence[Cell], progress: Progress) -> None:
-        """Until the time is over, or nothing is worth it."""
-        quiet = judge(self.result.looks)
-        if quiet is None:
-            return
-        costs = {look.subject: look.conditions for look in self.result.looks}
-        wanted = worth_a_second_look(cells, self.result)
-        disturbed = {self.result.looks[i].subject for i in quiet.disturbed}
+    def look_again(self, cells: Sequence[Cell], again: Again) -> None:
+        """Second looks, then third ones, until the time is over or nothing is worth it. Each by another worker, for
+        whose memory lies elsewhere: what one found by the chance of where its memory lay, the next does not repeat."""
         done = len(cells)
+        for number in range(2, again.most + 1):
+            quiet = judge(self.result.looks)
+            wanted = worth_another_look(cells, self.result, number) if quiet else []
+            if quiet is None or not wanted or self.left < _START_SECONDS:
+                return
+            before = len(self.result.looks)
+            with again.fresh() as self.worker:
+                try:
+                    done = self._round(number, wanted, quiet.usual, done)
+                except OutOfTimeError:
+                    return
+            if len(self.result.looks) == before:
+                return
+
+    def _round(self, number: int, wanted: list[Cell], usual: Probe, done: int) -> int:
+        costs = {look.subject: look.conditions for look in self.result.looks}
         while wanted:
             cell = wanted.pop(0)
             cost = costs[cell.subject]
-            if time.monotonic() + _DEARER * (cost.setup_ms + cost.measuring_ms) / 1e3 > self.deadline:
+            if _DEARER * (cost.setup_ms + cost.measuring_ms) / 1e3 > self.left:
                 continue
+            disturbed = not _quiet_look(self.result.looks, cell.subject, usual)
             rows: list[Row] = []
             grant = Grant(max(20.0, cost.measuring_ms), 1e5)
-            first = [row for row in self.result.rows if row.subject == cell.subject]
-            replaces = cell.subject in disturbed
-            try:
-                self._look(cell if replaces else cell.without(_far_behind(first)), grant, 2, rows)
-            except OutOfTimeError:
-                return
+            known = [row for row in self.result.rows if row.subject == cell.subject]
+            self._look(cell if disturbed else cell.without(_far_behind(known)), grant, number, rows)
             looks = self.result.looks
-            if disturbance(looks[-1], quiet.usual):
+            if disturbance(looks[-1], usual):
                 looks[-1] = replace(looks[-1], counts=False)
                 wanted.append(cell)  # it tells nothing now; its turn comes again, if there is time
                 time.sleep(_LULL_SECONDS)
                 continue
-            if replaces:
-                i = next(i for i, look in enumerate(looks) if look.subject == cell.subject)
-                looks[i] = replace(looks[i], counts=False)
-            self._pool(cell.subject, first, rows, replaces=replaces)
+            if disturbed:
+                looks[:-1] = [replace(x, counts=x.counts and x.subject != cell.subject) for x in looks[:-1]]
+            self._join(cell.subject, rows, replaces=disturbed)
             done += 1
-            progress(done, done + len(wanted), self.deadline - time.monotonic())
+            self.progress(done, done + len(wanted), self.left)
+        return done
 
-    def _pool(self, subject: Subject, first: Sequence[Row], second: Sequence[Row], *, replaces: bool) -> None:
-        """What becomes of a cell's rows. A disturbed first look counts no more: mixed, the two would compare states."""
-        if not replaces and (repeat := repeat_of(subject, first, second, told_methods(self.result.rows))):
+    def _join(self, subject: Subject, rows: list[Row], *, replaces: bool) -> None:
+        """What becomes of a cell's rows. A disturbed look counts no more: mixed, the two would compare states."""
+        earlier = self.found[subject]
+        if not replaces and (repeat := repeat_of(subject, earlier[-1], rows, told_methods(self.result.rows))):
             self.result.repeats.append(repeat)
+        self.found[subject] = [rows] if replaces else [*earlier, rows]
         others = [row for row in self.result.rows if row.subject != subject]
-        self.result.rows = others + (list(second) if replaces else pooled(first, second))
+        self.result.rows = others + pooled(self.found[subject])
 
     def _look(self, cell: Cell, grant: Grant, number: int, rows: list[Row]) -> None:
         """Measures a cell once. Rows are added as they come."""
@@ -164,7 +199,7 @@ class _Session:
                             result.skips[answer] = result.skips.get(answer, 0) + 1
                     case Failure():
                         failure = replace(answer, layout=cell.label)
-                        if number == 1 or failure not in result.errors:
+                        if number == 1 or failure not in result.errors:  # told once
                             result.errors.append(failure)
                     case Conditions():
                         result.looks.append(
@@ -178,6 +213,11 @@ class _Session:
         except WorkerError as e:
             result.errors.append(Failure(str(e), cell.label))
             raise
+
+
+def _quiet_look(looks: Sequence[Look], subject: Subject, usual: Probe) -> bool:
+    """Whether a look at the cell that counts was quiet."""
+    return any(x.counts and x.subject == subject and not disturbance(x, usual) for x in looks)
 
 
 def _far_behind(rows: Sequence[Row]) -> tuple[LeftOut, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import FAR, grid_subject, guide, look, row
 
-from lacuna.adapt import Hopeless, neighbours, pooled, repeat_of, worth_a_second_look
+from lacuna.adapt import Hopeless, neighbours, pooled, repeat_of, worth_another_look
 from lacuna.plan import Cell, grid_cell
 from lacuna.schema import Subject
 
@@ -78,13 +78,13 @@ def test_disturbed_cells_come_first_then_close_ones() -> None:
     rows = [row(s, m, us) for s in (disturbed, clear) for m, us in (("pack", 1.0), ("sgrs", 2.0))]
     result = guide(*rows, row(close, "pack", 1.0), row(close, "sgrs", 1.05))
     result.looks = [look(disturbed, FAR), *(look(s) for s in (close, clear) for _ in range(4))]
-    found = [c.subject for c in worth_a_second_look(cells, result)]
+    found = [c.subject for c in worth_another_look(cells, result, 2)]
     assert found[:2] == [disturbed, close]
 
 
 def test_two_looks_are_joined() -> None:
     s = grid_subject()
-    (both,) = pooled([row(s, "pack", 4.0, behind=1.0)], [row(s, "pack", 9.0, behind=1.21)])
+    (both,) = pooled([[row(s, "pack", 4.0, behind=1.0)], [row(s, "pack", 9.0, behind=1.21)]])
     assert both.latency_us == pytest.approx(6.0)
     assert (both.ci_low_us, both.ci_high_us) == (pytest.approx(3.96), pytest.approx(9.09))
     assert both.behind == pytest.approx(1.1)
@@ -94,7 +94,7 @@ def test_two_looks_are_joined() -> None:
 
 def test_what_the_second_look_left_out_keeps_its_first() -> None:
     s = grid_subject()
-    found = pooled([row(s, "pack", 4.0), row(s, "multi_write", 40.0)], [row(s, "pack", 4.0)])
+    found = pooled([[row(s, "pack", 4.0), row(s, "multi_write", 40.0)], [row(s, "pack", 4.0)]])
     assert {r.method: r.latency_us for r in found} == {"pack": 4.0, "multi_write": 40.0}
 
 
@@ -107,3 +107,12 @@ def test_a_repeat_tells_how_far_apart_two_looks_are() -> None:
     assert (repeat.first, repeat.second) == ("pack/mapped", "sgrs/mapped")
     assert repeat.apart == pytest.approx(1.2)
     assert (repeat.first_us, repeat.second_us) == (1.0, 1.2)
+
+
+def test_third_looks_go_to_close_cells_only_those_with_fewest_looks_first() -> None:
+    cells = [cell(16, 4), cell(64, 4), cell(256, 4)]
+    often, once, clear = (c.subject for c in cells)
+    close = [row(s, m, us) for s in (often, once) for m, us in (("pack", 1.0), ("sgrs", 1.05))]
+    result = guide(*close, row(clear, "pack", 1.0), row(clear, "sgrs", 2.0))
+    result.looks = [look(often), look(often, number=2), look(once), look(clear)]
+    assert [c.subject for c in worth_another_look(cells, result, 3)] == [once, often]

@@ -114,7 +114,7 @@ def test_default_measures_more(lacuna: Lacuna) -> None:
     assert {r["experiment"] for r in data["rows"]} == {"grid", "ddtbench", "ai"}
     sizes = [r["payload_bytes"] for r in data["rows"] if r["experiment"] == "grid"]
     assert max(sizes) == 64 << 20
-    assert {look["number"] for look in data["looks"]} == {1, 2}
+    assert {look["number"] for look in data["looks"]} >= {1, 2}
     assert any(look["left_out"] for look in data["looks"])
     assert data["repeats"]
     assert any("AI systems" in text for text in [(lacuna.output / "report.html").read_text()])
