@@ -129,7 +129,7 @@ struct Probe {
 
 /// How quiet the machine was while a case was measured.
 struct Conditions {
-  Probe before, after;
+  std::vector<Probe> probes;   ///< before, every now and then between two rounds, and after
   std::int64_t preempted = 0;  ///< how often one of them lost its CPU to another process
   double stolen_ms = 0;        ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;

@@ -15,9 +15,10 @@ namespace {
 
 constexpr int kFewestRounds = 3;
 constexpr int kMostRounds = 60;
-constexpr double kFarBehind = 1.5;  // clearly this many times as long as the best: behind, and not measured further
-constexpr double kBehind = 1.05;    // clearly so: as well as known
-constexpr double kResolved = 0.02;  // an interval of the ratio as narrow as this: as well as known
+constexpr std::int64_t kBetweenProbes = 10'000'000;  // ns: a probe takes half a millisecond
+constexpr double kFarBehind = 1.5;                   // clearly this many times as long as the best: behind, and not measured further
+constexpr double kBehind = 1.05;                     // clearly so: as well as known
+constexpr double kResolved = 0.02;                   // an interval of the ratio as narrow as this: as well as known
 struct Hopeless {
   double us;     // a first transfer that takes longer than this
   double times;  // and so many times as long as the best one
@@ -79,7 +80,7 @@ class Measurement {
       : bench_(bench), context_(context), budget_(budget), series_(bench.combinations().size()) {}
 
   Result<Report> run(std::int64_t began) {
-    report_.conditions.before = LACUNA_TRY(bench_.probe());
+    LACUNA_TRY(probe());
     const double stolen = stolen_ms();
     const std::int64_t own = preemptions();
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(first(i));
@@ -91,7 +92,7 @@ class Measurement {
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(last(i));
     report_.conditions.preempted = preemptions() - own + bench_.peers_preemptions() - peers;
     report_.conditions.stolen_ms = stolen_ms() - stolen;
-    report_.conditions.after = LACUNA_TRY(bench_.probe());
+    LACUNA_TRY(probe());
     LACUNA_TRY(bench_.finish());
     report_.conditions.measuring_ms = static_cast<double>(measured - set_up) / 1e6;
     report_.conditions.setup_ms = static_cast<double>(context_.now() - began) / 1e6 - report_.conditions.measuring_ms;
@@ -99,6 +100,12 @@ class Measurement {
   }
 
  private:
+  Result<void> probe() {
+    report_.conditions.probes.push_back(LACUNA_TRY(bench_.probe()));
+    probed_ = context_.now();
+    return {};
+  }
+
   Result<Timed> visit(std::size_t i, std::int32_t samples, std::int32_t verify_seed) {
     return bench_.visit({.combination = static_cast<std::int32_t>(i), .samples = samples, .verify_seed = verify_seed});
   }
@@ -219,6 +226,7 @@ class Measurement {
       for (Series& s : series_) s.behind = ratio_of(s, *reference);
       const auto known = [](const Series& s) { return !s.alive || s.far_behind() || s.settled(); };
       if (std::ranges::all_of(series_, known)) return {};
+      if (context_.now() - probed_ > kBetweenProbes) LACUNA_TRY(probe());
     }
     return {};
   }
@@ -240,6 +248,7 @@ class Measurement {
   const Budget& budget_;
   std::vector<Series> series_;
   Report report_;
+  std::int64_t probed_ = 0;  // when
   const std::int64_t cache_ = cache_bytes();
 };
 

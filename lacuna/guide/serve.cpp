@@ -237,7 +237,16 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   return line;
 }
 
-Json describe_probe(const Probe& p) { return {{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}}; }
+Json describe_conditions(const Conditions& c) {
+  Json probes = Json::array();
+  for (const Probe& p : c.probes)
+    probes.push_back({{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}});
+  return {{"probes", probes},
+          {"preempted", c.preempted},
+          {"stolen_ms", c.stolen_ms},
+          {"setup_ms", c.setup_ms},
+          {"measuring_ms", c.measuring_ms}};
+}
 
 void print_report(const Request& request, std::string_view nic, const Report& report) {
   for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});
@@ -246,16 +255,9 @@ void print_report(const Request& request, std::string_view nic, const Report& re
     line[refusal.wrong_data ? "message" : "reason"] = refusal.reason;
     print({{refusal.wrong_data ? "error" : "skip", line}});
   }
-  const Conditions& c = report.conditions;
-  print({{"done",
-          {{"id", request.id},
-           {"conditions",
-            {{"before", describe_probe(c.before)},
-             {"after", describe_probe(c.after)},
-             {"preempted", c.preempted},
-             {"stolen_ms", c.stolen_ms},
-             {"setup_ms", c.setup_ms},
-             {"measuring_ms", c.measuring_ms}}}}}});
+  Json done = {{"id", request.id}};
+  if (!report.conditions.probes.empty()) done["conditions"] = describe_conditions(report.conditions);
+  print({{"done", done}});
 }
 
 // --- the two ranks ---

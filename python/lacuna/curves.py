@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -96,13 +97,10 @@ def timeline(looks: Sequence[Look], quiet: Quiet) -> Figure:
     for wanted, colour, label in ((False, "#56b4e9", "quiet"), (True, "#d55e00", "disturbed")):
         some = [look for i, look in enumerate(looks) if (i in odd) == wanted]
         at = [look.at_seconds for look in some]
-        message = [(look.conditions.before.message_us + look.conditions.after.message_us) / 2 for look in some]
+        message = [median(p.message_us for p in look.conditions.probes) for look in some]
         upper.plot(at, message, ".", color=colour, label=label, markersize=4)
         for side, sign in (("sender", "."), ("receiver", "+")):
-            arithmetic = [
-                (getattr(look.conditions.before, f"{side}_us") + getattr(look.conditions.after, f"{side}_us")) / 2
-                for look in some
-            ]
+            arithmetic = [median(getattr(p, f"{side}_us") for p in look.conditions.probes) for look in some]
             lower.plot(at, arithmetic, sign, color=colour, markersize=4, label=f"{side}" if not wanted else None)
     upper.axhline(quiet.usual.message_us, color=INK, linewidth=0.7)
     lower.axhline(quiet.usual.sender_us, color=INK, linewidth=0.7)

@@ -1,10 +1,10 @@
 """How quiet the machine was: which looks were disturbed, and what a reader has to be told.
 
-Before and after each cell the worker does fixed pieces of work: a message between its two processes, and arithmetic on
-either core. They take the same time whenever the machine is in the same state; and machines have states. A virtual
-one is moved from core to core, and two processors that share a cache become two that do not; a neighbour keeps the
-other half of a core busy. Whichever state most cells were measured in is called the usual one. All else is
-disturbed, as is a cell from which the kernel says that the cores were taken away.
+Before, during and after each cell the worker does fixed pieces of work: a message between its two processes, and
+arithmetic on either core. They take the same time whenever the machine is in the same state; and machines have
+states. A virtual one is moved from core to core, and two processors that share a cache become two that do not; a
+neighbour keeps the other half of a core busy. Whichever state most cells were measured in is called the usual one.
+All else is disturbed, as is a cell from which the kernel says that the cores were taken away.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _far(one: Probe, two: Probe) -> float:
 
 def usual_state(looks: Sequence[Look]) -> Probe:
     """The state that most probes tell of: the medians of the largest group of probes around one of them."""
-    probes = [p for look in looks for p in (look.conditions.before, look.conditions.after)]
+    probes = [p for look in looks for p in look.conditions.probes]
     groups = ([q for q in probes if alike(p, q)] for p in probes[:: max(1, len(probes) // 100)])
     largest = max(groups, key=len)
     message, sender, receiver = (median(parts) for parts in zip(*map(_parts, largest), strict=True))
@@ -65,7 +65,7 @@ def usual_state(looks: Sequence[Look]) -> Probe:
 
 
 def _odd_probe(c: Conditions, usual: Probe) -> str:
-    odd = max((c.before, c.after), key=lambda p: _far(p, usual))
+    odd = max(c.probes, key=lambda p: _far(p, usual))
     if alike(odd, usual):
         return ""
     names = ("a message between the processes", "arithmetic of the sender", "arithmetic of the receiver")
@@ -88,11 +88,11 @@ def disturbance(look: Look, usual: Probe) -> str:
 
 
 def states(looks: Sequence[Look]) -> dict[Subject, list[Probe]]:
-    """The probes of each cell, before and after each look that counts."""
+    """The probes of each cell, of the looks that count."""
     found: dict[Subject, list[Probe]] = {}
     for look in looks:
         if look.counts:
-            found.setdefault(look.subject, []).extend((look.conditions.before, look.conditions.after))
+            found.setdefault(look.subject, []).extend(look.conditions.probes)
     return found
 
 
@@ -104,11 +104,12 @@ def judge(looks: Sequence[Look]) -> Quiet | None:
     disturbed = {i: why for i, look in enumerate(looks) if (why := disturbance(look, usual))}
     if len(disturbed) <= _LOUD * len(looks):
         return Quiet(usual, disturbed, ())
-    message = sorted(p.message_us for look in looks for p in (look.conditions.before, look.conditions.after))
-    others = sum(not alike(p, usual) for look in looks for p in (look.conditions.before, look.conditions.after))
-    if others > _LOUD * 2 * len(looks):
+    probes = [p for look in looks for p in look.conditions.probes]
+    message = sorted(p.message_us for p in probes)
+    others = sum(not alike(p, usual) for p in probes)
+    if others > _LOUD * len(probes):
         warning = (
-            f"The machine changed its state: in {others / len(looks) / 2:.0%} of the probes it was another one than "
+            f"The machine changed its state: in {others / len(probes):.0%} of the probes it was another one than "
             f"usual (a fixed message between the two processes took {message[0]:.1f} to {message[-1]:.1f} µs, usually "
             f"{usual.message_us:.1f}). Methods of one cell compare; cells measured in different states do not."
         )

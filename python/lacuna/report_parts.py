@@ -70,10 +70,11 @@ def quietness(guide: Run) -> Raw:
     counts = sum(look.counts for i, look in enumerate(guide.looks) if i in quiet.disturbed)
     parts = [
         paragraph(
-            "Before and after each cell the same work was done: a message between the two processes, and arithmetic on "
-            f"either core. Usually they took {u.message_us:.2f}, {u.sender_us:.2f} and {u.receiver_us:.2f} µs. Of "
-            f"{len(guide.looks)} looks at cells {len(quiet.disturbed)} were disturbed; {counts} of these count, "
-            "because there was no quiet one. Methods of one cell were measured in turn and compare in any state."
+            "Before, during and after each cell the same work was done: a message between the two processes, and "
+            f"arithmetic on either core. Usually they took {u.message_us:.2f}, {u.sender_us:.2f} and "
+            f"{u.receiver_us:.2f} µs. Of {len(guide.looks)} looks at cells {len(quiet.disturbed)} were disturbed; "
+            f"{counts} of these count, because there was no quiet one. Methods of one cell were measured in turn "
+            "and compare in any state."
         ),
         figure(svg(curves.timeline(guide.looks, quiet)), "The machine during the run: the same work again and again"),
     ]

@@ -236,8 +236,8 @@ class Probe:
 class Conditions:
     """How quiet the machine was while a cell was measured."""
 
-    before: Probe
-    after: Probe
+    probes: tuple[Probe, ...]
+    """Before, every now and then while it was measured, and after."""
     preempted: int
     stolen_ms: float
     setup_ms: float
@@ -246,8 +246,7 @@ class Conditions:
     @staticmethod
     def read(f: Fields) -> Conditions:
         return Conditions(
-            Probe.read(f.inside("before")),
-            Probe.read(f.inside("after")),
+            tuple(Probe.read(p) for p in f.each("probes")),
             f.whole("preempted"),
             f.number("stolen_ms"),
             f.number("setup_ms"),
@@ -370,7 +369,7 @@ class Row:
         subject: dict[str, object] = flat.pop("subject")
         if self.reason is None:
             del flat["reason"]
-        return {**subject, **flat, "bandwidth_mbs": round(self.bandwidth_mbs, 3)}
+        return {**subject, **flat, "bandwidth_mbs": self.bandwidth_mbs}
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,8 @@ std::string measure(const guide::Case& what, int rank, nic::Bootstrap& bootstrap
     best += row.behind.low == 1 && row.behind.high == 1 ? 1 : 0;
   }
   LACUNA_END_EXPECT(best >= 1);
-  for (const guide::Probe& probe : {report.conditions.before, report.conditions.after})
+  LACUNA_END_EXPECT(report.conditions.probes.size() >= 2);
+  for (const guide::Probe& probe : report.conditions.probes)
     LACUNA_END_EXPECT(probe.message_us > 0 && probe.sender_us > 0 && probe.receiver_us > 0);
   LACUNA_END_EXPECT(report.conditions.measuring_ms > 0 && report.conditions.setup_ms > 0);
   LACUNA_END_EXPECT(chosen.rows.size() == 3 * paths);  // of two-sided ones, whatever the notifications

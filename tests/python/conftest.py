@@ -105,7 +105,7 @@ FAR = Probe(9.3, 7.0, 7.0)
 
 
 def look(subject: Subject, probe: Probe = QUIET, *, number: int = 1, at: float = 0.0, counts: bool = True) -> Look:
-    return Look(subject, number, at, Conditions(probe, probe, 1, 0.0, 20.0, 30.0), (), counts)
+    return Look(subject, number, at, Conditions((probe, probe), 1, 0.0, 20.0, 30.0), (), counts)
 
 
 def guide(*rows: Row) -> Guide:

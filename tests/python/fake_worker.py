@@ -154,8 +154,7 @@ def conditions(number: object, rng: random.Random) -> dict[str, object]:
         return {name: us * rng.gauss(1, 0.005) for name, us in exact.items()}
 
     return {
-        "before": probe(),
-        "after": probe(),
+        "probes": [probe(), probe(), probe()],
         "preempted": 0,
         "stolen_ms": 0.0,
         "setup_ms": 0.4,

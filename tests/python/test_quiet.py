@@ -48,7 +48,7 @@ def test_what_the_kernel_counts_disturbs_too() -> None:
 
 def test_a_change_in_the_middle_disturbs() -> None:
     changed = look(grid_subject())
-    changed = replace(changed, conditions=replace(changed.conditions, after=FAR))
+    changed = replace(changed, conditions=replace(changed.conditions, probes=(QUIET, FAR, QUIET)))
     assert disturbance(changed, QUIET)
 
 
