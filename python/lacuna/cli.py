@@ -104,6 +104,9 @@ def guide(
       report.html   maps, curves, tables; needs no network
       guide.png     the guide as one picture
 
+    With more time it goes on to larger transfers, of up to 64 MiB, and looks again at close calls; from 900 s on it
+    measures all notifications at all sizes, and not above 64 KiB the usual one alone.
+
     \b
     Examples:
       lacuna guide --quick
@@ -132,6 +135,8 @@ def guide(
         else:
             most = plan.AI_PAYLOAD_LONG if budget and budget >= plan.LONG_BUDGET else plan.AI_PAYLOAD
             cells = plan.full(corpus, worker.corpus("ai", most_payload=most), most)
+            if budget and budget >= plan.NOTIFY_BUDGET:
+                cells = plan.with_all_notifications(cells)
         return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), plan.counted(cells, worker.hello)
 
     outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)

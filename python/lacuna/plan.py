@@ -41,6 +41,8 @@ AI_PAYLOAD_LONG = 64 * MIB
 """Transfers of AI systems are cut to this: the field's move a gigabyte. The larger where the budget allows it."""
 
 LONG_BUDGET = 240.0
+NOTIFY_BUDGET = 900.0
+"""Seconds from which on there is time for all notifications at all sizes."""
 
 KEY_STEPS = 3
 """Creating, binding and invalidating a key: what a `keys` request measures."""
@@ -148,6 +150,10 @@ def counted(cells: Iterable[Cell], hello: Hello) -> list[Cell]:
 
 def notifies_for(payload_bytes: int) -> tuple[str, ...]:
     return ("flag",) if payload_bytes > NOTIFY_PAYLOAD else ()
+
+
+def with_all_notifications(cells: Iterable[Cell]) -> list[Cell]:
+    return [replace(cell, notifies=()) for cell in cells]
 
 
 def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *, required: bool) -> Cell:

@@ -199,7 +199,49 @@ def _costs(found: Sequence[Grid], order: Sequence[str]) -> Raw:
             "leaves it time to compute."
         ),
         figure(svg(drawn), f"CPU time by method at its fastest path: {grid.title}"),
+        *(_work(contest, order) for contest in chosen[len(chosen) // 2 : len(chosen) // 2 + 1]),
     )
+
+
+_COUNTERS = (
+    "work_requests",
+    "receives",
+    "sges",
+    "doorbells",
+    "completions",
+    "keys_bound",
+    "key_entries",
+    "bytes_copied",
+)
+
+
+def _work(contest: Contest, order: Sequence[str]) -> Raw:
+    """All that was measured of one cell: times, and what either side did."""
+    found = [contest.best_of(m) for m in order] + [contest.by_hand]
+    rows = [
+        (
+            method_name(row.method),
+            row.path,
+            row.notify,
+            Number(us_text(row.latency_us)),
+            Number(f"{row.bandwidth_mbs:,.0f}"),
+            Number(us_text(row.cpu_send_us)),
+            Number(us_text(row.cpu_recv_us)),
+            *(Number(f"{getattr(row.counters.send, c):,} / {getattr(row.counters.receive, c):,}") for c in _COUNTERS),
+        )
+        for row in found
+        if row
+    ]
+    names = [Number(Raw(c.replace("_", "<br>"))) for c in _COUNTERS]
+    head = (
+        "method",
+        "path",
+        "notify",
+        *(Number(Raw(h)) for h in ("latency,<br>µs", "MB/s", "sender<br>CPU, µs", "receiver<br>CPU, µs")),
+    )
+    s = contest.subject
+    title = f"Times and work of one transfer: {s.block_count:,} × {bytes_text(s.block_bytes)}, {s.cache}; work of sender / receiver"
+    return Raw(heading(title) + table((*head, *names), rows))
 
 
 def _layouts(title: str, about: str, layouts: Sequence[Contest], order: Sequence[str]) -> Raw:

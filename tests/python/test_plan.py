@@ -7,6 +7,7 @@ from fake_worker import CORPUS
 
 from lacuna import plan
 from lacuna.plan import Cell, ddtbench_cell, grid_cell, middle_size
+from lacuna.record import LeftOut
 from lacuna.schema import Family, Size
 
 FAMILIES = tuple(
@@ -83,3 +84,37 @@ def test_specs_speak_the_workers_language() -> None:
     assert cell.spec == {"kind": "ddtbench", "name": "WRF_y_vec", "size": 1}
     assert cell.subject.layout == "WRF_y_vec 24x65x34"
     assert (cell.subject.block_bytes, cell.subject.block_count) == (64, 987)
+
+
+def test_the_whole_sweep_is_cold_and_warm_in_all_shapes() -> None:
+    grid = [c.subject for c in plan.full(FAMILIES) if c.subject.experiment == "grid"]
+    by_state = {(s.shape, s.cache) for s in grid}
+    assert len(by_state) == 6
+    for shape, cache in by_state:
+        here = {(s.block_bytes, s.block_count) for s in grid if (s.shape, s.cache) == (shape, cache)}
+        sizes = [b * n for b, n in here]
+        assert (min(b for b, _ in here), max(b for b, _ in here)) == (16, 1 << 20)
+        assert max(n for _, n in here) == 4096
+        assert max(sizes) == 64 << 20
+    assert {s.layout for s in grid if s.cache == "cold"} == {plan.WIDE_LAYOUT}
+
+
+def test_ai_transfers_are_cells_of_their_own() -> None:
+    family = Family("kv", (Size(8 << 20, "256 of 24000", 16 << 20, 256),), "pages")
+    (cell,) = [c for c in plan.full(FAMILIES, (family,), 8 << 20) if c.subject.experiment == "ai"]
+    assert cell.spec == {"kind": "ai", "name": "kv", "most_payload": 8 << 20}
+    assert cell.subject.block_bytes == 32 << 10
+    assert cell.label == "kv 256 of 24000, warm"
+
+
+def test_what_is_left_out_is_asked_for_and_costs_nothing() -> None:
+    cell = grid_cell(64, 16, "symmetric", "warm", required=True)
+    assert "leave_out" not in cell.ask(1.0)
+    fewer = cell.without((LeftOut("multi_write", "kernel", 40.0),))
+    assert fewer.ask(1.0)["leave_out"] == [["multi_write", "kernel"]]
+    assert fewer.setup_ms < cell.setup_ms
+
+
+def test_all_notifications_are_asked_for_where_there_is_time() -> None:
+    cells = plan.with_all_notifications(plan.full(FAMILIES))
+    assert not any("notifies" in c.ask(1.0) for c in cells)
