@@ -240,7 +240,8 @@ def _work(contest: Contest, order: Sequence[str]) -> Raw:
         *(Number(Raw(h)) for h in ("latency,<br>µs", "MB/s", "sender<br>CPU, µs", "receiver<br>CPU, µs")),
     )
     s = contest.subject
-    title = f"Times and work of one transfer: {s.block_count:,} × {bytes_text(s.block_bytes)}, {s.cache}; work of sender / receiver"
+    size = f"{s.block_count:,} × {bytes_text(s.block_bytes)}, {s.cache}"
+    title = f"Times and work of one transfer: {size}; work of sender / receiver"
     return Raw(heading(title) + table((*head, *names), rows))
 
 
