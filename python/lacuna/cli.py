@@ -104,8 +104,8 @@ def guide(
       report.html   maps, curves, tables; needs no network
       guide.png     the guide as one picture
 
-    With more time it goes on to larger transfers, of up to 64 MiB, and looks again at close calls; from 900 s on it
-    measures all notifications at all sizes, and not above 64 KiB the usual one alone.
+    With a larger budget it reaches larger transfers, up to 64 MiB, and looks more often at close calls; from 900 s on
+    it measures all notifications at all sizes, before that only the usual one above 64 KiB.
 
     \b
     Examples:
