@@ -21,7 +21,7 @@ from lacuna.schema import Row, Subject
 CLOSE = 1.05
 """Two methods this near are as good as one another: a guide may name either."""
 
-_LEAST_NOISE = 1.05
+LEAST_NOISE = 1.05
 """From run to run nothing is repeated better than this, whatever a few second looks say."""
 
 _FEWEST_REPEATS = 5
@@ -30,9 +30,9 @@ _FEWEST_REPEATS = 5
 def repeats_within(repeats: Sequence[Repeat]) -> float:
     """The factor within which nine of ten second looks found the same time again."""
     if len(repeats) < _FEWEST_REPEATS:
-        return _LEAST_NOISE
+        return LEAST_NOISE
     changes = [abs(log(r.second_us / r.first_us)) for r in repeats]
-    return max(_LEAST_NOISE, exp(quantiles(changes, n=10)[-1]))
+    return max(LEAST_NOISE, exp(quantiles(changes, n=10)[-1]))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lacuna import heatmaps
 from lacuna.analysis import Contest, Grid, grids, method_order
-from lacuna.compare import CLOSE, Change, Comparison, Pair
+from lacuna.compare import CLOSE, LEAST_NOISE, Change, Comparison, Pair
 from lacuna.describe import facts
 from lacuna.page import Number, Raw, code, figure, heading, method_name, note, paragraph, section, side_by_side, table
 from lacuna.plan import Cell
@@ -35,13 +35,14 @@ _LEGEND = (
 
 def summary(c: Comparison) -> list[str]:
     """The comparison in sentences."""
-    near = [p for p in c.disagreeing if p not in c.beyond_close]
+    near = len(c.disagreeing) - len(c.beyond_close)
+    found = ", as nine of ten second looks within the runs were" if c.noise > LEAST_NOISE else ""
     return [
         f"{len(c.pairs)} cells are in both guides. They name the same method and path in "
-        f"{len(c.pairs) - len(c.disagreeing)}, different ones within {CLOSE - 1:.0%} of each other in {len(near)}, and "
+        f"{len(c.pairs) - len(c.disagreeing)}, different ones within {CLOSE - 1:.0%} of each other in {near}, and "
         f"farther apart in {len(c.beyond_close)}.",
         f"The best times differ by more than the noise in {len(c.changed)} cells. Noise: the intervals meet, or the "
-        f"two are within {c.noise - 1:.0%} of each other, which is what second looks within the runs found.",
+        f"two are within {c.noise - 1:.0%} of each other{found}.",
     ]
 
 

@@ -23,7 +23,7 @@ def heat_map(grid: Grid, order: Sequence[str], *, small: bool = False) -> Figure
     large as two beside one another may be; only the path is in the cell."""
     columns, rows = len(grid.counts), len(grid.blocks)
     if small:
-        figure = Figure(figsize=(1.0 + 0.62 * columns, 1.3 + 0.42 * rows), layout="constrained")
+        figure = Figure(figsize=(0.8 + 0.56 * columns, 1.3 + 0.42 * rows), layout="constrained")
         _draw_heat_map(figure.add_subplot(), grid, named=False)
         winners = {c.best.method for c in grid.cells.values() if c.best}
         keys = method_keys(m for m in order if m in winners)
@@ -120,7 +120,7 @@ def _label_cell(axes: Axes, x: int, y: int, contest: Contest, best: Row, colour:
 def ratio_map(grid: Grid, ratios: Mapping[tuple[int, int], tuple[float, bool]]) -> Figure:
     """The best time of one guide over that of another; what is more than the noise in bold, the rest pale."""
     columns, rows = len(grid.counts), len(grid.blocks)
-    figure = Figure(figsize=(1.0 + 0.62 * columns, 0.8 + 0.36 * rows), layout="constrained")
+    figure = Figure(figsize=(0.8 + 0.56 * columns, 0.8 + 0.36 * rows), layout="constrained")
     axes = figure.add_subplot()
     for y, block in enumerate(grid.blocks):
         for x, count in enumerate(grid.counts):
