@@ -233,7 +233,7 @@ def _work(contest: Contest, order: Sequence[str]) -> Raw:
         if row
     ]
     names = [Number(Raw(c.replace("_", "<br>"))) for c in _COUNTERS]
-    head = (
+    head: tuple[str | Number, ...] = (
         "method",
         "path",
         "notify",
