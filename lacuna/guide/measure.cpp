@@ -33,6 +33,7 @@ constexpr std::int64_t kVerifiedTwice = 4 << 20;  // payload up to which also wh
 struct Series {
   bool alive = false;
   bool told = false;  // the receiver learns of the end: only such a one is the best
+  bool by_hand = false;
   Timed first, all;
   double first_us = 0;
   std::vector<std::pair<int, double>> visits;  // by round, the median of each
@@ -139,7 +140,8 @@ class Measurement {
     const Timed timed = LACUNA_TRY(visit(i, 1, 0));
     if (!timed.wrong.empty()) return refuse(i, timed.wrong, true), Result<void>{};
     Series& s = series_[i];
-    s.told = !c.uninformed(1) && !is_by_hand(*c.method);
+    s.by_hand = is_by_hand(*c.method);
+    s.told = !c.uninformed(1) && !s.by_hand;
     s.first_us = timed.latency_us.front();
     s.alive = true;
     s.first = timed;
@@ -148,8 +150,9 @@ class Measurement {
 
   [[nodiscard]] bool hopeless(const Series& s, double best_us) const {
     const double times = s.first_us / best_us;
-    return s.first_us > budget_.censor_ms * 1e3 ||
-           (s.first_us > kTooLong.us ? times > kTooLong.times : s.first_us > kLong.us && times > kLong.times);
+    if (s.first_us > budget_.censor_ms * 1e3) return true;
+    if (s.by_hand) return false;  // everything is told against it
+    return s.first_us > kTooLong.us ? times > kTooLong.times : s.first_us > kLong.us && times > kLong.times;
   }
 
   // What is hopeless after one verified transfer has one more chance, since somebody may have taken the core away, and is not repeated then. A first

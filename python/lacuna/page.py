@@ -9,6 +9,10 @@ from html import escape
 from lacuna.palette import ink
 
 
+_WIDE = 12
+"""A table with more columns is set smaller on paper."""
+
+
 class Raw(str):
     """Text that is HTML already."""
 
@@ -67,7 +71,8 @@ def table(head: Sequence[str | Number], rows: Iterable[Sequence[object]]) -> Raw
     top = "".join(_cell(column, "th") for column in head)
     body = "\n".join(f"<tr>{''.join(_cell(value, 'td') for value in row)}</tr>" for row in rows)
     thead = f"<thead><tr>{top}</tr></thead>" if head else ""
-    return Raw(f'<div class="scroll"><table>{thead}<tbody>\n{body}\n</tbody></table></div>')
+    wide = _class("wide" if len(head) > _WIDE else "")
+    return Raw(f'<div class="scroll"><table{wide}>{thead}<tbody>\n{body}\n</tbody></table></div>')
 
 
 def _cell(value: object, tag: str) -> str:
