@@ -8,7 +8,6 @@ from html import escape
 
 from lacuna.palette import ink
 
-
 _WIDE = 12
 """A table with more columns is set smaller on paper."""
 
