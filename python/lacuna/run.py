@@ -65,13 +65,13 @@ def measure(
     """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
     so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `again`: what time is left goes to
     second looks at cells."""
-    session = _Session(worker, result, deadline, max_samples, progress, again)
+    campaign = _Campaign(worker, result, deadline, max_samples, progress, again)
     try:
-        session.first_looks(cells)
+        campaign.first_looks(cells)
         if again:
-            session.look_again(cells, again)
+            campaign.look_again(cells, again)
     finally:
-        result.seconds = time.monotonic() - session.started
+        result.seconds = time.monotonic() - campaign.started
 
 
 class OutOfTimeError(Exception):
@@ -79,7 +79,7 @@ class OutOfTimeError(Exception):
 
 
 @dataclass
-class _Session:
+class _Campaign:
     worker: Worker
     result: Run
     deadline: float
