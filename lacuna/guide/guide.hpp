@@ -130,7 +130,7 @@ struct Probe {
 /// How quiet the machine was while a case was measured.
 struct Conditions {
   std::vector<Probe> probes;   ///< before, every now and then between two rounds, and after
-  std::int64_t preempted = 0;  ///< how often one of them lost its CPU to another process
+  std::int64_t preempted = 0;  ///< how often one of them lost its CPU to another process, since each was verified once
   double stolen_ms = 0;        ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;
   double measuring_ms = 0;

@@ -83,9 +83,9 @@ class Measurement {
   Result<Report> run(std::int64_t began) {
     LACUNA_TRY(probe());
     const double stolen = stolen_ms();
-    const std::int64_t own = preemptions();
     for (std::size_t i = 0; i < series_.size(); ++i) LACUNA_TRY(first(i));
     LACUNA_TRY(censor());
+    const std::int64_t own = preemptions();
     const std::int64_t peers = bench_.peers_preemptions();
     const std::int64_t set_up = context_.now();
     LACUNA_TRY(rounds());
