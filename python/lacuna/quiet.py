@@ -31,6 +31,9 @@ _LOUD = 0.05
 
 _CORES = 2
 
+_PROBES = 300
+"""So many of a run's thousands tell which state is the usual one: it is asked while the run goes on."""
+
 
 @dataclass(frozen=True)
 class Quiet:
@@ -58,7 +61,8 @@ def _far(one: Probe, two: Probe) -> float:
 def usual_state(looks: Sequence[Look]) -> Probe:
     """The state that most probes tell of: the medians of the largest group of probes around one of them."""
     probes = [p for look in looks for p in look.conditions.probes]
-    groups = ([q for q in probes if alike(p, q)] for p in probes[:: max(1, len(probes) // 100)])
+    some = probes[:: max(1, len(probes) // _PROBES)]
+    groups = ([q for q in some if alike(p, q)] for p in some[::3])
     largest = max(groups, key=len)
     message, sender, receiver = (median(parts) for parts in zip(*map(_parts, largest), strict=True))
     return Probe(message, sender, receiver)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from lacuna.adapt import Hopeless, pooled, repeat_of, worth_another_look
 from lacuna.analysis import told_methods
@@ -91,6 +92,8 @@ class _Campaign:
     requests: int = 0
     found: dict[Subject, list[list[Row]]] = field(default_factory=dict)
     """The rows of each cell, of each look that counts."""
+    rows: dict[Subject, list[Row]] = field(default_factory=dict)
+    """These joined: what the result has of each cell. By cell, since a run has twenty thousand."""
 
     @property
     def left(self) -> float:
@@ -115,8 +118,9 @@ class _Campaign:
                 self.result.unmeasured += [f"{later.label}: no time left for it" for later in cells[i + 1 :]]
                 return
             pacer.spent(cell)
-            self.found[cell.subject] = [self.result.rows[before:]]
-            self.hopeless.learn(cell.subject, self.result.rows[before:], left_out)
+            rows = self.rows[cell.subject] = self.result.rows[before:]
+            self.found[cell.subject] = [rows]
+            self.hopeless.learn(cell.subject, rows, left_out)
             self.progress(i + 1, len(cells), self.left)
 
     def _kept(self, share: float) -> float:
@@ -129,6 +133,7 @@ class _Campaign:
         """Second looks, then third ones, until the time is over or nothing is worth it. Each by another worker, for
         whose memory lies elsewhere: what one found by the chance of where its memory lay, the next does not repeat."""
         done = len(cells)
+        told = told_methods(self.result.rows)
         for number in range(2, again.most + 1):
             quiet = judge(self.result.looks)
             wanted = worth_another_look(cells, self.result, number) if quiet else []
@@ -137,13 +142,13 @@ class _Campaign:
             before = len(self.result.looks)
             with again.fresh() as self.worker:
                 try:
-                    done = self._round(number, wanted, quiet.usual, done)
+                    done = self._round(number, wanted, quiet.usual, told, done)
                 except OutOfTimeError:
                     return
             if len(self.result.looks) == before:
                 return
 
-    def _round(self, number: int, wanted: list[Cell], usual: Probe, done: int) -> int:
+    def _round(self, number: int, wanted: list[Cell], usual: Probe, told: set[tuple[str, str]], done: int) -> int:
         costs = {look.subject: look.conditions for look in self.result.looks}
         while wanted:
             cell = wanted.pop(0)
@@ -153,8 +158,8 @@ class _Campaign:
             disturbed = not _quiet_look(self.result.looks, cell.subject, usual)
             rows: list[Row] = []
             grant = Grant(max(20.0, cost.measuring_ms), 1e5)
-            known = [row for row in self.result.rows if row.subject == cell.subject]
-            self._look(cell if disturbed else cell.without(_far_behind(known)), grant, number, rows)
+            left_out = () if disturbed else _far_behind(self.rows[cell.subject])
+            self._look(cell.without(left_out), grant, number, rows)
             looks = self.result.looks
             if disturbance(looks[-1], usual):
                 looks[-1] = replace(looks[-1], counts=False)
@@ -162,20 +167,22 @@ class _Campaign:
                 time.sleep(_LULL_SECONDS)
                 continue
             if disturbed:
-                looks[:-1] = [replace(x, counts=x.counts and x.subject != cell.subject) for x in looks[:-1]]
-            self._join(cell.subject, rows, replaces=disturbed)
+                for i, earlier in enumerate(looks[:-1]):
+                    if earlier.counts and earlier.subject == cell.subject:
+                        looks[i] = replace(earlier, counts=False)
+            self._join(cell.subject, rows, told, replaces=disturbed)
             done += 1
             self.progress(done, done + len(wanted), self.left)
         return done
 
-    def _join(self, subject: Subject, rows: list[Row], *, replaces: bool) -> None:
+    def _join(self, subject: Subject, rows: list[Row], told: set[tuple[str, str]], *, replaces: bool) -> None:
         """What becomes of a cell's rows. A disturbed look counts no more: mixed, the two would compare states."""
         earlier = self.found[subject]
-        if not replaces and (repeat := repeat_of(subject, earlier[-1], rows, told_methods(self.result.rows))):
+        if not replaces and (repeat := repeat_of(subject, earlier[-1], rows, told)):
             self.result.repeats.append(repeat)
         self.found[subject] = [rows] if replaces else [*earlier, rows]
-        others = [row for row in self.result.rows if row.subject != subject]
-        self.result.rows = others + pooled(self.found[subject])
+        self.rows[subject] = pooled(self.found[subject])
+        self.result.rows = list(chain.from_iterable(self.rows.values()))
 
     def _look(self, cell: Cell, grant: Grant, number: int, rows: list[Row]) -> None:
         """Measures a cell once. Rows are added as they come."""
