@@ -59,25 +59,24 @@ class Pair:
         return _combo(one) == _combo(two)
 
     @property
-    def apart(self) -> float | None:
-        """How much one guide's best is behind the other's, in the guide where that is more; 1 if they agree. None if a
-        guide has no time for the other's best."""
+    def _behind(self) -> tuple[float, float] | None:
+        """How much B's best is behind in A, and A's best in B. None if a guide has no time for the other's best."""
         one, two = self.bests
-        there, here = _find(self.b, _combo(one)), _find(self.a, _combo(two))
-        if there is None or here is None:
-            return None
-        return max(there.latency_us / two.latency_us, here.latency_us / one.latency_us)
+        here, there = _find(self.a, _combo(two)), _find(self.b, _combo(one))
+        return (here.latency_us / one.latency_us, there.latency_us / two.latency_us) if here and there else None
+
+    @property
+    def apart(self) -> float | None:
+        """How much one guide's best is behind the other's, in the guide where that is more; 1 if they agree."""
+        return max(self._behind) if self._behind else None
 
     @property
     def pooled_apart(self) -> float | None:
         """The same from both guides together: the geometric mean of what either says."""
-        one, two = self.bests
-        there, here = _find(self.b, _combo(one)), _find(self.a, _combo(two))
-        if there is None or here is None:
+        if self._behind is None:
             return None
-        in_a, in_b = one.latency_us / here.latency_us, there.latency_us / two.latency_us
-        ratio = sqrt(in_a * in_b)
-        return max(ratio, 1 / ratio)
+        in_a, in_b = self._behind
+        return sqrt(max(in_a / in_b, in_b / in_a))
 
     @property
     def ratio(self) -> float:
