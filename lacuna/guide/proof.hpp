@@ -1,7 +1,7 @@
 // What is moved, and the proof that it arrived. The stream of a seed is a function of the position alone, so both ranks know it; rank 0 writes it
 // into the source run by run, rank 1 compares run by run: nothing but the naive walk of either layout decides what is right. All other memory
-// of rank 1 holds a pattern, a function of the address. After a comparison the payload is overwritten with it too, so that what is left of a
-// stray write, wherever it went, is a difference from the pattern.
+// of rank 1 holds a pattern, a function of the address. After a comparison the payload is overwritten with it too, so that a stray write shows
+// as a difference from the pattern wherever the windows look.
 #pragma once
 
 #include <string>
