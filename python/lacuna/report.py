@@ -305,9 +305,9 @@ def _again(guide: Guide) -> Raw:
         code(f"{guide.command} --output DIR\nlacuna compare DIR/guide.json OTHER/guide.json"),
         paragraph(
             "Two processes, pinned to two cores, move each layout by every method in turn, round by round, so that a "
-            "disturbance hits all of them alike. Of each a transfer before the rounds and one after them is verified byte "
-            "by byte, gaps included; the second not where it is far behind in a large cell. A time is the median of the "
-            "rounds' medians, its interval is the bootstrap's. guide.json, beside this page, holds "
+            "disturbance hits all of them alike. Of each a transfer before the rounds and one after them is verified "
+            "byte by byte, gaps included; the second not where it is far behind in a large cell. A time is the median "
+            "of the rounds' medians, its interval is the bootstrap's. guide.json, beside this page, holds "
             "every row."
         ),
         paragraph(f"To cite: {cite}"),
