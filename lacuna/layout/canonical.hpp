@@ -27,38 +27,7 @@ inline constexpr std::int64_t kFlattenLimit = 1 << 16;  // ~1 ms of commit time;
 inline constexpr std::int64_t kLongestPeriod = 16;      // members of an array of structs that a sequence may hold
 inline constexpr std::int64_t kShortestLoop = 16;       // runs; shorter chance progressions in index lists are no loops
 
-enum class Kind : std::uint8_t {
-  run,       // one run at 0
-  loop,      // children[0] at i * stride, i < count
-  list,      // children[0] at offsets[i]
-  blocks,    // runs of starts[i+1] - starts[i] bytes at offsets[i]
-  sequence,  // children[i] at offsets[i], at starts[i] of the packed stream
-};
-
-struct Node;
 using NodePtr = std::shared_ptr<const Node>;
-
-// Offsets count from the first run's offset, so a node is a shape without a place. offsets[0] is 0.
-struct Node {
-  Kind kind = Kind::run;
-  int depth = 1;
-  bool leaf = true;  // a run, blocks, or a loop or list of runs: what one strip can describe
-  std::int64_t size = 0;
-  std::int64_t runs = 1;
-  std::int64_t low = 0;   // lowest byte
-  std::int64_t high = 0;  // one past the highest byte
-  std::int64_t tail = 0;  // one past the last run in order
-  std::int64_t count = 1;
-  std::int64_t stride = 0;
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int64_t> starts;  // packed positions, one more than entries
-  std::vector<NodePtr> children;
-  Digest digest;
-
-  [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
-  [[nodiscard]] std::int64_t offset(std::int64_t i) const { return kind == Kind::loop ? i * stride : offsets[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] const NodePtr& child(std::int64_t i) const { return children[kind == Kind::sequence ? static_cast<std::size_t>(i) : 0]; }
-};
 
 // A shape in its place. A run has no node: an index list of a million entries then is a million small structs.
 struct Item {
@@ -97,6 +66,12 @@ struct Layout::State {
   bool marked = false;  // the bounds were set by resized, subarray or darray: MPI's markers
   Digest digest;
   mutable std::atomic<signed char> overlaps{-1};  // -1 unknown, else the answer
+  mutable std::atomic<const Companion*> companion{nullptr};
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { delete companion.load(std::memory_order_acquire); }
 };
 
 // How the other files of this layer get at a Layout's parts.

@@ -49,6 +49,16 @@ std::int64_t Layout::extent() const { return state_->upper - state_->lower; }
 std::int64_t Layout::true_lower_bound() const { return state_->root ? state_->at + state_->root->low : 0; }
 std::int64_t Layout::true_extent() const { return state_->root ? state_->root->high - state_->root->low : 0; }
 Digest Layout::digest() const { return state_->digest; }
+const Node* Layout::form() const { return state_->root.get(); }
+std::int64_t Layout::form_offset() const { return state_->at; }
+const Companion* Layout::companion() const { return state_->companion.load(std::memory_order_acquire); }
+
+const Companion* Layout::keep(std::unique_ptr<const Companion> made) const {
+  const Companion* kept = nullptr;
+  if (!state_->companion.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel, std::memory_order_acquire)) return kept;
+  return made.release();
+}
+
 int Layout::depth() const { return state_->root ? state_->root->depth : 0; }
 
 }  // namespace lacuna::layout

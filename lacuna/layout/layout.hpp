@@ -64,11 +64,52 @@ struct Strip {
   [[nodiscard]] std::int64_t bytes() const { return starts == nullptr ? count * length : starts[count] - starts[0]; }
 };
 
+/// The kinds of nodes of a canonical form.
+enum class Kind : std::uint8_t {
+  run,       ///< one run at 0
+  loop,      ///< children[0] at i * stride, i < count
+  list,      ///< children[0] at offsets[i]
+  blocks,    ///< runs of starts[i+1] - starts[i] bytes at offsets[i]
+  sequence,  ///< children[i] at offsets[i], at starts[i] of the packed stream
+};
+
+/// The canonical form, a tree: what the layers below look at to choose a kernel or a method. Offsets count from the first
+/// run's offset, so a node is a shape without a place; offsets[0] is 0. Immutable, shared between layouts.
+struct Node {
+  Kind kind = Kind::run;
+  int depth = 1;
+  bool leaf = true;  ///< a run, blocks, or a loop or list of runs: what one strip can describe
+  std::int64_t size = 0;
+  std::int64_t runs = 1;
+  std::int64_t low = 0;   ///< lowest byte
+  std::int64_t high = 0;  ///< one past the highest byte
+  std::int64_t tail = 0;  ///< one past the last run in order
+  std::int64_t count = 1;
+  std::int64_t stride = 0;
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> starts;  ///< packed positions, one more than entries
+  std::vector<std::shared_ptr<const Node>> children;
+  Digest digest;
+
+  [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
+  [[nodiscard]] std::int64_t offset(std::int64_t i) const { return kind == Kind::loop ? i * stride : offsets[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const std::shared_ptr<const Node>& child(std::int64_t i) const {
+    return children[kind == Kind::sequence ? static_cast<std::size_t>(i) : 0];
+  }
+};
+
+/// What a layer below computes from a layout once and keeps with it; it goes when the layout goes.
+class Companion {
+ public:
+  Companion() = default;
+  virtual ~Companion() = default;
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+};
+
 enum class Order { c, fortran };                   ///< which array index is the slowest: the first, the last
 enum class Distribution { none, block, cyclic };   ///< darray's distribution of one dimension
 inline constexpr std::int64_t kDefaultBlock = -1;  ///< darray's MPI_DISTRIBUTE_DFLT_DARG
-
-struct Node;  // canonical.hpp
 
 class Layout {
  public:
@@ -122,6 +163,14 @@ class Layout {
   /// Whether some byte occurs twice, so that receiving into the layout has no defined result. Exact, computed once and
   /// remembered; Code::limit for a layout of more than 2^24 runs that nests in a way no rule here can decide.
   [[nodiscard]] Result<bool> overlaps() const;
+
+  /// The canonical form: its root, null if there are no bytes, and the offset of its first run. They live as long as this value or a copy.
+  [[nodiscard]] const Node* form() const;
+  [[nodiscard]] std::int64_t form_offset() const;
+  /// What was kept with the layout, or null; keep() answers with what is kept, which is the argument unless another thread was first.
+  /// All copies of a layout share it. There is one place, and copy has it.
+  [[nodiscard]] const Companion* companion() const;
+  const Companion* keep(std::unique_ptr<const Companion> made) const;
 
   /// The canonical form as text: "768 x +24576 B { 16 B }".
   [[nodiscard]] std::string describe() const;

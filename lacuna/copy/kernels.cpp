@@ -1,0 +1,367 @@
+// The kernels, compiled once for each instruction set that Highway knows here, and the table that they are chosen from.
+#include "lacuna/copy/kernels.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+// Three sets are enough on x86: what every machine has, AVX2, AVX-512.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/copy/kernels.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::copy::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Index = std::int64_t;
+
+// --- one block --------------------------------------------------------------------------------------------------------
+
+// N bytes, N a power of two, on their way: the compiler picks the registers of the instruction set at hand.
+template <int N>
+struct Word {
+  typedef std::uint8_t Bytes __attribute__((vector_size(N)));
+  Bytes bytes;
+  explicit Word(const std::byte* from) { std::memcpy(&bytes, from, N); }
+  void store(std::byte* to) const { std::memcpy(to, &bytes, N); }
+};
+template <>
+struct Word<1> {
+  std::byte byte;
+  explicit Word(const std::byte* from) : byte(*from) {}
+  void store(std::byte* to) const { *to = byte; }
+};
+
+// A block of exactly N bytes.
+template <int N>
+struct Exact {
+  static void move(Index, const std::byte* from, std::byte* to) { Word<N>(from).store(to); }
+};
+
+// A block of N < length < 2 N bytes: its first N and its last N.
+template <int N>
+struct Pair {
+  static void move(Index length, const std::byte* from, std::byte* to) {
+    const Word<N> first(from);
+    const Word<N> last(from + length - N);
+    first.store(to);
+    last.store(to + length - N);
+  }
+};
+
+// More than 64 bytes: 64 at a time, the last 64 overlap.
+struct Lines {
+  static void move(Index length, const std::byte* from, std::byte* to) {
+    const Word<64> last(from + length - 64);
+    for (Index at = 0; at < length - 64; at += 64) Word<64>(from + at).store(to + at);
+    last.store(to + length - 64);
+  }
+};
+
+struct Memcpy {
+  static void move(Index length, const std::byte* from, std::byte* to) { std::memcpy(to, from, static_cast<std::size_t>(length)); }
+};
+
+// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed out.
+struct Streamed {
+  static void move(Index length, const std::byte* from, std::byte* to) {
+    const Index head = std::min<Index>(-reinterpret_cast<std::intptr_t>(to) & 63, length);
+    std::memcpy(to, from, static_cast<std::size_t>(head));
+    Index at = head;
+    using D = hn::CappedTag<std::uint8_t, 64>;
+    constexpr Index lanes = static_cast<Index>(hn::MaxLanes(D()));
+    for (; at + 64 <= length; at += 64) {
+      for (Index i = 0; i < 64; i += lanes) {
+        hn::Stream(hn::LoadU(D(), reinterpret_cast<const std::uint8_t*>(from + at + i)), D(), reinterpret_cast<std::uint8_t*>(to + at + i));
+      }
+    }
+    std::memcpy(to + at, from + at, static_cast<std::size_t>(length - at));
+  }
+};
+
+// --- many blocks ------------------------------------------------------------------------------------------------------
+
+template <Access A>
+Index offset_of(const Side& side, Index i) {
+  if constexpr (A == Access::list32) return static_cast<const std::int32_t*>(side.offsets)[i];
+  if constexpr (A == Access::list64) return static_cast<const std::int64_t*>(side.offsets)[i];
+  return i * side.stride;
+}
+
+template <class Block, Access From, Access To>
+void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  const Move m = move;  // a copy: what is stored could alias the original
+  for (Index row = 0; row < m.rows; ++row) {
+#pragma GCC unroll 4
+    for (Index i = 0; i < m.count; ++i) Block::move(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+    from += m.from.outer;
+    to += m.to.outer;
+  }
+}
+
+// To a dense side, blocks of 4 or 8 bytes, 16 bytes to a store: the loads are many anyway, the stores need not be.
+template <class T, Access From>
+void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  constexpr int kPer = 16 / sizeof(T);
+  typedef T Vector __attribute__((vector_size(16)));
+  const Move m = move;
+  const auto load = [&](Index i) {
+    T value;
+    std::memcpy(&value, from + offset_of<From>(m.from, i), sizeof value);
+    return value;
+  };
+  for (Index row = 0; row < m.rows; ++row) {
+    Index i = 0;
+    for (; i + kPer <= m.count; i += kPer) {
+      Vector v;
+      if constexpr (kPer == 4) {
+        v = Vector{load(i), load(i + 1), load(i + 2), load(i + 3)};
+      } else {
+        v = Vector{load(i), load(i + 1)};
+      }
+      std::memcpy(to + i * static_cast<Index>(sizeof(T)), &v, sizeof v);
+    }
+    for (; i < m.count; ++i) {
+      const T value = load(i);
+      std::memcpy(to + i * static_cast<Index>(sizeof(T)), &value, sizeof value);
+    }
+    from += m.from.outer;
+    to += m.to.outer;
+  }
+}
+
+// From a dense side, blocks of 4 bytes, two to a load.
+template <Access To>
+void scatter4(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  const Move m = move;
+  for (Index row = 0; row < m.rows; ++row) {
+    Index i = 0;
+    for (; i + 2 <= m.count; i += 2) {
+      std::uint32_t two[2];
+      std::uint64_t both;
+      std::memcpy(&both, from + 4 * i, sizeof both);
+      std::memcpy(two, &both, sizeof both);
+      std::memcpy(to + offset_of<To>(m.to, i), &two[0], 4);
+      std::memcpy(to + offset_of<To>(m.to, i + 1), &two[1], 4);
+    }
+    if (i < m.count) std::memcpy(to + offset_of<To>(m.to, i), from + 4 * i, 4);
+    from += m.from.outer;
+    to += m.to.outer;
+  }
+}
+
+#undef LACUNA_MASKED_LOADS
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// To a dense side, blocks of 12 bytes: a masked load takes only what belongs to the block, the store writes 16 bytes, of which
+// the next block overwrites the last four. The last block of all is stored exactly.
+template <Access From>
+void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  const Move m = move;
+  const hn::FixedTag<std::uint32_t, 4> d;
+  const auto three = hn::FirstN(d, 3);
+  for (Index row = 0; row < m.rows; ++row) {
+    const Index last = m.count - (row + 1 == m.rows ? 1 : 0);
+#pragma GCC unroll 4
+    for (Index i = 0; i < last; ++i) {
+      const auto v = hn::MaskedLoad(three, d, reinterpret_cast<const std::uint32_t*>(from + offset_of<From>(m.from, i)));
+      hn::StoreU(v, d, reinterpret_cast<std::uint32_t*>(to + 12 * i));
+    }
+    if (last < m.count) Pair<8>::move(12, from + offset_of<From>(m.from, last), to + 12 * last);
+    from += m.from.outer;
+    to += m.to.outer;
+  }
+}
+#define LACUNA_MASKED_LOADS 1
+#else
+#define LACUNA_MASKED_LOADS 0
+#endif
+
+// The rows of one side share cache lines, as in a transpose: a tile of rows as wide as a line, so that a line is used up while
+// it is here, and of few enough columns that their pages stay in the first-level TLB.
+template <class Block>
+void move_tiles(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  constexpr Index kColumns = 64;
+  const Move m = move;
+  const Index step = std::min(std::abs(m.from.outer), std::abs(m.to.outer));
+  const Index tile = std::max<Index>(64 / std::max<Index>(step, 1), 1);
+  for (Index r0 = 0; r0 < m.rows; r0 += tile) {
+    const Index rows = std::min(tile, m.rows - r0);
+    for (Index c0 = 0; c0 < m.count; c0 += kColumns) {
+      const Index columns = std::min(c0 + kColumns, m.count);
+      for (Index c = c0; c < columns; ++c) {
+        const std::byte* f = from + r0 * m.from.outer + c * m.from.stride;
+        std::byte* t = to + r0 * m.to.outer + c * m.to.stride;
+#pragma GCC unroll 4
+        for (Index r = 0; r < rows; ++r) Block::move(m.length, f + r * m.from.outer, t + r * m.to.outer);
+      }
+    }
+  }
+}
+
+// --- blocks of many lengths -------------------------------------------------------------------------------------------
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// Any length up to 64 is one masked load and one masked store: no branch that random lengths could mislead.
+void move_short(Index length, const std::byte* from, std::byte* to) {
+  const hn::FixedTag<std::uint8_t, 64> d;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(length));
+  hn::BlendedStore(hn::MaskedLoad(mask, d, reinterpret_cast<const std::uint8_t*>(from)), mask, d, reinterpret_cast<std::uint8_t*>(to));
+}
+#else
+void move_short(Index length, const std::byte* from, std::byte* to) {
+  if (length == 64) return Exact<64>::move(length, from, to);
+  if (length >= 32) return Pair<32>::move(length, from, to);
+  if (length >= 16) return Pair<16>::move(length, from, to);
+  if (length >= 8) return Pair<8>::move(length, from, to);
+  if (length >= 4) return Pair<4>::move(length, from, to);
+  if (length >= 2) return Pair<2>::move(length, from, to);
+  if (length == 1) *to = *from;
+}
+#endif
+
+template <bool Pack>
+void move_irregular(const Irregular& blocks, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  const Irregular b = blocks;
+  const Index origin = b.starts[0];
+  for (Index i = 0; i < b.count; ++i) {
+    const Index length = b.starts[i + 1] - b.starts[i];
+    const Index dense = b.starts[i] - origin;
+    const std::byte* f = from + (Pack ? b.offsets[i] : dense);
+    std::byte* t = to + (Pack ? dense : b.offsets[i]);
+    if (length <= 64) {
+      move_short(length, f, t);
+    } else if (length <= 512) {
+      Lines::move(length, f, t);
+    } else {
+      std::memcpy(t, f, static_cast<std::size_t>(length));
+    }
+  }
+}
+
+// --- the table --------------------------------------------------------------------------------------------------------
+
+struct Row {
+  Index least, most;  // lengths
+  Run stride_to_stride, list32_to_stride, stride_to_list32, list64_to_stride, stride_to_list64, list64_to_list64;
+  Run tiles;
+  const char* name;
+};
+
+template <class Block>
+constexpr Row row(Index least, Index most, const char* name) {
+  using enum Access;
+  return {.least = least,
+          .most = most,
+          .stride_to_stride = &move_blocks<Block, stride, stride>,
+          .list32_to_stride = &move_blocks<Block, list32, stride>,
+          .stride_to_list32 = &move_blocks<Block, stride, list32>,
+          .list64_to_stride = &move_blocks<Block, list64, stride>,
+          .stride_to_list64 = &move_blocks<Block, stride, list64>,
+          .list64_to_list64 = &move_blocks<Block, list64, list64>,
+          .tiles = &move_tiles<Block>,
+          .name = name};
+}
+
+constexpr Index kAny = INT64_MAX;
+constexpr Row kRows[] = {
+    row<Exact<1>>(1, 1, "1"),
+    row<Exact<2>>(2, 2, "2"),
+    row<Pair<2>>(3, 3, "2+2 overlapping"),
+    row<Exact<4>>(4, 4, "4"),
+    row<Pair<4>>(5, 7, "4+4 overlapping"),
+    row<Exact<8>>(8, 8, "8"),
+    row<Pair<8>>(9, 15, "8+8 overlapping"),
+    row<Exact<16>>(16, 16, "16"),
+    row<Pair<16>>(17, 31, "16+16 overlapping"),
+    row<Exact<32>>(32, 32, "32"),
+    row<Pair<32>>(33, 63, "32+32 overlapping"),
+    row<Exact<64>>(64, 64, "64"),
+    row<Lines>(65, 512, "64 at a time"),
+    row<Memcpy>(513, kAny, "memcpy"),
+};
+constexpr Row kStreamed = row<Streamed>(512, kAny, "streaming stores");
+
+// Better ones where a side is dense.
+struct Special {
+  Index length;
+  bool to_dense;  // else from_dense
+  Access scattered;
+  Run run;
+  const char* name;
+};
+constexpr Special kSpecials[] = {
+    {4, true, Access::stride, &gather<std::uint32_t, Access::stride>, "4, four to a store"},
+    {4, true, Access::list32, &gather<std::uint32_t, Access::list32>, "4, four to a store"},
+    {8, true, Access::stride, &gather<std::uint64_t, Access::stride>, "8, two to a store"},
+    {8, true, Access::list32, &gather<std::uint64_t, Access::list32>, "8, two to a store"},
+    {4, false, Access::stride, &scatter4<Access::stride>, "4, two to a load"},
+    {4, false, Access::list32, &scatter4<Access::list32>, "4, two to a load"},
+#if LACUNA_MASKED_LOADS
+    {12, true, Access::stride, &gather12<Access::stride>, "12, masked load, overlapping stores"},
+    {12, true, Access::list32, &gather12<Access::list32>, "12, masked load, overlapping stores"},
+#endif
+};
+
+Run pick(const Row& row, Access from, Access to) {
+  using enum Access;
+  if (from == stride && to == stride) return row.stride_to_stride;
+  if (to == stride) return from == list32 ? row.list32_to_stride : row.list64_to_stride;
+  if (from == stride) return to == list32 ? row.stride_to_list32 : row.stride_to_list64;
+  return row.list64_to_list64;
+}
+
+}  // namespace
+
+Kernel FindKernel(const Shape& shape) {
+  if (shape.stream && shape.length >= kStreamed.least) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
+  const Row& found = *std::ranges::find_if(kRows, [&](const Row& row) { return shape.length <= row.most; });
+  if (shape.crossed) return {found.tiles, found.name};
+  for (const Special& special : kSpecials) {
+    if (special.length != shape.length) continue;
+    if (special.to_dense ? shape.to_dense && shape.from == special.scattered : shape.from_dense && shape.to == special.scattered)
+      return {special.run, special.name};
+  }
+  return {pick(found, shape.from, shape.to), found.name};
+}
+
+IrregularKernel FindIrregular() { return {&move_irregular<true>, &move_irregular<false>, HWY_TARGET <= HWY_AVX3 ? "masks" : "by size"}; }
+
+void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
+  if (stream && bytes >= kStreamed.least) {
+    Streamed::move(bytes, from, to);
+  } else if (bytes > 512) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  } else if (bytes > 64) {
+    Lines::move(bytes, from, to);
+  } else {
+    move_short(bytes, from, to);
+  }
+}
+
+const char* InstructionSet() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace lacuna::copy::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna::copy {
+
+HWY_EXPORT(FindKernel);
+HWY_EXPORT(FindIrregular);
+HWY_EXPORT(CopyBlock);
+HWY_EXPORT(InstructionSet);
+
+Kernel kernel_for(const Shape& shape) { return HWY_DYNAMIC_DISPATCH(FindKernel)(shape); }
+IrregularKernel irregular_kernel() { return HWY_DYNAMIC_DISPATCH(FindIrregular)(); }
+void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
+  HWY_DYNAMIC_DISPATCH(CopyBlock)(to, from, bytes, stream);
+}
+void end_of_streaming() { hwy::FlushStream(); }
+const char* instruction_set() { return HWY_DYNAMIC_DISPATCH(InstructionSet)(); }
+
+}  // namespace lacuna::copy
+#endif

@@ -1,0 +1,81 @@
+// kernels: the innermost loops, chosen from one table by what a move looks like. They hide the instruction set.
+//
+// A move takes `rows` times `count` blocks of one length from one side to the other. Each side says where block i of a row
+// lies: a stride apart, or at an offset from a list. Packing is a move to a dense side, unpacking a move from one, and
+// layout to layout is a move between any two; so there is one set of kernels, not three.
+//
+//        from: stride | list            to: stride | list               length
+//     ┌──────────────────────┐      ┌──────────────────────┐      ┌────────────────────────────┐
+//     │ base + row * outer   │ ───▶ │ base + row * outer   │      │ 1 2 4 8 16 32 64: one move │
+//     │      + i * stride    │      │      + i * stride    │      │ between: two that overlap  │
+//     │  (or + offsets[i])   │      │  (or + offsets[i])   │      │ to 512: 64 at a time       │
+//     └──────────────────────┘      └──────────────────────┘      │ beyond: memcpy, or stream  │
+//                                                                 └────────────────────────────┘
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lacuna::copy {
+
+/// How a side says where its blocks are.
+enum class Access : std::uint8_t { stride, list32, list64 };
+
+struct Side {
+  std::int64_t stride = 0;        ///< from block to block, for Access::stride
+  std::int64_t outer = 0;         ///< from row to row
+  const void* offsets = nullptr;  ///< int32_t or int64_t, for the lists
+};
+
+struct Move {
+  std::int64_t length = 0;  ///< bytes of a block
+  std::int64_t count = 0;   ///< blocks of a row
+  std::int64_t rows = 1;
+  Side from;
+  Side to;
+};
+
+using Run = void (*)(const Move& move, const std::byte* from, std::byte* to);
+
+struct Kernel {
+  Run run = nullptr;
+  const char* name = "";
+};
+
+/// What a kernel is chosen by.
+struct Shape {
+  Access from = Access::stride;
+  Access to = Access::stride;
+  std::int64_t length = 0;
+  bool from_dense = false;  ///< blocks follow one another without a gap, rows too
+  bool to_dense = false;
+  bool crossed = false;  ///< the rows of one side share cache lines (a transpose): tiles
+  bool stream = false;   ///< the destination is not in any cache: stores that pass it by
+};
+
+/// Never fails: every shape has a kernel. The best for this CPU's instruction set.
+[[nodiscard]] Kernel kernel_for(const Shape& shape);
+
+/// Blocks of various lengths: starts[i + 1] - starts[i] bytes at offsets[i] on the scattered side, dense on the other.
+struct Irregular {
+  std::int64_t count;
+  const std::int64_t* offsets;
+  const std::int64_t* starts;
+};
+struct IrregularKernel {
+  void (*pack)(const Irregular& blocks, const std::byte* from, std::byte* to);
+  void (*unpack)(const Irregular& blocks, const std::byte* from, std::byte* to);
+  const char* name;
+};
+[[nodiscard]] IrregularKernel irregular_kernel();
+
+/// After stores that passed the caches by, before anything tells another CPU that they are there.
+void end_of_streaming();
+
+/// Copies one block; with `stream` a long one's whole cache lines pass the caches by.
+void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream);
+
+/// "AVX3": the instruction set that the kernels use here.
+[[nodiscard]] const char* instruction_set();
+
+}  // namespace lacuna::copy
