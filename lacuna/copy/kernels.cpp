@@ -223,23 +223,29 @@ void move_short(Index length, const std::byte* from, std::byte* to) {
 }
 #endif
 
-template <bool Pack>
-void move_irregular(const Irregular& blocks, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+void move_any(Index length, const std::byte* from, std::byte* to) {
+  if (length <= 64) return move_short(length, from, to);
+  if (length <= 512) return Lines::move(length, from, to);
+  std::memcpy(to, from, static_cast<std::size_t>(length));
+}
+
+enum class Dense : std::uint8_t { from, to, neither };
+
+template <Dense D>
+void move_irregular(const Irregular& blocks, const std::int64_t* to_offsets, const std::byte* HWY_RESTRICT from,
+                    std::byte* HWY_RESTRICT to) {
   const Irregular b = blocks;
   const Index origin = b.starts[0];
   for (Index i = 0; i < b.count; ++i) {
-    const Index length = b.starts[i + 1] - b.starts[i];
     const Index dense = b.starts[i] - origin;
-    const std::byte* f = from + (Pack ? b.offsets[i] : dense);
-    std::byte* t = to + (Pack ? dense : b.offsets[i]);
-    if (length <= 64) {
-      move_short(length, f, t);
-    } else if (length <= 512) {
-      Lines::move(length, f, t);
-    } else {
-      std::memcpy(t, f, static_cast<std::size_t>(length));
-    }
+    const std::byte* f = from + (D == Dense::from ? dense : b.offsets[i]);
+    std::byte* t = to + (D == Dense::to ? dense : D == Dense::from ? b.offsets[i] : to_offsets[i]);
+    move_any(b.starts[i + 1] - b.starts[i], f, t);
   }
+}
+void pack_irregular(const Irregular& blocks, const std::byte* from, std::byte* to) { move_irregular<Dense::to>(blocks, nullptr, from, to); }
+void unpack_irregular(const Irregular& blocks, const std::byte* from, std::byte* to) {
+  move_irregular<Dense::from>(blocks, nullptr, from, to);
 }
 
 // --- the table --------------------------------------------------------------------------------------------------------
@@ -328,17 +334,18 @@ Kernel FindKernel(const Shape& shape) {
   return {pick(found, shape.from, shape.to), found.name};
 }
 
-IrregularKernel FindIrregular() { return {&move_irregular<true>, &move_irregular<false>, HWY_TARGET <= HWY_AVX3 ? "masks" : "by size"}; }
+IrregularKernel FindIrregular() {
+  return {.pack = &pack_irregular,
+          .unpack = &unpack_irregular,
+          .move = &move_irregular<Dense::neither>,
+          .name = HWY_TARGET <= HWY_AVX3 ? "masked to their lengths" : "by their lengths"};
+}
 
 void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
   if (stream && bytes >= kStreamed.least) {
     Streamed::move(bytes, from, to);
-  } else if (bytes > 512) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  } else if (bytes > 64) {
-    Lines::move(bytes, from, to);
   } else {
-    move_short(bytes, from, to);
+    move_any(bytes, from, to);
   }
 }
 

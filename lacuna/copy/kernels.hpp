@@ -65,6 +65,7 @@ struct Irregular {
 struct IrregularKernel {
   void (*pack)(const Irregular& blocks, const std::byte* from, std::byte* to);
   void (*unpack)(const Irregular& blocks, const std::byte* from, std::byte* to);
+  void (*move)(const Irregular& blocks, const std::int64_t* to_offsets, const std::byte* from, std::byte* to);
   const char* name;
 };
 [[nodiscard]] IrregularKernel irregular_kernel();

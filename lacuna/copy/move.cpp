@@ -203,6 +203,13 @@ Index offset_at(const Step& step, Index position) {
 
 }  // namespace
 
+void pack_step(const Step& step, const std::byte* scattered, std::byte* dense, bool stream) {
+  Mover<true>(stream).whole(step, scattered, dense);
+}
+void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense, bool stream) {
+  Mover<false>(stream).whole(step, scattered, dense);
+}
+
 void Plan::pack(const std::byte* base, Index position, Index length, std::byte* dense) const {
   bool stream = false;
   if (streams_ && length >= kAsk) {

@@ -66,6 +66,8 @@ class Plan final : public layout::Companion {
   void pack(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense) const;
   void unpack(std::byte* base, std::int64_t position, std::int64_t length, const std::byte* dense) const;
 
+  [[nodiscard]] const Step& root() const { return root_; }
+
   /// The steps and their kernels, a line each.
   [[nodiscard]] std::string describe() const;
 
@@ -76,5 +78,9 @@ class Plan final : public layout::Companion {
   std::int64_t at_ = 0;
   bool streams_ = false;  // some kernel has a form that passes the caches by
 };
+
+/// A whole step. `stream`: the destination is in no cache.
+void pack_step(const Step& step, const std::byte* scattered, std::byte* dense, bool stream);
+void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense, bool stream);
 
 }  // namespace lacuna::copy

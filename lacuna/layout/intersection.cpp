@@ -7,11 +7,16 @@
 
 namespace lacuna::layout {
 
-Result<Intersection> Intersection::of(const Layout& src, const Layout& dst) {
-  if (src.size() == dst.size()) return Intersection(src, dst);
+Result<void> check_sizes(const Layout& src, const Layout& dst) {
+  if (src.size() == dst.size()) return {};
   return base::fail(
       base::Code::invalid_argument,
       fmt::format("the source layout holds {} bytes, the destination layout {}; they must hold the same", src.size(), dst.size()));
+}
+
+Result<Intersection> Intersection::of(const Layout& src, const Layout& dst) {
+  LACUNA_TRY(check_sizes(src, dst));
+  return Intersection(src, dst);
 }
 
 void Intersection::seek(std::int64_t position) {

@@ -222,6 +222,9 @@ class Cursor {
   std::int64_t size_ = 0;
 };
 
+/// Errors: invalid_argument if the sizes differ.
+Result<void> check_sizes(const Layout& src, const Layout& dst);
+
 /// A piece that is contiguous on both sides.
 struct Piece {
   std::int64_t src;
