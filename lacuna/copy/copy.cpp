@@ -13,4 +13,8 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
   if (length > 0) Plan::of(layout).unpack(base, position, length, in);
 }
 
+void prepare(const Layout& layout) {
+  if (layout.size() > 0) (void)Plan::of(layout);
+}
+
 }  // namespace lacuna::copy

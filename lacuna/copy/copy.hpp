@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "lacuna/layout/layout.hpp"
 
@@ -24,6 +25,13 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
 /// Moves the whole of `src` at `src_base` into `dst` at `dst_base` in one pass, without staging. The buffers must not
 /// overlap. Errors: invalid_argument if the sizes differ.
 base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
+
+/// Makes what packing and unpacking a layout needs, which is otherwise made at first use; MPI_Type_commit's moment.
+void prepare(const Layout& layout);
+/// The canonical form's steps with the kernel of each, a line each; empty for a layout of no bytes.
+[[nodiscard]] std::string describe_kernels(const Layout& layout);
+/// "AVX3": the instruction set that the kernels use on this CPU, by Highway's name.
+[[nodiscard]] const char* instruction_set();
 
 /// The scalar references: one byte after another, from one cursor. Every fast path is tested against them.
 namespace reference {

@@ -53,7 +53,7 @@ struct Shape {
   bool stream = false;   ///< the destination is not in any cache: stores that pass it by
 };
 
-/// Never fails: every shape has a kernel. The best for this CPU's instruction set.
+/// Every shape has a kernel, but for two lists of different widths. The best for this CPU's instruction set.
 [[nodiscard]] Kernel kernel_for(const Shape& shape);
 
 /// Blocks of various lengths: starts[i + 1] - starts[i] bytes at offsets[i] on the scattered side, dense on the other.
@@ -75,8 +75,5 @@ void end_of_streaming();
 
 /// Copies one block; with `stream` a long one's whole cache lines pass the caches by.
 void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream);
-
-/// "AVX3": the instruction set that the kernels use here.
-[[nodiscard]] const char* instruction_set();
 
 }  // namespace lacuna::copy

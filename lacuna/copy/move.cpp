@@ -1,6 +1,7 @@
 // Running a plan: whole steps at a time, and of a fragment whatever part of a step it covers.
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/plan.hpp"
@@ -22,11 +23,12 @@ class Mover {
   void whole(const Step& step, Scattered* scattered, Dense* dense) const {
     switch (step.kind) {
       case Step::Kind::run: return block(scattered, dense, step.size);
-      case Step::Kind::nest:
-      case Step::Kind::list: return kernel(step.moved, 0, step.moved.count, step.moved.rows, step.moved.length, scattered, dense);
-      case Step::Kind::blocks: return irregular(step, 0, step.node->entries(), scattered, dense);
-      case Step::Kind::woven: return woven(step, 0, step.node->entries(), scattered, dense);
-      case Step::Kind::repeat: return repeat(step, 0, step.node->entries(), scattered, dense);
+      case Step::Kind::nest: return rows(step, 0, step.rows, scattered, dense);
+      case Step::Kind::list: return blocks(step.moved, step.spots, 0, step.count, step.moved.length, scattered, dense);
+      case Step::Kind::blocks: return irregular(step, 0, step.count, scattered, dense);
+      case Step::Kind::masked: return masked(step, 0, step.masks.windows(), scattered, dense);
+      case Step::Kind::woven: return woven(step, 0, step.count, scattered, dense);
+      case Step::Kind::repeat: return repeat(step, 0, step.count, scattered, dense);
       case Step::Kind::sequence:
         for (std::size_t i = 0; i < step.children.size(); ++i)
           whole(step.children[i], scattered + step.node->offsets[i], dense + step.node->starts[i]);
@@ -40,44 +42,49 @@ class Mover {
     if (from == 0 && to == step.size) return whole(step, scattered, dense);
     switch (step.kind) {
       case Step::Kind::run: return block(scattered + from, dense, to - from);
-      case Step::Kind::nest: {
-        const Step::Moved& m = step.moved;
-        const Index row = m.length * m.count;
+      case Step::Kind::nest:
         return split(
-            from, to, row, dense, [&](Index r, Index f, Index t, Dense* d) { blocks_of(step, scattered + r * m.scattered.outer, d, f, t); },
-            [&](Index r, Index rows, Dense* d) { kernel(m, 0, m.count, rows, m.length, scattered + r * m.scattered.outer, d); });
-      }
-      case Step::Kind::list: return blocks_of(step, scattered, dense, from, to);
-      case Step::Kind::blocks: return part_irregular(step, scattered, dense, from, to);
+            from, to, step.moved.length * step.count, dense,
+            [&](Index r, Index f, Index t, Dense* d) { part_of_blocks(step, scattered + r * step.outer, d, f, t); },
+            [&](Index r, Index n, Dense* d) { rows(step, r, n, scattered, d); });
+      case Step::Kind::list: return part_of_blocks(step, scattered, dense, from, to);
+      case Step::Kind::blocks:
+        return split_starts(
+            step.node->starts, from, to, dense,
+            [&](Index i, Index f, Index t, Dense* d) { block(scattered + step.node->offset(i) + f, d, t - f); },
+            [&](Index i, Index n, Dense* d) { irregular(step, i, n, scattered, d); });
+      case Step::Kind::masked:
+        return split_starts(
+            step.masks.starts, from, to, dense,
+            [&](Index i, Index f, Index t, Dense* d) { part_of_window(step.masks, i, scattered, d, f, t); },
+            [&](Index i, Index n, Dense* d) { masked(step, i, n, scattered, d); });
       case Step::Kind::woven:
-      case Step::Kind::repeat: {
-        const Step& child = step.children.front();
         return split(
-            from, to, child.size, dense,
-            [&](Index i, Index f, Index t, Dense* d) { part(child, scattered + step.node->offset(i), d, f, t); },
+            from, to, step.size / step.count, dense,
+            [&](Index i, Index f, Index t, Dense* d) { part_of_entry(step, scattered + step.spots.offset(i), d, f, t); },
+            [&](Index i, Index n, Dense* d) { woven(step, i, n, scattered, d); });
+      case Step::Kind::repeat:
+        return split(
+            from, to, step.children.front().size, dense,
+            [&](Index i, Index f, Index t, Dense* d) { part(step.children.front(), scattered + step.spots.offset(i), d, f, t); },
+            [&](Index i, Index n, Dense* d) { repeat(step, i, n, scattered, d); });
+      case Step::Kind::sequence:
+        return split_starts(
+            step.node->starts, from, to, dense,
+            [&](Index i, Index f, Index t, Dense* d) {
+              part(step.children[static_cast<std::size_t>(i)], scattered + step.node->offset(i), d, f, t);
+            },
             [&](Index i, Index n, Dense* d) {
-              step.kind == Step::Kind::woven ? woven(step, i, n, scattered, d) : repeat(step, i, n, scattered, d);
+              for (const Index end = i + n; i < end; ++i) {
+                const Step& child = step.children[static_cast<std::size_t>(i)];
+                whole(child, scattered + step.node->offset(i), d);
+                d += child.size;
+              }
             });
-      }
-      case Step::Kind::sequence: {
-        const std::vector<Index>& starts = step.node->starts;
-        for (Index i = containing(starts, from); from < to; ++i) {
-          const Index end = std::min(to, starts[static_cast<std::size_t>(i) + 1]);
-          const Index start = starts[static_cast<std::size_t>(i)];
-          part(step.children[static_cast<std::size_t>(i)], scattered + step.node->offset(i), dense, from - start, end - start);
-          dense += end - from;
-          from = end;
-        }
-        return;
-      }
     }
   }
 
  private:
-  static Index containing(const std::vector<Index>& starts, Index position) {
-    return std::ranges::upper_bound(starts, position) - starts.begin() - 1;
-  }
-
   // [from, to) of equal entries of `each` bytes: a part of the first, whole ones, a part of the last.
   template <class Part, class Whole>
   static void split(Index from, Index to, Index each, Dense* dense, Part part, Whole whole) {
@@ -93,7 +100,26 @@ class Mover {
       whole(first, last - first, dense);
       dense += (last - first) * each;
     }
-    if (last >= first && to % each != 0) part(last, 0, to % each, dense);
+    if (last >= first && to % each != 0) part(last, Index{0}, to % each, dense);
+  }
+
+  // The same of entries that begin at `starts`.
+  template <class Part, class Whole>
+  static void split_starts(const std::vector<Index>& starts, Index from, Index to, Dense* dense, Part part, Whole whole) {
+    const auto containing = [&](Index position) { return std::ranges::upper_bound(starts, position) - starts.begin() - 1; };
+    const auto start = [&](Index i) { return starts[static_cast<std::size_t>(i)]; };
+    Index first = containing(from);
+    if (from > start(first)) {
+      const Index end = std::min(to, start(first + 1));
+      part(first, from - start(first), end - start(first), dense);
+      dense += end - from;
+      from = end;
+      ++first;
+    }
+    if (from == to) return;
+    const Index last = containing(to);  // the one that is cut, or the end
+    if (last > first) whole(first, last - first, dense);
+    if (to > start(last)) part(last, Index{0}, to - start(last), dense + (start(last) - from));
   }
 
   void block(Scattered* scattered, Dense* dense, Index bytes) const {
@@ -104,33 +130,59 @@ class Mover {
     }
   }
 
-  // Blocks [first, first + count) of each of `rows` rows; dense_stride is the distance of blocks on the dense side.
-  void kernel(const Step::Moved& moved, Index first, Index count, Index rows, Index dense_stride, Scattered* scattered,
-              Dense* dense) const {
-    Side side = moved.scattered;
-    if (side.offsets == nullptr) {
-      scattered += first * side.stride;
-    } else if (moved.narrow) {
-      side.offsets = static_cast<const std::int32_t*>(side.offsets) + first;
-    } else {
-      side.offsets = static_cast<const std::int64_t*>(side.offsets) + first;
-    }
-    const Side packed{.stride = dense_stride, .outer = count * dense_stride};
+  void move(const Moved& moved, Index count, Index rows, const Side& scattered_side, Index dense_stride, Scattered* scattered,
+            Dense* dense) const {
+    const Side dense_side{.stride = dense_stride, .outer = count * dense_stride};
     if constexpr (Pack) {
       (stream_ ? moved.pack_stream : moved.pack)
-          .run({.length = moved.length, .count = count, .rows = rows, .from = side, .to = packed}, scattered, dense);
+          .run({.length = moved.length, .count = count, .rows = rows, .from = scattered_side, .to = dense_side}, scattered, dense);
     } else {
       (stream_ ? moved.unpack_stream : moved.unpack)
-          .run({.length = moved.length, .count = count, .rows = rows, .from = packed, .to = side}, dense, scattered);
+          .run({.length = moved.length, .count = count, .rows = rows, .from = dense_side, .to = scattered_side}, dense, scattered);
     }
   }
 
+  // Entries [first, first + count) of one row; `dense_stride` is the distance of blocks on the dense side.
+  void blocks(const Moved& moved, const Spots& spots, Index first, Index count, Index dense_stride, Scattered* scattered,
+              Dense* dense) const {
+    move(moved, count, 1, spots.side(first), dense_stride, scattered + spots.shift(first), dense);
+  }
+
+  // Whole windows of a pattern, from entry `first` on; answers how many entries they are.
+  Index windows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
+    const Pattern& pattern = *step.pattern;
+    const Index windows = count / pattern.entries;
+    const std::int32_t* offsets = step.spots.access == Access::list32 ? step.spots.narrow.data() + first : nullptr;
+    scattered += step.spots.shift(first);
+    if constexpr (Pack) {
+      step.windows->pack(pattern, offsets, windows, scattered, dense);
+    } else {
+      step.windows->unpack(pattern, offsets, windows, scattered, dense);
+    }
+    return windows * pattern.entries;
+  }
+
+  void row(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
+    const Index length = step.moved.length;
+    const Index done = step.pattern ? windows(step, first, count, scattered, dense) : 0;
+    if (done < count) blocks(step.moved, step.spots, first + done, count - done, length, scattered, dense + done * length);
+  }
+
+  void rows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
+    scattered += first * step.outer;
+    if (!step.pattern) {
+      return move(step.moved, step.count, count, {.stride = step.spots.stride, .outer = step.outer}, step.moved.length, scattered, dense);
+    }
+    for (Index r = 0; r < count; ++r, scattered += step.outer, dense += step.count * step.moved.length)
+      row(step, 0, step.count, scattered, dense);
+  }
+
   // Bytes [from, to) of one row of blocks.
-  void blocks_of(const Step& step, Scattered* scattered, Dense* dense, Index from, Index to) const {
-    const Step::Moved& m = step.moved;
+  void part_of_blocks(const Step& step, Scattered* scattered, Dense* dense, Index from, Index to) const {
     split(
-        from, to, m.length, dense, [&](Index i, Index f, Index t, Dense* d) { block(scattered + step.block_offset(i) + f, d, t - f); },
-        [&](Index i, Index n, Dense* d) { kernel(m, i, n, 1, m.length, scattered, d); });
+        from, to, step.moved.length, dense,
+        [&](Index i, Index f, Index t, Dense* d) { block(scattered + step.spots.offset(i) + f, d, t - f); },
+        [&](Index i, Index n, Dense* d) { row(step, i, n, scattered, d); });
   }
 
   void irregular(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
@@ -142,37 +194,53 @@ class Mover {
     }
   }
 
-  void part_irregular(const Step& step, Scattered* scattered, Dense* dense, Index from, Index to) const {
-    const std::vector<Index>& starts = step.node->starts;
-    Index first = containing(starts, from);
-    if (const Index start = starts[static_cast<std::size_t>(first)]; from > start) {
-      const Index end = std::min(to, starts[static_cast<std::size_t>(first) + 1]);
-      block(scattered + step.node->offset(first) + from - start, dense, end - from);
-      dense += end - from;
-      from = end;
-      ++first;
+  void masked(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
+    if constexpr (Pack) {
+      step.windows->pack_masks(step.masks, first, first + count, scattered, dense);
+    } else {
+      step.windows->unpack_masks(step.masks, first, first + count, scattered, dense);
     }
-    if (from == to) return;
-    const Index last = containing(starts, to);  // the block that is cut, or the end
-    if (last > first) irregular(step, first, last - first, scattered, dense);
-    const Index start = starts[static_cast<std::size_t>(last)];
-    if (to > start) block(scattered + step.node->offset(last), dense + start - from, to - start);
+  }
+
+  // The dense bytes [from, to) of one window: the from-th to the to-th bit of its mask.
+  void part_of_window(const Masks& masks, Index window, Scattered* scattered, Dense* dense, Index from, Index to) const {
+    const auto at = static_cast<std::size_t>(window);
+    scattered += masks.offsets[at];
+    std::uint64_t bits = masks.masks[at];
+    for (Index i = 0; i < to; ++i, bits &= bits - 1) {
+      if (i >= from) block(scattered + std::countr_zero(bits), dense++, 1);
+    }
   }
 
   void woven(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
-    const Index chunk = step.run_moves.front().count;
-    const Index each = step.children.front().size;
-    for (Index i = first; i < first + count; i += chunk) {
-      const Index entries = std::min(chunk, first + count - i);
-      for (std::size_t k = 0; k < step.run_moves.size(); ++k)
-        kernel(step.run_moves[k], i, entries, 1, each, scattered + step.run_offsets[k], dense + step.run_starts[k]);
+    const Index each = step.size / step.count;
+    Index i = first;
+    if (step.pattern) {
+      const Index done = windows(step, first, count, scattered, dense);
+      i += done;
+      dense += done * each;
+    }
+    for (const Index end = first + count; i < end;) {
+      const Index entries = std::min(step.chunk, end - i);
+      for (const Member& member : step.members)
+        blocks(member.moved, step.spots, i, entries, each, scattered + member.place.offset, dense + member.start);
       dense += entries * each;
+      i += entries;
+    }
+  }
+
+  // Bytes [from, to) of one entry.
+  void part_of_entry(const Step& step, Scattered* scattered, Dense* dense, Index from, Index to) const {
+    for (const Member& member : step.members) {
+      const Index f = std::max(from, member.start);
+      const Index t = std::min(to, member.start + member.place.length);
+      if (f < t) block(scattered + member.place.offset + f - member.start, dense + f - from, t - f);
     }
   }
 
   void repeat(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Step& child = step.children.front();
-    for (Index i = first; i < first + count; ++i, dense += child.size) whole(child, scattered + step.node->offset(i), dense);
+    for (Index i = first; i < first + count; ++i, dense += child.size) whole(child, scattered + step.spots.offset(i), dense);
   }
 
   bool stream_;

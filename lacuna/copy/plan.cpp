@@ -1,154 +1,250 @@
 // Making a plan: which part of the canonical form becomes which step.
 #include "lacuna/copy/plan.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <optional>
+#include <numeric>
 
 namespace lacuna::copy {
 namespace {
 
 using layout::Kind;
 using layout::Node;
+using Index = std::int64_t;
+using Places = std::vector<Place>;
 
-constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kHot = 16 << 10;      // bytes of both sides that may be under way at once: half of a small L1 cache
-constexpr std::size_t kMostWovenRuns = 32;   // members of a struct that are woven
-constexpr std::int64_t kFewestEntries = 8;   // and the entries that pay for it
-constexpr std::int64_t kFewestCrossed = 32;  // blocks of a row, each on a line of its own, before the line is wanted again
+constexpr Index kLine = 64;
+constexpr Index kHot = 16 << 10;        // bytes of both sides that may be under way at once: half of a small L1 cache
+constexpr Index kMostMembers = 32;      // runs of a struct that are woven
+constexpr Index kFewestEntries = 8;     // structs that pay for it
+constexpr Index kFewestCrossed = 32;    // blocks of a row, each on a line of its own, before the line is wanted again
+constexpr Index kMostPieces = 1 << 20;  // entries of lists and masks that a plan makes up
 
-std::optional<std::vector<std::int32_t>> in_32_bits(const std::vector<std::int64_t>& offsets) {
-  const auto [least, most] = std::ranges::minmax(offsets);
-  if (least < std::numeric_limits<std::int32_t>::min() || most > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
-  std::vector<std::int32_t> narrow(offsets.size());
-  std::ranges::transform(offsets, narrow.begin(), [](std::int64_t offset) { return static_cast<std::int32_t>(offset); });
-  return narrow;
+// What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways that are right in any case.
+constexpr double kWindowNs = 0.9;
+constexpr double kBlockNs = 0.45;
+constexpr double kIrregularNs = 1.5;
+
+bool fits_32(Index offset) {
+  return offset >= std::numeric_limits<std::int32_t>::min() && offset <= std::numeric_limits<std::int32_t>::max();
 }
 
-// The kernels of a move between `scattered` and a stream in which the blocks are `dense_stride` apart.
-void choose(Step::Moved& moved, Access access, std::int64_t dense_stride) {
-  const bool dense = dense_stride == moved.length;
-  moved.narrow = access == Access::list32;
-  const std::int64_t stride = std::abs(moved.scattered.stride);
-  const bool crossed = access == Access::stride && moved.rows > 1 && moved.length < kLine && stride >= kLine &&
-                       std::abs(moved.scattered.outer) < kLine && moved.count >= kFewestCrossed;
-  const Shape pack{.from = access, .length = moved.length, .to_dense = dense, .crossed = crossed};
-  const Shape unpack{.to = access, .length = moved.length, .from_dense = dense, .crossed = crossed};
-  moved.pack = kernel_for(pack);
-  moved.unpack = kernel_for(unpack);
-  const auto streamed = [](Shape shape) {
-    shape.stream = true;
-    return kernel_for(shape);
-  };
-  moved.pack_stream = streamed(pack);
-  moved.unpack_stream = streamed(unpack);
+Spots spots_of(const Node& node) {
+  if (node.kind == Kind::loop) return {.stride = node.stride};
+  const auto [least, most] = std::ranges::minmax(node.offsets);
+  if (!fits_32(least) || !fits_32(most)) return {.access = Access::list64, .wide = node.offsets.data()};
+  Spots spots{.access = Access::list32};
+  spots.narrow.resize(node.offsets.size());
+  std::ranges::transform(node.offsets, spots.narrow.begin(), [](Index offset) { return static_cast<std::int32_t>(offset); });
+  return spots;
 }
 
-Access list_of(Step& step, const Node& node, Side& side) {
-  if (std::optional<std::vector<std::int32_t>> narrow = in_32_bits(node.offsets)) {
-    step.offsets32 = std::move(*narrow);
-    side.offsets = step.offsets32.data();  // a vector's memory stays where it is when the step moves
-    return Access::list32;
-  }
-  side.offsets = node.offsets.data();
-  return Access::list64;
+// The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart.
+Moved moved_by(Index length, Access access, Index dense_stride, bool crossed = false) {
+  const bool dense = dense_stride == length;
+  Shape pack{.from = access, .length = length, .to_dense = dense, .crossed = crossed};
+  Shape unpack{.to = access, .length = length, .from_dense = dense, .crossed = crossed};
+  Moved moved{.length = length, .pack = kernel_for(pack), .unpack = kernel_for(unpack)};
+  pack.stream = unpack.stream = true;
+  moved.pack_stream = kernel_for(pack);
+  moved.unpack_stream = kernel_for(unpack);
+  return moved;
 }
 
-struct Place {
-  std::int64_t offset;
-  std::int64_t length;
-};
+// --- runs, one by one ---------------------------------------------------------------------------------------------------
 
-// The runs of a node in order; false if there are more than a few.
-bool few_runs(const Node& node, std::int64_t at, std::vector<Place>& runs) {
-  if (runs.size() + static_cast<std::size_t>(node.runs) > kMostWovenRuns) return false;
-  if (node.kind == Kind::run) {
-    runs.push_back({at, node.size});
-    return true;
-  }
+// Calls visit(offset, length) for each run in order; false as soon as that says so.
+template <class Visit>
+bool each_run(const Node& node, Index at, Visit& visit) {
+  if (node.kind == Kind::run) return visit(at, node.size);
   if (node.kind == Kind::blocks) {
-    for (std::size_t i = 0; i < node.offsets.size(); ++i) runs.push_back({at + node.offsets[i], node.starts[i + 1] - node.starts[i]});
+    for (std::size_t i = 0; i < node.offsets.size(); ++i) {
+      if (!visit(at + node.offsets[i], node.starts[i + 1] - node.starts[i])) return false;
+    }
     return true;
   }
-  for (std::int64_t i = 0; i < node.entries(); ++i) {
-    if (!few_runs(*node.child(i), at + node.offset(i), runs)) return false;
+  for (Index i = 0; i < node.entries(); ++i) {
+    if (!each_run(*node.child(i), at + node.offset(i), visit)) return false;
   }
   return true;
 }
 
-Step step_of(const Node& node);
-
-// Many entries of few runs: how many entries at a time, or 0 if weaving does not pay.
-std::int64_t woven_chunk(const Node& node) {
-  const Node& child = *node.children[0];
-  if (child.runs > static_cast<std::int64_t>(kMostWovenRuns) || node.entries() < kFewestEntries) return 0;
-  const std::int64_t touched = std::min(child.high - child.low + kLine, child.runs * 2 * kLine + child.size) + child.size;
-  const std::int64_t chunk = kHot / touched;
-  return chunk < kFewestEntries ? 0 : std::min(chunk, node.entries());
+Places runs_of(const Node& node) {
+  Places runs;
+  auto add = [&](Index at, Index length) {
+    runs.push_back({at, length});
+    return true;
+  };
+  each_run(node, 0, add);
+  return runs;
 }
 
-Step woven(const Node& node, std::int64_t chunk) {
-  Step step{.kind = Step::Kind::woven};
-  const Node& child = *node.children[0];
-  Side side;
-  Access access = Access::stride;
-  if (node.kind == Kind::loop) {
-    side.stride = node.stride;
-  } else {
-    access = list_of(step, node, side);
-  }
-  std::vector<Place> runs;
-  few_runs(child, 0, runs);
-  std::int64_t start = 0;
+// --- entries of a few runs ------------------------------------------------------------------------------------------------
+
+// Entries at a time that leave both sides in the cache; 0 if so few that weaving does not pay.
+Index woven_chunk(const Places& runs, Index size, Index entries) {
+  Index low = 0;
+  Index high = 0;
   for (const Place& run : runs) {
-    step.run_offsets.push_back(run.offset);
-    step.run_starts.push_back(start);
-    start += run.length;
-    Step::Moved moved{.length = run.length, .count = chunk, .scattered = side};
-    choose(moved, access, child.size);
-    step.run_moves.push_back(moved);
+    low = std::min(low, run.offset);
+    high = std::max(high, run.offset + run.length);
   }
-  step.children.push_back(step_of(child));
+  const Index lines = std::min(high - low + kLine, std::ssize(runs) * 2 * kLine + size);
+  const Index chunk = kHot / (lines + size);
+  return entries < kFewestEntries || chunk < kFewestEntries ? 0 : std::min(chunk, entries);
+}
+
+std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
+  Index size = 0;
+  for (const Place& run : runs) size += run.length;
+  Step step{.kind = Step::Kind::woven, .count = entries, .chunk = woven_chunk(runs, size, entries)};
+  if (step.chunk == 0) return std::nullopt;
+  for (Index start = 0; const Place& run : runs) {
+    step.members.push_back({run, start, moved_by(run.length, spots.access, size)});
+    start += run.length;
+  }
+  step.windows = window_kernels();
+  if (step.windows != nullptr && spots.access != Access::list64) step.pattern = pattern_of(runs, spots.stride, entries);
+  step.spots = std::move(spots);
+  return step;
+}
+
+// --- runs of various lengths ---------------------------------------------------------------------------------------------
+
+// Blocks that repeat the same few lengths and steps between them: a list of structs, whose places have no order.
+std::optional<Step> struct_list(const Node& blocks) {
+  const Index n = blocks.runs;
+  const auto length = [&](Index i) { return blocks.starts[static_cast<std::size_t>(i) + 1] - blocks.starts[static_cast<std::size_t>(i)]; };
+  for (Index period = 2; period <= std::min<Index>(8, n / kFewestEntries); ++period) {
+    if (n % period != 0) continue;
+    bool same = true;
+    for (Index i = period; same && i < n; ++i) {
+      same = length(i) == length(i - period) &&
+             (i % period == 0 || blocks.offset(i) - blocks.offset(i - 1) == blocks.offset(i - period) - blocks.offset(i - period - 1));
+    }
+    if (!same) continue;
+    Spots spots{.access = Access::list32};
+    for (Index i = 0; i < n; i += period) {
+      if (!fits_32(blocks.offset(i))) return std::nullopt;
+      spots.narrow.push_back(static_cast<std::int32_t>(blocks.offset(i)));
+    }
+    Places runs;
+    for (Index i = 0; i < period; ++i) runs.push_back({blocks.offset(i) - blocks.offset(0), length(i)});
+    return woven(std::move(spots), runs, n / period);
+  }
+  return std::nullopt;
+}
+
+// All runs cut into blocks of the one length that divides them.
+std::optional<Step> granules(const Node& node, Index granule) {
+  Step step{.kind = Step::Kind::list, .count = node.size / granule};
+  step.spots.access = Access::list32;
+  step.spots.narrow.reserve(static_cast<std::size_t>(step.count));
+  auto cut = [&](Index at, Index length) {
+    if (!fits_32(at) || !fits_32(at + length)) return false;
+    for (Index end = at + length; at < end; at += granule) step.spots.narrow.push_back(static_cast<std::int32_t>(at));
+    return true;
+  };
+  if (!each_run(node, 0, cut)) return std::nullopt;
+  step.moved = moved_by(granule, Access::list32, granule);
+  return step;
+}
+
+std::optional<Step> masked(const Node& node) {
+  Step step{.kind = Step::Kind::masked, .windows = window_kernels()};
+  if (step.windows == nullptr) return std::nullopt;
+  auto add = [&](Index at, Index length) { return step.masks.add(at, length); };
+  if (!each_run(node, 0, add)) return std::nullopt;
+  return step;
+}
+
+// Short runs in whatever order, better than at `otherwise` ns, or nothing.
+std::optional<Step> short_runs(const Node& node, double otherwise) {
+  if (node.runs > kMostPieces || node.size / node.runs >= 2 * kLine) return std::nullopt;
+  Index granule = 0;
+  auto divide = [&](Index, Index length) {
+    granule = std::gcd(granule, length);
+    return true;
+  };
+  each_run(node, 0, divide);
+  const double in_granules = static_cast<double>(node.size / granule) * kBlockNs;
+  if (std::optional<Step> step = masked(node)) {
+    const double in_windows = static_cast<double>(step->masks.windows()) * kWindowNs;
+    if (in_windows < otherwise && in_windows < in_granules) return step;
+  }
+  if (in_granules < otherwise && node.size / granule <= kMostPieces) return granules(node, granule);
+  return std::nullopt;
+}
+
+// --- each kind of node ------------------------------------------------------------------------------------------------------
+
+Step step_of(const Node& node);
+
+Step nest_step(const Node& node) {
+  const bool two = node.children[0]->kind == Kind::loop;
+  const Node& inner = two ? *node.children[0] : node;
+  const Index length = inner.children[0]->size;
+  Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
+  step.spots.stride = inner.stride;
+  const bool crossed =
+      two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine && inner.count >= kFewestCrossed;
+  step.moved = moved_by(length, Access::stride, length, crossed);
+  step.windows = window_kernels();
+  if (step.windows != nullptr) {
+    step.pattern = pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count);
+    if (step.pattern && step.pattern->entries < 2) step.pattern.reset();
+  }
+  return step;
+}
+
+Step repeat_step(const Node& node) {
+  Step step{.kind = Step::Kind::repeat, .count = node.entries(), .spots = spots_of(node)};
+  step.children.push_back(step_of(*node.children[0]));
   return step;
 }
 
 Step loop_step(const Node& node) {
   const Node& child = *node.children[0];
-  if (child.kind == Kind::run) {
-    Step step{.kind = Step::Kind::nest};
-    step.moved = {.length = child.size, .count = node.count, .scattered = {.stride = node.stride}};
-    choose(step.moved, Access::stride, child.size);
-    return step;
+  const bool nest = child.kind == Kind::run || (child.kind == Kind::loop && child.children[0]->kind == Kind::run);
+  const bool short_rows = child.kind == Kind::loop && child.count < kFewestEntries && child.high - child.low <= kLine;
+  if (nest && !short_rows) return nest_step(node);
+  if (child.runs <= kMostMembers) {
+    if (std::optional<Step> step = woven(spots_of(node), runs_of(child), node.count)) return std::move(*step);
   }
-  if (child.kind == Kind::loop && child.children[0]->kind == Kind::run) {
-    Step step{.kind = Step::Kind::nest};
-    step.moved = {.length = child.children[0]->size,
-                  .count = child.count,
-                  .rows = node.count,
-                  .scattered = {.stride = child.stride, .outer = node.stride}};
-    choose(step.moved, Access::stride, child.children[0]->size);
-    return step;
-  }
-  if (const std::int64_t chunk = woven_chunk(node); chunk > 0) return woven(node, chunk);
-  Step step{.kind = Step::Kind::repeat};
-  step.children.push_back(step_of(child));
-  return step;
+  return nest ? nest_step(node) : repeat_step(node);
 }
 
 Step list_step(const Node& node) {
   const Node& child = *node.children[0];
   if (child.kind == Kind::run) {
-    Step step{.kind = Step::Kind::list};
-    step.moved = {.length = child.size, .count = node.entries()};
-    choose(step.moved, list_of(step, node, step.moved.scattered), child.size);
+    if (child.size < 16) {
+      if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kBlockNs)) return std::move(*step);
+    }
+    Step step{.kind = Step::Kind::list, .count = node.entries(), .spots = spots_of(node)};
+    step.moved = moved_by(child.size, step.spots.access, child.size);
     return step;
   }
-  if (const std::int64_t chunk = woven_chunk(node); chunk > 0) return woven(node, chunk);
-  Step step{.kind = Step::Kind::repeat};
-  step.children.push_back(step_of(child));
+  if (child.runs <= kMostMembers) {
+    if (std::optional<Step> step = woven(spots_of(node), runs_of(child), node.entries())) return std::move(*step);
+  }
+  return repeat_step(node);
+}
+
+Step blocks_step(const Node& node) {
+  if (std::optional<Step> step = struct_list(node)) return std::move(*step);
+  if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kIrregularNs)) return std::move(*step);
+  return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
+}
+
+Step sequence_step(const Node& node) {
+  const auto parts = std::ssize(node.children);
+  if (node.runs < parts * kLine) {  // many small parts: a sorted list, most of all
+    if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kIrregularNs)) return std::move(*step);
+  }
+  Step step{.kind = Step::Kind::sequence, .count = parts};
+  step.children.reserve(node.children.size());
+  for (const auto& child : node.children) step.children.push_back(step_of(*child));
   return step;
 }
 
@@ -158,51 +254,12 @@ Step step_of(const Node& node) {
     case Kind::run: break;
     case Kind::loop: step = loop_step(node); break;
     case Kind::list: step = list_step(node); break;
-    case Kind::blocks:
-      step.kind = Step::Kind::blocks;
-      step.irregular = irregular_kernel();
-      break;
-    case Kind::sequence:
-      step.kind = Step::Kind::sequence;
-      step.children.reserve(node.children.size());
-      for (const auto& child : node.children) step.children.push_back(step_of(*child));
-      break;
+    case Kind::blocks: step = blocks_step(node); break;
+    case Kind::sequence: step = sequence_step(node); break;
   }
   step.node = &node;
   step.size = node.size;
   return step;
-}
-
-std::string moved_text(const Step::Moved& moved) {
-  const std::string how = std::string_view(moved.pack.name) == moved.unpack.name
-                              ? moved.pack.name
-                              : fmt::format("{} (unpack: {})", moved.pack.name, moved.unpack.name);
-  const bool streams = moved.pack_stream.run != moved.pack.run;
-  return fmt::format("blocks of {} B: {}{}", moved.length, how, streams ? ", streaming stores where the destination is cold" : "");
-}
-
-void describe(const Step& step, int indent, std::string& text) {
-  const std::string margin(static_cast<std::size_t>(indent) * 2, ' ');
-  const Step::Moved& m = step.moved;
-  switch (step.kind) {
-    case Step::Kind::run: text += fmt::format("{}one block of {} B\n", margin, step.size); return;
-    case Step::Kind::nest: text += fmt::format("{}strided, {} x {}, {}\n", margin, m.rows, m.count, moved_text(m)); return;
-    case Step::Kind::list:
-      text += fmt::format("{}indexed by {} bits, {} x, {}\n", margin, step.offsets32.empty() ? 64 : 32, m.count, moved_text(m));
-      return;
-    case Step::Kind::blocks:
-      text += fmt::format("{}{} blocks of various lengths, {}\n", margin, step.node->entries(), step.irregular.name);
-      return;
-    case Step::Kind::woven:
-      text += fmt::format("{}{} entries, {} at a time, member by member:\n", margin, step.node->entries(), step.run_moves.front().count);
-      for (const Step::Moved& member : step.run_moves) text += fmt::format("{}  {}\n", margin, moved_text(member));
-      return;
-    case Step::Kind::repeat: text += fmt::format("{}{} times:\n", margin, step.node->entries()); break;
-    case Step::Kind::sequence: text += fmt::format("{}one after another, {} parts:\n", margin, step.children.size()); break;
-  }
-  constexpr std::size_t shown = 16;
-  for (std::size_t i = 0; i < std::min(shown, step.children.size()); ++i) describe(step.children[i], indent + 1, text);
-  if (step.children.size() > shown) text += fmt::format("{}  ... {} parts in all\n", margin, step.children.size());
 }
 
 bool streams(const Step& step) {
@@ -217,12 +274,6 @@ Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(l
 
 const Plan& Plan::make(const layout::Layout& layout) {
   return static_cast<const Plan&>(*layout.keep(std::make_unique<const Plan>(layout)));
-}
-
-std::string Plan::describe() const {
-  std::string text;
-  copy::describe(root_, 0, text);
-  return text;
 }
 
 }  // namespace lacuna::copy

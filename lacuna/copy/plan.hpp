@@ -1,55 +1,84 @@
-// plan: how one layout is packed and unpacked. A tree of steps beside the canonical form, each with its kernel; made once,
-// kept with the layout. It hides which part of a form a kernel can take at once.
+// plan: how one layout is packed and unpacked. A tree of steps beside the canonical form, each with its kernel; made once, kept with the layout. It hides
+// which part of a form a kernel can take at once.
 //
-//   form                             step
-//   run                              run       copy_block
-//   loop { run }, loop { loop { run }}  nest   one move, of rows if there are two loops
-//   list { run }                     list      one move, offsets in 32 bits where they fit
-//   blocks                           blocks    the irregular kernel
-//   loop or list of a few runs       woven     a move for each run of the child, over as many entries as stay in the L1 cache:
-//                                              an array of structs is packed member by member, not struct by struct
-//   loop or list of anything else    repeat    the child, again and again
-//   sequence                         sequence  one child after another
+//   form                                  step
+//   run                                   run       copy_block
+//   loop { run }, loop { loop { run } }   nest      one move, of rows if there are two loops
+//   list { run }                          list      one move, offsets in 32 bits where they fit
+//   loop or list of a few runs            woven     an array of structs: in windows, or member by member over as many structs as stay in the L1 cache
+//   blocks; short runs of any kind        masked    windows with a mask each
+//                                         list      or blocks of the length that divides them all
+//                                         blocks    or the irregular kernel
+//   loop or list of anything else         repeat    the child, again and again
+//   sequence                              sequence  one child after another
+//
+// The canonical form merges neighbours and forgets what they were: a list of structs may arrive here as blocks of alternating lengths, a sorted list of
+// numbers as blocks of many. plan.cpp finds such structure again where a kernel gains by it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lacuna/copy/kernels.hpp"
+#include "lacuna/copy/windows.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace lacuna::copy {
 
-struct Step {
-  enum class Kind : std::uint8_t { run, nest, list, blocks, woven, repeat, sequence };
+/// Where the entries of a step lie.
+struct Spots {
+  Access access = Access::stride;
+  std::int64_t stride = 0;
+  std::vector<std::int32_t> narrow;    ///< Access::list32
+  const std::int64_t* wide = nullptr;  ///< Access::list64: the form's own
 
-  /// What one move takes: its kernels for both directions, and where the blocks lie on the scattered side.
-  struct Moved {
-    std::int64_t length = 0;
-    std::int64_t count = 0;
-    std::int64_t rows = 1;
-    Side scattered;
-    bool narrow = false;  // a list of 32 bits
-    Kernel pack, unpack;
-    Kernel pack_stream, unpack_stream;  // for destinations that are in no cache
-  };
+  [[nodiscard]] std::int64_t offset(std::int64_t i) const {
+    if (access == Access::stride) return i * stride;
+    return access == Access::list32 ? narrow[static_cast<std::size_t>(i)] : wide[i];
+  }
+  /// The side of a move that begins with entry `first`, which lies `first * stride` from the step's place if there is a stride.
+  [[nodiscard]] Side side(std::int64_t first) const {
+    if (access == Access::stride) return {.stride = stride};
+    if (access == Access::list32) return {.offsets = narrow.data() + first};
+    return {.offsets = wide + first};
+  }
+  [[nodiscard]] std::int64_t shift(std::int64_t first) const { return access == Access::stride ? first * stride : 0; }
+};
+
+/// The kernels of blocks of one length, to and from a stream.
+struct Moved {
+  std::int64_t length = 0;
+  Kernel pack, unpack;
+  Kernel pack_stream, unpack_stream;  ///< for destinations that are in no cache
+};
+
+/// One run of each entry of a woven step.
+struct Member {
+  Place place;
+  std::int64_t start = 0;  ///< in the entry's stream
+  Moved moved;
+};
+
+struct Step {
+  enum class Kind : std::uint8_t { run, nest, list, blocks, masked, woven, repeat, sequence };
 
   Kind kind = Kind::run;
   std::int64_t size = 0;
-  const layout::Node* node = nullptr;
-  Moved moved;                            // nest, list
-  IrregularKernel irregular{};            // blocks
-  std::vector<std::int32_t> offsets32;    // list, woven over a list: where they fit
-  std::vector<std::int64_t> run_offsets;  // woven: the child's runs
-  std::vector<Moved> run_moves;           // woven: one for each of them, count is that of a chunk
-  std::vector<std::int64_t> run_starts;   // woven: their places in the child's stream
-  std::vector<Step> children;             // repeat, woven: the child; sequence: all
-
-  /// Where block i of a row is, on the scattered side.
-  [[nodiscard]] std::int64_t block_offset(std::int64_t i) const {
-    return moved.scattered.offsets == nullptr ? i * moved.scattered.stride : node->offset(i);
-  }
+  std::int64_t count = 1;          ///< entries: blocks of a row, members of a list, structs
+  std::int64_t rows = 1;           ///< nest
+  std::int64_t outer = 0;          ///< nest: from row to row
+  std::int64_t chunk = 0;          ///< woven: entries at a time
+  Spots spots;                     ///< nest, list, woven, repeat
+  Moved moved;                     ///< nest, list
+  std::vector<Member> members;     ///< woven
+  std::optional<Pattern> pattern;  ///< nest: of blocks of a row; woven: of entries
+  const WindowKernels* windows = nullptr;
+  Masks masks;                         ///< masked
+  IrregularKernel irregular{};         ///< blocks
+  const layout::Node* node = nullptr;  ///< the part of the form
+  std::vector<Step> children;          ///< repeat: one; sequence: all
 };
 
 class Plan final : public layout::Companion {

@@ -20,16 +20,6 @@ namespace {
 using Kind = Step::Kind;
 using Index = std::int64_t;
 
-// Where the blocks of a step lie, with lists in 64 bits, which the form has anyway.
-struct Entries {
-  Access access;
-  Side side;
-};
-Entries entries_of(const layout::Node& node, Index first) {
-  if (node.kind == layout::Kind::loop) return {Access::stride, {.stride = node.stride}};
-  return {Access::list64, {.offsets = node.offsets.data() + first}};
-}
-
 class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
@@ -52,47 +42,50 @@ class Transpacker {
     if (s.kind == Kind::run) return unpack_step(d, to, from, stream_);
     if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
     if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
-    const Index entries = s.node->entries();
-    const bool as_many = entries == d.node->entries();
-    if (as_many && s.kind == Kind::blocks && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
-      return s.irregular.move({.count = entries, .offsets = s.node->offsets.data(), .starts = s.node->starts.data()},
+    if (s.count == d.count && fit(s.spots, d.spots)) {
+      if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
+        return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
+      if (s.kind == Kind::woven && d.kind == Kind::woven && alike(s.members, d.members)) return woven(s, from, d, to);
+    }
+    if (s.kind == Kind::blocks && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
+      return s.irregular.move({.count = s.count, .offsets = s.node->offsets.data(), .starts = s.node->starts.data()},
                               d.node->offsets.data(), from, to);
     }
-    if (as_many && one_row(s) && one_row(d) && s.moved.length == d.moved.length) return blocks(s, from, d, to, s.moved.length, 0, entries);
-    if (as_many && s.kind == Kind::woven && d.kind == Kind::woven && alike(s.run_moves, d.run_moves)) return woven(s, from, d, to);
-    if (as_many && s.kind == Kind::sequence && d.kind == Kind::sequence && s.node->starts == d.node->starts) {
+    if (s.kind == Kind::sequence && d.kind == Kind::sequence && s.node->starts == d.node->starts) {
       for (std::size_t i = 0; i < s.children.size(); ++i)
         steps(s.children[i], from + s.node->offsets[i], d.children[i], to + d.node->offsets[i], position + s.node->starts[i]);
       return;
     }
-    if (as_many && s.kind == Kind::repeat && d.kind == Kind::repeat) {
-      for (Index i = 0; i < entries; ++i)
-        steps(s.children[0], from + s.node->offset(i), d.children[0], to + d.node->offset(i), position + i * s.children[0].size);
+    if (s.kind == Kind::repeat && d.kind == Kind::repeat && s.count == d.count) {
+      for (Index i = 0; i < s.count; ++i)
+        steps(s.children[0], from + s.spots.offset(i), d.children[0], to + d.spots.offset(i), position + i * s.children[0].size);
       return;
     }
     move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
   }
 
-  static bool one_row(const Step& step) { return step.kind == Kind::list || (step.kind == Kind::nest && step.moved.rows == 1); }
-  static bool alike(const std::vector<Step::Moved>& a, const std::vector<Step::Moved>& b) {
-    return std::ranges::equal(a, b, {}, &Step::Moved::length, &Step::Moved::length);
+  // Lists of different widths have no kernel.
+  static bool fit(const Spots& a, const Spots& b) {
+    return a.access == b.access || a.access == Access::stride || b.access == Access::stride;
+  }
+  static bool one_row(const Step& step) { return step.kind == Kind::list || (step.kind == Kind::nest && step.rows == 1); }
+  static bool alike(const std::vector<Member>& a, const std::vector<Member>& b) {
+    const auto length = [](const Member& member) { return member.place.length; };
+    return std::ranges::equal(a, b, {}, length, length);
   }
 
-  void blocks(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index length, Index first, Index count) {
-    const Entries a = entries_of(*s.node, first);
-    const Entries b = entries_of(*d.node, first);
-    if (a.access == Access::stride) from += first * a.side.stride;
-    if (b.access == Access::stride) to += first * b.side.stride;
-    const Kernel kernel = kernel_for({.from = a.access, .to = b.access, .length = length, .stream = stream_});
-    kernel.run({.length = length, .count = count, .from = a.side, .to = b.side}, from, to);
+  void blocks(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
+    const Kernel kernel = kernel_for({.from = s.access, .to = d.access, .length = length, .stream = stream_});
+    kernel.run({.length = length, .count = count, .from = s.side(first), .to = d.side(first)}, from + s.shift(first), to + d.shift(first));
   }
 
   void woven(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
-    const Index entries = s.node->entries();
-    const Index chunk = std::min(s.run_moves.front().count, d.run_moves.front().count);
-    for (Index i = 0; i < entries; i += chunk) {
-      for (std::size_t k = 0; k < s.run_moves.size(); ++k)
-        blocks(s, from + s.run_offsets[k], d, to + d.run_offsets[k], s.run_moves[k].length, i, std::min(chunk, entries - i));
+    const Index chunk = std::min(s.chunk, d.chunk);
+    for (Index i = 0; i < s.count; i += chunk) {
+      for (std::size_t k = 0; k < s.members.size(); ++k) {
+        const Place& a = s.members[k].place;
+        blocks(s.spots, from + a.offset, d.spots, to + d.members[k].place.offset, a.length, i, std::min(chunk, s.count - i));
+      }
     }
   }
 

@@ -10,7 +10,6 @@ namespace lacuna::guide {
 namespace {
 
 using base::Result;
-using layout::Layout;
 using layout::Order;
 using List = std::vector<std::int64_t>;
 
@@ -51,38 +50,43 @@ constexpr std::uint64_t kSeed = 2012;  // of every first list; a second list of 
 
 // --- what the families share ------------------------------------------------------------------------------------------
 
+struct Types {
+  std::string dims;
+  Datatype send;
+  Datatype receive;
+  std::int64_t send_span;
+  std::int64_t receive_span;
+};
+
 // The arrays of one side, and the parts of them that move, as one struct.
 class Arrays {
  public:
   /// Places an array of `bytes`; the part is relative to its start.
-  void add(std::int64_t bytes, Layout part) {
+  void add(std::int64_t bytes, Datatype part) {
     end_ = (end_ + 63) / 64 * 64;
     offsets_.push_back(end_);
     parts_.push_back(std::move(part));
     end_ += bytes;
   }
-  [[nodiscard]] Result<Layout> structure() const { return Layout::structure(List(parts_.size(), 1), offsets_, parts_); }
+  [[nodiscard]] Datatype structure() const { return Datatype::structure(List(parts_.size(), 1), offsets_, parts_); }
   [[nodiscard]] std::int64_t span() const { return end_; }
 
  private:
   List offsets_;
-  std::vector<Layout> parts_;
+  std::vector<Datatype> parts_;
   std::int64_t end_ = 0;
 };
 
-// A part at a byte offset of its array.
-Result<Layout> at(std::int64_t offset, const Layout& part) { return Layout::hindexed_block(1, std::array{offset}, part); }
-
-DdtCase same_on_both_sides(std::string dims, const Layout& layout, std::int64_t span) {
-  return {{}, std::move(dims), layout, layout, span, span};
+Types same_on_both_sides(std::string dims, const Datatype& layout, std::int64_t span) {
+  return {std::move(dims), layout, layout, span, span};
 }
 
 // Elements of `width` values of `value_bytes`, chosen by a list.
-Result<Layout> chosen(const List& list, std::int64_t width, std::int64_t value_bytes) {
+Datatype chosen(const List& list, std::int64_t width, std::int64_t value_bytes) {
   List displacements;
   displacements.reserve(list.size());
   for (const std::int64_t index : list) displacements.push_back(width * index);
-  return Layout::indexed_block(width, displacements, LACUNA_TRY(Layout::bytes(value_bytes)));
+  return Datatype::indexed_block(width, displacements, Datatype::basic(value_bytes));
 }
 
 // --- WRF: halos of a weather model; nine arrays of two, three and four dimensions ---------------------------------------
@@ -90,141 +94,124 @@ Result<Layout> chosen(const List& list, std::int64_t width, std::int64_t value_b
 enum class Form { vectors, subarrays };
 
 // A box of the first `dims` dimensions, and in the fourth index 1 of 2. In the fastest first: i, k, j.
-Result<Layout> wrf_box(const WrfSize& w, int dims, Form form) {
-  const Layout value = LACUNA_TRY(Layout::bytes(kFloat));
+Datatype wrf_box(const WrfSize& w, int dims, Form form) {
+  const Datatype value = Datatype::basic(kFloat);
   if (form == Form::subarrays) {
-    if (dims == 2) return Layout::subarray(List{w.d1, w.d3}, List{w.n1, w.n3}, List{w.s1, w.s3}, Order::fortran, value);
-    if (dims == 3) return Layout::subarray(List{w.d1, w.d2, w.d3}, List{w.n1, w.n2, w.n3}, List{w.s1, 0, w.s3}, Order::fortran, value);
-    return Layout::subarray(List{w.d1, w.d2, w.d3, 2}, List{w.n1, w.n2, w.n3, 1}, List{w.s1, 0, w.s3, 1}, Order::fortran, value);
+    if (dims == 2) return Datatype::subarray({w.d1, w.d3}, {w.n1, w.n3}, {w.s1, w.s3}, Order::fortran, value);
+    if (dims == 3) return Datatype::subarray({w.d1, w.d2, w.d3}, {w.n1, w.n2, w.n3}, {w.s1, 0, w.s3}, Order::fortran, value);
+    return Datatype::subarray({w.d1, w.d2, w.d3, 2}, {w.n1, w.n2, w.n3, 1}, {w.s1, 0, w.s3, 1}, Order::fortran, value);
   }
-  if (dims == 2) return at(kFloat * (w.s3 * w.d1 + w.s1), LACUNA_TRY(Layout::vector(w.n3, w.n1, w.d1, value)));
+  if (dims == 2) return Datatype::at(kFloat * (w.s3 * w.d1 + w.s1), Datatype::vector(w.n3, w.n1, w.d1, value));
   const std::int64_t plane = w.d1 * w.d2;
   const std::int64_t start = w.s3 * plane + w.s1 + (dims == 4 ? plane * w.d3 : 0);
-  const Layout rows = LACUNA_TRY(Layout::vector(w.n2, w.n1, w.d1, value));
-  return at(kFloat * start, LACUNA_TRY(Layout::hvector(w.n3, 1, kFloat * plane, rows)));
+  const Datatype rows = Datatype::vector(w.n2, w.n1, w.d1, value);
+  return Datatype::at(kFloat * start, Datatype::hvector(w.n3, 1, kFloat * plane, rows));
 }
 
-Result<DdtCase> wrf(const WrfSize& w, Form form) {
+Types wrf(const WrfSize& w, Form form) {
   Arrays arrays;
   for (const int dims : {2, 2, 2, 2, 3, 3, 3, 4, 4}) {
     const std::int64_t values = w.d1 * w.d3 * (dims == 2 ? 1 : w.d2) * (dims == 4 ? 2 : 1);
-    arrays.add(kFloat * values, LACUNA_TRY(wrf_box(w, dims, form)));
+    arrays.add(kFloat * values, wrf_box(w, dims, form));
   }
   std::string dims = fmt::format("{}x{}x{} sub {}x{}x{} start({},0,{})", w.d1, w.d2, w.d3, w.n1, w.n2, w.n3, w.s1, w.s3);
-  return same_on_both_sides(std::move(dims), LACUNA_TRY(arrays.structure()), arrays.span());
+  return same_on_both_sides(std::move(dims), arrays.structure(), arrays.span());
 }
 
 // --- MILC: lattice QCD; su3 vectors of 6 floats, two half planes of z for each t ----------------------------------------
 
-Result<DdtCase> milc(const Extents& d) {
+Types milc(const Extents& d) {
   const auto [d2, d3, d4, d5] = d;
-  const Layout su3 = LACUNA_TRY(Layout::bytes(6 * kFloat));
-  const Layout planes = LACUNA_TRY(Layout::vector(d5, d2 * d3 / 2, d2 * d3 * d4 / 2, su3));
-  const Layout both = LACUNA_TRY(Layout::hvector(2, 1, 6 * kFloat * d2 * d3 * d4 * d5 / 2, planes));
+  const Datatype su3 = Datatype::contiguous(6, Datatype::basic(kFloat));
+  const Datatype planes = Datatype::vector(d5, d2 * d3 / 2, d2 * d3 * d4 / 2, su3);
+  const Datatype both = Datatype::hvector(2, 1, 6 * kFloat * d2 * d3 * d4 * d5 / 2, planes);
   return same_on_both_sides(fmt::format("{}x{}x{}x{}", d2, d3, d4, d5), both, 6 * kFloat * d2 * d3 * d4 * d5);
 }
 
 // --- NAS LU and MG: faces of three-dimensional grids ---------------------------------------------------------------------
 
 // double A[5, n + 2, n + 2]: the last row or column goes to the peer's ghost cells at index 0.
-Result<DdtCase> nas_lu(std::int64_t n, bool column) {
+Types nas_lu(std::int64_t n, bool column) {
   const std::int64_t row = 5 * kDouble * (n + 2);
-  const Layout cell = LACUNA_TRY(Layout::bytes(5 * kDouble));
-  const Layout line = column ? LACUNA_TRY(Layout::vector(n, 1, n + 2, cell)) : LACUNA_TRY(Layout::contiguous(n, cell));
+  const Datatype cell = Datatype::contiguous(5, Datatype::basic(kDouble));
+  const Datatype line = column ? Datatype::vector(n, 1, n + 2, cell) : Datatype::contiguous(n, cell);
   const std::int64_t send = column ? row + n * 5 * kDouble : n * row + 5 * kDouble;
   const std::int64_t receive = column ? row : 5 * kDouble;
   const std::int64_t span = row * (n + 2);
-  return DdtCase{{}, fmt::format("{}x{}", n, n), LACUNA_TRY(at(send, line)), LACUNA_TRY(at(receive, line)), span, span};
+  return {fmt::format("{}x{}", n, n), Datatype::at(send, line), Datatype::at(receive, line), span, span};
 }
 
 // double A[D1, D2, D3]: the last inner plane across dimension `across` goes to the ghost plane behind it.
-Result<DdtCase> nas_mg(const Extents& d, int across) {
+Types nas_mg(const Extents& d, int across) {
   const std::array step = {kDouble, kDouble * d[0], kDouble * d[0] * d[1]};
-  const Layout value = LACUNA_TRY(Layout::bytes(kDouble));
-  Layout face;
+  const Datatype value = Datatype::basic(kDouble);
+  Datatype face;
   if (across == 0) {
-    const Layout column = LACUNA_TRY(Layout::vector(d[1] - 2, 1, d[0], value));
-    face = LACUNA_TRY(Layout::hvector(d[2] - 2, 1, step[2], column));
+    const Datatype column = Datatype::vector(d[1] - 2, 1, d[0], value);
+    face = Datatype::hvector(d[2] - 2, 1, step[2], column);
   } else if (across == 1) {
-    face = LACUNA_TRY(Layout::vector(d[2] - 2, d[0] - 2, d[0] * d[1], value));
+    face = Datatype::vector(d[2] - 2, d[0] - 2, d[0] * d[1], value);
   } else {
-    face = LACUNA_TRY(Layout::vector(d[1] - 2, d[0] - 2, d[0], value));
+    face = Datatype::vector(d[1] - 2, d[0] - 2, d[0], value);
   }
   const auto dim = static_cast<std::size_t>(across);
   const std::int64_t corner = step[0] + step[1] + step[2] - step[dim];  // index 1 in the two other dimensions
   const std::int64_t span = step[2] * d[2];
-  return DdtCase{{},
-                 fmt::format("{}x{}x{}", d[0], d[1], d[2]),
-                 LACUNA_TRY(at(corner + (d[dim] - 2) * step[dim], face)),
-                 LACUNA_TRY(at(corner + (d[dim] - 1) * step[dim], face)),
-                 span,
-                 span};
+  return {fmt::format("{}x{}x{}", d[0], d[1], d[2]), Datatype::at(corner + (d[dim] - 2) * step[dim], face),
+          Datatype::at(corner + (d[dim] - 1) * step[dim], face), span, span};
 }
 
 // --- LAMMPS: chosen atoms, one struct of arrays; they arrive behind the receiver's own -----------------------------------
 
-Result<DdtCase> lammps(const ListSize& size, int scalars) {
+Types lammps(const ListSize& size, int scalars) {
   const List list = ddtbench_list(size.n, size.count, kSeed);
   const std::int64_t atoms = size.n + size.count;
   Arrays send;
   Arrays receive;
   for (int array = 0; array <= scalars; ++array) {
     const std::int64_t width = array == 0 ? 3 : 1;  // x, then tag, type, mask and, in full, q and molecule
-    const Layout tail = LACUNA_TRY(Layout::bytes(kDouble * width * size.count));
-    send.add(kDouble * width * atoms, LACUNA_TRY(chosen(list, width, kDouble)));
-    receive.add(kDouble * width * atoms, LACUNA_TRY(at(kDouble * width * size.n, tail)));
+    const Datatype tail = Datatype::contiguous(width * size.count, Datatype::basic(kDouble));
+    send.add(kDouble * width * atoms, chosen(list, width, kDouble));
+    receive.add(kDouble * width * atoms, Datatype::at(kDouble * width * size.n, tail));
   }
-  return DdtCase{{},
-                 fmt::format("icount {} DIM1 {}", size.count, size.n),
-                 LACUNA_TRY(send.structure()),
-                 LACUNA_TRY(receive.structure()),
-                 send.span(),
-                 receive.span()};
+  return {fmt::format("icount {} DIM1 {}", size.count, size.n), send.structure(), receive.structure(), send.span(), receive.span()};
 }
 
 // --- SPECFEM3D: assembly of seismic waves at shared mesh points -----------------------------------------------------------
 
-Result<DdtCase> specfem_oc(const ListSize& size) {
+Types specfem_oc(const ListSize& size) {
   const List list = ddtbench_list(size.n, size.count, kSeed);
-  return same_on_both_sides(fmt::format("icount {} DIM1 {}", size.count, size.n), LACUNA_TRY(chosen(list, 1, kFloat)), kFloat * size.n);
+  return same_on_both_sides(fmt::format("icount {} DIM1 {}", size.count, size.n), chosen(list, 1, kFloat), kFloat * size.n);
 }
 
 // Crust and mantle, then the inner core: vectors of three floats.
-Result<DdtCase> specfem_cm(const std::array<ListSize, 2>& sizes) {
+Types specfem_cm(const std::array<ListSize, 2>& sizes) {
   Arrays arrays;
   std::uint64_t seed = kSeed;
-  for (const ListSize& size : sizes)
-    arrays.add(3 * kFloat * size.n, LACUNA_TRY(chosen(ddtbench_list(size.n, size.count, seed++), 3, kFloat)));
+  for (const ListSize& size : sizes) arrays.add(3 * kFloat * size.n, chosen(ddtbench_list(size.n, size.count, seed++), 3, kFloat));
   std::string dims = fmt::format("icount {}+{} DIM2 {},{}", sizes[0].count, sizes[1].count, sizes[0].n, sizes[1].n);
-  return same_on_both_sides(std::move(dims), LACUNA_TRY(arrays.structure()), arrays.span());
+  return same_on_both_sides(std::move(dims), arrays.structure(), arrays.span());
 }
 
 // The first of two vectors at each of n points, received densely.
-Result<DdtCase> specfem_mt(std::int64_t n) {
-  const Layout point = LACUNA_TRY(Layout::bytes(3 * kFloat));
-  return DdtCase{{},
-                 fmt::format("3x2x{}", n),
-                 LACUNA_TRY(Layout::vector(n, 1, 2, point)),
-                 LACUNA_TRY(Layout::contiguous(n, point)),
-                 6 * kFloat * n,
-                 3 * kFloat * n};
+Types specfem_mt(std::int64_t n) {
+  const Datatype point = Datatype::contiguous(3, Datatype::basic(kFloat));
+  return {fmt::format("3x2x{}", n), Datatype::vector(n, 1, 2, point), Datatype::contiguous(n, point), 6 * kFloat * n, 3 * kFloat * n};
 }
 
 // --- FFT2: the transpose of a two-dimensional FFT, the blocks for all peers in rank order ---------------------------------
 
-Result<DdtCase> fft2(std::int64_t n) {
+Types fft2(std::int64_t n) {
   const std::int64_t p = kFft2Processes;
   const std::int64_t part = n / p;
-  const Layout value = LACUNA_TRY(Layout::bytes(kComplex));
-  const Layout rows = LACUNA_TRY(Layout::vector(part, part, n, value));
-  const Layout gather = LACUNA_TRY(Layout::resized(rows, 0, part * kComplex));
-  const Layout column = LACUNA_TRY(Layout::vector(part, 1, n, value));
-  const Layout element = LACUNA_TRY(Layout::resized(column, 0, kComplex));
-  const Layout scatter = LACUNA_TRY(Layout::contiguous(part, element));
+  const Datatype value = Datatype::basic(kComplex);
+  const Datatype rows = Datatype::vector(part, part, n, value);
+  const Datatype gather = Datatype::resized(rows, 0, part * kComplex);
+  const Datatype column = Datatype::vector(part, 1, n, value);
+  const Datatype element = Datatype::resized(column, 0, kComplex);
+  const Datatype scatter = Datatype::contiguous(part, element);
   const std::int64_t span = kComplex * n * part;
-  return DdtCase{
-      {},  fmt::format("N={} P={}", n, p), LACUNA_TRY(Layout::contiguous(p, gather)), LACUNA_TRY(Layout::contiguous(p, scatter)), span,
-      span};
+  return {fmt::format("N={} P={}", n, p), Datatype::contiguous(p, gather), Datatype::contiguous(p, scatter), span, span};
 }
 
 // --- the table of families ------------------------------------------------------------------------------------------------
@@ -232,7 +219,7 @@ Result<DdtCase> fft2(std::int64_t n) {
 struct Family {
   std::string_view name;
   std::size_t sizes;
-  Result<DdtCase> (*make)(std::size_t size);
+  Types (*make)(std::size_t size);
 };
 
 constexpr Family kFamilies[] = {
@@ -288,9 +275,17 @@ Result<DdtCase> ddtbench(std::string_view family, int size_index) {
   if (size_index < 0 || std::cmp_greater_equal(size_index, found->sizes)) {
     return base::fail(base::Code::invalid_argument, fmt::format("{} has {} sizes, none of index {}", family, found->sizes, size_index));
   }
-  DdtCase result = LACUNA_TRY(found->make(static_cast<std::size_t>(size_index)));
-  result.name = found->name;
-  return result;
+  Types types = found->make(static_cast<std::size_t>(size_index));
+  layout::Layout send = LACUNA_TRY(types.send.layout());
+  layout::Layout receive = LACUNA_TRY(types.receive.layout());
+  return DdtCase{.name = std::string(found->name),
+                 .dims = std::move(types.dims),
+                 .send_type = std::move(types.send),
+                 .receive_type = std::move(types.receive),
+                 .send = std::move(send),
+                 .receive = std::move(receive),
+                 .send_span = types.send_span,
+                 .receive_span = types.receive_span};
 }
 
 std::vector<std::int64_t> ddtbench_list(std::int64_t n, std::int64_t count, std::uint64_t seed) {

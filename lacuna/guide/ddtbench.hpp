@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/guide/datatype.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace lacuna::guide {
@@ -15,8 +16,10 @@ namespace lacuna::guide {
 /// One exchange: what a process sends and where its peer puts it. Each side's arrays lie one after the other, aligned to 64
 /// bytes, in one allocation of `span` bytes, to whose start its layout is relative; all offsets are within the span.
 struct DdtCase {
-  std::string name;  ///< the family
-  std::string dims;  ///< the size, as the benchmark gives it
+  std::string name;    ///< the family
+  std::string dims;    ///< the size, as the benchmark gives it
+  Datatype send_type;  ///< as an MPI program builds it
+  Datatype receive_type;
   layout::Layout send;
   layout::Layout receive;
   std::int64_t send_span = 0;
