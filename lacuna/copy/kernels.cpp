@@ -23,19 +23,33 @@ using Index = std::int64_t;
 
 // --- one block --------------------------------------------------------------------------------------------------------
 
-// N bytes, N a power of two, on their way: the compiler picks the registers of the instruction set at hand.
+// N bytes, N a power of two, on their way: up to 8 in a general register, of whose stores a CPU can do two at a time; more in vectors of whatever width
+// the instruction set has.
 template <int N>
-struct Word {
-  typedef std::uint8_t Bytes __attribute__((vector_size(N)));
-  Bytes bytes;
-  explicit Word(const std::byte* from) { std::memcpy(&bytes, from, N); }
-  void store(std::byte* to) const { std::memcpy(to, &bytes, N); }
+struct Bytes {
+  using Type __attribute__((vector_size(N))) = std::uint8_t;
 };
 template <>
-struct Word<1> {
-  std::byte byte;
-  explicit Word(const std::byte* from) : byte(*from) {}
-  void store(std::byte* to) const { *to = byte; }
+struct Bytes<1> {
+  using Type = std::uint8_t;
+};
+template <>
+struct Bytes<2> {
+  using Type = std::uint16_t;
+};
+template <>
+struct Bytes<4> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Bytes<8> {
+  using Type = std::uint64_t;
+};
+template <int N>
+struct Word {
+  typename Bytes<N>::Type value;
+  explicit Word(const std::byte* from) { std::memcpy(&value, from, N); }
+  void store(std::byte* to) const { std::memcpy(to, &value, N); }
 };
 
 // A block of exactly N bytes.
@@ -55,15 +69,35 @@ struct Pair {
   }
 };
 
-// More than 64 bytes: 32 at a time, aligned at the destination; the first and the last overlap. memcpy is no faster at any length here, and up to sixteen times
-// slower where source and destination are a multiple of 4 KiB apart, less a little (its string moves then wait for themselves).
+// Up to 32 * Words bytes, more than one word less: all of them without a branch, the last one overlaps.
+template <int Words>
+struct Several {
+  static void move(Index length, const std::byte* from, std::byte* to) {
+    const Word<32> last(from + length - 32);
+    const Word<32> second(from + 32);
+    Word<32>(from).store(to);
+    if constexpr (Words > 3) Word<32>(from + 64).store(to + 64);
+    second.store(to + 32);
+    last.store(to + length - 32);
+  }
+};
+
+// More: 128 bytes at a time, then 32; the last 32 overlap. memcpy is no faster at any length here, and up to sixteen times slower where source and destination
+// are a multiple of 4 KiB apart, less a little (its string moves then wait for themselves).
 struct Vectors {
   static void move(Index length, const std::byte* from, std::byte* to) {
-    const Word<32> first(from);
     const Word<32> last(from + length - 32);
-    Index at = 32 - (reinterpret_cast<std::intptr_t>(to) & 31);
-    first.store(to);
-#pragma GCC unroll 4
+    Index at = 0;
+    for (; at + 128 <= length; at += 128) {
+      const Word<32> a(from + at);
+      const Word<32> b(from + at + 32);
+      const Word<32> c(from + at + 64);
+      const Word<32> d(from + at + 96);
+      a.store(to + at);
+      b.store(to + at + 32);
+      c.store(to + at + 64);
+      d.store(to + at + 96);
+    }
     for (; at < length - 32; at += 32) Word<32>(from + at).store(to + at);
     last.store(to + length - 32);
   }
@@ -289,7 +323,9 @@ constexpr Row kRows[] = {
     row<Exact<32>>(32, 32, "32"),
     row<Pair<32>>(33, 63, "32+32 overlapping"),
     row<Exact<64>>(64, 64, "64"),
-    row<Vectors>(65, kAny, "32 at a time"),
+    row<Several<3>>(65, 96, "32+32+32 overlapping"),
+    row<Several<4>>(97, 128, "32+32+32+32 overlapping"),
+    row<Vectors>(129, kAny, "128 at a time"),
 };
 constexpr Row kStreamed = row<Streamed>(512, kAny, "streaming stores");
 

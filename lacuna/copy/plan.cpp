@@ -22,7 +22,7 @@ constexpr Index kFewestCrossed = 32;    // blocks of a row, each on a line of it
 constexpr Index kMostPieces = 1 << 20;  // entries of lists and masks that a plan makes up
 
 // What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways that are right in any case.
-constexpr double kWindowNs = 0.9;
+constexpr double kWindowNs = 1.3;
 constexpr double kBlockNs = 0.45;
 constexpr double kIrregularNs = 1.5;
 
