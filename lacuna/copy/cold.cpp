@@ -16,12 +16,11 @@ namespace {
 constexpr std::uint64_t kMemoryTicks = 320;
 
 std::uint64_t ticks_of_load(const std::byte* address) {
-  _mm_lfence();
   const std::uint64_t before = __rdtsc();
   _mm_lfence();
   [[maybe_unused]] const std::byte loaded = *static_cast<const volatile std::byte*>(address);
-  _mm_lfence();
-  return __rdtsc() - before;
+  unsigned processor = 0;
+  return __rdtscp(&processor) - before;  // waits for the load
 }
 
 }  // namespace

@@ -148,6 +148,8 @@ class Mover {
     move(moved, count, 1, spots.side(first), dense_stride, scattered + spots.shift(first), dense);
   }
 
+  static bool in_windows(const Step& step) { return step.pattern.has_value() && (!Pack || step.packs_windows); }
+
   // Whole windows of a pattern, from entry `first` on; answers how many entries they are.
   Index windows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Pattern& pattern = *step.pattern;
@@ -164,13 +166,13 @@ class Mover {
 
   void row(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Index length = step.moved.length;
-    const Index done = step.pattern ? windows(step, first, count, scattered, dense) : 0;
+    const Index done = in_windows(step) ? windows(step, first, count, scattered, dense) : 0;
     if (done < count) blocks(step.moved, step.spots, first + done, count - done, length, scattered, dense + done * length);
   }
 
   void rows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     scattered += first * step.outer;
-    if (!step.pattern) {
+    if (!in_windows(step)) {
       return move(step.moved, step.count, count, {.stride = step.spots.stride, .outer = step.outer}, step.moved.length, scattered, dense);
     }
     for (Index r = 0; r < count; ++r, scattered += step.outer, dense += step.count * step.moved.length)

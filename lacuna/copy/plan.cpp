@@ -22,9 +22,10 @@ constexpr Index kFewestCrossed = 32;    // blocks of a row, each on a line of it
 constexpr Index kMostPieces = 1 << 20;  // entries of lists and masks that a plan makes up
 
 // What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways that are right in any case.
-constexpr double kWindowNs = 1.3;
-constexpr double kBlockNs = 0.45;
+constexpr double kMaskNs = 2.4;
+constexpr double kBlockNs = 0.4;
 constexpr double kIrregularNs = 1.5;
+constexpr double kStepNs = 15;
 
 bool fits_32(Index offset) {
   return offset >= std::numeric_limits<std::int32_t>::min() && offset <= std::numeric_limits<std::int32_t>::max();
@@ -159,7 +160,7 @@ std::optional<Step> masked(const Node& node) {
   return step;
 }
 
-// Short runs in whatever order, better than at `otherwise` ns, or nothing.
+// Short runs in whatever order, by masks or cut into equal blocks, if that costs less than `otherwise`.
 std::optional<Step> short_runs(const Node& node, double otherwise) {
   if (node.runs > kMostPieces || node.size / node.runs >= 2 * kLine) return std::nullopt;
   Index granule = 0;
@@ -170,11 +171,27 @@ std::optional<Step> short_runs(const Node& node, double otherwise) {
   each_run(node, 0, divide);
   const double in_granules = static_cast<double>(node.size / granule) * kBlockNs;
   if (std::optional<Step> step = masked(node)) {
-    const double in_windows = static_cast<double>(step->masks.windows()) * kWindowNs;
+    const double in_windows = static_cast<double>(step->masks.windows()) * kMaskNs;
     if (in_windows < otherwise && in_windows < in_granules) return step;
   }
   if (in_granules < otherwise && node.size / granule <= kMostPieces) return granules(node, granule);
   return std::nullopt;
+}
+
+// What the lists and blocks of a sequence cost one by one; nothing if it has other parts.
+std::optional<double> cost_of_lists(const std::vector<Step>& steps) {
+  double cost = 0;
+  for (const Step& step : steps) {
+    cost += kStepNs;
+    switch (step.kind) {
+      case Step::Kind::run: break;
+      case Step::Kind::list: cost += static_cast<double>(step.count) * kBlockNs; break;
+      case Step::Kind::blocks: cost += static_cast<double>(step.count) * kIrregularNs; break;
+      case Step::Kind::masked: cost += static_cast<double>(step.masks.windows()) * kMaskNs; break;
+      default: return std::nullopt;
+    }
+  }
+  return cost;
 }
 
 // --- each kind of node ------------------------------------------------------------------------------------------------------
@@ -194,6 +211,8 @@ Step nest_step(const Node& node) {
   if (step.windows != nullptr) {
     step.pattern = pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count);
     if (step.pattern && step.pattern->entries < 2) step.pattern.reset();
+    // To pack, blocks of 8 bytes and more are as fast one by one once their lines come from beyond the first cache; to unpack, never.
+    step.packs_windows = length < 8 || node.high - node.low <= 2 * kHot;
   }
   return step;
 }
@@ -237,14 +256,14 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
+// A sorted list of short blocks comes as many lists and blocks: one is better.
 Step sequence_step(const Node& node) {
-  const auto parts = std::ssize(node.children);
-  if (node.runs < parts * kLine) {  // many small parts: a sorted list, most of all
-    if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kIrregularNs)) return std::move(*step);
-  }
-  Step step{.kind = Step::Kind::sequence, .count = parts};
+  Step step{.kind = Step::Kind::sequence, .count = std::ssize(node.children)};
   step.children.reserve(node.children.size());
   for (const auto& child : node.children) step.children.push_back(step_of(*child));
+  if (const std::optional<double> cost = cost_of_lists(step.children)) {
+    if (std::optional<Step> one = short_runs(node, *cost)) return std::move(*one);
+  }
   return step;
 }
 

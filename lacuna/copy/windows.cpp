@@ -22,55 +22,78 @@ namespace {
 // Highway 1.0 has no permutation of bytes across a vector, no compression of bytes and no expansion, hence the intrinsics.
 using Index = std::int64_t;
 
+__mmask64 first_bytes(Index bytes) { return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1; }
+
+// Windows of 16, 32 or 64 bytes: a narrow one crosses fewer cache lines.
+struct Width16 {
+  using V = __m128i;
+  static constexpr Index bytes = 16;
+  static V load(const void* from) { return _mm_loadu_si128(static_cast<const V*>(from)); }
+  static V load(__mmask64 mask, const void* from) { return _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask), from); }
+  static V permute(V order, V v) { return _mm_permutexvar_epi8(order, v); }
+  static void store(void* to, V v) { _mm_storeu_si128(static_cast<V*>(to), v); }
+  static void store(void* to, __mmask64 mask, V v) { _mm_mask_storeu_epi8(to, static_cast<__mmask16>(mask), v); }
+};
+struct Width32 {
+  using V = __m256i;
+  static constexpr Index bytes = 32;
+  static V load(const void* from) { return _mm256_loadu_si256(static_cast<const V*>(from)); }
+  static V load(__mmask64 mask, const void* from) { return _mm256_maskz_loadu_epi8(static_cast<__mmask32>(mask), from); }
+  static V permute(V order, V v) { return _mm256_permutexvar_epi8(order, v); }
+  static void store(void* to, V v) { _mm256_storeu_si256(static_cast<V*>(to), v); }
+  static void store(void* to, __mmask64 mask, V v) { _mm256_mask_storeu_epi8(to, static_cast<__mmask32>(mask), v); }
+};
+struct Width64 {
+  using V = __m512i;
+  static constexpr Index bytes = 64;
+  static V load(const void* from) { return _mm512_loadu_si512(from); }
+  static V load(__mmask64 mask, const void* from) { return _mm512_maskz_loadu_epi8(mask, from); }
+  static V permute(V order, V v) { return _mm512_permutexvar_epi8(order, v); }
+  static void store(void* to, V v) { _mm512_storeu_si512(to, v); }
+  static void store(void* to, __mmask64 mask, V v) { _mm512_mask_storeu_epi8(to, mask, v); }
+};
+
 template <bool Listed>
 Index place(const Pattern& p, const std::int32_t* offsets, Index i) {
   return p.low + (Listed ? offsets[i] : i * p.stride);
 }
 
-__mmask64 first_bytes(Index bytes) { return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1; }
-
-// Whole stores that reach into the next window's dense bytes, which come later; the last windows are stored exactly.
-template <bool Listed, bool Narrow>
-void pack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index windows, const std::byte* HWY_RESTRICT scattered,
-                  std::byte* HWY_RESTRICT dense) {
-  constexpr Index width = Narrow ? 32 : 64;
-  const Pattern p = pattern;
-  const __m512i order = _mm512_load_si512(p.to_dense);
-  const Index whole = std::max<Index>(0, windows - (width - 1) / p.payload);
-  Index i = 0;
-#pragma GCC unroll 2
-  for (; i < whole; ++i, dense += p.payload) {
-    const __m512i v = _mm512_permutexvar_epi8(order, _mm512_maskz_loadu_epi8(p.mask, scattered + place<Listed>(p, offsets, i)));
-    if constexpr (Narrow) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(dense), _mm512_castsi512_si256(v));
-    } else {
-      _mm512_storeu_si512(dense, v);
-    }
-  }
-  const __mmask64 exact = first_bytes(p.payload);
-  for (; i < windows; ++i, dense += p.payload) {
-    const __m512i v = _mm512_permutexvar_epi8(order, _mm512_maskz_loadu_epi8(p.mask, scattered + place<Listed>(p, offsets, i)));
-    _mm512_mask_storeu_epi8(dense, exact, v);
-  }
+// How many of `windows` may be stored to, or loaded from, the dense side in full width: behind the others there are too few bytes.
+template <class W>
+Index in_full_width(const Pattern& p, Index windows) {
+  return std::max<Index>(0, windows - (W::bytes - 1) / p.payload);
 }
 
-template <bool Listed>
+// Full stores reach into the next window's dense bytes, which come later.
+template <class W, class Store, bool Listed>
+void pack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index windows, const std::byte* HWY_RESTRICT scattered,
+                  std::byte* HWY_RESTRICT dense) {
+  const Pattern p = pattern;
+  const auto order = W::load(p.to_dense);
+  const auto window = [&](Index i) { return W::permute(order, W::load(p.mask, scattered + place<Listed>(p, offsets, i))); };
+  const Index full = in_full_width<Store>(p, windows);
+  Index i = 0;
+#pragma GCC unroll 4
+  for (; i < full; ++i, dense += p.payload) {
+    const auto v = window(i);
+    Store::store(dense, *reinterpret_cast<const typename Store::V*>(&v));
+  }
+  const __mmask64 exact = first_bytes(p.payload);
+  for (; i < windows; ++i, dense += p.payload) W::store(dense, exact, window(i));
+}
+
+template <class W, bool Listed>
 void unpack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index windows, std::byte* HWY_RESTRICT scattered,
                     const std::byte* HWY_RESTRICT dense) {
   const Pattern p = pattern;
-  const __m512i order = _mm512_load_si512(p.to_scattered);
-  const Index whole = std::max<Index>(0, windows - 63 / p.payload);
+  const auto order = W::load(p.to_scattered);
+  const Index full = in_full_width<W>(p, windows);
   Index i = 0;
-#pragma GCC unroll 2
-  for (; i < whole; ++i, dense += p.payload) {
-    const __m512i v = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(dense));
-    _mm512_mask_storeu_epi8(scattered + place<Listed>(p, offsets, i), p.mask, v);
-  }
+#pragma GCC unroll 4
+  for (; i < full; ++i, dense += p.payload) W::store(scattered + place<Listed>(p, offsets, i), p.mask, W::permute(order, W::load(dense)));
   const __mmask64 exact = first_bytes(p.payload);
-  for (; i < windows; ++i, dense += p.payload) {
-    const __m512i v = _mm512_permutexvar_epi8(order, _mm512_maskz_loadu_epi8(exact, dense));
-    _mm512_mask_storeu_epi8(scattered + place<Listed>(p, offsets, i), p.mask, v);
-  }
+  for (; i < windows; ++i, dense += p.payload)
+    W::store(scattered + place<Listed>(p, offsets, i), p.mask, W::permute(order, W::load(exact, dense)));
 }
 
 void pack_masks(const Masks& masks, Index first, Index last, const std::byte* HWY_RESTRICT scattered, std::byte* HWY_RESTRICT dense) {
@@ -101,21 +124,27 @@ void unpack_masks(const Masks& masks, Index first, Index last, std::byte* HWY_RE
   }
 }
 
+template <bool Listed>
 void pack_any(const Pattern& p, const std::int32_t* offsets, Index windows, const std::byte* scattered, std::byte* dense) {
-  if (p.payload <= 32) {
-    offsets != nullptr ? pack_pattern<true, true>(p, offsets, windows, scattered, dense)
-                       : pack_pattern<false, true>(p, offsets, windows, scattered, dense);
-  } else {
-    offsets != nullptr ? pack_pattern<true, false>(p, offsets, windows, scattered, dense)
-                       : pack_pattern<false, false>(p, offsets, windows, scattered, dense);
-  }
+  if (p.width <= 16) return pack_pattern<Width16, Width16, Listed>(p, offsets, windows, scattered, dense);
+  if (p.width <= 32) return pack_pattern<Width32, Width32, Listed>(p, offsets, windows, scattered, dense);
+  if (p.payload <= 32) return pack_pattern<Width64, Width32, Listed>(p, offsets, windows, scattered, dense);
+  pack_pattern<Width64, Width64, Listed>(p, offsets, windows, scattered, dense);
 }
+template <bool Listed>
 void unpack_any(const Pattern& p, const std::int32_t* offsets, Index windows, std::byte* scattered, const std::byte* dense) {
-  offsets != nullptr ? unpack_pattern<true>(p, offsets, windows, scattered, dense)
-                     : unpack_pattern<false>(p, offsets, windows, scattered, dense);
+  if (p.width <= 16) return unpack_pattern<Width16, Listed>(p, offsets, windows, scattered, dense);
+  if (p.width <= 32) return unpack_pattern<Width32, Listed>(p, offsets, windows, scattered, dense);
+  unpack_pattern<Width64, Listed>(p, offsets, windows, scattered, dense);
+}
+void pack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, const std::byte* scattered, std::byte* dense) {
+  offsets != nullptr ? pack_any<true>(p, offsets, windows, scattered, dense) : pack_any<false>(p, offsets, windows, scattered, dense);
+}
+void unpack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, std::byte* scattered, const std::byte* dense) {
+  offsets != nullptr ? unpack_any<true>(p, offsets, windows, scattered, dense) : unpack_any<false>(p, offsets, windows, scattered, dense);
 }
 
-constexpr WindowKernels kKernels{&pack_any, &unpack_any, &pack_masks, &unpack_masks};
+constexpr WindowKernels kKernels{&pack_windows, &unpack_windows, &pack_masks, &unpack_masks};
 
 }  // namespace
 
@@ -145,7 +174,11 @@ std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stri
   if (high - low > 64 || bytes > 64) return std::nullopt;
   const std::int64_t step = std::abs(stride);
   const std::int64_t entries = step == 0 ? 1 : std::min({(64 - (high - low)) / step + 1, 64 / bytes, count});
-  Pattern p{.low = std::min(low, low + (entries - 1) * stride), .payload = entries * bytes, .entries = entries, .stride = entries * stride};
+  Pattern p{.width = high - low + (entries - 1) * step,
+            .low = std::min(low, low + (entries - 1) * stride),
+            .payload = entries * bytes,
+            .entries = entries,
+            .stride = entries * stride};
   int dense = 0;
   for (std::int64_t e = 0; e < entries; ++e) {
     for (const Place& run : runs) {

@@ -27,6 +27,7 @@ struct Pattern {
   std::uint64_t mask = 0;
   alignas(64) std::uint8_t to_dense[64] = {};      ///< for each dense byte, its place in the window
   alignas(64) std::uint8_t to_scattered[64] = {};  ///< for each place in the window, its dense byte
+  std::int64_t width = 64;                         ///< bytes from the first to the last that belong to it
   std::int64_t low = 0;                            ///< where the window starts, from the first entry's offset
   std::int64_t payload = 0;                        ///< bytes of a window
   std::int64_t entries = 1;                        ///< of the loop, in a window
