@@ -2,6 +2,7 @@
 #include "lacuna/copy/kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -384,14 +385,26 @@ Run pick(const Row& row, Access from, Access to) {
 
 }  // namespace
 
+// The row of a length: a table up to 128, the last row beyond.
+constexpr auto kRowOf = [] {
+  std::array<std::uint8_t, 129> rows{};
+  for (std::size_t length = 1; length < rows.size(); ++length) {
+    while (static_cast<Index>(length) > kRows[rows[length]].most) ++rows[length];
+  }
+  return rows;
+}();
+
 Kernel FindKernel(const Shape& shape) {
   if (shape.stream && shape.length >= kStreamed.least) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
-  const Row& found = *std::ranges::find_if(kRows, [&](const Row& row) { return shape.length <= row.most; });
+  const Row& found =
+      shape.length < std::ssize(kRowOf) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.crossed) return {found.tiles, found.name};
-  for (const Special& special : kSpecials) {
-    if (special.length != shape.length) continue;
-    if (special.to_dense ? shape.to_dense && shape.from == special.scattered : shape.from_dense && shape.to == special.scattered)
-      return {special.run, special.name};
+  if (shape.length <= 12 && (shape.to_dense || shape.from_dense)) {
+    for (const Special& special : kSpecials) {
+      if (special.length != shape.length) continue;
+      if (special.to_dense ? shape.to_dense && shape.from == special.scattered : shape.from_dense && shape.to == special.scattered)
+        return {special.run, special.name};
+    }
   }
   return {pick(found, shape.from, shape.to), found.name};
 }

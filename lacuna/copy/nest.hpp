@@ -2,8 +2,9 @@
 // copy comes down to. The order of the loops is free, since nothing is packed.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
-#include <vector>
 
 #include "lacuna/layout/layout.hpp"
 
@@ -15,15 +16,23 @@ struct Loop {
   std::int64_t to;
 };
 
+/// A fixed number of loops, since a small copy must not pay for an allocation; a nest of more is not zipped.
 struct Nest {
-  std::int64_t block = 0;   ///< bytes
-  std::vector<Loop> loops;  ///< innermost first
+  static constexpr std::size_t kMost = 8;
+  std::int64_t block = 0;  ///< bytes
+  std::size_t depth = 0;
+  std::array<Loop, kMost> loops;  ///< innermost first
+
+  void remove(std::size_t i) {
+    std::copy(loops.begin() + i + 1, loops.begin() + depth, loops.begin() + i);
+    --depth;
+  }
 };
 
 /// The common nest of two forms of equal size that consist of loops over one run, or nothing where their counts do not divide one another.
 [[nodiscard]] std::optional<Nest> zip(const layout::Node& from, const layout::Node& to);
 
 /// Moves it. `stream`: the destination is in no cache.
-void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream);
+void move_nest(Nest nest, const std::byte* from, std::byte* to, bool stream);
 
 }  // namespace lacuna::copy

@@ -74,7 +74,7 @@ struct Step {
   Moved moved;                     ///< nest, list
   std::vector<Member> members;     ///< woven
   std::optional<Pattern> pattern;  ///< nest: of blocks of a row; woven: of entries
-  bool packs_windows = true;           ///< nest: whether the pattern is for packing too
+  bool packs_windows = true;       ///< nest: whether the pattern is for packing too
   const WindowKernels* windows = nullptr;
   Masks masks;                         ///< masked
   IrregularKernel irregular{};         ///< blocks

@@ -41,6 +41,8 @@ class Transpacker {
   void steps(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index position) {
     if (s.kind == Kind::run) return unpack_step(d, to, from, stream_);
     if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
+    position_ = position;
+    if (s.pattern && d.pattern && s.count == d.count && s.rows == 1 && d.rows == 1 && windows(s, from, d, to)) return;
     if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
     if (s.count == d.count && fit(s.spots, d.spots)) {
       if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
@@ -56,12 +58,40 @@ class Transpacker {
         steps(s.children[i], from + s.node->offsets[i], d.children[i], to + d.node->offsets[i], position + s.node->starts[i]);
       return;
     }
+    // Lists of several arrays that go to, or come from, one contiguous piece each.
+    if (s.kind == Kind::sequence && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
+      for (std::size_t i = 0; i < s.children.size(); ++i)
+        pack_step(s.children[i], from + s.node->offsets[i], to + d.node->offsets[i], stream_);
+      return;
+    }
+    if (s.kind == Kind::blocks && d.kind == Kind::sequence && s.node->starts == d.node->starts) {
+      for (std::size_t i = 0; i < d.children.size(); ++i)
+        unpack_step(d.children[i], to + d.node->offsets[i], from + s.node->offsets[i], stream_);
+      return;
+    }
     if (s.kind == Kind::repeat && d.kind == Kind::repeat && s.count == d.count) {
       for (Index i = 0; i < s.count; ++i)
         steps(s.children[0], from + s.spots.offset(i), d.children[0], to + d.spots.offset(i), position + i * s.children[0].size);
       return;
     }
     move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+  }
+
+  static const std::int32_t* offsets(const Step& step) { return step.spots.access == Access::list32 ? step.spots.narrow.data() : nullptr; }
+
+  // Entries of short runs on both sides, window by window. False if the windows do not hold as many entries.
+  bool windows(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
+    if (s.pattern->entries != d.pattern->entries || s.pattern->payload != d.pattern->payload) return false;
+    const Index windows = s.count / s.pattern->entries;
+    s.windows->move(*s.pattern, offsets(s), *d.pattern, offsets(d), windows, from, to);
+    const Index done = windows * s.pattern->entries;
+    if (done == s.count) return true;
+    if (s.kind == Kind::nest && d.kind == Kind::nest) {
+      blocks(s.spots, from, d.spots, to, s.moved.length, done, s.count - done);
+    } else {
+      move_strips(src_, src_base_, dst_, dst_base_, position_ + s.size / s.count * done, s.size / s.count * (s.count - done));
+    }
+    return true;
   }
 
   // Lists of different widths have no kernel.
@@ -94,6 +124,7 @@ class Transpacker {
   const std::byte* src_base_;
   std::byte* dst_base_;
   bool stream_ = false;
+  Index position_ = 0;  // of the steps at hand
 };
 
 }  // namespace

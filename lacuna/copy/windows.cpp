@@ -96,6 +96,35 @@ void unpack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index w
     W::store(scattered + place<Listed>(p, offsets, i), p.mask, W::permute(order, W::load(exact, dense)));
 }
 
+template <class W, bool FromListed, bool ToListed>
+void move_pattern(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
+                  const std::byte* HWY_RESTRICT source, std::byte* HWY_RESTRICT target) {
+  const Pattern a = from;
+  const Pattern b = to;
+  const auto gathered = W::load(a.to_dense);
+  const auto scattered = W::load(b.to_scattered);
+#pragma GCC unroll 2
+  for (Index i = 0; i < windows; ++i) {
+    const auto dense = W::permute(gathered, W::load(a.mask, source + place<FromListed>(a, from_offsets, i)));
+    W::store(target + place<ToListed>(b, to_offsets, i), b.mask, W::permute(scattered, dense));
+  }
+}
+template <bool FromListed, bool ToListed>
+void move_any(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
+              const std::byte* source, std::byte* target) {
+  const Index width = std::max(from.width, to.width);
+  const auto run = width <= 16   ? &move_pattern<Width16, FromListed, ToListed>
+                   : width <= 32 ? &move_pattern<Width32, FromListed, ToListed>
+                                 : &move_pattern<Width64, FromListed, ToListed>;
+  run(from, from_offsets, to, to_offsets, windows, source, target);
+}
+void move_windows(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
+                  const std::byte* source, std::byte* target) {
+  const auto run = from_offsets != nullptr ? (to_offsets != nullptr ? &move_any<true, true> : &move_any<true, false>)
+                                           : (to_offsets != nullptr ? &move_any<false, true> : &move_any<false, false>);
+  run(from, from_offsets, to, to_offsets, windows, source, target);
+}
+
 void pack_masks(const Masks& masks, Index first, Index last, const std::byte* HWY_RESTRICT scattered, std::byte* HWY_RESTRICT dense) {
   const std::int32_t* offsets = masks.offsets.data();
   const std::uint64_t* bits = masks.masks.data();
@@ -144,7 +173,7 @@ void unpack_windows(const Pattern& p, const std::int32_t* offsets, Index windows
   offsets != nullptr ? unpack_any<true>(p, offsets, windows, scattered, dense) : unpack_any<false>(p, offsets, windows, scattered, dense);
 }
 
-constexpr WindowKernels kKernels{&pack_windows, &unpack_windows, &pack_masks, &unpack_masks};
+constexpr WindowKernels kKernels{&pack_windows, &unpack_windows, &move_windows, &pack_masks, &unpack_masks};
 
 }  // namespace
 
