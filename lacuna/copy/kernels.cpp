@@ -105,14 +105,17 @@ struct Vectors {
   }
 };
 
-// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed out.
+// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed out. A short block that covers its
+// lines only in part is better off without.
 struct Streamed {
+  static constexpr Index kShort = 256;
   static void move(Index length, const std::byte* from, std::byte* to) {
-    const Index head = std::min<Index>(-reinterpret_cast<std::intptr_t>(to) & 63, length);
+    const Index head = -reinterpret_cast<std::intptr_t>(to) & 63;
+    if (length < kShort && (head != 0 || length % 64 != 0)) return Vectors::move(length, from, to);
     std::memcpy(to, from, static_cast<std::size_t>(head));
-    Index at = head;
     using D = hn::CappedTag<std::uint8_t, 64>;
     constexpr Index lanes = static_cast<Index>(hn::MaxLanes(D()));
+    Index at = head;
     for (; at + 64 <= length; at += 64) {
       for (Index i = 0; i < 64; i += lanes) {
         hn::Stream(hn::LoadU(D(), reinterpret_cast<const std::uint8_t*>(from + at + i)), D(), reinterpret_cast<std::uint8_t*>(to + at + i));
@@ -352,7 +355,8 @@ constexpr Row kRows[] = {
     row<Several<4>>(97, 128, "32+32+32+32 overlapping"),
     row<Vectors>(129, kAny, "128 at a time"),
 };
-constexpr Row kStreamed = row<Streamed>(512, kAny, "streaming stores");
+constexpr Row kStreamed = row<Streamed>(64, kAny, "streaming stores");
+constexpr Index kStreamedDense = 1024;  // short blocks from here and there are too slow for the buffers that combine streamed lines
 
 // Better ones where a side is dense.
 struct Special {
@@ -395,7 +399,8 @@ constexpr auto kRowOf = [] {
 }();
 
 Kernel FindKernel(const Shape& shape) {
-  if (shape.stream && shape.length >= kStreamed.least) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
+  const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
+  if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
   const Row& found =
       shape.length < std::ssize(kRowOf) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.crossed) return {found.tiles, found.name};
@@ -417,7 +422,7 @@ IrregularKernel FindIrregular() {
 }
 
 void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
-  if (stream && bytes >= kStreamed.least) {
+  if (stream && bytes >= kStreamedDense) {
     Streamed::move(bytes, from, to);
   } else {
     move_any(bytes, from, to);

@@ -18,7 +18,6 @@ constexpr Index kLine = 64;
 constexpr Index kHot = 16 << 10;        // bytes of both sides that may be under way at once: half of a small L1 cache
 constexpr Index kMostMembers = 32;      // runs of a struct that are woven
 constexpr Index kFewestEntries = 8;     // structs that pay for it
-constexpr Index kFewestCrossed = 32;    // blocks of a row, each on a line of its own, before the line is wanted again
 constexpr Index kMostPieces = 1 << 20;  // entries of lists and masks that a plan makes up
 
 // What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways that are right in any case.
@@ -198,14 +197,21 @@ std::optional<double> cost_of_lists(const std::vector<Step>& steps) {
 
 Step step_of(const Node& node);
 
+// How many lines, `stride` apart, a first-level cache of 32 KiB in 8 ways holds until the first of them is wanted again, less a quarter for others.
+Index lines_that_stay(Index stride) {
+  constexpr Index sets = 64;
+  const Index used = stride % kLine == 0 ? sets / std::gcd(stride / kLine, sets) : sets;
+  return used * 6;
+}
+
 Step nest_step(const Node& node) {
   const bool two = node.children[0]->kind == Kind::loop;
   const Node& inner = two ? *node.children[0] : node;
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
-  const bool crossed =
-      two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine && inner.count >= kFewestCrossed;
+  const bool crossed = two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine &&
+                       inner.count > lines_that_stay(inner.stride);
   step.moved = moved_by(length, Access::stride, length, crossed);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
