@@ -148,7 +148,7 @@ class Mover {
     move(moved, count, 1, spots.side(first), dense_stride, scattered + spots.shift(first), dense);
   }
 
-  static bool in_windows(const Step& step) { return step.pattern.has_value() && (!Pack || step.packs_windows); }
+  [[nodiscard]] bool in_windows(const Step& step) const { return step.pattern.has_value() && (!Pack || (step.packs_windows && !stream_)); }
 
   // Whole windows of a pattern, from entry `first` on; answers how many entries they are.
   Index windows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {

@@ -288,7 +288,7 @@ Step step_of(const Node& node) {
 }
 
 bool streams(const Step& step) {
-  if (step.kind == Step::Kind::run) return true;
+  if (step.kind == Step::Kind::run || step.pattern) return true;
   if (step.moved.pack_stream.run != step.moved.pack.run || step.moved.unpack_stream.run != step.moved.unpack.run) return true;
   return std::ranges::any_of(step.children, streams);
 }
