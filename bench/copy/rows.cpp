@@ -7,6 +7,7 @@
 #include "bench/copy/bench.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/ddtbench.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -283,8 +284,7 @@ json measure_calls(const Request& request) {
   const Layout one = Layout::bytes(16).value();
   alignas(64) std::byte memory[64]{};
   alignas(64) std::byte out[64];
-  std::vector<std::int64_t> shuffled(10000);
-  for (std::size_t i = 0; i < shuffled.size(); ++i) shuffled[i] = static_cast<std::int64_t>(i * 7919 % 10007) * 3;
+  const std::vector<std::int64_t> shuffled = guide::ddtbench_list(40000, 10000, 7);
   const Layout value = Layout::bytes(8).value();
   const std::vector<Contender> contenders{
       {"pack 16 contiguous bytes", [&] { copy::pack(one, memory, 0, 16, out); }},

@@ -159,17 +159,28 @@ std::optional<Step> masked(const Node& node) {
   return step;
 }
 
+// Whether the first few runs say that masks might cost less than `otherwise`: a commit is not to take longer than it must.
+bool masks_pay(const Node& node, double otherwise) {
+  constexpr Index sample = 256;
+  if (node.runs <= 4 * sample) return true;
+  Masks masks;
+  Index seen = 0;
+  auto add = [&](Index at, Index length) { return masks.add(at, length) && ++seen < sample; };
+  each_run(node, 0, add);
+  return static_cast<double>(masks.windows()) * kMaskNs * static_cast<double>(node.runs) < 1.25 * otherwise * static_cast<double>(sample);
+}
+
 // Short runs in whatever order, by masks or cut into equal blocks, if that costs less than `otherwise`.
 std::optional<Step> short_runs(const Node& node, double otherwise) {
   if (node.runs > kMostPieces || node.size / node.runs >= 2 * kLine) return std::nullopt;
   Index granule = 0;
   auto divide = [&](Index, Index length) {
-    granule = std::gcd(granule, length);
-    return true;
+    if (granule == 0 || length % granule != 0) granule = std::gcd(granule, length);
+    return granule > 1;
   };
   each_run(node, 0, divide);
   const double in_granules = static_cast<double>(node.size / granule) * kBlockNs;
-  if (std::optional<Step> step = masked(node)) {
+  if (std::optional<Step> step = masks_pay(node, otherwise) ? masked(node) : std::nullopt) {
     const double in_windows = static_cast<double>(step->masks.windows()) * kMaskNs;
     if (in_windows < otherwise && in_windows < in_granules) return step;
   }

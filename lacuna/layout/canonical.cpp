@@ -245,6 +245,85 @@ Item spelled_out(const Item& item) {
   return compress(std::move(runs));
 }
 
+namespace {
+
+// Neighbours that touch become one run, in place.
+void merge_runs(std::vector<std::int64_t>& offsets, std::vector<std::int64_t>& lengths) {
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[last] + lengths[last] == offsets[i]) {
+      lengths[last] += lengths[i];
+    } else {
+      ++last;
+      offsets[last] = offsets[i];
+      lengths[last] = lengths[i];
+    }
+  }
+  offsets.resize(last + 1);
+  lengths.resize(last + 1);
+}
+
+// Whether any stretch of runs can repeat at all. A loop of period p needs kShortestLoop - p neighbours or more, and p at least, that are alike p apart: eight in a
+// row in any case. Numbers stand for length and step; chance equals among them only cost the search for a loop that is not there.
+bool may_repeat(const std::vector<std::int64_t>& offsets, const std::vector<std::int64_t>& lengths) {
+  const auto n = static_cast<Index>(offsets.size());
+  if (n < 4 * kShortestLoop) return true;
+  const Index steps = n - 1;
+  std::vector<std::uint32_t> keys(static_cast<std::size_t>(steps));
+  for (Index i = 0; i < steps; ++i)
+    keys[i] = static_cast<std::uint32_t>(offsets[i + 1] - offsets[i]) * 0x9e3779b1U + static_cast<std::uint32_t>(lengths[i]);
+  static_assert(kShortestLoop == 16 && kLongestPeriod == 16);
+  std::vector<std::uint8_t> alike(static_cast<std::size_t>(steps));
+  for (Index p = 1; p <= kLongestPeriod; ++p) {
+    const Index pairs = steps - p;
+    std::uint32_t count = 0;
+    for (Index i = 0; i < pairs; ++i) count += keys[i] == keys[i + p] ? 1 : 0;
+    if (count < 8) continue;
+    for (Index i = 0; i < pairs; ++i) alike[i] = keys[i] == keys[i + p] ? 1 : 0;
+    for (const Index reach : {1, 2, 4}) {  // after each, alike[i] says so of twice as many from i on
+      for (Index i = 0; i + reach < pairs; ++i) alike[i] &= alike[i + reach];
+    }
+    std::uint8_t any = 0;
+    for (Index i = 0; i < pairs - 7; ++i) any |= alike[i];
+    if (any != 0) return true;
+  }
+  // A longer period repeats the whole, and with it the first steps.
+  for (Index p = kLongestPeriod + 1; p <= n / 2; ++p) {
+    if (keys[p] == keys[0] && keys[p + 1] == keys[1] && keys[p + 2] == keys[2]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths) {
+  merge_runs(offsets, lengths);
+  std::int64_t size = 0;
+  for (const std::int64_t length : lengths) {
+    if (!base::add(size, length, size) || size > kMaxBytes) return too_large("the size");
+  }
+  const std::size_t n = offsets.size();
+  if (n == 1) return Item{offsets[0], lengths[0], nullptr};
+  // What compress() would make of runs among which nothing repeats, without an item for each.
+  const bool repeats = may_repeat(offsets, lengths);
+  std::size_t longest = 1;  // stretch of one length
+  for (std::size_t i = 1, stretch = 1; i < n; ++i) {
+    stretch = lengths[i] == lengths[i - 1] ? stretch + 1 : 1;
+    longest = std::max(longest, stretch);
+  }
+  if (!repeats && (longest == n || longest < static_cast<std::size_t>(kShortestLoop))) {
+    const std::int64_t origin = offsets[0];
+    for (std::int64_t& offset : offsets) offset -= origin;
+    if (longest == n) return in_place(origin, make_list(std::move(offsets), Item{0, lengths[0], nullptr}));
+    std::vector<std::int64_t> starts(n + 1);
+    for (std::size_t i = 0; i < n; ++i) starts[i + 1] = starts[i] + lengths[i];
+    return in_place(origin, make_blocks(std::move(offsets), std::move(starts)));
+  }
+  Items items(n);
+  for (std::size_t i = 0; i < n; ++i) items[i] = {offsets[i], lengths[i], nullptr};
+  return repeats ? compress(std::move(items)) : group(items);
+}
+
 Result<Item> join(Items items) {
   std::int64_t size = 0;
   std::int64_t runs = 0;

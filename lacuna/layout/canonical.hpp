@@ -47,6 +47,9 @@ struct Item {
 Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride);
 /// The items one after another, at least one. Errors: overflow.
 Result<Item> join(std::vector<Item> items);
+/// The runs of lengths[i] > 0 bytes at offsets[i], at least one: join() of as many items, without making them. Offsets and ends are within kMaxBytes, which
+/// is not checked. Errors: overflow.
+Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths);
 /// The canonical form of an item of at most kFlattenLimit runs, whatever form it has.
 Item spelled_out(const Item& item);
 /// The node of an item, made if it is a run.

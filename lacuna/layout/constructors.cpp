@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "lacuna/layout/builder.hpp"
 
@@ -27,11 +29,17 @@ Result<void> check_lengths(std::size_t lengths, std::size_t displacements) {
 
 std::vector<std::int64_t> constant(std::int64_t value, std::size_t count) { return std::vector<std::int64_t>(count, value); }
 
-// Displacements in bytes from displacements in extents.
+// Displacements in bytes from displacements in extents. One look at the largest saves a look at each.
 Result<std::vector<std::int64_t>> in_bytes(std::span<const std::int64_t> displacements, const Layout& old) {
-  std::vector<std::int64_t> bytes;
-  bytes.reserve(displacements.size());
-  for (const std::int64_t displacement : displacements) bytes.push_back(LACUNA_TRY(product(displacement, old.extent(), "a displacement")));
+  const std::int64_t extent = old.extent();
+  std::uint64_t most = 0;
+  for (const std::int64_t displacement : displacements) most |= static_cast<std::uint64_t>(displacement < 0 ? ~displacement : displacement);
+  std::vector<std::int64_t> bytes(displacements.size());
+  if (most < (std::uint64_t{1} << 30) && std::abs(extent) < (std::int64_t{1} << 30)) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = displacements[i] * extent;
+  } else {
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = LACUNA_TRY(product(displacements[i], extent, "a displacement"));
+  }
   return bytes;
 }
 
@@ -47,6 +55,41 @@ Result<Layout> concatenate(std::span<const std::int64_t> blocklengths, std::span
     LACUNA_TRY(builder.add(old, blocklengths[i], old.extent(), displacements[i]));
   }
   return std::move(builder).finish();
+}
+
+// Blocks of a type that is one run and follows itself without a gap: the usual list, without an item for each entry. Nothing where that is not so, or where
+// a number is so large that the general way must look at it.
+Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements,
+                                           const Layout& old) {
+  constexpr std::int64_t small = kMaxBytes / 4;
+  const Item item = Access::item(old);
+  const std::int64_t size = old.size();
+  const std::int64_t lower = old.lower_bound();
+  const std::int64_t most = size == 0 ? 0 : small / size;
+  if (size == 0 || item.node || old.extent() != size || size > small || std::abs(lower) > small || std::abs(item.at) > small)
+    return std::nullopt;
+  const std::size_t n = displacements.size();
+  std::vector<std::int64_t> offsets(n);
+  std::vector<std::int64_t> lengths(n);
+  std::int64_t low = kMaxBytes;
+  std::int64_t high = -kMaxBytes;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t blocks = blocklengths[i];
+    const std::int64_t at = displacements[i];
+    if (blocks < 0 || blocks > most || at > small || at < -small) return std::nullopt;
+    const std::int64_t bytes = blocks * size;
+    offsets[runs] = at + item.at;
+    lengths[runs] = bytes;
+    low = blocks == 0 ? low : std::min(low, at);
+    high = blocks == 0 ? high : std::max(high, at + bytes);
+    runs += blocks == 0 ? 0 : 1;
+  }
+  if (runs == 0) return std::nullopt;
+  offsets.resize(runs);
+  lengths.resize(runs);
+  const Item joined = LACUNA_TRY(join_runs(std::move(offsets), std::move(lengths)));
+  return LACUNA_TRY(Access::make(&joined, low + lower, high + lower, Access::state(old).marked));
 }
 
 }  // namespace
@@ -119,6 +162,9 @@ Result<Layout> Layout::indexed(std::span<const std::int64_t> blocklengths, std::
 
 Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
                                 const Layout& old) {
+  if (blocklengths.size() == byte_displacements.size() && !blocklengths.empty()) {
+    if (std::optional<Layout> list = LACUNA_TRY(list_of_runs(blocklengths, byte_displacements, old))) return std::move(*list);
+  }
   return concatenate(blocklengths, byte_displacements, [&](std::size_t) -> const Layout& { return old; });
 }
 
