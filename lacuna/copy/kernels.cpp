@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/copy/tiles.hpp"
 
 // Three sets are enough on x86: what every machine has, AVX2, AVX-512.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
@@ -431,7 +432,7 @@ Kernel FindKernel(const Shape& shape) {
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
   const Row& found =
       shape.length < std::ssize(kRowOf) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
-  if (shape.crossed) return {found.tiles, found.name};
+  if (shape.crossed) return {found.tiles, "tiles"};
   if (shape.length <= 12 && !shape.stream && (shape.to_dense || shape.from_dense)) {
     for (const Special& special : kSpecials) {
       if (special.length != shape.length) continue;
@@ -470,7 +471,12 @@ HWY_EXPORT(FindIrregular);
 HWY_EXPORT(CopyBlock);
 HWY_EXPORT(InstructionSet);
 
-Kernel kernel_for(const Shape& shape) { return HWY_DYNAMIC_DISPATCH(FindKernel)(shape); }
+Kernel kernel_for(const Shape& shape) {
+  if (shape.crossed) {
+    if (const Run tiles = tile_kernel(shape.length, shape.stream)) return {tiles, "squares of registers"};
+  }
+  return HWY_DYNAMIC_DISPATCH(FindKernel)(shape);
+}
 IrregularKernel irregular_kernel() { return HWY_DYNAMIC_DISPATCH(FindIrregular)(); }
 void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
   HWY_DYNAMIC_DISPATCH(CopyBlock)(to, from, bytes, stream);

@@ -221,8 +221,10 @@ Step nest_step(const Node& node) {
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
+  // Rows that share lines: in squares of registers always, tile by tile where the lines of a row do not stay until they are wanted again.
+  const bool squares = length == 4 || length == 8 || length == 16;
   const bool crossed = two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine &&
-                       inner.count > lines_that_stay(inner.stride);
+                       (squares ? inner.count >= kFewestEntries : inner.count > lines_that_stay(inner.stride));
   step.moved = moved_by(length, Access::stride, length, crossed);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
