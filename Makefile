@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 JOBS ?= $(shell nproc)
 GUIDE_OUT ?= guide-out
 GUIDE_ARGS ?=
+COPY_OUT ?= copy-out
+COPY_ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
 python := .venv/bin/python
@@ -21,6 +23,14 @@ help: ## List the targets
 guide: package ## Measure this machine and say which method to use (GUIDE_OUT=dir, GUIDE_ARGS=--quick)
 	@echo "==> measuring this machine; results go to $(GUIDE_OUT)"
 	@.venv/bin/lacuna guide --output $(GUIDE_OUT) $(GUIDE_ARGS)
+
+.PHONY: peers
+peers: ## Install the MPIs that `make bench-copy` compares with (Debian packages, and environments in .peers)
+	@scripts/peers.sh install
+
+.PHONY: bench-copy
+bench-copy: package peers ## Measure copies against loops by hand and four MPIs (COPY_OUT=dir, COPY_ARGS=--quick)
+	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench copy --output $(COPY_OUT) $(COPY_ARGS)
 
 .PHONY: test
 test: packages .venv/.dev ## Run all tests: release, sanitizers, Python, ladder, install
@@ -67,7 +77,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake lacuna python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake lacuna bench/copy python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # The MPIs that the benchmarks compare with: openmpi4-debian, openmpi5, mpich5 and impi.
-#   scripts/peers.sh install                       puts them in place: Debian packages, and environments in .peers
-#   scripts/peers.sh list                          those that can be used: name, tab, path of its mpicc
-#   scripts/peers.sh env NAME                      the variables it wants in order to run alone: no launcher, no network
-#   scripts/peers.sh compile NAME SOURCE OUTPUT    compiles bench/copy/mpi_shim.c for it, into a shared library
+#   scripts/peers.sh install    puts them in place: Debian packages, and environments in .peers
+#   scripts/peers.sh list       those that can be used: name, tab, path of its mpicc
 set -euo pipefail
 self=$(realpath "$0")
-called_from=$PWD
 cd "${self%/*}/.."
 root=$PWD
 
@@ -15,7 +12,7 @@ names=(openmpi4-debian openmpi5 mpich5 impi)
 say() { printf '==> %s\n' "$*"; }
 warn() { printf 'lacuna: %s\n' "$*" >&2; }
 die() { warn "$@"; exit 1; }
-usage() { sed -n '2,6s/^# //p' "$self"; exit 2; }
+usage() { sed -n '2,4s/^# //p' "$self"; exit 2; }
 
 # The virtual environment of a peer from PyPI. requirements/peer-*.txt goes by the name of the folder.
 prefix() {
@@ -112,87 +109,17 @@ find_mpicc() {
   echo "$path"
 }
 
-variables() {
-  local lib prefix
-  if [[ $1 == openmpi4-debian ]]; then
-    lib=$(realpath "$(mpicc.openmpi --showme:libdirs)/libmpi.so")
-    lib=${lib%/*}
-  else
-    prefix=$(prefix "$1")
-    lib=$prefix/lib
-  fi
-  case $1 in
-    openmpi*)
-      # Its other transports probe for networks, leave shared memory segments behind, and warn. So does looking at the
-      # interfaces, where there is none.
-      echo OMPI_MCA_pml=ob1
-      echo OMPI_MCA_btl=self
-      echo OMPI_MCA_if=^posix_ipv4
-      ;;&
-    openmpi4-debian)
-      # No daemon; and hwloc's plugins are not to look for an X server.
-      echo OMPI_MCA_ess_singleton_isolated=1
-      echo HWLOC_COMPONENTS=-gl,-opencl
-      ;;
-    openmpi5)
-      # It was built for another prefix, and does not start without a home directory.
-      echo "OPAL_PREFIX=$prefix"
-      echo PMIX_MCA_pif=^posix_ipv4
-      [[ -n ${HOME:-} ]] || echo "HOME=${TMPDIR:-/tmp}"
-      ;;
-    mpich5)
-      echo MPIR_CVAR_CH4_NETMOD=ucx
-      echo UCX_TLS=self
-      echo UCX_MODULES=none
-      ;;
-    impi)
-      # The root is what its mpicc needs; the benchmarks pin themselves.
-      echo "I_MPI_ROOT=$prefix"
-      echo I_MPI_FABRICS=shm
-      echo I_MPI_PIN=0
-      ;;
-  esac
-  # The shim knows where its MPI is, but what is in this variable comes first.
-  [[ -z ${LD_LIBRARY_PATH:-} ]] || echo "LD_LIBRARY_PATH=$lib:$LD_LIBRARY_PATH"
-}
-
-# with NAME COMMAND...: runs a command with the peer's variables.
-with() {
-  local lines
-  lines=$(variables "$1")
-  mapfile -t lines <<<"$lines"
-  env "${lines[@]}" "${@:2}"
-}
-
 list() {
   local name mpicc
   for name in "${names[@]}"; do
     mpicc=$(find_mpicc "$name") || continue
-    with "$name" "$mpicc" -E -x c - <<<'#include <mpi.h>' >/dev/null 2>&1 || continue
+    I_MPI_ROOT=${mpicc%/bin/mpicc} "$mpicc" -E -x c - <<<'#include <mpi.h>' >/dev/null 2>&1 || continue
     printf '%s\t%s\n' "$name" "$mpicc"
   done
 }
 
-compile() {
-  local name=$1 source=$2 output=$3 mpicc
-  mpicc=$(find_mpicc "$name") || die "$name is not installed; scripts/peers.sh install"
-  cd "$called_from"
-  with "$name" "$mpicc" -O2 -std=gnu11 -Wall -Wextra -shared -fPIC -fvisibility=hidden "$source" -o "$output"
-}
-
-known() { printf '%s\n' "${names[@]}" | grep -qxFe "$1" || die "no peer is called '$1'; there are: ${names[*]}"; }
-
 case "${1:-}:$#" in
   install:1) install_peers ;;
   list:1) list ;;
-  env:2)
-    known "$2"
-    find_mpicc "$2" >/dev/null || die "$2 is not installed; scripts/peers.sh install"
-    variables "$2"
-    ;;
-  compile:4)
-    known "$2"
-    compile "${@:2}"
-    ;;
   *) usage ;;
 esac

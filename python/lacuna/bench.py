@@ -128,6 +128,72 @@ def methods(
     command.finish(outcome.result, outcome.failure, written=bool(data or output))
 
 
+@app.command()
+def copy(
+    quick: Annotated[bool, typer.Option("--quick", help="A sixth of the layouts, within 30 s without MPIs.")] = False,
+    only: Annotated[
+        str,
+        typer.Option("--only", metavar="TEXT", help="Only layouts whose names hold this text.", show_default=False),
+    ] = "",
+    mpi: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mpi",
+            metavar="[NAME=]MPICC",
+            help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
+            show_default=False,
+        ),
+    ] = None,
+    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Compare with no MPI.")] = False,
+    data: JsonOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write copy.json, copy.html and copy.png here; made if it is not there.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            min=5,
+            help="Wall time; rows that do not fit are left out and counted. [default: 900]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Measure pack, unpack and layout-to-layout copies on this CPU against loops written by hand, memcpy and MPIs.
+
+    Every DDTBench layout at every size, and irregular ones: short blocks, lists in random and sorted order, arrays of
+    structs, negative strides; with warm and with cold caches. All contenders of a row take turns in one process, and
+    the bytes and the gaps of each are verified before and after. An MPI runs in a process of its own, against Lacuna.
+
+    \b
+    Examples:
+      lacuna bench copy --quick
+      lacuna bench copy --only FFT2 --no-mpi
+      lacuna bench copy --mpi openmpi=/usr/bin/mpicc.openmpi --mpi /opt/mpich/bin/mpicc --json copy.json
+
+    \b
+    Exit status:
+      0    all is well
+      1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
+      2    wrong usage
+      3    the bench is missing, died or fell silent; what was measured is written
+      130  interrupted by Ctrl-C or SIGTERM; what was measured is written
+    """
+    from lacuna import copies_command
+
+    copies_command.run(
+        quick=quick, only=only, mpi=mpi or [], no_mpi=no_mpi, data=data, output=output, budget=budget or 900
+    )
+
+
 def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
     every = experiments.all_experiments()
     if not wanted:

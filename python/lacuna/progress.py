@@ -19,13 +19,15 @@ _PIPE_SECONDS = 10.0
 class Meter:
     """A bar on a terminal, now and then a line in a pipe."""
 
-    def __init__(self, console: Console, cells: int, seconds: float) -> None:
+    def __init__(self, console: Console, cells: int, seconds: float, what: str = "cells") -> None:
         self._console = console
+        self._what = what
         self._written = time.monotonic()
         self._bar = Progress(
             TextColumn("measuring"),
             BarColumn(bar_width=50),
-            TextColumn("{task.completed:.0f} of {task.total:.0f} cells, at most {task.fields[left]:.0f} s left"),
+            TextColumn(f"{{task.completed:.0f}} of {{task.total:.0f}} {what}"),
+            TextColumn("at most {task.fields[left]:.0f} s left"),
             console=console,
             auto_refresh=False,
             transient=True,
@@ -33,7 +35,7 @@ class Meter:
         )
         self._task = self._bar.add_task("", total=cells, left=seconds)
         if not console.is_terminal:
-            console.print(f"measuring {cells} cells, at most {seconds:.0f} s")
+            console.print(f"measuring {cells} {what}, at most {seconds:.0f} s")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -49,4 +51,4 @@ class Meter:
             self._bar.update(self._task, completed=done, total=planned, left=left, refresh=True)
         elif time.monotonic() - self._written >= _PIPE_SECONDS:
             self._written = time.monotonic()
-            self._console.print(f"{done} of {planned} cells, at most {left:.0f} s left")
+            self._console.print(f"{done} of {planned} {self._what}, at most {left:.0f} s left")

@@ -1,0 +1,113 @@
+"""Runs `lacuna bench copy`: finds the contenders, measures, writes and shows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from lacuna import __version__, command, copies, copies_view, peers
+from lacuna.copies import Copies
+from lacuna.copies_worker import CopyBench
+from lacuna.peers import Peer, PeerError
+from lacuna.progress import Meter
+from lacuna.store import write_whole
+from lacuna.worker import WorkerError
+
+_SILENCE = 120.0
+"""Seconds: the largest row with the slowest MPI takes a few."""
+
+_MILLISECONDS = 30.0
+_QUICK_MILLISECONDS = 10.0
+
+
+def run(
+    *,
+    quick: bool,
+    only: str,
+    mpi: Sequence[str],
+    no_mpi: bool,
+    data: Path | None,
+    output: Path | None,
+    budget: float,
+) -> None:
+    """The whole command; ends with the status that its help documents."""
+    deadline = time.monotonic() + budget
+    rivals = [] if no_mpi else _peers(mpi)
+    command.prepare_json(data)
+    if output:
+        command.prepare(output)
+    console = command.console(to_stderr=command.is_stdout(data))
+    result: Copies | None = None
+    failure: WorkerError | None = None
+    try:
+        with command.terminable(), CopyBench(_SILENCE) as bench:
+            hello = bench.hello
+            cases = copies.planned(hello, quick=quick, pattern=only)
+            if not cases:
+                raise typer.BadParameter(f"no layout's name holds {only!r}", param_hint="--only")
+            result = Copies(
+                __version__,
+                command.created(),
+                _line(quick, only, rivals, no_mpi),
+                cpu=str(hello["cpu"]),
+                kernel=str(hello["kernel"]),
+                instruction_set=str(hello["instruction_set"]),
+                compiler=str(hello["compiler"]),
+            )
+            plan = copies.Plan(cases, _QUICK_MILLISECONDS if quick else _MILLISECONDS, deadline)
+            rows = len(cases) * len(copies.OPERATIONS) * len(copies.CACHES)
+            with Meter(console, rows, deadline - time.monotonic(), "rows") as meter:
+
+                def advance(done: int, planned: int) -> None:
+                    meter.advance(done, planned, deadline - time.monotonic())
+
+                copies.measure(result, bench, rivals, plan, _SILENCE, advance)
+    except KeyboardInterrupt:
+        if result is None:
+            raise typer.Exit(command.INTERRUPTED) from None
+        result.interrupted = True
+    except WorkerError as e:
+        failure = e
+    if result is not None:
+        _deliver(console, result, data, output)
+    _finish(result, failure)
+
+
+def _peers(wanted: Sequence[str]) -> list[Peer]:
+    try:
+        return peers.find(wanted)
+    except PeerError as e:
+        raise typer.BadParameter(str(e), param_hint="--mpi") from e
+
+
+def _line(quick: bool, only: str, rivals: Sequence[Peer], no_mpi: bool) -> str:
+    line = "lacuna bench copy" + " --quick" * quick + (f" --only {only!r}" if only else "")
+    return line + " --no-mpi" * no_mpi + "".join(f" --mpi {p.name}={p.mpicc}" for p in rivals)
+
+
+def _deliver(console: Console, result: Copies, data: Path | None, output: Path | None) -> None:
+    text = result.to_json()
+    command.write_json(data, text)
+    files = [data] if data and not command.is_stdout(data) else []
+    if output:
+        files.append(output / "copy.json")
+        write_whole(files[-1], text)
+        with console.status("drawing the report"):
+            files += copies_view.write(result, output)
+    copies_view.show(console, result)
+    if files:
+        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+
+
+def _finish(result: Copies | None, failure: WorkerError | None) -> None:
+    if failure is not None:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {failure}", markup=False)
+        raise typer.Exit(command.ENVIRONMENT)
+    if result is not None and result.interrupted:
+        raise typer.Exit(command.INTERRUPTED)
+    if result is not None and result.errors:
+        raise typer.Exit(command.MEASUREMENT_FAILED)

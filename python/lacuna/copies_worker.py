@@ -1,0 +1,119 @@
+"""The client of `lacuna-copy-bench`, which measures copies: one JSON line each way."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import lacuna
+from lacuna.worker import WorkerError
+
+_LONGEST_LINE = 4 << 20
+
+
+def find_bench() -> Path:
+    """The executable: `LACUNA_COPY_BENCH` if set, otherwise the one installed in the package."""
+    named = os.environ.get("LACUNA_COPY_BENCH")
+    candidates = [Path(named)] if named else [Path(p) / "bin" / "lacuna-copy-bench" for p in lacuna.__path__]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    where = f"LACUNA_COPY_BENCH names {named}, which is no file" if named else "this package was installed without it"
+    raise WorkerError(f"lacuna-copy-bench not found: {where}. Build it with `make build`, or set LACUNA_COPY_BENCH.")
+
+
+class RowError(Exception):
+    """The bench could not measure one row, or a contender moved wrong bytes; the bench itself goes on."""
+
+
+class CopyBench:
+    """One running bench; a context manager. `hello` is what it said of itself."""
+
+    hello: dict[str, Any]
+
+    def __init__(self, silence: float, shim: Path | None = None, environment: dict[str, str] | None = None) -> None:
+        """Starts it, with an MPI if there is a shim. `silence`: seconds after which it is given up."""
+        self._silence = silence
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed in close()
+        self._lines = b""
+        line = [str(find_bench()), *(["--mpi", str(shim)] if shim else [])]
+        self._process = subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, env=environment, process_group=0
+        )
+        try:
+            self.hello = self._read("hello")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it, within two seconds."""
+        process = self._process
+        if process.stdin:
+            process.stdin.close()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout:
+            process.stdout.close()
+        self._stderr.close()
+
+    def ask(self, **command: Any) -> dict[str, Any]:
+        """One row. Raises RowError where it could not be measured, WorkerError where the bench is gone."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as e:
+            raise self._lost("died") from e
+        return self._read("row")
+
+    def _read(self, member: str) -> dict[str, Any]:
+        line = self._line()
+        try:
+            answer = json.loads(line)
+        except ValueError as e:
+            raise WorkerError(f"lacuna-copy-bench sent what is no JSON: {line[:80]!r}") from e
+        if isinstance(answer, dict) and isinstance(answer.get("error"), str):
+            raise RowError(answer["error"])
+        if not isinstance(answer, dict) or not isinstance(answer.get(member), dict):
+            raise WorkerError(f"lacuna-copy-bench sent no {member}: {line[:80]!r}")
+        found: dict[str, Any] = answer[member]
+        return found
+
+    def _line(self) -> bytes:
+        assert self._process.stdout is not None
+        output = self._process.stdout.fileno()
+        deadline = time.monotonic() + self._silence
+        while b"\n" not in self._lines:
+            ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise WorkerError(f"lacuna-copy-bench was silent for {self._silence:g} s")
+            chunk = os.read(output, 1 << 16)
+            if not chunk or len(self._lines) > _LONGEST_LINE:
+                raise self._lost("died" if not chunk else "sent an endless line")
+            self._lines += chunk
+        line, _, self._lines = self._lines.partition(b"\n")
+        return line
+
+    def _lost(self, how: str) -> WorkerError:
+        self._process.kill()
+        status = self._process.wait()
+        self._stderr.seek(0)
+        said = self._stderr.read()[-600:].decode(errors="replace").strip()
+        return WorkerError(f"lacuna-copy-bench {how} (status {status})" + (f": {said}" if said else ""))
