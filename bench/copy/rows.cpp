@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <stdexcept>
 
@@ -153,6 +154,16 @@ class Bench {
         copy::unpack(case_.receive.layout, to_.base(), 0, bytes_, packed_.memory());
       });
     }
+    if (bytes_ >= (1 << 20) && request_.operation != "transpack") {
+      team_ = std::make_unique<copy::Team>(2);
+      add("lacuna_2_threads", [this] {
+        if (request_.operation == "pack") {
+          team_->pack(case_.send.layout, from_.base(), 0, bytes_, packed_.memory());
+        } else {
+          team_->unpack(case_.receive.layout, to_.base(), 0, bytes_, packed_.memory());
+        }
+      });
+    }
     verified_ = contenders_.size();
     add("memcpy", [this] { std::memcpy(packed_.memory(), other_.memory(), static_cast<std::size_t>(bytes_)); });
     add_limits();
@@ -218,6 +229,7 @@ class Bench {
   Bytes after_;
   Mpi::Type send_type_{nullptr, {nullptr}};
   Mpi::Type receive_type_{nullptr, {nullptr}};
+  std::unique_ptr<copy::Team> team_;
   std::vector<Contender> contenders_;
   std::size_t verified_ = 0;
 };

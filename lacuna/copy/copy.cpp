@@ -13,6 +13,8 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
   if (length > 0) Plan::of(layout).unpack(base, position, length, in);
 }
 
+void block(std::byte* to, const std::byte* from, std::int64_t bytes) { copy_block(to, from, bytes, false); }
+
 void prepare(const Layout& layout) {
   if (layout.size() > 0) (void)Plan::of(layout);
 }

@@ -1,4 +1,4 @@
-// copy: moves the bytes of a layout with the CPU. It hides how: fixed-size moves, strides, indices.
+// copy: moves the bytes of a layout with the CPU. It hides how: which kernels, which instructions, what stays in the caches.
 //
 // Addresses are a base pointer plus the layout's offsets. Positions count bytes of the packed stream; any fragment
 // [position, position + length) can be moved at any time, in any order. Callers guarantee that base + every offset of the
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "lacuna/layout/layout.hpp"
@@ -26,12 +27,35 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
 /// overlap. Errors: invalid_argument if the sizes differ.
 base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
 
+/// Copies `bytes` >= 0 contiguous bytes between places that do not overlap: memcpy without its dear start for short blocks, and without its slow
+/// string moves where the two places are almost a multiple of 4 KiB apart. Not for what another thread must see at once.
+void block(std::byte* to, const std::byte* from, std::int64_t bytes);
+
 /// Makes what packing and unpacking a layout needs, which is otherwise made at first use; MPI_Type_commit's moment.
 void prepare(const Layout& layout);
 /// The canonical form's steps with the kernel of each, a line each; empty for a layout of no bytes.
 [[nodiscard]] std::string describe_kernels(const Layout& layout);
 /// "AVX3": the instruction set that the kernels use on this CPU, by Highway's name.
 [[nodiscard]] const char* instruction_set();
+
+/// Threads that pack and unpack together; who makes one allows them. One caller at a time. A copy of less than some 256 KiB for each
+/// thread is done by fewer of them.
+class Team {
+ public:
+  /// `threads` >= 1, the caller's own among them.
+  explicit Team(int threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// As copy::pack() and copy::unpack(). Unpacking asks that no byte of the layout occurs twice.
+  void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
+  void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// The scalar references: one byte after another, from one cursor. Every fast path is tested against them.
 namespace reference {

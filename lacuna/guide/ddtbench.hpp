@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lacuna/guide/datatype.hpp"
+#include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace lacuna::guide {
@@ -25,12 +26,6 @@ struct DdtCase {
   std::int64_t send_span = 0;
   std::int64_t receive_span = 0;
 };
-
-/// The families, in the benchmark's order.
-[[nodiscard]] std::vector<std::string> ddtbench_families();
-
-/// How many sizes a family has; 0 if there is no such family.
-[[nodiscard]] int ddtbench_sizes(std::string_view family);
 
 /// Errors: invalid_argument if there is no such family or size.
 [[nodiscard]] base::Result<DdtCase> ddtbench(std::string_view family, int size_index);

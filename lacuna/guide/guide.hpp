@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lacuna/base/base.hpp"
@@ -66,6 +67,10 @@ Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std
 /// The cross of a 2D stencil of 4k + 1 points in an array with rows of 1000 points: k rows with one point, one with 2k + 1, k with one (F24).
 /// Errors: invalid_argument.
 Result<Case> stencil_case(std::int64_t points, std::int64_t point_bytes);
+/// The families of DDTBench (ddtbench.hpp), in the benchmark's order.
+[[nodiscard]] std::vector<std::string> ddtbench_families();
+/// How many sizes a family has; 0 if there is no such family.
+[[nodiscard]] int ddtbench_sizes(std::string_view family);
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
 /// A transfer of today's AI systems (ai.hpp), cut to `most_payload` bytes. Errors: invalid_argument.

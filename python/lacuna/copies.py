@@ -60,6 +60,8 @@ class CopyRow:
     mpi: list[Against] = field(default_factory=list)
     pack_unpack: Against | None = None
     """transpack: Lacuna's pack and unpack through a buffer."""
+    two_threads: Against | None = None
+    """Lacuna with two threads, from 1 MiB on."""
 
     @property
     def best_mpi(self) -> Against | None:
@@ -124,6 +126,9 @@ class Copies:
         for name in self.mpi:
             found |= _figures(f"vs_{name}", [m for r in both for m in r.mpi if m.name == name])
         found |= _figures("transpack_vs_pack_unpack", [r.pack_unpack for r in packed["transpack"] if r.pack_unpack])
+        threaded = [r.two_threads for r in both if r.two_threads]
+        if threaded:
+            found["two_threads_speedup_geomean"] = _geomean([t.ratio for t in threaded])
         found |= _figures("transpack_vs_hand", [r.hand for r in packed["transpack"]])
         shares = [1 / r.limit.ratio for r in both if r.long_blocks]
         if shares:
@@ -284,4 +289,5 @@ def _row(row: dict[str, Any]) -> CopyRow:
         memcpy=others["memcpy"],
         limit=others["limit"],
         pack_unpack=others.get("pack_unpack"),
+        two_threads=others.get("lacuna_2_threads"),
     )

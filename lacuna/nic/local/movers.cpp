@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lacuna/copy/copy.hpp"
+
 namespace lacuna::nic::local {
 namespace {
 
@@ -20,7 +22,7 @@ void store(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(&word, from, sizeof word);
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
   } else {
-    std::memcpy(to, from, bytes);
+    copy::block(to, from, static_cast<std::int64_t>(bytes));
   }
 }
 

@@ -2,8 +2,8 @@
 // receives or, for writes, into the memory that the slot names. While one core fills slot k + 1 the other empties slot k. A read is a slot
 // without bytes; the target answers it with replies in the reader's inbox.
 #include <algorithm>
-#include <cstring>
 
+#include "lacuna/copy/copy.hpp"
 #include "lacuna/nic/local/queue_pair.hpp"
 
 namespace lacuna::nic::local {
@@ -58,7 +58,7 @@ class Slots final : public QueuePair {
     if (!read) {
       std::byte* out = slot.bytes.data();
       for (const Extent& extent : memory_) {
-        std::memcpy(out, reinterpret_cast<const std::byte*>(extent.addr), extent.length);
+        copy::block(out, reinterpret_cast<const std::byte*>(extent.addr), static_cast<std::int64_t>(extent.length));
         out += extent.length;
       }
     }
@@ -191,7 +191,7 @@ class Slots final : public QueuePair {
       Reply& reply = peer_inbox().replies[replied_ % kSlots];
       std::byte* out = reply.bytes.data();
       for (const Extent& extent : memory_) {
-        std::memcpy(out, reinterpret_cast<const std::byte*>(extent.addr), extent.length);
+        copy::block(out, reinterpret_cast<const std::byte*>(extent.addr), static_cast<std::int64_t>(extent.length));
         out += extent.length;
       }
       reply.length = bytes;
@@ -206,7 +206,7 @@ class Slots final : public QueuePair {
 
   void scatter(const std::byte* bytes) {
     for (const Extent& extent : memory_) {
-      std::memcpy(reinterpret_cast<std::byte*>(extent.addr), bytes, extent.length);
+      copy::block(reinterpret_cast<std::byte*>(extent.addr), bytes, static_cast<std::int64_t>(extent.length));
       bytes += extent.length;
     }
   }
