@@ -17,136 +17,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/copy/blocks-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using Index = std::int64_t;
-
-// --- one block --------------------------------------------------------------------------------------------------------
-
-// N bytes, N a power of two, on their way: up to 8 in a general register, of whose stores a CPU can do two at a time; more in vectors of whatever width
-// the instruction set has.
-template <int N>
-struct Bytes {
-  using Type __attribute__((vector_size(N))) = std::uint8_t;
-};
-template <>
-struct Bytes<1> {
-  using Type = std::uint8_t;
-};
-template <>
-struct Bytes<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct Bytes<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct Bytes<8> {
-  using Type = std::uint64_t;
-};
-template <int N>
-struct Word {
-  typename Bytes<N>::Type value;
-  explicit Word(const std::byte* from) { std::memcpy(&value, from, N); }
-  void store(std::byte* to) const { std::memcpy(to, &value, N); }
-};
-
-// 32 bytes as two halves. What comes from memory comes a third faster so than with loads and stores of 32 (an EPYC of 2022; neither instructions between them nor
-// prefetches have this effect): two loads suffice to pack, and cost nothing where the bytes are in a cache; to unpack it takes two stores, which cost half of
-// the speed there.
-template <bool HalfStores>
-struct Halves {
-  Word<16> low;
-  Word<16> high;
-  explicit Halves(const std::byte* from) : low(from), high(from + 16) {}
-  void store(std::byte* to) const {
-    if constexpr (HalfStores) {
-      low.store(to);
-      high.store(to + 16);
-    } else {
-      const auto both = __builtin_shufflevector(low.value, high.value, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-                                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-      std::memcpy(to, &both, sizeof both);
-    }
-  }
-};
-using Warm = Halves<false>;
-using Cold = Halves<true>;
-
-// A block of exactly as many bytes as a word has.
-template <class W>
-struct Exact {
-  static void move(Index, const std::byte* from, std::byte* to) { W(from).store(to); }
-};
-
-// More than a word and less than two: the first and the last.
-template <class W, int N>
-struct Pair {
-  static void move(Index length, const std::byte* from, std::byte* to) {
-    const W first(from);
-    const W last(from + length - N);
-    first.store(to);
-    last.store(to + length - N);
-  }
-};
-
-// Up to 32 * Words bytes, more than one word less: all of them without a branch, the last one overlaps.
-template <class W, int Words>
-struct Several {
-  static void move(Index length, const std::byte* from, std::byte* to) {
-    const W last(from + length - 32);
-    W(from).store(to);
-    if constexpr (Words > 2) W(from + 32).store(to + 32);
-    if constexpr (Words > 3) W(from + 64).store(to + 64);
-    last.store(to + length - 32);
-  }
-};
-
-// More: 128 bytes at a time, then 32; the last 32 overlap. memcpy is no faster at any length here, and up to sixteen times slower where source and destination
-// are a multiple of 4 KiB apart, less a little (its string moves then wait for themselves).
-template <class W>
-struct Vectors {
-  static void move(Index length, const std::byte* from, std::byte* to) {
-    const W last(from + length - 32);
-    Index at = 0;
-    for (; at + 128 <= length; at += 128) {
-      const W a(from + at);
-      const W b(from + at + 32);
-      const W c(from + at + 64);
-      const W d(from + at + 96);
-      a.store(to + at);
-      b.store(to + at + 32);
-      c.store(to + at + 64);
-      d.store(to + at + 96);
-    }
-    for (; at < length - 32; at += 32) W(from + at).store(to + at);
-    last.store(to + length - 32);
-  }
-};
-
-// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed out. A short block that covers its
-// lines only in part is better off without.
-struct Streamed {
-  static constexpr Index kShort = 256;
-  static void move(Index length, const std::byte* from, std::byte* to) {
-    const Index head = -reinterpret_cast<std::intptr_t>(to) & 63;
-    if (length < kShort && (head != 0 || length % 64 != 0)) return Vectors<Cold>::move(length, from, to);
-    std::memcpy(to, from, static_cast<std::size_t>(head));
-    using D = hn::CappedTag<std::uint8_t, 64>;
-    constexpr Index lanes = static_cast<Index>(hn::MaxLanes(D()));
-    Index at = head;
-    for (; at + 64 <= length; at += 64) {
-      for (Index i = 0; i < 64; i += lanes) {
-        hn::Stream(hn::LoadU(D(), reinterpret_cast<const std::uint8_t*>(from + at + i)), D(), reinterpret_cast<std::uint8_t*>(to + at + i));
-      }
-    }
-    std::memcpy(to + at, from + at, static_cast<std::size_t>(length - at));
-  }
-};
 
 // --- many blocks ------------------------------------------------------------------------------------------------------
 
@@ -290,50 +165,6 @@ void move_tiles(const Move& move, const std::byte* HWY_RESTRICT from, std::byte*
   }
 }
 
-// --- blocks of many lengths -------------------------------------------------------------------------------------------
-
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// Any length up to 64 is one masked load and one masked store: no branch that random lengths could mislead.
-void move_short(Index length, const std::byte* from, std::byte* to) {
-  const hn::FixedTag<std::uint8_t, 64> d;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(length));
-  hn::BlendedStore(hn::MaskedLoad(mask, d, reinterpret_cast<const std::uint8_t*>(from)), mask, d, reinterpret_cast<std::uint8_t*>(to));
-}
-#else
-void move_short(Index length, const std::byte* from, std::byte* to) {
-  if (length >= 32) return Several<Warm, 2>::move(length, from, to);
-  if (length >= 16) return Pair<Word<16>, 16>::move(length, from, to);
-  if (length >= 8) return Pair<Word<8>, 8>::move(length, from, to);
-  if (length >= 4) return Pair<Word<4>, 4>::move(length, from, to);
-  if (length >= 2) return Pair<Word<2>, 2>::move(length, from, to);
-  if (length == 1) *to = *from;
-}
-#endif
-
-void move_any(Index length, const std::byte* from, std::byte* to) {
-  if (length <= 64) return move_short(length, from, to);
-  Vectors<Word<32>>::move(length, from, to);
-}
-
-enum class Dense : std::uint8_t { from, to, neither };
-
-template <Dense D>
-void move_irregular(const Irregular& blocks, const std::int64_t* to_offsets, const std::byte* HWY_RESTRICT from,
-                    std::byte* HWY_RESTRICT to) {
-  const Irregular b = blocks;
-  const Index origin = b.starts[0];
-  for (Index i = 0; i < b.count; ++i) {
-    const Index dense = b.starts[i] - origin;
-    const std::byte* f = from + (D == Dense::from ? dense : b.offsets[i]);
-    std::byte* t = to + (D == Dense::to ? dense : D == Dense::from ? b.offsets[i] : to_offsets[i]);
-    move_any(b.starts[i + 1] - b.starts[i], f, t);
-  }
-}
-void pack_irregular(const Irregular& blocks, const std::byte* from, std::byte* to) { move_irregular<Dense::to>(blocks, nullptr, from, to); }
-void unpack_irregular(const Irregular& blocks, const std::byte* from, std::byte* to) {
-  move_irregular<Dense::from>(blocks, nullptr, from, to);
-}
-
 // --- the table --------------------------------------------------------------------------------------------------------
 
 struct Row {
@@ -385,7 +216,6 @@ constexpr Row kColdRows[] = {
     row<Vectors<Cold>>(129, kAny, "8 x 16 at a time"),
 };
 constexpr Row kStreamed = row<Streamed>(64, kAny, "streaming stores");
-constexpr Index kStreamedDense = 1024;  // short blocks from here and there are too slow for the buffers that combine streamed lines
 
 // Better ones where a side is dense.
 struct Special {
@@ -443,21 +273,6 @@ Kernel FindKernel(const Shape& shape) {
   return {pick(found, shape.from, shape.to), found.name};
 }
 
-IrregularKernel FindIrregular() {
-  return {.pack = &pack_irregular,
-          .unpack = &unpack_irregular,
-          .move = &move_irregular<Dense::neither>,
-          .name = HWY_TARGET <= HWY_AVX3 ? "masked to their lengths" : "by their lengths"};
-}
-
-void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
-  if (stream && bytes >= kStreamedDense) {
-    Streamed::move(bytes, from, to);
-  } else {
-    move_any(bytes, from, to);
-  }
-}
-
 const char* InstructionSet() { return hwy::TargetName(HWY_TARGET); }
 
 }  // namespace lacuna::copy::HWY_NAMESPACE
@@ -467,8 +282,6 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna::copy {
 
 HWY_EXPORT(FindKernel);
-HWY_EXPORT(FindIrregular);
-HWY_EXPORT(CopyBlock);
 HWY_EXPORT(InstructionSet);
 
 Kernel kernel_for(const Shape& shape) {
@@ -476,10 +289,6 @@ Kernel kernel_for(const Shape& shape) {
     if (const Run tiles = tile_kernel(shape.length, shape.stream)) return {tiles, "squares of registers"};
   }
   return HWY_DYNAMIC_DISPATCH(FindKernel)(shape);
-}
-IrregularKernel irregular_kernel() { return HWY_DYNAMIC_DISPATCH(FindIrregular)(); }
-void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
-  HWY_DYNAMIC_DISPATCH(CopyBlock)(to, from, bytes, stream);
 }
 void end_of_streaming() { hwy::FlushStream(); }
 const char* instruction_set() { return HWY_DYNAMIC_DISPATCH(InstructionSet)(); }
