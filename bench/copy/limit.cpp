@@ -64,8 +64,62 @@ Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequenc
     }
   }
   if (sequence == Sequence::sorted) std::ranges::sort(result.lines, {}, &Lines::Line::line);
+  for (const Lines::Line& line : result.lines) {
+    if (!result.stretches.empty() && result.stretches.back().first + result.stretches.back().count == line.line) {
+      ++result.stretches.back().count;
+    } else {
+      result.stretches.push_back({line.line, 1});
+    }
+  }
   return result;
 }
+
+namespace {
+
+template <int Width>
+using Part = std::uint64_t __attribute__((vector_size(Width), aligned(1), may_alias));
+
+// The share of a line in Width >= its bytes, one over the other; the last ones within the payload.
+template <int Width, bool Pack, class M, class D>
+void by_line(const Lines& lines, M* memory, D* dense) {
+  const auto count = static_cast<std::int64_t>(lines.lines.size());
+  const std::int64_t share = std::max<std::int64_t>(lines.payload / count, 1);
+  const std::int64_t last = lines.payload - Width;
+  std::int64_t at = 0;
+  const Lines::Line* line = lines.lines.data();
+  for (const Lines::Stretch& stretch : lines.stretches) {
+    M* first = memory + stretch.first * 64;
+    for (std::int64_t i = 0; i < stretch.count; ++i, at += share, ++line) {
+      D* place = dense + std::min(at, last);
+      if constexpr (Pack) {
+        *reinterpret_cast<Part<Width>*>(place) = *reinterpret_cast<const Part<Width>*>(first + i * 64);
+      } else {
+        const Part<Width> value = *reinterpret_cast<const Part<Width>*>(place);
+        M* to = first + i * 64 + line->first;
+        if (line->bytes >= Width) {
+          *reinterpret_cast<Part<Width>*>(to) = value;
+        } else {
+          std::uint64_t word;
+          std::memcpy(&word, &value, sizeof word);
+          store_payload(first + i * 64, *line, Vector{word}, Stores::cached);
+        }
+      }
+    }
+  }
+}
+
+template <bool Pack, class M, class D>
+void by_line_of_any_width(const Lines& lines, M* memory, D* dense) {
+  const std::int64_t share = lines.payload / static_cast<std::int64_t>(lines.lines.size());
+  if (lines.payload < 64 || share <= 8) return by_line<8, Pack>(lines, memory, dense);
+  if (share <= 16) return by_line<16, Pack>(lines, memory, dense);
+  share <= 32 ? by_line<32, Pack>(lines, memory, dense) : by_line<64, Pack>(lines, memory, dense);
+}
+
+}  // namespace
+
+void limit_pack_by_line(const Lines& lines, const std::byte* memory, std::byte* out) { by_line_of_any_width<true>(lines, memory, out); }
+void limit_unpack_by_line(const Lines& lines, std::byte* memory, const std::byte* in) { by_line_of_any_width<false>(lines, memory, in); }
 
 void limit_pack(const Lines& lines, const std::byte* memory, std::byte* out, Stores stores) {
   const auto count = static_cast<std::int64_t>(lines.lines.size());

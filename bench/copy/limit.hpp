@@ -17,7 +17,12 @@ struct Lines {
     std::uint8_t first;  ///< of its bytes the first that belongs to the payload
     std::uint8_t bytes;  ///< that follow it without a gap
   };
+  struct Stretch {
+    std::int64_t first;
+    std::int64_t count;
+  };
   std::vector<Line> lines;
+  std::vector<Stretch> stretches;  ///< the same lines, in the same order
   std::int64_t payload = 0;
 };
 enum class Sequence { stream, sorted };
@@ -25,7 +30,10 @@ Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequenc
 
 enum class Stores { cached, streaming };
 
-/// Reads every line once and stores as many bytes as the payload has.
+/// Line by line: loads one and stores its share of the payload, or loads the share and stores to the line. No list where lines follow one another.
+void limit_pack_by_line(const Lines& lines, const std::byte* memory, std::byte* out);
+void limit_unpack_by_line(const Lines& lines, std::byte* memory, const std::byte* in);
+/// In batches: reads every line once and stores as many bytes as the payload has.
 void limit_pack(const Lines& lines, const std::byte* memory, std::byte* out, Stores stores);
 /// Reads as many bytes as the payload has, and stores to payload bytes of each line once (all of it, where all is payload).
 void limit_unpack(const Lines& lines, std::byte* memory, const std::byte* in, Stores stores);

@@ -179,6 +179,10 @@ class Bench {
             [this, lines] { limit_transpack(*lines, from_.memory(), lines == &from_lines_ ? to_lines_ : to_sorted_, to_.memory()); });
         continue;
       }
+      add("limit", [this, lines] {
+        request_.operation == "pack" ? limit_pack_by_line(*lines, from_.memory(), packed_.memory())
+                                     : limit_unpack_by_line(*lines, to_.memory(), packed_.memory());
+      });
       for (const Stores stores : kinds) {
         add("limit", [this, lines, stores] {
           if (request_.operation == "pack") {
