@@ -1,13 +1,17 @@
 // lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace nb = nanobind;
@@ -118,6 +122,22 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
   std::byte* base = to.base_of(layout, offset);
   const nb::gil_scoped_release unlocked;
   lacuna::copy::unpack(layout, base, 0, layout.size(), from.data());
+}
+
+Ints length_classes(const Layout& layout, std::int64_t limit) {
+  Ints classes;
+  for (lacuna::layout::Cursor cursor(layout); !cursor.done() && limit > 0; --limit) {
+    const lacuna::layout::Run run = cursor.next_run(lacuna::layout::kMaxBytes);
+    const auto index = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(run.length)) - 1);
+    if (index >= classes.size()) classes.resize(index + 1);
+    ++classes[index];
+  }
+  return classes;
+}
+
+std::tuple<Layout, Layout, std::string> ddtbench(const std::string& family, int size) {
+  lacuna::guide::Case found = value_or_raise(lacuna::guide::ddtbench_case(family, size));
+  return {std::move(found.send), std::move(found.receive), found.name.substr(family.size() + 1)};
 }
 
 }  // namespace
@@ -233,6 +253,10 @@ NB_MODULE(_core, m) {
             return list;
           },
           "limit"_a = 1'000'000, "The first `limit` contiguous runs as (offset, length), in order.")
+      .def("length_classes", &length_classes, "limit"_a = 1'000'000,
+           "Of the first `limit` runs: how many have 1 byte, 2 to 3, 4 to 7 and so on, up to the longest.")
+      .def("describe", &Layout::describe, "The canonical form as text: 8 x +64 B { 8 B }.")
+      .def("kernels", &lacuna::copy::describe_kernels, "The steps of a copy with the kernel of each, a line each.")
       .def_prop_ro("size", &Layout::size)
       .def_prop_ro("run_count", &Layout::run_count)
       .def_prop_ro("lower_bound", &Layout::lower_bound)
@@ -268,4 +292,8 @@ NB_MODULE(_core, m) {
         value_or_raise(moved);
       },
       "target"_a, "source"_a, "Copies one strided view into another of as many bytes, in index order, without staging.");
+  m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
+  m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
+  m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
+  m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");
 }

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench, command, plan, tables
+from lacuna import __version__, bench, command, explain, plan, tables
 from lacuna import compare as comparing
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.fields import SchemaError
@@ -220,6 +220,9 @@ def compare(
     if output:
         console.print("Written: " + ", ".join(str(f) for f in compare_view.write(compared, output)), soft_wrap=True)
     raise typer.Exit(1 if exit_code and (compared.beyond_close or compared.changed) else 0)
+
+
+app.command()(explain.explain)
 
 
 def _read(path: Path, name: str) -> Guide:
