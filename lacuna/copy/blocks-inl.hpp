@@ -103,9 +103,14 @@ struct Several {
 // are a multiple of 4 KiB apart, less a little (its string moves then wait for themselves).
 template <class W>
 struct Vectors {
+  static constexpr Index kAligned = 1024;  // from here on stores that cross no line pay for the way there
   static void move(Index length, const std::byte* from, std::byte* to) {
     const W last(from + length - 32);
     Index at = 0;
+    if (length >= kAligned) {
+      W(from).store(to);
+      at = 32 - (reinterpret_cast<std::intptr_t>(to) & 31);
+    }
     for (; at + 128 <= length; at += 128) {
       const W a(from + at);
       const W b(from + at + 32);
