@@ -103,17 +103,29 @@ class Bytes {
   Py_buffer view_{};
 };
 
-nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offset) {
+void check_threads(int threads) {
+  if (threads < 1 || threads > 1024) throw nb::value_error("threads must be between 1 and 1024");
+}
+
+nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads) {
+  check_threads(threads);
   const Bytes bytes(source, false);
   const std::byte* base = bytes.base_of(layout, offset);
   nb::bytes out(nullptr, static_cast<std::size_t>(layout.size()));
   auto* to = reinterpret_cast<std::byte*>(PyBytes_AsString(out.ptr()));
   const nb::gil_scoped_release unlocked;
-  lacuna::copy::pack(layout, base, 0, layout.size(), to);
+  if (threads == 1) {
+    lacuna::copy::pack(layout, base, 0, layout.size(), to);
+  } else {
+    lacuna::copy::Team(threads).pack(layout, base, 0, layout.size(), to);
+  }
   return out;
 }
 
-void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& target, std::int64_t offset) {
+void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& target, std::int64_t offset, int threads) {
+  check_threads(threads);
+  if (threads > 1 && value_or_raise(layout.overlaps()))
+    throw nb::value_error("the layout names some bytes twice: threads would write them in any order");
   const Bytes from(packed, false);
   const Bytes to(target, true);
   const Layout packed_layout = from.layout();
@@ -121,7 +133,11 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
     throw nb::value_error("the packed buffer must be contiguous and hold exactly the layout's size");
   std::byte* base = to.base_of(layout, offset);
   const nb::gil_scoped_release unlocked;
-  lacuna::copy::unpack(layout, base, 0, layout.size(), from.data());
+  if (threads == 1) {
+    lacuna::copy::unpack(layout, base, 0, layout.size(), from.data());
+  } else {
+    lacuna::copy::Team(threads).unpack(layout, base, 0, layout.size(), from.data());
+  }
 }
 
 Ints length_classes(const Layout& layout, std::int64_t limit) {
@@ -237,10 +253,12 @@ NB_MODULE(_core, m) {
             return nb::bytes(wire.data(), wire.size());
           },
           "A few bytes that describe the layout to a peer.")
-      .def("pack", &pack, "buffer"_a, "offset"_a = 0,
-           "The layout's bytes of `buffer`, packed. The layout's base is `offset` bytes from the buffer's first element.")
-      .def("unpack", &unpack, "packed"_a, "buffer"_a, "offset"_a = 0,
-           "Writes packed bytes to the layout's places in `buffer`, and nowhere else.")
+      .def("pack", &pack, "buffer"_a, "offset"_a = 0, "threads"_a = 1,
+           "The layout's bytes of `buffer`, packed. The layout's base is `offset` bytes from the buffer's first element. More `threads` "
+           "take "
+           "part from some 256 KiB each.")
+      .def("unpack", &unpack, "packed"_a, "buffer"_a, "offset"_a = 0, "threads"_a = 1,
+           "Writes packed bytes to the layout's places in `buffer`, and nowhere else. More `threads` take part from some 256 KiB each.")
       .def(
           "runs",
           [](const Layout& layout, std::int64_t limit) {

@@ -119,3 +119,23 @@ def test_errors_name_the_argument() -> None:
 
 def test_repr_shows_the_canonical_form() -> None:
     assert repr(Layout.hvector(3, 1, 10, Layout.bytes(4))) == "<lacuna.Layout of 12 bytes: 3 x +10 B { 4 B }>"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_pack_and_unpack_the_same(threads: int) -> None:
+    layout = Layout.vector(1 << 18, 1, 2, Layout.bytes(12))
+    memory = np.random.default_rng(3).integers(0, 256, layout.true_extent, dtype=np.uint8)
+    packed = layout.pack(memory, threads=threads)
+    assert packed == layout.pack(memory)
+    target = np.zeros_like(memory)
+    layout.unpack(packed, target, threads=threads)
+    assert layout.pack(target) == packed
+    assert target.sum(dtype=np.int64) == np.frombuffer(packed, np.uint8).sum(dtype=np.int64)
+
+
+def test_threads_are_refused_where_order_would_matter() -> None:
+    with pytest.raises(ValueError, match="threads"):
+        Layout.bytes(8).pack(bytes(8), threads=0)
+    twice = Layout.hvector(2, 1, 0, Layout.bytes(8))
+    with pytest.raises(ValueError, match="twice"):
+        twice.unpack(bytes(16), bytearray(8), threads=2)
