@@ -1,6 +1,9 @@
 // Blocks of many lengths, and single ones.
 #include <algorithm>
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "lacuna/copy/kernels.hpp"
 
@@ -18,13 +21,14 @@ namespace {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 // Any length up to 64 is one masked load and one masked store: no branch that random lengths could mislead.
-void move_short(Index length, const std::byte* from, std::byte* to) {
+HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
   const hn::FixedTag<std::uint8_t, 64> d;
-  const auto mask = hn::FirstN(d, static_cast<std::size_t>(length));
+  hn::MFromD<decltype(d)> mask;
+  mask.raw = _bzhi_u64(~std::uint64_t{0}, static_cast<std::uint64_t>(length));  // FirstN() has a branch
   hn::BlendedStore(hn::MaskedLoad(mask, d, reinterpret_cast<const std::uint8_t*>(from)), mask, d, reinterpret_cast<std::uint8_t*>(to));
 }
 #else
-void move_short(Index length, const std::byte* from, std::byte* to) {
+HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
   if (length >= 32) return Several<Warm, 2>::move(length, from, to);
   if (length >= 16) return Pair<Word<16>, 16>::move(length, from, to);
   if (length >= 8) return Pair<Word<8>, 8>::move(length, from, to);
@@ -34,7 +38,7 @@ void move_short(Index length, const std::byte* from, std::byte* to) {
 }
 #endif
 
-void move_any(Index length, const std::byte* from, std::byte* to) {
+HWY_INLINE void move_any(Index length, const std::byte* from, std::byte* to) {
   if (length <= 64) return move_short(length, from, to);
   Vectors<Word<32>>::move(length, from, to);
 }
