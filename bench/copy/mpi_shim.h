@@ -28,8 +28,7 @@ struct lacuna_mpi_shim {
   lacuna_mpi_type* (*hindexed_block)(int count, int length, const long* displacements, const lacuna_mpi_type* old);
   lacuna_mpi_type* (*structure)(int count, const int* lengths, const long* displacements, lacuna_mpi_type* const* members);
   /* fortran: 0 for MPI_ORDER_C, 1 for MPI_ORDER_FORTRAN. */
-  lacuna_mpi_type* (*subarray)(int dims, const int* sizes, const int* subsizes, const int* starts, int fortran,
-                               const lacuna_mpi_type* old);
+  lacuna_mpi_type* (*subarray)(int dims, const int* sizes, const int* subsizes, const int* starts, int fortran, const lacuna_mpi_type* old);
   lacuna_mpi_type* (*resized)(const lacuna_mpi_type* old, long lower_bound, long extent);
   int (*commit)(lacuna_mpi_type* type);
   void (*release)(lacuna_mpi_type* type);

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/tiles.hpp"
@@ -53,7 +54,7 @@ struct Two {
 template <>
 struct Two<Access::list32> {
   Two(const Side& side, Index i) {
-    std::int64_t both;
+    std::int64_t both = 0;
     std::memcpy(&both, static_cast<const std::int32_t*>(side.offsets) + i, sizeof both);
     first = static_cast<std::int32_t>(both);
     second = both >> 32;
@@ -67,7 +68,7 @@ struct Two<Access::list32> {
 template <class T, Access From>
 void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   constexpr int kPer = 16 / sizeof(T);
-  typedef T Vector __attribute__((vector_size(16)));
+  using Vector __attribute__((vector_size(16))) = T;
   const Move m = move;
   for (Index row = 0; row < m.rows; ++row) {
     const auto load = [&](Index offset) {
@@ -105,7 +106,7 @@ void scatter4(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
     Index i = 0;
     for (; i + 2 <= m.count; i += 2) {
       std::uint32_t two[2];
-      std::uint64_t both;
+      std::uint64_t both = 0;
       std::memcpy(&both, from + 4 * i, sizeof both);
       std::memcpy(two, &both, sizeof both);
       std::memcpy(to + offset_of<To>(m.to, i), &two[0], 4);
@@ -208,7 +209,7 @@ constexpr Row kRows[] = {
     row<Vectors<Word<32>>>(129, kAny, "128 at a time"),
 };
 // Where the bytes come from memory.
-constexpr Row kColdRows[] = {
+[[maybe_unused]] constexpr Row kColdRows[] = {
     row<Exact<Cold>>(32, 32, "16+16"),
     row<Several<Cold, 2>>(33, 64, "16+16+16+16 overlapping"),
     row<Several<Cold, 3>>(65, 96, "6 x 16 overlapping"),
@@ -261,7 +262,7 @@ Kernel FindKernel(const Shape& shape) {
   const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
   const Row& found =
-      shape.length < std::ssize(kRowOf) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
+      std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.crossed) return {found.tiles, "tiles"};
   if (shape.length <= 12 && !shape.stream && (shape.to_dense || shape.from_dense)) {
     for (const Special& special : kSpecials) {

@@ -148,11 +148,12 @@ class Mover {
     move(moved, count, 1, spots.side(first), dense_stride, scattered + spots.shift(first), dense);
   }
 
-  [[nodiscard]] bool in_windows(const Step& step) const { return step.pattern.has_value() && (!Pack || (step.packs_windows && !stream_)); }
+  [[nodiscard]] const Pattern* pattern_of_rows(const Step& step) const {
+    return step.pattern && (!Pack || (step.packs_windows && !stream_)) ? &*step.pattern : nullptr;
+  }
 
   // Whole windows of a pattern, from entry `first` on; answers how many entries they are.
-  Index windows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
-    const Pattern& pattern = *step.pattern;
+  Index windows(const Step& step, const Pattern& pattern, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Index windows = count / pattern.entries;
     const std::int32_t* offsets = step.spots.access == Access::list32 ? step.spots.narrow.data() + first : nullptr;
     scattered += step.spots.shift(first);
@@ -166,13 +167,14 @@ class Mover {
 
   void row(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Index length = step.moved.length;
-    const Index done = in_windows(step) ? windows(step, first, count, scattered, dense) : 0;
+    const Pattern* pattern = pattern_of_rows(step);
+    const Index done = pattern != nullptr ? windows(step, *pattern, first, count, scattered, dense) : 0;
     if (done < count) blocks(step.moved, step.spots, first + done, count - done, length, scattered, dense + done * length);
   }
 
   void rows(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     scattered += first * step.outer;
-    if (!in_windows(step)) {
+    if (pattern_of_rows(step) == nullptr) {
       return move(step.moved, step.count, count, {.stride = step.spots.stride, .outer = step.outer}, step.moved.length, scattered, dense);
     }
     for (Index r = 0; r < count; ++r, scattered += step.outer, dense += step.count * step.moved.length)
@@ -218,7 +220,7 @@ class Mover {
     const Index each = step.size / step.count;
     Index i = first;
     if (step.pattern) {
-      const Index done = windows(step, first, count, scattered, dense);
+      const Index done = windows(step, *step.pattern, first, count, scattered, dense);
       i += done;
       dense += done * each;
     }

@@ -179,12 +179,13 @@ std::optional<Step> short_runs(const Node& node, double otherwise) {
     return granule > 1;
   };
   each_run(node, 0, divide);
-  const double in_granules = static_cast<double>(node.size / granule) * kBlockNs;
+  const Index pieces = node.size / granule;
+  const double in_granules = static_cast<double>(pieces) * kBlockNs;
   if (std::optional<Step> step = masks_pay(node, otherwise) ? masked(node) : std::nullopt) {
     const double in_windows = static_cast<double>(step->masks.windows()) * kMaskNs;
     if (in_windows < otherwise && in_windows < in_granules) return step;
   }
-  if (in_granules < otherwise && node.size / granule <= kMostPieces) return granules(node, granule);
+  if (in_granules < otherwise && pieces <= kMostPieces) return granules(node, granule);
   return std::nullopt;
 }
 

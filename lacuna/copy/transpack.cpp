@@ -42,7 +42,8 @@ class Transpacker {
     if (s.kind == Kind::run) return unpack_step(d, to, from, stream_);
     if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
     position_ = position;
-    if (s.pattern && d.pattern && s.count == d.count && s.rows == 1 && d.rows == 1 && windows(s, from, d, to)) return;
+    const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
+    if (s.pattern && d.pattern && single && windows(s, *s.pattern, from, d, *d.pattern, to)) return;
     if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
     if (s.count == d.count && fit(s.spots, d.spots)) {
       if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
@@ -80,16 +81,17 @@ class Transpacker {
   static const std::int32_t* offsets(const Step& step) { return step.spots.access == Access::list32 ? step.spots.narrow.data() : nullptr; }
 
   // Entries of short runs on both sides, window by window. False if the windows do not hold as many entries.
-  bool windows(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
-    if (s.pattern->entries != d.pattern->entries || s.pattern->payload != d.pattern->payload) return false;
-    const Index windows = s.count / s.pattern->entries;
-    s.windows->move(*s.pattern, offsets(s), *d.pattern, offsets(d), windows, from, to);
-    const Index done = windows * s.pattern->entries;
+  bool windows(const Step& s, const Pattern& a, const std::byte* from, const Step& d, const Pattern& b, std::byte* to) {
+    if (a.entries != b.entries || a.payload != b.payload) return false;
+    const Index windows = s.count / a.entries;
+    s.windows->move(a, offsets(s), b, offsets(d), windows, from, to);
+    const Index done = windows * a.entries;
     if (done == s.count) return true;
     if (s.kind == Kind::nest && d.kind == Kind::nest) {
       blocks(s.spots, from, d.spots, to, s.moved.length, done, s.count - done);
     } else {
-      move_strips(src_, src_base_, dst_, dst_base_, position_ + s.size / s.count * done, s.size / s.count * (s.count - done));
+      const Index each = s.size / s.count;
+      move_strips(src_, src_base_, dst_, dst_base_, position_ + each * done, each * (s.count - done));
     }
     return true;
   }

@@ -200,14 +200,15 @@ std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stri
     high = std::max(high, run.offset + run.length);
     bytes += run.length;
   }
-  if (high - low > 64 || bytes > 64) return std::nullopt;
+  if (bytes == 0 || high - low > 64 || bytes > 64) return std::nullopt;
   const std::int64_t step = std::abs(stride);
   const std::int64_t entries = step == 0 ? 1 : std::min({(64 - (high - low)) / step + 1, 64 / bytes, count});
-  Pattern p{.width = high - low + (entries - 1) * step,
-            .low = std::min(low, low + (entries - 1) * stride),
-            .payload = entries * bytes,
-            .entries = entries,
-            .stride = entries * stride};
+  Pattern p;
+  p.width = high - low + (entries - 1) * step;
+  p.low = std::min(low, low + (entries - 1) * stride);
+  p.payload = entries * bytes;
+  p.entries = entries;
+  p.stride = entries * stride;
   int dense = 0;
   for (std::int64_t e = 0; e < entries; ++e) {
     for (const Place& run : runs) {

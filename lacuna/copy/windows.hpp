@@ -24,14 +24,14 @@ struct Place {
 
 /// The same few runs again and again: a vector of short blocks, an array of structs.
 struct Pattern {
-  std::uint64_t mask = 0;
   alignas(64) std::uint8_t to_dense[64] = {};      ///< for each dense byte, its place in the window
   alignas(64) std::uint8_t to_scattered[64] = {};  ///< for each place in the window, its dense byte
-  std::int64_t width = 64;                         ///< bytes from the first to the last that belong to it
-  std::int64_t low = 0;                            ///< where the window starts, from the first entry's offset
-  std::int64_t payload = 0;                        ///< bytes of a window
-  std::int64_t entries = 1;                        ///< of the loop, in a window
-  std::int64_t stride = 0;                         ///< from window to window
+  std::uint64_t mask = 0;
+  std::int64_t width = 64;   ///< bytes from the first to the last that belong to it
+  std::int64_t low = 0;      ///< where the window starts, from the first entry's offset
+  std::int64_t payload = 1;  ///< bytes of a window
+  std::int64_t entries = 1;  ///< of the loop, in a window
+  std::int64_t stride = 0;   ///< from window to window
 };
 
 /// The pattern of a loop of `count` entries, `stride` apart, each of these runs; as many entries to a window as fit. A list has stride 0: one entry to a window.

@@ -7,6 +7,7 @@ using layout::Layout;
 base::Result<Layout> Datatype::layout() const {
   if (op == Op::basic) return Layout::bytes(numbers[0]);
   std::vector<Layout> olds;
+  olds.reserve(members.size());
   for (const Datatype& member : members) olds.push_back(LACUNA_TRY(member.layout()));
   switch (op) {
     case Op::basic: break;
