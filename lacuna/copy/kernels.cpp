@@ -253,7 +253,7 @@ Run pick(const Row& row, Access from, Access to) {
 constexpr auto kRowOf = [] {
   std::array<std::uint8_t, 129> rows{};
   for (std::size_t length = 1; length < rows.size(); ++length) {
-    while (static_cast<Index>(length) > kRows[rows[length]].most) ++rows[length];
+    while (std::cmp_greater(length, kRows[rows[length]].most)) ++rows[length];
   }
   return rows;
 }();
