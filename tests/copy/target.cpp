@@ -1,0 +1,35 @@
+#include "tests/copy/target.hpp"
+
+#include <hwy/targets.h>
+
+#include "lacuna/copy/copy.hpp"
+
+namespace lacuna::copy_test {
+
+std::vector<InstructionSet> instruction_sets() {
+  return {
+      {"All", 0},
+#if HWY_ARCH_X86
+      {"AVX3", HWY_AVX3},  // without the byte permutations that windows need
+      {"AVX2", HWY_AVX2},
+#endif
+      {"Baseline", HWY_STATIC_TARGET},
+  };
+}
+
+bool use(const InstructionSet& set) {
+  hwy::SetSupportedTargetsForTest(0);
+  const std::int64_t cpu = hwy::SupportedTargets();
+  // A target is the better the lower its bit.
+  const std::int64_t allowed = set.best == 0 ? cpu : cpu & -set.best;
+  const bool has = set.best == 0 || (cpu & set.best) != 0 || set.best == HWY_STATIC_TARGET;
+  if (has && set.best != 0) hwy::SetSupportedTargetsForTest(allowed | HWY_STATIC_TARGET);
+  // The dispatch tables go by what was chosen at first use, not by what is supported now.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  if (has && set.best != 0) {
+    EXPECT_STREQ(copy::instruction_set(), hwy::TargetName(set.best));
+  }
+  return has;
+}
+
+}  // namespace lacuna::copy_test
