@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include "lacuna/base/base.hpp"
 
 namespace lacuna::bench {
 namespace {
 
-constexpr int kFewest = 9;
+constexpr int kFewest = 15;
 constexpr int kMost = 151;
 constexpr double kSample = 4000;  // ns that a warm sample lasts at least: the clock's 30 ns are nothing then
 
@@ -38,10 +40,13 @@ nlohmann::json race(const std::vector<Contender>& contenders, const Pace& pace) 
     }
   }
   std::vector<std::vector<double>> samples(n);
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(1);  // NOLINT(bugprone-random-generator-seed): nobody may always come after the same one
   const std::int64_t start = base::now_ns();
   for (int round = 0; round < kMost; ++round) {
-    for (std::size_t k = 0; k < n; ++k) {
-      const std::size_t i = (k + static_cast<std::size_t>(round)) % n;
+    std::ranges::shuffle(order, random);
+    for (const std::size_t i : order) {
       if (pace.cold) pace.evict();
       samples[i].push_back(time_of(contenders[i], times[i]));
     }

@@ -20,7 +20,7 @@ struct Pace {
   double milliseconds = 50;
 };
 
-/// Times all contenders, one sample of each in every round, in an order that rotates, until the time is over. The first one is what the others are
+/// Times all contenders, one sample of each in every round, in a random order, until the time is over. The first one is what the others are
 /// compared with. {"rounds": n, "contenders": [{"name", "ns", "ratio", "low", "high"}, ...]}: medians of the samples, of the ratios
 /// first / this one within rounds, and the ends of a 95 % interval of that median (order statistics).
 nlohmann::json race(const std::vector<Contender>& contenders, const Pace& pace);

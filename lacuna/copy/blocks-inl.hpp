@@ -135,7 +135,7 @@ struct Streamed {
     if (length < kShort && (head != 0 || length % 64 != 0)) return Vectors<Cold>::move(length, from, to);
     std::memcpy(to, from, static_cast<std::size_t>(head));
     using D = hn::CappedTag<std::uint8_t, 64>;
-    constexpr auto lanes = static_cast<Index>(hn::MaxLanes(D()));
+    const auto lanes = static_cast<Index>(hn::Lanes(D()));
     Index at = head;
     for (; at + 64 <= length; at += 64) {
       for (Index i = 0; i < 64; i += lanes) {

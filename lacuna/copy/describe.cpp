@@ -13,7 +13,7 @@ std::string text_of(const Moved& moved) {
   const std::string_view pack = moved.pack.name;
   const std::string_view unpack = moved.unpack.name;
   const std::string how = pack == unpack ? std::string(pack) : fmt::format("{}; to unpack {}", pack, unpack);
-  const bool streams = moved.pack_stream.run != moved.pack.run || moved.unpack_stream.run != moved.unpack.run;
+  const bool streams = moved.pack_stream.streams || moved.unpack_stream.streams;
   return fmt::format("blocks of {} B by {}{}", moved.length, how, streams ? ", by streaming stores where the destination is cold" : "");
 }
 
@@ -27,7 +27,8 @@ std::string spots_text(const Spots& spots) {
 }
 
 std::string pattern_text(const Pattern& pattern) {
-  return fmt::format("by windows of 64 B, {} to a window, {} B of it moved by one permutation", pattern.entries, pattern.payload);
+  return fmt::format("by windows of up to {} B, {} to a window, {} B of it moved by one permutation", pattern.width, pattern.entries,
+                     pattern.payload);
 }
 
 void describe(const Step& step, int indent, std::string& text) {
@@ -36,11 +37,11 @@ void describe(const Step& step, int indent, std::string& text) {
   switch (step.kind) {
     case Step::Kind::run:
       return line(fmt::format("run: one block of {} B{}", step.size,
-                              step.size >= 512 ? ", by streaming stores where the destination is cold" : ""));
+                              step.size >= 1024 ? ", by streaming stores where the destination is cold" : ""));
     case Step::Kind::nest: {
       const std::string rows = step.rows == 1 ? "" : fmt::format("{} rows {:+} B apart of ", step.rows, step.outer);
       line(fmt::format("nest: {}{} x {}, {}", rows, step.count, spots_text(step.spots), text_of(step.moved)));
-      if (step.pattern) line("  " + pattern_text(*step.pattern));
+      if (step.pattern) line((step.packs_windows ? "  " : "  to unpack ") + pattern_text(*step.pattern));
       return;
     }
     case Step::Kind::list: return line(fmt::format("list: {} x {}, {}", step.count, spots_text(step.spots), text_of(step.moved)));

@@ -7,7 +7,8 @@
 
 #include "lacuna/copy/kernels.hpp"
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "lacuna/copy/targets.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/copy/irregular.cpp"
 #include <hwy/foreach_target.h>

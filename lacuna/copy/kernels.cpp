@@ -10,8 +10,8 @@
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/tiles.hpp"
 
-// Three sets are enough on x86: what every machine has, AVX2, AVX-512.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "lacuna/copy/targets.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/copy/kernels.cpp"
 #include <hwy/cache_control.h>
@@ -209,7 +209,7 @@ constexpr Row kRows[] = {
     row<Vectors<Word<32>>>(129, kAny, "128 at a time"),
 };
 // Where the bytes come from memory.
-[[maybe_unused]] constexpr Row kColdRows[] = {
+constexpr Row kColdRows[] = {
     row<Exact<Cold>>(32, 32, "16+16"),
     row<Several<Cold, 2>>(33, 64, "16+16+16+16 overlapping"),
     row<Several<Cold, 3>>(65, 96, "6 x 16 overlapping"),
@@ -260,11 +260,16 @@ constexpr auto kRowOf = [] {
 
 Kernel FindKernel(const Shape& shape) {
   const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
-  if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name};
+  if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const Row& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.crossed) return {found.tiles, "tiles"};
-  if (shape.length <= 12 && !shape.stream && (shape.to_dense || shape.from_dense)) {
+  if (shape.stream && shape.length >= kColdRows[0].least) {
+    const Row& cold = *std::ranges::find_if(kColdRows, [&](const Row& row) { return shape.length <= row.most; });
+    return {pick(cold, shape.from, shape.to), cold.name};
+  }
+  // From memory 12 bytes come faster as two words.
+  if ((shape.length <= 8 || (shape.length == 12 && !shape.stream)) && (shape.to_dense || shape.from_dense)) {
     for (const Special& special : kSpecials) {
       if (special.length != shape.length) continue;
       if (special.to_dense ? shape.to_dense && shape.from == special.scattered : shape.from_dense && shape.to == special.scattered)
@@ -286,8 +291,8 @@ HWY_EXPORT(FindKernel);
 HWY_EXPORT(InstructionSet);
 
 Kernel kernel_for(const Shape& shape) {
-  if (shape.crossed) {
-    if (const Run tiles = tile_kernel(shape.length, shape.stream)) return {tiles, "squares of registers"};
+  if (shape.crossed && shape.squares) {
+    if (const Run tiles = tile_kernel(shape.length, shape.stream)) return {tiles, "squares of registers", shape.stream};
   }
   return HWY_DYNAMIC_DISPATCH(FindKernel)(shape);
 }

@@ -6,10 +6,10 @@
 //
 //        from: stride | list            to: stride | list               length
 //     ┌──────────────────────┐      ┌──────────────────────┐      ┌────────────────────────────┐
-//     │ base + row * outer   │ ───▶ │ base + row * outer   │      │ 1 2 4 8 16 32 64: one move │
-//     │      + i * stride    │      │      + i * stride    │      │ between: two that overlap  │
-//     │  (or + offsets[i])   │      │  (or + offsets[i])   │      │ to 512: 64 at a time       │
-//     └──────────────────────┘      └──────────────────────┘      │ beyond: memcpy, or stream  │
+//     │ base + row * outer   │ ───▶ │ base + row * outer   │      │ 1 2 4 8 16 32: one word    │
+//     │      + i * stride    │      │      + i * stride    │      │ to 128: some that overlap  │
+//     │  (or + offsets[i])   │      │  (or + offsets[i])   │      │ more: 128 at a time, or    │
+//     └──────────────────────┘      └──────────────────────┘      │ stores that pass by caches │
 //                                                                 └────────────────────────────┘
 #pragma once
 
@@ -40,6 +40,7 @@ using Run = void (*)(const Move& move, const std::byte* from, std::byte* to);
 struct Kernel {
   Run run = nullptr;
   const char* name = "";
+  bool streams = false;  ///< stores pass the caches by
 };
 
 /// What a kernel is chosen by.
@@ -50,7 +51,8 @@ struct Shape {
   bool from_dense = false;  ///< blocks follow one another without a gap, rows too
   bool to_dense = false;
   bool crossed = false;  ///< the rows of one side share cache lines (a transpose): tiles
-  bool stream = false;   ///< the destination is not in any cache: stores that pass it by
+  bool squares = false;  ///< crossed, and both sides dense along one loop each: tiles.hpp
+  bool stream = false;   ///< the destination is in no cache
 };
 
 /// Every shape has a kernel, but for two lists of different widths. The best for this CPU's instruction set.

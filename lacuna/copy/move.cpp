@@ -149,7 +149,7 @@ class Mover {
   }
 
   [[nodiscard]] const Pattern* pattern_of_rows(const Step& step) const {
-    return step.pattern && (!Pack || (step.packs_windows && !stream_)) ? &*step.pattern : nullptr;
+    return step.pattern && (!Pack || (step.packs_windows && !stream_)) ? step.pattern.get() : nullptr;
   }
 
   // Whole windows of a pattern, from entry `first` on; answers how many entries they are.

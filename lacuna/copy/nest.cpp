@@ -115,11 +115,13 @@ void move_nest(Nest nest, const std::byte* from, std::byte* to, bool stream) {
   const auto dense = [&](std::int64_t stride, std::int64_t outer) {
     return stride == nest.block && (rows.count == 1 || outer == inner.count * nest.block);
   };
-  const Shape shape{.length = nest.block,
-                    .from_dense = dense(inner.from, rows.from),
-                    .to_dense = dense(inner.to, rows.to),
-                    .crossed = crossed,
-                    .stream = stream};
+  const Shape shape{
+      .length = nest.block,
+      .from_dense = dense(inner.from, rows.from),
+      .to_dense = dense(inner.to, rows.to),
+      .crossed = crossed,
+      .squares = crossed && ((inner.from == nest.block && rows.to == nest.block) || (rows.from == nest.block && inner.to == nest.block)),
+      .stream = stream};
   move_loops(move, kernel_for(shape), nest, nest.depth, from, to);
 }
 

@@ -41,10 +41,10 @@ Spots spots_of(const Node& node) {
 }
 
 // The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart.
-Moved moved_by(Index length, Access access, Index dense_stride, bool crossed = false) {
+Moved moved_by(Index length, Access access, Index dense_stride, bool crossed = false, bool squares = false) {
   const bool dense = dense_stride == length;
-  Shape pack{.from = access, .length = length, .to_dense = dense, .crossed = crossed};
-  Shape unpack{.to = access, .length = length, .from_dense = dense, .crossed = crossed};
+  Shape pack{.from = access, .length = length, .to_dense = dense, .crossed = crossed, .squares = squares};
+  Shape unpack{.to = access, .length = length, .from_dense = dense, .crossed = crossed, .squares = squares};
   Moved moved{.length = length, .pack = kernel_for(pack), .unpack = kernel_for(unpack)};
   pack.stream = unpack.stream = true;
   moved.pack_stream = kernel_for(pack);
@@ -95,6 +95,8 @@ Index woven_chunk(const Places& runs, Index size, Index entries) {
   return entries < kFewestEntries || chunk < kFewestEntries ? 0 : std::min(chunk, entries);
 }
 
+std::unique_ptr<Pattern> kept(const std::optional<Pattern>& pattern) { return pattern ? std::make_unique<Pattern>(*pattern) : nullptr; }
+
 std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
   Index size = 0;
   for (const Place& run : runs) size += run.length;
@@ -105,7 +107,7 @@ std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
     start += run.length;
   }
   step.windows = window_kernels();
-  if (step.windows != nullptr && spots.access != Access::list64) step.pattern = pattern_of(runs, spots.stride, entries);
+  if (step.windows != nullptr && spots.access != Access::list64) step.pattern = kept(pattern_of(runs, spots.stride, entries));
   step.spots = std::move(spots);
   return step;
 }
@@ -223,13 +225,13 @@ Step nest_step(const Node& node) {
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
   // Rows that share lines: in squares of registers always, tile by tile where the lines of a row do not stay until they are wanted again.
-  const bool squares = length == 4 || length == 8 || length == 16;
+  const bool squares = (length == 4 || length == 8 || length == 16) && two && node.stride == length;
   const bool crossed = two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine &&
                        (squares ? inner.count >= kFewestEntries : inner.count > lines_that_stay(inner.stride));
-  step.moved = moved_by(length, Access::stride, length, crossed);
+  step.moved = moved_by(length, Access::stride, length, crossed, squares);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
-    step.pattern = pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count);
+    step.pattern = kept(pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count));
     if (step.pattern && step.pattern->entries < 2) step.pattern.reset();
     // To pack, blocks of 8 bytes and more are as fast one by one once their lines come from beyond the first cache; to unpack, never.
     step.packs_windows = length < 8 || node.high - node.low <= 2 * kHot;
@@ -276,11 +278,16 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
-// A sorted list of short blocks comes as many lists and blocks: one is better.
+// A sorted list of short blocks comes as many lists and blocks: one is better. Only where no part is a sequence again: each run is looked at once, however deep
+// a peer's layout nests.
 Step sequence_step(const Node& node) {
+  const auto is = [](Kind kind) { return [kind](const auto& child) { return child->kind == kind; }; };
+  if (std::ranges::all_of(node.children, is(Kind::run)))
+    return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
   Step step{.kind = Step::Kind::sequence, .count = std::ssize(node.children)};
   step.children.reserve(node.children.size());
   for (const auto& child : node.children) step.children.push_back(step_of(*child));
+  if (std::ranges::any_of(node.children, is(Kind::sequence))) return step;
   if (const std::optional<double> cost = cost_of_lists(step.children)) {
     if (std::optional<Step> one = short_runs(node, *cost)) return std::move(*one);
   }

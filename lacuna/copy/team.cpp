@@ -16,11 +16,19 @@ constexpr std::int64_t kShare = 256 << 10;
 }  // namespace
 
 struct Team::State {
-  std::vector<std::jthread> threads;
   std::atomic<std::uint64_t> round{0};  // of the job at hand; odd numbers end the threads
   std::atomic<int> busy{0};
   std::function<void(int)> job;  // of part 0 <= i < parts
   int parts = 0;
+  std::vector<std::jthread> threads;  // last: they end before what they use
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    round.fetch_add(1, std::memory_order_release);
+    round.notify_all();
+  }
 
   void work(int self) {
     for (std::uint64_t seen = 0;;) {
@@ -45,7 +53,7 @@ struct Team::State {
     for (int left = busy.load(std::memory_order_acquire); left != 0; left = busy.load(std::memory_order_acquire)) busy.wait(left);
   }
 
-  // [position, position + length) in equal parts that begin at multiples of a page of the stream.
+  // [position, position + length) in equal parts, each but the last a multiple of 4 KiB.
   template <class Move>
   void split(std::int64_t position, std::int64_t length, Move move) {
     const auto most = static_cast<std::int64_t>(threads.size()) + 1;
@@ -61,13 +69,11 @@ struct Team::State {
 };
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {
+  state_->threads.reserve(static_cast<std::size_t>(threads));
   for (int i = 1; i < threads; ++i) state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
 }
 
-Team::~Team() {
-  state_->round.fetch_add(1, std::memory_order_release);
-  state_->round.notify_all();
-}
+Team::~Team() = default;
 
 void Team::pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) {
   prepare(layout);

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "lacuna/copy/targets.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/copy/tiles.cpp"
 #include <hwy/foreach_target.h>

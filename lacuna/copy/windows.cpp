@@ -5,9 +5,8 @@
 #include <cstring>
 #include <limits>
 
-// Only this instruction set has what it takes.
-#define HWY_WANT_AVX3_DL
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_AVX3)
+#include "lacuna/copy/targets.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/copy/windows.cpp"
 #include <hwy/foreach_target.h>
@@ -16,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX3_DL
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 namespace {
 
 // Highway 1.0 has no permutation of bytes across a vector, no compression of bytes and no expansion, hence the intrinsics.

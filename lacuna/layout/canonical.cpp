@@ -263,8 +263,9 @@ void merge_runs(std::vector<std::int64_t>& offsets, std::vector<std::int64_t>& l
   lengths.resize(last + 1);
 }
 
-// Whether any stretch of runs can repeat at all. A loop of period p needs kShortestLoop - p neighbours or more, and p at least, that are alike p apart: eight in a
-// row in any case. Numbers stand for length and step; chance equals among them only cost the search for a loop that is not there.
+// Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
+// before them, and so do the steps between these: seven equal steps in a row at least (p = 8, twice). Numbers stand for length and step; chance equals among
+// them only cost the search for a loop that is not there.
 bool may_repeat(const std::vector<std::int64_t>& offsets, const std::vector<std::int64_t>& lengths) {
   const auto n = static_cast<Index>(offsets.size());
   if (n < 4 * kShortestLoop) return true;
@@ -278,13 +279,13 @@ bool may_repeat(const std::vector<std::int64_t>& offsets, const std::vector<std:
     const Index pairs = steps - p;
     std::uint32_t count = 0;
     for (Index i = 0; i < pairs; ++i) count += keys[i] == keys[i + p] ? 1 : 0;
-    if (count < 8) continue;
+    if (count < 7) continue;
     for (Index i = 0; i < pairs; ++i) alike[i] = keys[i] == keys[i + p] ? 1 : 0;
-    for (const Index reach : {1, 2, 4}) {  // after each, alike[i] says so of twice as many from i on
+    for (const Index reach : {1, 2, 3}) {  // alike[i] then speaks of 2, 4 and 7 from i on
       for (Index i = 0; i + reach < pairs; ++i) alike[i] &= alike[i + reach];
     }
     std::uint8_t any = 0;
-    for (Index i = 0; i < pairs - 7; ++i) any |= alike[i];
+    for (Index i = 0; i < pairs - 6; ++i) any |= alike[i];
     if (any != 0) return true;
   }
   // A longer period repeats the whole, and with it the first steps.

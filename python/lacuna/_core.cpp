@@ -107,6 +107,9 @@ void check_threads(int threads) {
   if (threads < 1 || threads > 1024) throw nb::value_error("threads must be between 1 and 1024");
 }
 
+// More threads than shares of 256 KiB would only wait.
+int useful(int threads, std::int64_t bytes) { return static_cast<int>(std::min<std::int64_t>(threads, 1 + bytes / (256 << 10))); }
+
 nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads) {
   check_threads(threads);
   const Bytes bytes(source, false);
@@ -117,7 +120,7 @@ nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offs
   if (threads == 1) {
     lacuna::copy::pack(layout, base, 0, layout.size(), to);
   } else {
-    lacuna::copy::Team(threads).pack(layout, base, 0, layout.size(), to);
+    lacuna::copy::Team(useful(threads, layout.size())).pack(layout, base, 0, layout.size(), to);
   }
   return out;
 }
@@ -136,7 +139,7 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
   if (threads == 1) {
     lacuna::copy::unpack(layout, base, 0, layout.size(), from.data());
   } else {
-    lacuna::copy::Team(threads).unpack(layout, base, 0, layout.size(), from.data());
+    lacuna::copy::Team(useful(threads, layout.size())).unpack(layout, base, 0, layout.size(), from.data());
   }
 }
 

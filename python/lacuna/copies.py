@@ -129,7 +129,7 @@ class Copies:
         threaded = [r.two_threads for r in both if r.two_threads]
         if threaded:
             found["two_threads_speedup_geomean"] = _geomean([t.ratio for t in threaded])
-        found |= _figures("transpack_vs_hand", [r.hand for r in packed["transpack"]])
+        found |= _figures("transpack_vs_hand_pack_unpack", [r.hand for r in packed["transpack"]])
         shares = [1 / r.limit.ratio for r in both if r.long_blocks]
         if shares:
             found["limit_share_64_geomean"] = _geomean([min(1.0, s) for s in shares])
@@ -149,7 +149,11 @@ class Copies:
 def _figures(name: str, found: Sequence[Against]) -> dict[str, float]:
     if not found:
         return {}
-    return {f"{name}_geomean": _geomean([a.ratio for a in found]), f"{name}_worst": max(a.low for a in found)}
+    return {
+        f"{name}_geomean": _geomean([a.ratio for a in found]),
+        f"{name}_worst": max(a.low for a in found),
+        f"{name}_worst_median": max(a.ratio for a in found),
+    }
 
 
 def _geomean(values: Sequence[float]) -> float:
@@ -243,14 +247,17 @@ def _specials(result: Copies, bench: CopyBench, plan: Plan) -> None:
         result.left_out.append("equal typemaps, fragments and calls")
         return
     pace = {"milliseconds": 3 * plan.milliseconds}
-    for i, _ in enumerate(bench.hello["equivalents"]):
-        for operation in ("pack", "unpack"):
-            result.equal_typemaps.append(_special(bench.ask(equivalent=i, operation=operation, **pace), first=1))
-    for case in plan.cases[:: max(1, len(plan.cases) // 12)]:
-        for operation in ("pack", "unpack"):
-            result.fragments.append(_special(bench.ask(fragments=case, operation=operation, **pace), first=1))
-    for contender in bench.ask(calls=True, **pace)["contenders"]:
-        result.calls[str(contender["name"]).replace(" ", "_")] = float(contender["ns"])
+    try:
+        for i, _ in enumerate(bench.hello["equivalents"]):
+            for operation in ("pack", "unpack"):
+                result.equal_typemaps.append(_special(bench.ask(equivalent=i, operation=operation, **pace), first=1))
+        for case in plan.cases[:: max(1, len(plan.cases) // 12)]:
+            for operation in ("pack", "unpack"):
+                result.fragments.append(_special(bench.ask(fragments=case, operation=operation, **pace), first=1))
+        for contender in bench.ask(calls=True, **pace)["contenders"]:
+            result.calls[str(contender["name"]).replace(" ", "_")] = float(contender["ns"])
+    except RowError as e:
+        result.errors.append(str(e))
 
 
 def _against(contender: dict[str, Any], name: str | None = None) -> Against:

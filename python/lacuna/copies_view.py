@@ -34,7 +34,7 @@ _GOALS = {
 _MEANINGS = (
     "A ratio is Lacuna's time over the other's, the median of ratios within rounds; below 1 Lacuna is faster. "
     "By hand is the faster of two loops: over the elements, or a memcpy for each block, compiled for this machine. "
-    "Worst is the largest lower end of a 95 % interval, of rows of 1 KiB and more. "
+    "Worst is the largest lower end of a 95 % interval, worst median the largest ratio, of rows of 1 KiB and more. "
     "Cold: flushed from all caches and from the TLB before each sample. "
     "The limit is the best of several loops that read or store each touched cache line once, and move nothing to "
     "its place."

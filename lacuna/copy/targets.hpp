@@ -1,0 +1,6 @@
+// The instruction sets that copy is compiled for, the same in every file: Highway finds its choice by its place among them. On x86: what every machine has, AVX2,
+// AVX-512, and AVX-512 with permutations of bytes.
+#pragma once
+
+#define HWY_WANT_AVX3_DL
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
