@@ -214,7 +214,6 @@ constexpr Row kColdRows[] = {
     row<Several<Cold, 2>>(33, 64, "16+16+16+16 overlapping"),
     row<Several<Cold, 3>>(65, 96, "6 x 16 overlapping"),
     row<Several<Cold, 4>>(97, 128, "8 x 16 overlapping"),
-    row<Vectors<Cold>>(129, kAny, "8 x 16 at a time"),
 };
 constexpr Row kStreamed = row<Streamed>(64, kAny, "streaming stores");
 
@@ -264,7 +263,7 @@ Kernel FindKernel(const Shape& shape) {
   const Row& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.crossed) return {found.tiles, "tiles"};
-  if (shape.stream && shape.length >= kColdRows[0].least) {
+  if (shape.stream && shape.length >= kColdRows[0].least && shape.length <= kColdRows[std::size(kColdRows) - 1].most) {
     const Row& cold = *std::ranges::find_if(kColdRows, [&](const Row& row) { return shape.length <= row.most; });
     return {pick(cold, shape.from, shape.to), cold.name};
   }
