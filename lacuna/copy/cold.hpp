@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace lacuna::copy {
+
+/// Bytes; below this, asking costs more than it can bring (docs/copying.md).
+inline constexpr std::int64_t kAsk = 64 << 10;
 
 /// Loads a byte at each address, until one comes from a cache: true if none does. Costs what the loads take, some 30 ns each from a cache
 /// and some 300 from memory. Where the CPU has no clock fine enough, false.

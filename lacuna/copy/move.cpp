@@ -250,8 +250,6 @@ class Mover {
   bool stream_;
 };
 
-constexpr Index kAsk = 64 << 10;  // below this, asking whether memory is cold costs more than it can bring
-
 // The offset of byte `position` of a step's stream.
 Index offset_at(const Step& step, Index position) {
   const layout::Node* node = step.node;

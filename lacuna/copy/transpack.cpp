@@ -1,5 +1,5 @@
-// Layout to layout in one pass. Where both plans have the same steps they are run in step; where both sides are loops, as one nest; what is left goes
-// through the streamed intersection, strip by strip.
+// Layout to layout in one pass. Where both plans have the same steps they are run in step; where both sides are loops, as one
+// nest; what is left goes through the streamed intersection, strip by strip.
 //
 //   one side contiguous ─▶ pack or unpack
 //   loops over a run on both sides ─▶ nest: any order, tiled where the sides are dense along different loops
@@ -24,8 +24,7 @@ class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
       : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base) {
-    constexpr Index ask = 64 << 10;
-    if (dst.size() >= ask) {
+    if (dst.size() >= kAsk) {
       const std::byte* first = dst_base + dst.form_offset();
       stream_ = is_cold(std::array{first, static_cast<const std::byte*>(dst_base + dst.form_offset() + dst.form()->tail - 1)});
     }
@@ -41,9 +40,8 @@ class Transpacker {
   void steps(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index position) {
     if (s.kind == Kind::run) return unpack_step(d, to, from, stream_);
     if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
-    position_ = position;
     const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
-    if (s.pattern && d.pattern && single && windows(s, *s.pattern, from, d, *d.pattern, to)) return;
+    if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
     if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
     if (s.count == d.count && fit(s.spots, d.spots)) {
       if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
@@ -81,7 +79,9 @@ class Transpacker {
   static const std::int32_t* offsets(const Step& step) { return step.spots.access == Access::list32 ? step.spots.narrow.data() : nullptr; }
 
   // Entries of short runs on both sides, window by window. False if the windows do not hold as many entries.
-  bool windows(const Step& s, const Pattern& a, const std::byte* from, const Step& d, const Pattern& b, std::byte* to) {
+  bool windows(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index position) {
+    const Pattern& a = *s.pattern;
+    const Pattern& b = *d.pattern;
     if (a.entries != b.entries || a.payload != b.payload) return false;
     const Index windows = s.count / a.entries;
     s.windows->move(a, offsets(s), b, offsets(d), windows, from, to);
@@ -91,7 +91,7 @@ class Transpacker {
       blocks(s.spots, from, d.spots, to, s.moved.length, done, s.count - done);
     } else {
       const Index each = s.size / s.count;
-      move_strips(src_, src_base_, dst_, dst_base_, position_ + each * done, each * (s.count - done));
+      move_strips(src_, src_base_, dst_, dst_base_, position + each * done, each * (s.count - done));
     }
     return true;
   }
@@ -111,6 +111,7 @@ class Transpacker {
     kernel.run({.length = length, .count = count, .from = s.side(first), .to = d.side(first)}, from + s.shift(first), to + d.shift(first));
   }
 
+  // A chunk is long enough that choosing the kernel for each does not show; a vector of kernels costs small lists a quarter.
   void woven(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
     const Index chunk = std::min(s.chunk, d.chunk);
     for (Index i = 0; i < s.count; i += chunk) {
@@ -126,7 +127,6 @@ class Transpacker {
   const std::byte* src_base_;
   std::byte* dst_base_;
   bool stream_ = false;
-  Index position_ = 0;  // of the steps at hand
 };
 
 }  // namespace
