@@ -61,10 +61,7 @@ class Bench {
 
   json run(const Mpi* mpi) {
     mpi != nullptr ? add_mpi(*mpi) : add_rest();
-    for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
-    Pace pace{.cold = request_.cold, .evict = [this] { evict_all(); }, .milliseconds = request_.milliseconds};
-    json row = race(contenders_, pace);
-    for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
+    json row = race_verified();
     row.update({{"group", case_.group},
                 {"case", case_.name},
                 {"kind", case_.kind},
@@ -80,7 +77,7 @@ class Bench {
   json run(std::vector<Contender> contenders) {
     contenders_ = std::move(contenders);
     verified_ = contenders_.size();
-    return run_given();
+    return race_verified();
   }
 
   [[nodiscard]] const Case& what() const { return case_; }
@@ -90,11 +87,12 @@ class Bench {
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
  private:
-  json run_given() {
-    for (const Contender& contender : contenders_) verify(contender);
+  // The contenders that do the operation itself, the first `verified_`, are verified before and after.
+  json race_verified() {
+    for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
     Pace pace{.cold = request_.cold, .evict = [this] { evict_all(); }, .milliseconds = request_.milliseconds};
     json row = race(contenders_, pace);
-    for (const Contender& contender : contenders_) verify(contender);
+    for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
     return row;
   }
   [[nodiscard]] const Side& side() const { return request_.operation == "unpack" ? case_.receive : case_.send; }
