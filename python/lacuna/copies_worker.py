@@ -12,21 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import lacuna
-from lacuna.worker import WorkerError
+from lacuna.worker import WorkerError, find_executable
 
 _LONGEST_LINE = 4 << 20
 
 
 def find_bench() -> Path:
     """The executable: `LACUNA_COPY_BENCH` if set, otherwise the one installed in the package."""
-    named = os.environ.get("LACUNA_COPY_BENCH")
-    candidates = [Path(named)] if named else [Path(p) / "bin" / "lacuna-copy-bench" for p in lacuna.__path__]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
-    where = f"LACUNA_COPY_BENCH names {named}, which is no file" if named else "this package was installed without it"
-    raise WorkerError(f"lacuna-copy-bench not found: {where}. Build it with `make build`, or set LACUNA_COPY_BENCH.")
+    return find_executable("lacuna-copy-bench", "LACUNA_COPY_BENCH")
 
 
 class RowError(Exception):

@@ -45,15 +45,20 @@ class WorkerSilentError(WorkerError):
     """No line arrived before the deadline."""
 
 
-def find_worker() -> Path:
-    """The executable: `LACUNA_WORKER` if set, otherwise the one installed in the package."""
-    named = os.environ.get("LACUNA_WORKER")
-    candidates = [Path(named)] if named else [Path(p) / "bin" / "lacuna-worker" for p in lacuna.__path__]
+def find_executable(name: str, variable: str) -> Path:
+    """An executable of ours: what `variable` of the environment names, otherwise the one installed in the package."""
+    named = os.environ.get(variable)
+    candidates = [Path(named)] if named else [Path(p) / "bin" / name for p in lacuna.__path__]
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    where = f"LACUNA_WORKER names {named}, which is not a file" if named else "this package was installed without it"
-    raise WorkerError(f"lacuna-worker not found: {where}. Build it with `make build`, or set LACUNA_WORKER.")
+    where = f"{variable} names {named}, which is not a file" if named else "this package was installed without it"
+    raise WorkerError(f"{name} not found: {where}. Build it with `make build`, or set {variable}.")
+
+
+def find_worker() -> Path:
+    """The executable: `LACUNA_WORKER` if set, otherwise the one installed in the package."""
+    return find_executable("lacuna-worker", "LACUNA_WORKER")
 
 
 class Worker:
