@@ -5,6 +5,7 @@
 // fragment is memory of theirs: a Layout does not know how large a buffer is (nic regions do).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,39 @@ base::Result<void> transpack(const Layout& src, const std::byte* src_base, const
 /// Copies `bytes` >= 0 contiguous bytes between places that do not overlap: memcpy without its dear start for short blocks, and without its slow
 /// string moves where the two places are almost a multiple of 4 KiB apart. Not for what another thread must see at once.
 void block(std::byte* to, const std::byte* from, std::int64_t bytes);
+
+/// Pieces that lie anywhere on both sides and that no layout describes: collected, and moved many at a time by the kernels of lists. They do not
+/// overlap, and nobody may look at one before move() has returned: they are moved in no order that could be relied on.
+class Pieces {
+ public:
+  /// `bytes` > 0. The memory stays until move().
+  void add(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    if (bytes > kShort) return block(to, from, bytes);
+    if (count_ == kMost) move();
+    if (count_ == 0) {
+      to_ = to;
+      from_ = from;
+      starts_[0] = 0;
+    }
+    to_offsets_[count_] = to - to_;
+    from_offsets_[count_] = from - from_;
+    even_ = count_ == 0 || (even_ && bytes == starts_[1]);
+    starts_[count_ + 1] = starts_[count_] + bytes;
+    ++count_;
+  }
+  /// Moves what was added and is not there yet.
+  void move();
+
+ private:
+  static constexpr std::int64_t kShort = 128;  // what is longer hides the call that moves it
+  static constexpr std::size_t kMost = 256;    // 6 KiB of places: they stay in the L1 cache
+  std::size_t count_ = 0;
+  bool even_ = true;  // all of one length
+  std::byte* to_ = nullptr;
+  const std::byte* from_ = nullptr;
+  std::array<std::int64_t, kMost> to_offsets_, from_offsets_;
+  std::array<std::int64_t, kMost + 1> starts_;  // of a piece in the stream of them all
+};
 
 /// Makes what packing and unpacking a layout needs, which is otherwise made at first use; MPI_Type_commit's moment.
 void prepare(const Layout& layout);

@@ -222,5 +222,44 @@ TEST_P(CopyKernels, BlocksOfAnyLengths) {
   }
 }
 
+// Collected in any order, more than are kept at once, of one length and of many, short ones and long.
+TEST_P(CopyKernels, Pieces) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    struct Piece {
+      std::int64_t from, to, bytes;
+    };
+    std::vector<Piece> list;
+    const std::int64_t most = random.one_in(4) ? 300 : random.between(1, 40);
+    const bool even = random.one_in(2);
+    std::int64_t from_end = 0;
+    std::int64_t to_end = 0;
+    for (std::int64_t i = random.scaled(900) + 1; i > 0; --i) {
+      const std::int64_t bytes = even ? most : random.between(1, most);
+      from_end += random.below(5);
+      to_end += random.below(5);
+      list.push_back({from_end, to_end, bytes});
+      from_end += bytes;
+      to_end += bytes;
+    }
+    random.shuffle(list);
+    const std::string text = fmt::format("seed {}: {} pieces of up to {} B", seed, list.size(), most);
+    const Announced announced(text);
+    const Memory source(0, from_end, random);
+    const Memory target(0, to_end, random);
+    Bytes expected = target.copy();
+    Pieces pieces;
+    const std::size_t half = list.size() / 2;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i == half) pieces.move();
+      std::copy_n(source.data() + list[i].from, list[i].bytes, target.base(expected) + list[i].to);
+      pieces.add(target.data() + list[i].to, source.data() + list[i].from, list[i].bytes);
+    }
+    pieces.move();
+    pieces.move();  // nothing is left
+    ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << copy_test::difference(target.all(), expected) << "\n  " << text;
+  }
+}
+
 }  // namespace
 }  // namespace lacuna::copy

@@ -104,6 +104,45 @@ std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
+// Thousands of short pieces, more than one batch takes, cut differently at both ends; what lies between them stays.
+std::string short_pieces(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  struct Cut {
+    std::size_t shortest, longest;
+  };
+  for (const auto& [ours, theirs] : {std::pair{Cut{8, 8}, Cut{8, 8}}, {{16, 16}, {24, 24}}, {{1, 9}, {12, 12}}, {{1, 70}, {3, 200}}}) {
+    Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
+    constexpr std::size_t stream = 30'000;
+    const Cut& cut = rank == 0 ? ours : theirs;
+    std::vector<nic::Sge> list;
+    for (std::size_t done = 0, at = 1; done < stream;) {
+      const std::size_t bytes = std::min(cut.shortest + list.size() * 7 % (cut.longest - cut.shortest + 1), stream - done);
+      list.push_back(rig.sge(at, bytes));
+      done += bytes;
+      at += bytes + list.size() % 3 + 1;
+    }
+    const nic::IndirectKey key = LACUNA_END_TRY(rig.context->create_indirect_key(static_cast<int>(list.size())));
+    const nic::Binding binding{.key = key.lkey(), .list = list};
+    LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::bind, .binding = &binding}));
+    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+    const nic::Sge whole{0, stream, key.lkey()};
+    std::vector<std::byte> expected(rig.buffer.bytes().begin(), rig.buffer.bytes().end());
+    for (std::size_t at = 0; const nic::Sge& piece : list) {
+      for (std::size_t i = 0; i < piece.length; ++i) expected[piece.addr - rig.region.addr() + i] = pattern(at++);
+    }
+    if (rank == 0) {
+      std::ranges::copy(expected, rig.buffer.data());
+      LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&whole, 1}}));
+    } else {
+      LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&whole, 1}}));
+    }
+    const nic::Completion done = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(done.status == Status::success);
+    LACUNA_END_EXPECT(std::ranges::equal(rig.buffer.bytes(), expected));
+    LACUNA_END_TRY(barrier(bootstrap));
+  }
+  return {};
+}
+
 // A path that needs no shared memory works with any.
 std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 4096));
@@ -128,6 +167,7 @@ std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap)
 
 LACUNA_ON_EVERY_PATH(Messages, gather_scatter)
 LACUNA_ON_EVERY_PATH(Messages, many)
+LACUNA_ON_EVERY_PATH(Messages, short_pieces)
 LACUNA_ON_EVERY_PATH(Messages, writes)
 LACUNA_ON_EVERY_PATH(Messages, ordinary_memory)
 INSTANTIATE_TEST_SUITE_P(Nic, Messages, testing::ValuesIn(kPaths), path_test_name);

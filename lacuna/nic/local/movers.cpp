@@ -15,15 +15,13 @@
 namespace lacuna::nic::local {
 namespace {
 
-// An aligned word is stored at once and after everything before it, as a device's DMA of up to 8 bytes is: flags rely on it.
-void store(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint64_t) == 0) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, sizeof word);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
-  } else {
-    copy::block(to, from, static_cast<std::int64_t>(bytes));
-  }
+// Stores an aligned word at once and after everything before it, as a device's DMA of up to 8 bytes does: flags rely on it.
+bool store_word(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  if (bytes != sizeof(std::uint64_t) || reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint64_t) != 0) return false;
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
+  return true;
 }
 
 // Whether all pages of our own memory are there: EFAULT does not say whose are not.
@@ -77,23 +75,24 @@ bool in_arena(const PeerMemory& peer, const Extent& extent) {  // kNotShared is 
 }
 
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs) {
+  copy::Pieces pieces;
+  bool first = true;
   std::size_t at = 0;
   std::uint64_t used = 0;  // of theirs[at]
   for (const Extent& extent : ours) {
     for (std::uint64_t done = 0; done < extent.length;) {
       const std::uint64_t bytes = std::min(extent.length - done, theirs[at].length - used);
-      std::byte* mine = reinterpret_cast<std::byte*>(extent.addr) + done;
-      std::byte* other = peer.arena.data() + theirs[at].arena_offset + used;
-      if (direction == Direction::to_peer) {
-        store(other, mine, bytes);
-      } else {
-        store(mine, other, bytes);
-      }
+      std::byte* to = reinterpret_cast<std::byte*>(extent.addr) + done;
+      std::byte* from = peer.arena.data() + theirs[at].arena_offset + used;
+      if (direction == Direction::to_peer) std::swap(to, from);
+      if (!first || !store_word(to, from, bytes)) pieces.add(to, from, static_cast<std::int64_t>(bytes));
+      first = false;  // a word that announces something begins a batch
       done += bytes;
       used += bytes;
       if (used == theirs[at].length) ++at, used = 0;
     }
   }
+  pieces.move();
   return Status::success;
 }
 

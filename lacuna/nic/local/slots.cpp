@@ -55,13 +55,7 @@ class Slots final : public QueuePair {
     }
     context_.busy();
     Slot& slot = peer_inbox().slots[filled_ % kSlots];
-    if (!read) {
-      std::byte* out = slot.bytes.data();
-      for (const Extent& extent : memory_) {
-        copy::block(out, reinterpret_cast<const std::byte*>(extent.addr), static_cast<std::int64_t>(extent.length));
-        out += extent.length;
-      }
-    }
+    if (!read) gather(slot.bytes.data());
     const bool last = read || work.moved + bytes == work.total;
     slot.head = {static_cast<std::uint32_t>(work.opcode),
                  static_cast<std::uint32_t>(bytes),
@@ -189,11 +183,7 @@ class Slots final : public QueuePair {
       if (head.addr + served_ < head.addr || !resolve(context_.keys(), {&source, 1}, 0, bytes, kRightRemoteRead, kAll, memory_))
         return refuse(Opcode::read, Status::rem_access_err), true;
       Reply& reply = peer_inbox().replies[replied_ % kSlots];
-      std::byte* out = reply.bytes.data();
-      for (const Extent& extent : memory_) {
-        copy::block(out, reinterpret_cast<const std::byte*>(extent.addr), static_cast<std::int64_t>(extent.length));
-        out += extent.length;
-      }
+      gather(reply.bytes.data());
       reply.length = bytes;
       peer_inbox().replied.value.store(++replied_, std::memory_order_release);
       served_ += bytes;
@@ -204,11 +194,22 @@ class Slots final : public QueuePair {
     return true;
   }
 
-  void scatter(const std::byte* bytes) {
+  void gather(std::byte* bytes) const {
+    copy::Pieces pieces;
     for (const Extent& extent : memory_) {
-      copy::block(reinterpret_cast<std::byte*>(extent.addr), bytes, static_cast<std::int64_t>(extent.length));
+      pieces.add(bytes, reinterpret_cast<const std::byte*>(extent.addr), static_cast<std::int64_t>(extent.length));
       bytes += extent.length;
     }
+    pieces.move();
+  }
+
+  void scatter(const std::byte* bytes) const {
+    copy::Pieces pieces;
+    for (const Extent& extent : memory_) {
+      pieces.add(reinterpret_cast<std::byte*>(extent.addr), bytes, static_cast<std::int64_t>(extent.length));
+      bytes += extent.length;
+    }
+    pieces.move();
   }
 
   void consume() { own_inbox().consumed.value.store(++consumed_, std::memory_order_release); }
