@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "lacuna/nic/checks.hpp"
 #include "lacuna/nic/local/movers.hpp"
 #include "lacuna/nic/local/queue_pair.hpp"
 
@@ -62,20 +63,16 @@ Result<void> probe(std::int64_t process, const Introduction& peer) {
   return allowed;
 }
 
-Limits smaller(const Limits& mine, const Introduction& theirs) {
-  Limits both = mine;
-  both.max_sge = std::min(mine.max_sge, theirs.max_sge);
-  both.max_sge_rd = std::min(mine.max_sge_rd, theirs.max_sge_rd);
-  both.max_inline = std::min(mine.max_inline, theirs.max_inline);
-  both.indirect = {std::min(mine.indirect.keys, theirs.indirect_keys), std::min(mine.indirect.entries, theirs.indirect_entries),
-                   std::min(mine.indirect.inline_entries, theirs.indirect_inline),
-                   std::min(mine.indirect.strided_entries, theirs.indirect_strided),
-                   std::min(mine.indirect.stride, theirs.indirect_stride)};
-  if (both.indirect.keys == 0) both.indirect = {};
-  both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
-  both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
-  both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);
-  return both;
+Limits limits_of(const Introduction& peer) {
+  Limits limits;
+  limits.max_sge = peer.max_sge;
+  limits.max_sge_rd = peer.max_sge_rd;
+  limits.max_inline = peer.max_inline;
+  limits.max_send_wr = peer.max_send_wr;
+  limits.max_recv_wr = peer.max_recv_wr;
+  limits.max_message_bytes = peer.max_message_bytes;
+  limits.indirect = {peer.indirect_keys, peer.indirect_entries, peer.indirect_inline, peer.indirect_strided, peer.indirect_stride};
+  return limits;
 }
 
 }  // namespace
@@ -126,11 +123,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
                                                          const QueuePairOptions& options) {
   const PathInfo* path = limits_.path(options.path);
   if (path == nullptr) return base::fail(base::Code::unsupported, fmt::format("NIC local has no path {}", path_name(options.path)));
-  if (options.max_send_wr < 1 || options.max_send_wr > limits_.max_send_wr || options.max_recv_wr < 1 ||
-      options.max_recv_wr > limits_.max_recv_wr) {
-    return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; NIC local takes 1 to {} and 1 to {}",
-                                                     options.max_send_wr, options.max_recv_wr, limits_.max_send_wr, limits_.max_recv_wr));
-  }
+  LACUNA_TRY(check_depths(options, limits_, "local"));
   auto& own = static_cast<CompletionQueue&>(queue);
   Wiring wiring;
   wiring.mine = LACUNA_TRY(SharedMemory::create("lacuna inbox", sizeof(Inbox)));
@@ -162,7 +155,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   }
 
   const auto make = options.path == Path::slots ? &make_slots : &make_direct;
-  return make(*this, own, options, smaller(limits_, *peer), std::move(wiring));
+  return make(*this, own, options, common(limits_, limits_of(*peer)), std::move(wiring));
 }
 
 }  // namespace lacuna::nic::local

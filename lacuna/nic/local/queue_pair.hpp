@@ -63,10 +63,6 @@ class QueuePair : public nic::QueuePair {
   Wiring wiring_;
 
  private:
-  [[nodiscard]] Result<void> check(const SendRequest& request) const;
-  [[nodiscard]] Result<void> check_list(std::span<const Sge> list, int most) const;
-  [[nodiscard]] Result<void> check_binding(const Binding* binding) const;
-
   CompletionQueue& queue_;
   QueuePairOptions options_;
   Limits limits_;

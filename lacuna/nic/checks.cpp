@@ -1,0 +1,105 @@
+#include "lacuna/nic/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lacuna::nic {
+namespace {
+
+constexpr std::uint64_t kMostBound = std::uint64_t{1} << 60;
+
+Result<void> check_binding(const Binding* binding, const IndirectLimits& most, int room) {
+  if (binding == nullptr) return base::fail(base::Code::invalid_argument, "a bind request without a binding");
+  const auto entries = std::max(binding->list.size(), binding->strided.size());
+  const int strided_most = std::min(most.strided_entries, room == 0 ? most.strided_entries : room);
+  const int list_most = room == 0 ? most.entries : room;
+  if (std::cmp_greater(entries, binding->repeat == 0 ? list_most : strided_most)) {
+    return base::fail(base::Code::limit, fmt::format("a binding of {} entries; this key takes {} in a list, {} with strides", entries,
+                                                     list_most, strided_most));
+  }
+  if ((binding->repeat == 0) != binding->strided.empty() || (binding->repeat != 0 && !binding->list.empty()))
+    return base::fail(base::Code::invalid_argument, "a binding is either a list, or strided entries with a repeat count");
+  std::uint64_t round = bytes_of(binding->list);
+  for (const Strided& strided : binding->strided) {
+    round += strided.bytes;
+    if (strided.stride < strided.bytes)
+      return base::fail(
+          base::Code::invalid_argument,
+          fmt::format("a stride of {} bytes between pieces of {}; pieces of a key do not overlap", strided.stride, strided.bytes));
+    if (std::cmp_greater(strided.stride, most.stride))
+      return base::fail(base::Code::limit, fmt::format("a stride of {} bytes; an indirect key takes {}", strided.stride, most.stride));
+  }
+  std::uint64_t whole = 0;
+  if (__builtin_mul_overflow(round, std::max<std::uint32_t>(1, binding->repeat), &whole) || whole > kMostBound)
+    return base::fail(base::Code::overflow, fmt::format("a binding of {} rounds of {} bytes", binding->repeat, round));
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t bytes_of(std::span<const Sge> list) {
+  std::uint64_t total = 0;
+  for (const Sge& sge : list) total += sge.length;
+  return total;
+}
+
+Result<void> check_list(std::span<const Sge> list, int most, const Limits& limits) {
+  if (std::cmp_greater(list.size(), most))
+    return base::fail(base::Code::limit, fmt::format("an sg_list of {} entries; this queue pair takes {}", list.size(), most));
+  if (const std::uint64_t total = bytes_of(list); std::cmp_greater(total, limits.max_message_bytes))
+    return base::fail(base::Code::limit, fmt::format("a message of {} bytes; this queue pair takes {}", total, limits.max_message_bytes));
+  return {};
+}
+
+Result<void> check_send(const SendRequest& request, const Limits& limits, int room) {
+  switch (request.opcode) {
+    case Opcode::send:
+    case Opcode::write:
+    case Opcode::write_imm: break;
+    case Opcode::read:
+      if (request.inline_data) return base::fail(base::Code::invalid_argument, "a read has no data of its own that could go inline");
+      return check_list(request.sg_list, limits.max_sge_rd, limits);
+    case Opcode::bind: return check_binding(request.binding, limits.indirect, room);
+    case Opcode::invalidate: return {};
+    default: return base::fail(base::Code::invalid_argument, fmt::format("a send queue does not take {}", opcode_name(request.opcode)));
+  }
+  LACUNA_TRY(check_list(request.sg_list, limits.max_sge, limits));
+  if (const std::uint64_t total = bytes_of(request.sg_list); request.inline_data && std::cmp_greater(total, limits.max_inline))
+    return base::fail(base::Code::limit, fmt::format("{} bytes inline; this queue pair takes {}", total, limits.max_inline));
+  return {};
+}
+
+Result<void> check_room(std::uint64_t outstanding, std::size_t more, int depth, const char* queue) {
+  if (outstanding + more <= static_cast<std::uint64_t>(depth)) return {};
+  return base::fail(base::Code::limit,
+                    fmt::format("{} requests are outstanding in the {} queue, {} more are posted; it takes {}. A place is free once its "
+                                "completion, or a later one, was polled",
+                                outstanding, queue, more, depth));
+}
+
+Result<void> check_depths(const QueuePairOptions& options, const Limits& limits, std::string_view nic) {
+  const auto fits = [](int depth, int most) { return depth >= 1 && depth <= most; };
+  if (fits(options.max_send_wr, limits.max_send_wr) && fits(options.max_recv_wr, limits.max_recv_wr)) return {};
+  return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; NIC {} takes 1 to {} and 1 to {}",
+                                                   options.max_send_wr, options.max_recv_wr, nic, limits.max_send_wr, limits.max_recv_wr));
+}
+
+Limits common(const Limits& mine, const Limits& theirs) {
+  Limits both = mine;
+  both.max_sge = std::min(mine.max_sge, theirs.max_sge);
+  both.max_sge_rd = std::min(mine.max_sge_rd, theirs.max_sge_rd);
+  both.max_inline = std::min(mine.max_inline, theirs.max_inline);
+  both.indirect = {std::min(mine.indirect.keys, theirs.indirect.keys), std::min(mine.indirect.entries, theirs.indirect.entries),
+                   std::min(mine.indirect.inline_entries, theirs.indirect.inline_entries),
+                   std::min(mine.indirect.strided_entries, theirs.indirect.strided_entries),
+                   std::min(mine.indirect.stride, theirs.indirect.stride)};
+  if (both.indirect.keys == 0) both.indirect = {};
+  both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
+  both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
+  both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);
+  return both;
+}
+
+}  // namespace lacuna::nic
