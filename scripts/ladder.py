@@ -25,8 +25,8 @@ THIRD_PARTY = {
     "xxhash.h": (r"(.*\.cpp|tests/.*|bench/.*)$", "xxhash is for .cpp files only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
     "nlohmann/": (
-        r"(lacuna/guide/.*\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",
-        "JSON is for the .cpp files of guide only",
+        r"(lacuna/guide/.*\.cpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",
+        "JSON is for the .cpp files of guide, and the model's profiles, only",
     ),
 }
 

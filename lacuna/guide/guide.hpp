@@ -180,5 +180,7 @@ Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bo
 /// The worker: forks the receiver, answers requests from standard input on standard output until it ends
 /// (docs/worker.md). Returns the exit code.
 int serve(const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
+/// The same for simulations, which need no second process.
+int serve_simulations();
 
 }  // namespace lacuna::guide

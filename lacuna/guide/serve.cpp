@@ -11,7 +11,7 @@
 
 #include "lacuna/guide/ai.hpp"
 #include "lacuna/guide/ddtbench.hpp"
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/simulate.hpp"
 
 namespace lacuna::guide {
 namespace {
@@ -35,25 +35,6 @@ struct Request {
   std::string shape;
   int key_entries = 0;  // of a request for keys; 0: to measure a case
 };
-
-Result<Case> case_of(const Json& layout, const std::string& shape, bool cold) {
-  const std::string kind = layout.at("kind");
-  if (kind == "grid") {
-    const Shape as = LACUNA_TRY(shape_from_name(shape));
-    return (cold ? cold_grid_case : grid_case)(layout.at("block_bytes"), layout.at("block_count"), as);
-  }
-  if (cold) return guide::cold(LACUNA_TRY(case_of(layout, shape, false)));
-  if (kind == "ai") return ai_case(layout.at("name"), layout.at("most_payload"));
-  if (kind == "ddtbench") return ddtbench_case(layout.at("name"), layout.at("size"));
-  if (kind == "stencil") return stencil_case(layout.at("points"), layout.at("point_bytes"));
-  if (kind != "blocks")
-    return base::fail(base::Code::invalid_argument, fmt::format("no layout \"{}\"; there are: grid, blocks, stencil, ddtbench, ai", kind));
-  const std::string remote = layout.value("remote", "same");
-  if (remote != "same" && remote != "contiguous")
-    return base::fail(base::Code::invalid_argument, fmt::format("no remote \"{}\"; there are: same, contiguous", remote));
-  return blocks_case(layout.at("block_bytes"), layout.at("block_count"), layout.at("gap_bytes"), LACUNA_TRY(shape_from_name(shape)),
-                     remote == "contiguous");
-}
 
 Result<Budget> budget_of(const Json& request) {
   Budget budget{.max_samples = request.value("max_samples", 200),
@@ -95,7 +76,7 @@ Result<Request> request_of(const std::string& text) {
     }
     const Json& layout = body.at("layout");
     request.shape = layout.value("shape", "symmetric");
-    request.what = LACUNA_TRY(case_of(layout, request.shape, body.value("cache", "warm") == "cold"));
+    request.what = LACUNA_TRY(case_from_json(layout.dump(), request.shape, body.value("cache", "warm") == "cold"));
     return request;
   } catch (const Json::exception& error) {  // a missing or mistyped member
     return base::fail(base::Code::invalid_argument, error.what());

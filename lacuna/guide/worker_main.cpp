@@ -12,10 +12,13 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--nic") == 0 && i + 1 < argc) {
       nic = argv[++i];
+    } else if (std::strcmp(argv[i], "--simulate") == 0) {
+      return lacuna::guide::serve_simulations();
     } else if (std::strcmp(argv[i], "--list-keys") == 0) {
       options.indirect.strided_entries = 0;
     } else {
-      std::cerr << "usage: lacuna-worker [--nic NAME] [--list-keys]\n\nMeasures methods between two processes; requests on standard input "
+      std::cerr << "usage: lacuna-worker [--nic NAME] [--list-keys]\n       lacuna-worker --simulate\n\nMeasures methods between two "
+                   "processes; requests on standard input "
                    "and answers on "
                    "standard output are\n"
                    "JSON lines, see docs/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lacuna/nic/local/local.hpp"
+#include "lacuna/nic/model/model.hpp"
 
 namespace lacuna::nic {
 namespace {
@@ -87,5 +88,7 @@ Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& 
   }
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
 }
+
+Result<std::unique_ptr<World>> simulate(const WorldOptions& options) { return model::simulate(options); }
 
 }  // namespace lacuna::nic

@@ -1,0 +1,92 @@
+// context: a simulated process's end of its NIC. Every call of the seam charges the process's clock.
+#pragma once
+
+#include <deque>
+
+#include "lacuna/nic/model/device.hpp"
+#include "lacuna/nic/model/schedule.hpp"
+
+namespace lacuna::nic::model {
+
+class Connection;
+class Context;
+
+class CompletionQueue final : public nic::CompletionQueue {
+ public:
+  explicit CompletionQueue(int entries) : entries_(static_cast<std::size_t>(entries)) {}
+  [[nodiscard]] bool overrun() const override { return overrun_; }
+  void push(const std::shared_ptr<Connection>& owner, std::uint64_t sequence, const Completion& completion, Time now);
+  bool pop(Completion& completion);
+  void attach(const std::shared_ptr<Connection>& connection) { connections_.push_back(connection); }
+
+ private:
+  struct Entry {
+    std::weak_ptr<Connection> owner;
+    std::uint64_t sequence;
+    Completion completion;
+  };
+  std::size_t entries_;
+  bool overrun_ = false;
+  std::deque<Entry> queue_;
+  std::vector<std::weak_ptr<Connection>> connections_;
+};
+
+/// What all simulated processes share.
+struct Shared {
+  Shared(Profile p, int ranks, bool moves) : profile(std::move(p)), schedule(ranks), moves_bytes(moves) {}
+  Profile profile;
+  Schedule schedule;
+  bool moves_bytes;
+  std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> connecting;  ///< by what their ends tell one another
+  std::uint64_t connections = 0;
+};
+
+class Context final : public nic::Context {
+ public:
+  Context(Shared& shared, int rank) : shared_(shared), rank_(rank), device_(shared.profile, memory_) {}
+
+  [[nodiscard]] std::string_view nic_name() const override { return "model"; }
+  [[nodiscard]] const Limits& limits() const override { return profile().limits; }
+  Result<Buffer> allocate(std::size_t bytes) override;
+  Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) override;
+  Result<IndirectKey> create_indirect_key(int entries) override;
+  Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
+  Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
+                                                  const QueuePairOptions& options) override;
+  int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
+  void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) override;
+  void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) override;
+  Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) override;
+  std::uint64_t load_flag(const std::uint64_t* flag) override;
+  [[nodiscard]] std::int64_t now() override { return clock() / 1000; }
+  Result<void> wait(std::int64_t deadline) override;
+  [[nodiscard]] std::int64_t busy_ns() override { return (clock() - schedule().idle(rank_)) / 1000; }
+
+  // For connections.
+  [[nodiscard]] const Profile& profile() const { return shared_.profile; }
+  [[nodiscard]] Schedule& schedule() const { return shared_.schedule; }
+  [[nodiscard]] Shared& shared() const { return shared_; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] Device& device() { return device_; }
+  [[nodiscard]] Memory& memory() { return memory_; }
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] Time clock() const { return schedule().clock(rank_); }
+  void charge(Time time) { schedule().charge(rank_, time); }
+
+ protected:
+  void free(std::span<std::byte> bytes) override;
+  void deregister(std::uint32_t key) override;
+  void destroy_indirect_key(std::uint32_t key) override { memory_.remove(key); }
+
+ private:
+  [[nodiscard]] std::int64_t pages(std::size_t bytes) const;
+
+  Shared& shared_;
+  int rank_;
+  Memory memory_;
+  Device device_;
+  std::unordered_map<std::uint32_t, std::size_t> registered_;  // bytes of each region
+  std::uint32_t numbers_ = 0;
+};
+
+}  // namespace lacuna::nic::model

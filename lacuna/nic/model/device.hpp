@@ -1,0 +1,85 @@
+// device: one NIC's engines, PCIe and port. What a message costs, packet by packet and stage by stage.
+//
+//   send engine     request + for each packet: packet + its entries, keys and page translations
+//   PCIe read       each packet's bytes at PCIe's rate, behind one another; each takes dma_read
+//   wire            bytes and header at the wire's rate, behind one another; then the flight
+//   the peer's port the same rate: packets of several senders queue
+//   receive engine  for each packet: packet + its entries, keys and translations; a send's first one fetches the receive
+//   PCIe write      as reading
+#pragma once
+
+#include <list>
+#include <unordered_map>
+
+#include "lacuna/nic/model/memory.hpp"
+#include "lacuna/nic/model/profile.hpp"
+
+namespace lacuna::nic::model {
+
+/// The pages whose addresses a device has at hand; the one that was not used for the longest time makes room.
+class Translations {
+ public:
+  explicit Translations(std::int64_t capacity) : capacity_(static_cast<std::size_t>(capacity)) {}
+  /// Whether the page was there; it is afterwards.
+  bool touch(std::uint32_t region, std::int64_t page);
+
+ private:
+  std::size_t capacity_;
+  std::list<std::uint64_t> order_;  // the latest first
+  std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> pages_;
+};
+
+/// When the packets of a message are where.
+struct Flight {
+  std::int64_t bytes = 0;
+  std::vector<Time> arrivals;  ///< the last byte of each at the peer's port, if that is free
+};
+
+class Device {
+ public:
+  Device(const Profile& profile, const Memory& memory) : profile_(profile), memory_(memory), translations_(profile.nic.translations) {}
+
+  /// Sends `pieces` with one request that is there at `ready`. `inlined`: they came with the request.
+  Flight send(Time ready, const Pieces& pieces, bool inlined);
+  /// A request without data: a read's. When it is at the peer's port.
+  Time ask(Time ready);
+  /// A request that only the engine handles, for `work`: its end.
+  Time handle(Time ready, Time work);
+  struct Landed {
+    Time handled;  ///< by the engine: an acknowledgement leaves
+    Time written;  ///< the last byte is in memory
+  };
+  /// Lands a flight in `pieces`, which have as many bytes.
+  Landed land(const Flight& flight, const Pieces& pieces, Time first_packet);
+  /// An answer to a read, in the peer's name: the send engine's time for a request.
+  [[nodiscard]] Time request_time() const { return profile_.nic.request; }
+
+ private:
+  // Goes through the pieces of a message, packet by packet.
+  class Walk {
+   public:
+    Walk(Device& device, const Pieces& pieces) : device_(device), pieces_(pieces) {}
+    /// The engine's time for the next `bytes`.
+    Time next(std::int64_t bytes);
+
+   private:
+    Device& device_;
+    const Pieces& pieces_;
+    std::size_t at_ = 0;
+    std::int64_t used_ = 0;
+  };
+  [[nodiscard]] Time translate(const Piece& piece, std::int64_t from, std::int64_t bytes);
+  [[nodiscard]] Time find(const Piece& piece, bool first_of_packet) const;
+  [[nodiscard]] std::int64_t packets(std::int64_t bytes) const {
+    return std::max<std::int64_t>(1, (bytes + profile_.nic.mtu - 1) / profile_.nic.mtu);
+  }
+  [[nodiscard]] Time onto_wire(Time ready, std::int64_t bytes);
+
+  const Profile& profile_;
+  const Memory& memory_;
+  Translations translations_;
+  // When each is free.
+  Time send_engine_ = 0, receive_engine_ = 0, pcie_read_ = 0, pcie_write_ = 0, port_out_ = 0, port_in_ = 0;
+};
+
+}  // namespace lacuna::nic::model

@@ -1,0 +1,338 @@
+#include "lacuna/nic/model/queue_pair.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lacuna/nic/checks.hpp"
+
+namespace lacuna::nic::model {
+namespace {
+
+constexpr std::int64_t kAlwaysMoved = 8;  // bytes: a flag, without which a transfer of which only the time is of interest would not end
+
+bool on_keys(Opcode opcode) { return opcode == Opcode::bind || opcode == Opcode::invalidate; }
+
+}  // namespace
+
+Connection::Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number)
+    : shared_(context.shared()), context_(&context), queue_(&queue), options_(options), limits_(context.limits()), number_(number) {}
+
+void Connection::connect(const std::shared_ptr<Connection>& peer, Limits limits) {
+  peer_ = peer;
+  limits_ = std::move(limits);
+  queue_->attach(shared_from_this());
+}
+
+template <class F>
+void Connection::later(Time time, F f) {
+  shared_.schedule.at(time, [self = shared_from_this(), f = std::move(f), time] { f(*self, time); });
+}
+
+// --- posting --------------------------------------------------------------------------------------------------------
+
+Shipment Connection::message_of(const SendRequest& request) {
+  auto message = std::make_shared<Message>();
+  message->opcode = request.opcode;
+  message->wr_id = request.wr_id;
+  message->sequence = ++sends_posted_;
+  message->signaled = request.signaled;
+  message->fence = request.fence || on_keys(request.opcode);
+  message->inlined = request.inline_data;
+  message->list.assign(request.sg_list.begin(), request.sg_list.end());
+  message->remote_addr = request.remote_addr;
+  message->rkey = request.rkey;
+  message->imm_data = request.imm_data;
+  message->total = static_cast<std::int64_t>(bytes_of(request.sg_list));
+  if (request.inline_data) {
+    for (const Sge& sge : request.sg_list) {
+      const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
+      message->inline_bytes.insert(message->inline_bytes.end(), from, from + sge.length);
+    }
+    message->local = {{.at = message->inline_bytes.data(), .length = message->total}};
+  }
+  if (request.opcode == Opcode::bind) {
+    message->bind_key = request.binding->key;
+    message->bind_rights = request.binding->rights;
+    message->bound = spelled_out(*request.binding);
+    message->bind_inline = std::cmp_less_equal(request.binding->list.size(), limits_.indirect.inline_entries);
+  }
+  return message;
+}
+
+Result<void> Connection::post_chain(std::span<const SendRequest> chain) {
+  Context& context = *context_;
+  context.schedule().settle(context.rank());
+  for (const SendRequest& request : chain) {
+    LACUNA_TRY(check_send(request, limits_, request.binding == nullptr ? 0 : context.memory().room(request.binding->key)));
+  }
+  LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
+  const Cpu& cpu = context.profile().cpu;
+  Time time = cpu.doorbell;
+  for (const SendRequest& request : chain) {
+    time += cpu.post + std::ssize(request.sg_list) * cpu.post_sge;
+    if (request.opcode == Opcode::bind)
+      time += static_cast<std::int64_t>(request.binding->list.size() + request.binding->strided.size()) * cpu.bind_entry;
+    sends_.push_back(message_of(request));
+  }
+  context.charge(time);
+  const Time ready = context.clock() + context.profile().nic.doorbell + context.profile().nic.fetch;
+  for (std::size_t i = sends_.size() - chain.size(); i < sends_.size(); ++i) sends_[i]->ready = ready;
+  context.schedule().settle(context.rank());
+  pump(context.clock());
+  return {};
+}
+
+Result<void> Connection::post_recv(const RecvRequest& request) {
+  Context& context = *context_;
+  context.schedule().settle(context.rank());
+  LACUNA_TRY(check_list(request.sg_list, limits_.max_sge, limits_));
+  LACUNA_TRY(check_room(recvs_posted_ - recvs_retired_, 1, options_.max_recv_wr, "receive"));
+  const Cpu& cpu = context.profile().cpu;
+  context.charge(cpu.post_recv + std::ssize(request.sg_list) * cpu.post_sge);
+  Receive receive{request.wr_id, ++recvs_posted_, {request.sg_list.begin(), request.sg_list.end()}, 0};
+  receive.total = static_cast<std::int64_t>(bytes_of(request.sg_list));
+  if (fault_) {
+    complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, context.clock());
+  } else {
+    receives_.push_back(std::move(receive));
+  }
+  return {};
+}
+
+void Connection::retire(Opcode opcode, std::uint64_t sequence) {
+  (opcode == Opcode::recv || opcode == Opcode::recv_imm ? recvs_retired_ : sends_retired_) = sequence;
+}
+
+// --- the initiator's side -------------------------------------------------------------------------------------------
+
+void Connection::pump(Time now) {
+  while (!sends_.empty() && context_ != nullptr) {
+    const Shipment message = sends_.front();
+    const bool runs = usable();
+    if (runs && message->fence && reads_ > 0) return;  // the last of them goes on here
+    sends_.pop_front();
+    flying_.push_back(message);
+    message->ready = std::max(message->ready, now);
+    if (runs) {
+      launch(message);
+    } else {
+      complete_send(message, Status::wr_flush_err, now);
+    }
+  }
+}
+
+void Connection::launch(const Shipment& message) {
+  if (on_keys(message->opcode)) {
+    const Status status = run_on_keys(*message);
+    const std::int64_t fetched = message->bind_inline ? 0 : std::ssize(message->bound);
+    const Time handled = context_->device().handle(message->ready, nic().bind + fetched * nic().bind_entry);
+    return complete_send(message, status, handled + nic().completion);
+  }
+  const bool reading = message->opcode == Opcode::read;
+  const Access access = reading ? Access::local_write : Access::local_read;
+  if (!message->inlined && !context_->memory().resolve(message->list, access, message->local))
+    return complete_send(message, Status::loc_prot_err, message->ready + nic().completion);
+  const std::shared_ptr<Connection> peer = peer_.lock();
+  if (peer == nullptr) return complete_send(message, Status::retry_exc_err, message->ready + nic().retry);
+  message->launched = true;
+  if (reading) {
+    ++reads_;
+    return peer->later(context_->device().ask(message->ready), [message, from = shared_from_this()](Connection& target, Time time) {
+      message->ready = time;
+      target.answer_read(message, *from);
+    });
+  }
+  message->flight = context_->device().send(message->ready, message->local, message->inlined);
+  peer->later(message->flight.arrivals.front(),
+              [message, from = shared_from_this()](Connection& target, Time) { target.arrive(message, *from); });
+}
+
+Status Connection::run_on_keys(Message& message) {
+  Memory& memory = context_->memory();
+  if (message.opcode == Opcode::invalidate) return memory.invalidate(message.rkey) ? Status::success : Status::mw_bind_err;
+  return memory.bind(message.bind_key, message.bind_rights, message.bound) ? Status::success : Status::mw_bind_err;
+}
+
+void Connection::complete_send(const Shipment& message, Status status, Time time) {
+  if (status != Status::success && !message->launched) stopped_ = true;
+  later(time, [message, status](Connection& self, Time now) {
+    message->done = true;
+    message->status = status;
+    if (message->opcode == Opcode::read && message->launched) --self.reads_;
+    self.take_completions(now);
+    self.pump(now);
+  });
+}
+
+// Completions keep the order of posting: a read holds up what was posted behind it.
+void Connection::take_completions(Time now) {
+  while (!flying_.empty() && flying_.front()->done) {
+    const Shipment message = flying_.front();
+    flying_.pop_front();
+    if (context_ == nullptr) continue;
+    if (message->signaled || message->status != Status::success) {
+      queue_->push(shared_from_this(), message->sequence,
+                   {.wr_id = message->wr_id, .status = message->status, .opcode = message->opcode, .qp_num = number_}, now);
+      shared_.schedule.wake(context_->rank(), now);
+    }
+    if (message->status != Status::success && message->status != Status::wr_flush_err) broken(message->opcode, message->status, now);
+  }
+}
+
+void Connection::complete_receive(const Receive& receive, Status status, Opcode opcode, std::int64_t bytes, std::uint32_t imm, Time time) {
+  const Completion completion{.wr_id = receive.wr_id,
+                              .status = status,
+                              .opcode = opcode,
+                              .byte_len = static_cast<std::uint64_t>(bytes),
+                              .qp_num = number_,
+                              .imm_data = imm};
+  later(time, [completion, sequence = receive.sequence](Connection& self, Time now) {
+    if (self.context_ == nullptr) return;
+    self.queue_->push(self.shared_from_this(), sequence, completion, now);
+    self.shared_.schedule.wake(self.context_->rank(), now);
+  });
+}
+
+// --- the target's side ----------------------------------------------------------------------------------------------
+
+void Connection::arrive(const Shipment& message, Connection& from) {
+  arrived_.push_back(message);
+  drain(from);
+}
+
+void Connection::drain(Connection& from) {
+  while (!arrived_.empty() && !waits_ && accept(arrived_.front(), from)) arrived_.pop_front();
+}
+
+// False if the message has to come again, since there is no receive.
+bool Connection::accept(const Shipment& message, Connection& from) {
+  const Time now = message->flight.arrivals.back();
+  if (!usable()) {
+    const bool gone = context_ == nullptr || !stopped_;
+    from.complete_send(message, gone ? Status::retry_exc_err : Status::wr_flush_err, now + (gone ? nic().retry : nic().flight));
+    return true;
+  }
+  if (message->opcode != Opcode::write && receives_.empty()) {
+    waits_ = true;
+    later(message->flight.arrivals.front() + nic().not_ready, [from = from.shared_from_this()](Connection& self, Time again) {
+      self.waits_ = false;
+      for (const Shipment& held : self.arrived_) {
+        for (Time& arrival : held->flight.arrivals) arrival = std::max(arrival, again);
+      }
+      self.drain(*from);
+    });
+    return false;
+  }
+  Pieces pieces;
+  if (message->opcode == Opcode::send) {
+    if (receives_.front().total < message->total) return refuse(message, from, Status::rem_inv_req_err, Status::loc_len_err), true;
+    std::vector<Sge> used = receives_.front().list;
+    std::int64_t left = message->total;
+    for (Sge& sge : used) {
+      sge.length = static_cast<std::uint32_t>(std::min<std::int64_t>(sge.length, left));
+      left -= sge.length;
+    }
+    if (!context_->memory().resolve(used, Access::local_write, pieces))
+      return refuse(message, from, Status::rem_op_err, Status::loc_prot_err), true;
+  } else {
+    const Sge target{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
+    if (!context_->memory().resolve({&target, 1}, Access::remote_write, pieces))
+      return refuse(message, from, Status::rem_access_err, Status::success), true;
+  }
+  land(message, from, pieces);
+  return true;
+}
+
+void Connection::land(const Shipment& message, Connection& from, const Pieces& pieces) {
+  std::optional<Receive> receive;
+  if (message->opcode != Opcode::write) {
+    receive = std::move(receives_.front());
+    receives_.pop_front();
+  }
+  const Device::Landed landed = context_->device().land(message->flight, pieces, receive ? nic().receive : 0);
+  later(landed.written, [message, pieces, source = message->inlined ? nullptr : from.context_](Connection& self, Time now) {
+    if (self.context_ == nullptr) return;
+    self.move(message->local, source, pieces, self.context_, message->total);
+    self.shared_.schedule.wake(self.context_->rank(), now);
+  });
+  if (receive) {
+    const bool imm = message->opcode == Opcode::write_imm;
+    complete_receive(*receive, Status::success, imm ? Opcode::recv_imm : Opcode::recv, message->total, message->imm_data,
+                     landed.written + nic().receive_completion);
+  }
+  from.complete_send(message, Status::success, std::max(landed.handled + nic().flight, landed.written) + nic().completion);
+}
+
+void Connection::move(const Pieces& from, const Context* source, const Pieces& to, const Context* destination, std::int64_t bytes) const {
+  if (!shared_.moves_bytes && bytes > kAlwaysMoved) return;
+  if (source != nullptr && !source->memory().holds(from)) return;
+  if (destination->memory().holds(to)) move_pieces(from, to);
+}
+
+// What comes behind a refused request is not run.
+void Connection::refuse(const Shipment& message, Connection& from, Status theirs, Status ours) {
+  const Time now = message->flight.arrivals.back() + nic().completion;
+  stopped_ = true;
+  if (ours != Status::success) {
+    complete_receive(receives_.front(), ours, Opcode::recv, 0, 0, now);
+    receives_.pop_front();
+  }
+  from.complete_send(message, theirs, now + nic().flight);
+  later(now, [opcode = ours == Status::success ? message->opcode : Opcode::recv, status = ours == Status::success ? theirs : ours](
+                 Connection& self, Time time) { self.broken(opcode, status, time); });
+}
+
+void Connection::answer_read(const Shipment& message, Connection& from) {
+  if (!usable()) return from.complete_send(message, Status::retry_exc_err, message->ready + nic().retry);
+  const Sge wanted{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
+  Pieces pieces;
+  if (!context_->memory().resolve({&wanted, 1}, Access::remote_read, pieces)) {
+    stopped_ = true;
+    from.complete_send(message, Status::rem_access_err, message->ready + nic().flight + nic().completion);
+    return broken(Opcode::read, Status::rem_access_err, message->ready);
+  }
+  message->flight = context_->device().send(message->ready, pieces, false);
+  from.later(message->flight.arrivals.front(), [message, pieces, source = context_](Connection& self, Time) {
+    if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
+    const Device::Landed landed = self.context_->device().land(message->flight, message->local, 0);
+    self.later(landed.written, [message, pieces, source](Connection& reader, Time) {
+      if (reader.context_ != nullptr) reader.move(pieces, source, message->local, reader.context_, message->total);
+    });
+    self.complete_send(message, Status::success, landed.written + self.nic().completion);
+  });
+}
+
+// --- the end --------------------------------------------------------------------------------------------------------
+
+void Connection::broken(Opcode opcode, Status status, Time now) {
+  if (status == Status::retry_exc_err) return fail({base::Code::peer_lost, "the peer does not answer: it closed the connection"}, now);
+  fail({base::Code::transfer, fmt::format("a {} on path wire completed with {}", opcode_name(opcode), status_name(status))}, now);
+}
+
+void Connection::fail(base::Error why, Time now) {
+  if (fault_ || context_ == nullptr) return;
+  fault_ = std::move(why);
+  for (const Receive& receive : std::exchange(receives_, {})) complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, now);
+  pump(now);  // flushes what was not launched
+  shared_.schedule.wake(context_->rank(), now);
+}
+
+void Connection::close() {
+  context_->schedule().settle(context_->rank());
+  tell_peer(context_->clock() + std::max<Time>(nic().flight, 1));
+  context_ = nullptr;
+}
+
+// Behind everything that this end sent.
+void Connection::tell_peer(Time time) {
+  later(time, [](Connection& self, Time now) {
+    if (!self.flying_.empty()) return self.tell_peer(now + std::max<Time>(self.nic().flight, 1));
+    if (const std::shared_ptr<Connection> peer = self.peer_.lock())
+      peer->fail({base::Code::peer_lost, "the peer closed the connection"}, now);
+  });
+}
+
+}  // namespace lacuna::nic::model

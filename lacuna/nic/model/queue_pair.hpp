@@ -1,0 +1,127 @@
+// queue_pair: two queue pairs of one connection and the messages between them. A request leaves through the sender's device when it is posted, in
+// order; it arrives as an event at the peer, in order, takes a receive if it needs one, and lands; then both ends have their completions.
+//
+//   post ─▶ sends_ ─ pump() ─▶ Device::send ─▶ event: arrive() ─▶ Device::land ─▶ event: bytes are there, completions
+//                                                 │ no receive: again after not_ready
+//                                                 └ a wrong key: both ends are in error
+#pragma once
+
+#include <deque>
+
+#include "lacuna/nic/model/context.hpp"
+
+namespace lacuna::nic::model {
+
+/// A request on its way.
+struct Message {
+  Opcode opcode = Opcode::send;
+  std::uint64_t wr_id = 0;
+  std::uint64_t sequence = 0;
+  bool signaled = true;
+  bool fence = false;
+  bool inlined = false;
+  std::vector<Sge> list;
+  std::vector<std::byte> inline_bytes;
+  std::uint64_t remote_addr = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t imm_data = 0;
+  std::int64_t total = 0;
+  std::uint32_t bind_key = 0;
+  Rights bind_rights;
+  std::vector<Sge> bound;
+  bool bind_inline = true;
+  Time ready = 0;  ///< fetched; of a read, then asked for at the target
+  Pieces local;
+  Flight flight;
+  bool launched = false;
+  bool done = false;
+  Status status = Status::success;
+};
+using Shipment = std::shared_ptr<Message>;
+
+struct Receive {
+  std::uint64_t wr_id = 0;
+  std::uint64_t sequence = 0;
+  std::vector<Sge> list;
+  std::int64_t total = 0;
+};
+
+/// What outlives its handle while messages are under way.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number);
+
+  Result<void> post_chain(std::span<const SendRequest> chain);
+  Result<void> post_recv(const RecvRequest& request);
+  void connect(const std::shared_ptr<Connection>& peer, Limits limits);
+  /// The handle is gone: nothing more comes of this end.
+  void close();
+  void retire(Opcode opcode, std::uint64_t sequence);
+  void fail(base::Error why, Time now);
+
+  [[nodiscard]] const base::Error* fault() const { return fault_ ? &*fault_ : nullptr; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+ private:
+  [[nodiscard]] Shipment message_of(const SendRequest& request);
+  void pump(Time now);
+  void launch(const Shipment& message);
+  Status run_on_keys(Message& message);
+  // At the target.
+  void arrive(const Shipment& message, Connection& from);
+  void drain(Connection& from);
+  bool accept(const Shipment& message, Connection& from);
+  [[nodiscard]] Result<Pieces> target_of(const Message& message) const;
+  void land(const Shipment& message, Connection& from, const Pieces& pieces);
+  void refuse(const Shipment& message, Connection& from, Status theirs, Status ours);
+  void answer_read(const Shipment& message, Connection& from);
+  // At the initiator.
+  void complete_send(const Shipment& message, Status status, Time time);
+  void take_completions(Time now);
+  void complete_receive(const Receive& receive, Status status, Opcode opcode, std::int64_t bytes, std::uint32_t imm, Time time);
+  /// Moves a message's bytes, if both ends still have the memory.
+  void move(const Pieces& from, const Context* source, const Pieces& to, const Context* destination, std::int64_t bytes) const;
+  void broken(Opcode opcode, Status status, Time now);
+  void tell_peer(Time time);
+  [[nodiscard]] bool usable() const { return context_ != nullptr && !fault_ && !stopped_; }
+  [[nodiscard]] const Nic& nic() const { return shared_.profile.nic; }
+  template <class F>
+  void later(Time time, F f);
+
+  Shared& shared_;
+  Context* context_;  // null once closed
+  CompletionQueue* queue_;
+  QueuePairOptions options_;
+  Limits limits_;
+  std::uint32_t number_;
+  std::weak_ptr<Connection> peer_;
+  std::deque<Shipment> sends_;   // posted, not launched
+  std::deque<Shipment> flying_;  // launched, not completed
+  std::deque<Receive> receives_;
+  std::deque<Shipment> arrived_;  // here, in order, waiting for a receive
+  bool waits_ = false;            // for not_ready to pass
+  bool stopped_ = false;          // a request failed; what is behind it does not run
+  int reads_ = 0;
+  std::uint64_t sends_posted_ = 0, sends_retired_ = 0, recvs_posted_ = 0, recvs_retired_ = 0;
+  std::optional<base::Error> fault_;
+};
+
+class QueuePair final : public nic::QueuePair {
+ public:
+  explicit QueuePair(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  ~QueuePair() override { connection_->close(); }
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+  [[nodiscard]] std::uint32_t number() const override { return connection_->number(); }
+  [[nodiscard]] Path path() const override { return Path::wire; }
+  [[nodiscard]] const Limits& limits() const override { return connection_->limits(); }
+  Result<void> post_chain(std::span<const SendRequest> chain) override { return connection_->post_chain(chain); }
+  Result<void> post_recv(const RecvRequest& request) override { return connection_->post_recv(request); }
+  [[nodiscard]] const base::Error* fault() const override { return connection_->fault(); }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+};
+
+}  // namespace lacuna::nic::model

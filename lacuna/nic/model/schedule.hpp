@@ -1,0 +1,85 @@
+// schedule: virtual time. One simulated process runs at a time, the one with the smallest clock, on a thread of its own that holds the baton;
+// events (arrivals, completions) run in between, on whichever thread holds it.
+//
+//   charge()   this process computes: its clock moves, nobody else runs
+//   settle()   before it looks or acts: whatever is earlier runs first
+//   sleep()    nothing to do: until wake(), or a deadline
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <queue>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lacuna/nic/model/profile.hpp"
+
+namespace lacuna::nic::model {
+
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+
+class Schedule {
+ public:
+  explicit Schedule(int ranks);
+
+  /// Runs body(rank) for all ranks, each on its thread, to their ends.
+  void run(const std::function<void(int rank)>& body);
+
+  [[nodiscard]] Time clock(int rank) const { return process(rank).clock; }
+  void charge(int rank, Time time) { process(rank).clock += time; }
+  /// Of the time so far, what `rank` did not spend asleep or on fruitless polls.
+  [[nodiscard]] Time idle(int rank) const { return process(rank).idle; }
+  void charge_idle(int rank, Time time) {
+    charge(rank, time);
+    process(rank).idle += time;
+  }
+
+  /// Runs all events, and lets all processes run, that are earlier than `rank`.
+  void settle(int rank);
+  /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls of `step`.
+  bool sleep(int rank, Time deadline, Time step);
+  /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run.
+  void wake(int rank, Time time);
+
+  using Event = std::function<void()>;
+  void at(Time time, Event event);
+
+ private:
+  struct Process {
+    Time clock = 0;
+    Time idle = 0;
+    Time step = 1;   // asleep: the time of a poll
+    Time began = 0;  // asleep: since
+    Time until = 0;  // asleep: its place among those that wait
+    bool asleep = false;
+    bool woken = false;
+    bool running = false;  // holds the baton
+    std::condition_variable turn;
+  };
+  struct Entry {
+    Time time;
+    std::uint64_t number;  // among equals the first comes first
+    Event event;
+    bool operator<(const Entry& other) const { return time != other.time ? time > other.time : number > other.number; }
+  };
+
+  [[nodiscard]] Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const Process& process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
+  /// Runs the events that come before every process. The rank to run next; -1 if all have ended.
+  int next();
+  void hand_over(int from, std::unique_lock<std::mutex>& lock);
+
+  std::vector<Process> processes_;
+  std::priority_queue<Entry> events_;
+  std::uint64_t numbered_ = 0;
+  std::set<std::pair<Time, int>> waiting_;  // ready processes, and sleeping ones at their deadlines; not the one that runs
+  std::mutex mutex_;                        // of the baton
+  std::condition_variable done_;
+  int alive_ = 0;
+};
+
+}  // namespace lacuna::nic::model
