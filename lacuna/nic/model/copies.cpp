@@ -8,7 +8,15 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kShare = 1000;  // of the bytes: per mille
+constexpr std::int64_t kAll = 1 << 16;  // shares are of so many
+
+std::int64_t missed(std::int64_t footprint, const MissRange& range) {
+  return std::clamp<std::int64_t>((footprint - range.none) * kAll / (range.all - range.none), 0, kAll);
+}
+
+Time mixed(const Rate& hit, const Rate& miss, std::int64_t bytes, std::int64_t missed) {
+  return (hit.time(bytes) * (kAll - missed) + miss.time(bytes) * missed) / kAll;
+}
 
 }  // namespace
 
@@ -27,13 +35,13 @@ Time copy_time(const Profile& profile, const Copy& copy) {
   const Copies& p = profile.copies;
   Time time = p.call + copy.blocks * p.block;
   if (copy.gap >= p.far_gap) return time + copy.blocks * p.far_block + p.memory.time(copy.bytes);
-  if (copy.footprint <= p.l2_bytes) return time + p.l2.time(copy.bytes);
-  time += p.ramp.time(copy.blocks * std::min(p.ramp_bytes, copy.bytes / copy.blocks));
-  // What misses the last-level cache grows from nothing to everything between two footprints.
-  const std::int64_t first = p.llc_bytes * p.llc_first_miss / 100;
-  const std::int64_t all = std::max(first + 1, p.llc_bytes * p.llc_all_miss / 100);
-  const std::int64_t missed = std::clamp<std::int64_t>((copy.footprint - first) * kShare / (all - first), 0, kShare);
-  return time + (p.llc.time(copy.bytes) * (kShare - missed) + p.memory.time(copy.bytes) * missed) / kShare;
+  // What a cache misses grows from nothing to everything between two footprints.
+  const std::int64_t l2_missed = missed(copy.footprint, p.l2_miss);
+  const std::int64_t llc_missed = missed(copy.footprint, p.llc_miss);
+  const Time near = p.l2.time(copy.bytes);
+  const Time far =
+      p.ramp.time(copy.blocks * std::min(p.ramp_bytes, copy.bytes / copy.blocks)) + mixed(p.llc, p.memory, copy.bytes, llc_missed);
+  return time + (near * (kAll - l2_missed) + far * l2_missed) / kAll;
 }
 
 }  // namespace lacuna::nic::model

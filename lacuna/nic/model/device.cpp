@@ -57,8 +57,9 @@ Time Device::Walk::next(std::int64_t bytes) {
   for (std::int64_t done = 0; done < bytes;) {
     const Piece& piece = pieces_[at_];
     const std::int64_t part = std::min(bytes - done, piece.length - used_);
-    if (used_ == 0) time += device_.profile_.nic.entry;
-    time += device_.find(piece, first) + device_.translate(piece, used_, part);
+    const Time fetched = used_ == 0 ? entry_ : 0;
+    const Time found = device_.find(piece, first);
+    time += (first ? std::max(fetched, found) : fetched + found) + device_.translate(piece, used_, part);
     first = false;
     done += part;
     used_ += part;
@@ -76,7 +77,7 @@ Flight Device::send(Time ready, const Pieces& pieces, bool inlined) {
   Flight flight;
   for (const Piece& piece : pieces) flight.bytes += piece.length;
   const Nic& nic = profile_.nic;
-  Walk walk(*this, pieces);
+  Walk walk(*this, pieces, nic.entry);
   send_engine_ = std::max(ready, send_engine_) + nic.request;
   const std::int64_t count = packets(flight.bytes);
   flight.arrivals.reserve(static_cast<std::size_t>(count));
@@ -101,7 +102,7 @@ Time Device::handle(Time ready, Time work) { return send_engine_ = std::max(read
 
 Device::Landed Device::land(const Flight& flight, const Pieces& pieces, Time first_packet) {
   const Nic& nic = profile_.nic;
-  Walk walk(*this, pieces);
+  Walk walk(*this, pieces, nic.scatter);
   Landed landed{};
   for (std::size_t i = 0; i < flight.arrivals.size(); ++i) {
     const std::int64_t bytes = std::min(nic.mtu, flight.bytes - static_cast<std::int64_t>(i) * nic.mtu);

@@ -58,13 +58,15 @@ class Device {
   // Goes through the pieces of a message, packet by packet.
   class Walk {
    public:
-    Walk(Device& device, const Pieces& pieces) : device_(device), pieces_(pieces) {}
+    /// `entry`: the engine's time for one.
+    Walk(Device& device, const Pieces& pieces, Time entry) : device_(device), pieces_(pieces), entry_(entry) {}
     /// The engine's time for the next `bytes`.
     Time next(std::int64_t bytes);
 
    private:
     Device& device_;
     const Pieces& pieces_;
+    Time entry_;
     std::size_t at_ = 0;
     std::int64_t used_ = 0;
   };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,11 @@ class Reader {
   std::int64_t whole(std::string_view name, double least, double most) { return std::llround(number(name, least, most)); }
   void time(Time& to, std::string_view name) { to = std::llround(number(name, 0, kMostNs) * 1000); }
   void rate(Rate& to, std::string_view name) { to.fs_per_byte = std::llround(1e6 / number(name, 1e-3, 1e6)); }
+  void misses(MissRange& to, std::int64_t cache, std::string_view none, std::string_view all) {
+    const auto share = [&](std::string_view name) { return std::llround(number(name, 0, 1e4) / 100 * static_cast<double>(cache)); };
+    to.none = share(none);
+    to.all = std::max<std::int64_t>(to.none + 1, share(all));
+  }
   void count(std::int64_t& to, std::string_view name, double most = 1e15) { to = whole(name, 0, most); }
   void count(int& to, std::string_view name, int least, int most) { to = static_cast<int>(whole(name, least, most)); }
 
@@ -100,8 +106,8 @@ void take_cpu(Reader& reader, Profile& p) {
   reader.count(p.copies.ramp_bytes, "copy.ramp_bytes");
   reader.count(p.copies.l2_bytes, "copy.l2_bytes");
   reader.count(p.copies.llc_bytes, "copy.llc_bytes");
-  reader.count(p.copies.llc_first_miss, "copy.llc_first_miss_percent", 1000);
-  reader.count(p.copies.llc_all_miss, "copy.llc_all_miss_percent", 10'000);
+  reader.misses(p.copies.l2_miss, p.copies.l2_bytes, "copy.l2_none_percent", "copy.l2_all_percent");
+  reader.misses(p.copies.llc_miss, p.copies.llc_bytes, "copy.llc_none_percent", "copy.llc_all_percent");
   reader.count(p.copies.far_gap, "copy.far_gap_bytes");
   reader.time(p.copies.far_block, "copy.far_block_ns");
   reader.time(p.registration.call, "register.call_ns");
@@ -116,9 +122,9 @@ void take_cpu(Reader& reader, Profile& p) {
 
 void take_nic(Reader& reader, Profile& p) {
   reader.time(p.nic.doorbell, "nic.doorbell_ns");
-  reader.time(p.nic.fetch, "nic.fetch_ns");
   reader.time(p.nic.request, "nic.request_ns");
   reader.time(p.nic.entry, "nic.entry_ns");
+  reader.time(p.nic.scatter, "nic.scatter_ns");
   reader.time(p.nic.packet, "nic.packet_ns");
   reader.time(p.nic.dma_read, "nic.dma_read_ns");
   reader.time(p.nic.dma_write, "nic.dma_write_ns");

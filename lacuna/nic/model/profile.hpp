@@ -34,6 +34,11 @@ struct Cpu {
   Time bind_entry;  ///< writing an entry of a binding that does not fit into the request
 };
 
+/// Footprints in bytes; in the file, per cent of a cache: up to `none` nothing misses it, from `all` on everything does.
+struct MissRange {
+  std::int64_t none, all;
+};
+
 struct Copies {
   Time call;
   Time block;               ///< each block
@@ -41,9 +46,9 @@ struct Copies {
   Rate ramp;                ///< on top, while a block's first bytes are not yet fetched ahead
   std::int64_t ramp_bytes;  ///< so many of each block, beyond the second-level cache
   std::int64_t l2_bytes, llc_bytes;
-  std::int64_t llc_first_miss, llc_all_miss;  ///< per cent of the cache: footprints at which it begins to miss, and misses always
-  std::int64_t far_gap;                       ///< a gap from which on each block misses all caches and the TLB
-  Time far_block;                             ///< what that costs
+  MissRange l2_miss, llc_miss;
+  std::int64_t far_gap;  ///< a gap from which on each block misses all caches and the TLB
+  Time far_block;        ///< what that costs
 };
 
 struct Registration {
@@ -56,9 +61,9 @@ struct Registration {
 
 struct Nic {
   Time doorbell;             ///< from the CPU's write to the device's seeing it
-  Time fetch;                ///< of a request
-  Time request;              ///< handling one
-  Time entry;                ///< of an sg_list or of an indirect key, fetched and begun
+  Time request;              ///< fetching and handling one
+  Time entry;                ///< of an sg_list or of an indirect key, fetched and begun by the send engine
+  Time scatter;              ///< the same in the receive engine
   Time packet;               ///< an engine's time for a packet
   Time dma_read, dma_write;  ///< PCIe: how long one takes, whatever else is under way
   Rate pcie;

@@ -78,7 +78,7 @@ Result<void> Connection::post_chain(std::span<const SendRequest> chain) {
     sends_.push_back(message_of(request));
   }
   context.charge(time);
-  const Time ready = context.clock() + context.profile().nic.doorbell + context.profile().nic.fetch;
+  const Time ready = context.clock() + context.profile().nic.doorbell;
   for (std::size_t i = sends_.size() - chain.size(); i < sends_.size(); ++i) sends_[i]->ready = ready;
   context.schedule().settle(context.rank());
   pump(context.clock());

@@ -30,7 +30,7 @@ struct Message {
   Rights bind_rights;
   std::vector<Sge> bound;
   bool bind_inline = true;
-  Time ready = 0;  ///< fetched; of a read, then asked for at the target
+  Time ready = 0;  ///< known to the device; of a read, then asked for at the target
   Pieces local;
   Flight flight;
   bool launched = false;
