@@ -1,0 +1,1 @@
+"""The founding documents' findings, reproduced on a modelled NIC: `lacuna paper`."""

@@ -1,0 +1,136 @@
+"""The fit of a profile's calibrated parameters to Table 4.
+
+Least squares of the logarithms' differences, so that 6 µs and 20 ms count alike, by Levenberg and Marquardt over the
+logarithms of the parameters. Each is held to its prior by a spring so weak that a factor of e costs as much as one
+cell's being wrong by 4 %: it decides only what the table leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacuna.paper import table4
+from lacuna.paper.profiles import Profile
+from lacuna.paper.simulator import Simulator
+from lacuna.paper.table4 import Cell, Errors
+
+Vector = NDArray[np.float64]
+Step = Callable[[], None]
+"""Called after each evaluation of the model, for a progress bar."""
+
+SPRING = 0.04
+_DELTA = 0.02
+"""Of a derivative, in the logarithm."""
+_FARTHEST = 0.5
+_ROUNDS = 20
+_TRIES = 10
+_ENOUGH = 1e-6
+"""A round that gains less ends the fit."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    values: dict[str, float]
+    relative: Vector
+    """Errors of the cells, in their order."""
+    left_out: Vector
+    """Errors of the cells when their row was not fitted."""
+
+    @property
+    def errors(self) -> Errors:
+        return Errors.of(self.relative)
+
+    @property
+    def leave_one_out(self) -> Errors:
+        return Errors.of(self.left_out)
+
+
+class Problem:
+    """The model as a function of the logarithms of the calibrated parameters."""
+
+    def __init__(self, simulator: Simulator, profile: Profile, step: Step = lambda: None) -> None:
+        self._simulator = simulator
+        self._profile = profile
+        self._step = step
+        self.names = [p.name for p in profile.calibrated]
+        self.prior = np.log([p.prior if p.prior is not None else p.value for p in profile.calibrated])
+        self.stored = np.log([p.value for p in profile.calibrated])
+
+    def values(self, x: Vector) -> dict[str, float]:
+        return dict(zip(self.names, map(float, np.exp(x)), strict=True))
+
+    def residuals(self, x: Vector, which: Sequence[Cell] | None = None) -> Vector:
+        """log(model / paper) of the cells."""
+        which = which or table4.cells()
+        model = table4.modelled_us(self._simulator, self._profile, self.values(x), which)
+        self._step()
+        return np.asarray(np.log(model / np.array([c.paper_us for c in which])))
+
+    def jacobian(self, x: Vector, r: Vector) -> NDArray[np.float64]:
+        columns = []
+        for j in range(len(x)):
+            moved = x.copy()
+            moved[j] += _DELTA
+            columns.append((self.residuals(moved) - r) / _DELTA)
+        return np.stack(columns, axis=1)
+
+    def loss(self, x: Vector, r: Vector) -> float:
+        return float(r @ r + SPRING**2 * ((x - self.prior) @ (x - self.prior)))
+
+    def direction(self, x: Vector, r: Vector, jacobian: NDArray[np.float64], damping: float) -> Vector:
+        normal = jacobian.T @ jacobian + SPRING**2 * np.eye(len(x))
+        normal += damping * np.diag(np.diag(normal))
+        gradient = jacobian.T @ r + SPRING**2 * (x - self.prior)
+        return np.asarray(np.clip(-np.linalg.solve(normal, gradient), -_FARTHEST, _FARTHEST))
+
+
+def solve(problem: Problem, start: Vector) -> tuple[Vector, Vector]:
+    """The parameters of least loss, and their residuals."""
+    x, r = start, problem.residuals(start)
+    damping = 1e-3
+    for _ in range(_ROUNDS):
+        jacobian = problem.jacobian(x, r)
+        before = problem.loss(x, r)
+        for _ in range(_TRIES):
+            tried = x + problem.direction(x, r, jacobian, damping)
+            residuals = problem.residuals(tried)
+            if problem.loss(tried, residuals) < before:
+                x, r, damping = tried, residuals, max(damping / 5, 1e-7)
+                break
+            damping *= 5
+        if before - problem.loss(x, r) < _ENOUGH:
+            break
+    return x, r
+
+
+def leave_one_out(problem: Problem, x: Vector, r: Vector, steps: int = 2) -> Vector:
+    """The error of each row of the table by parameters that were fitted without it: Gauss-Newton steps from the whole
+    fit, whose derivatives they use, and then the model itself."""
+    jacobian = problem.jacobian(x, r)
+    cells = table4.cells()
+    out = np.empty(len(cells))
+    for row in dict.fromkeys(c.row for c in cells):
+        kept = np.array([c.row != row for c in cells])
+        moved = x
+        for _ in range(steps):
+            predicted = r[kept] + jacobian[kept] @ (moved - x)
+            moved = moved + problem.direction(moved, predicted, jacobian[kept], 0.0)
+        of_row = [c for c in cells if c.row == row]
+        out[~kept] = np.expm1(problem.residuals(moved, of_row))
+    return out
+
+
+def evaluate(problem: Problem) -> Fitted:
+    """The profile as it is stored: its errors, and what leaving rows out makes of them."""
+    r = problem.residuals(problem.stored)
+    return Fitted(problem.values(problem.stored), np.expm1(r), leave_one_out(problem, problem.stored, r))
+
+
+def repeat(problem: Problem) -> Fitted:
+    """The fit from the priors on."""
+    x, r = solve(problem, problem.prior)
+    return Fitted(problem.values(x), np.expm1(r), leave_one_out(problem, x, r))
