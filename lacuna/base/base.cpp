@@ -71,6 +71,16 @@ Result<void> pin_to_cpu(int index) {
   return fail(Code::limit, fmt::format("CPU number {} of this process was asked for; it may use {}", index, seen));
 }
 
+Result<int> current_cpu() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::unexpected(system_error("sched_getaffinity", errno));
+  const int cpu = sched_getcpu();
+  if (cpu < 0) return std::unexpected(system_error("sched_getcpu", errno));
+  int before = 0;
+  for (int other = 0; other < cpu; ++other) before += CPU_ISSET(other, &allowed) ? 1 : 0;
+  return before;
+}
+
 namespace {
 // The data or unified cache of a level as Linux describes CPU 0's. In a virtual machine it is right more often than
 // sysconf, which multiplies what CPUID says of the host.

@@ -99,6 +99,9 @@ inline void cpu_relax() {
 /// Pins the calling thread to the index-th CPU that the process may use; an error where the system refuses.
 [[nodiscard]] Result<void> pin_to_cpu(int index);
 
+/// The index, as pin_to_cpu() takes it, of the CPU that the calling thread is on.
+[[nodiscard]] Result<int> current_cpu();
+
 /// What a reader of a measurement wants to know about the machine.
 struct Machine {
   std::string cpu;         ///< model name, as the kernel gives it

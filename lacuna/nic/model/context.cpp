@@ -18,7 +18,7 @@ constexpr std::int64_t kConnectTimeout = 10'000'000'000;  // virtual ns
 // A time of the seam, in nanoseconds; deadlines may be as far as there are numbers.
 Time picoseconds(std::int64_t ns) {
   Time time = 0;
-  return __builtin_mul_overflow(ns, 1000, &time) ? kNever : time;
+  return __builtin_mul_overflow(ns, 1000, &time) ? kNever : std::min(time, kNever);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void Context::deregister(std::uint32_t key) {
   const auto found = registered_.find(key);
   charge(profile().registration.undo + pages(found->second) * profile().registration.undo_page);
   registered_.erase(found);
-  schedule().settle(rank_);
+  settle();
   memory_.remove(key);
 }
 
@@ -109,6 +109,8 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
                                                          const QueuePairOptions& options) {
   if (options.path != Path::wire)
     return base::fail(base::Code::unsupported, fmt::format("NIC model has no path {}; it has: wire", path_name(options.path)));
+  if (const PathInfo& wire = *limits().path(Path::wire); !wire.available)
+    return base::fail(base::Code::unsupported, fmt::format("path wire is not available: {}", wire.note));
   LACUNA_TRY(check_depths(options, limits(), "model"));
   auto connection = std::make_shared<Connection>(*this, static_cast<CompletionQueue&>(queue), options, ++numbers_);
   const std::uint64_t mine = ++shared_.connections;
@@ -129,7 +131,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
 }
 
 int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions) {
-  schedule().settle(rank_);
+  settle();
   auto& own = static_cast<CompletionQueue&>(queue);
   std::size_t taken = 0;
   while (taken < completions.size() && own.pop(completions[taken])) ++taken;
@@ -161,12 +163,12 @@ Result<void> Context::transpack(const layout::Layout& src, const std::byte* src_
 }
 
 std::uint64_t Context::load_flag(const std::uint64_t* flag) {
-  schedule().settle(rank_);
+  settle();
   return *flag;
 }
 
 Result<void> Context::wait(std::int64_t deadline) {
-  schedule().settle(rank_);
+  settle();
   const Time until = picoseconds(deadline);
   if (clock() <= until && (schedule().sleep(rank_, until, profile().cpu.poll_empty) || clock() < until)) return {};
   return base::fail(base::Code::timeout, "the deadline passed");

@@ -72,6 +72,8 @@ class Context final : public nic::Context {
   [[nodiscard]] const Memory& memory() const { return memory_; }
   [[nodiscard]] Time clock() const { return schedule().clock(rank_); }
   void charge(Time time) { schedule().charge(rank_, time); }
+  /// Before this process looks or acts. Nothing that another one does reaches it faster than a packet flies.
+  void settle() { schedule().settle(rank_, profile().nic.flight); }
 
  protected:
   void free(std::span<std::byte> bytes) override;

@@ -34,7 +34,8 @@ Time copy_time(const Profile& profile, const Copy& copy) {
   if (copy.bytes == 0) return 0;
   const Copies& p = profile.copies;
   Time time = p.call + copy.blocks * p.block;
-  if (copy.gap >= p.far_gap) return time + copy.blocks * p.far_block + p.memory.time(copy.bytes);
+  if (copy.gap >= p.far_gap)
+    return time + std::max(copy.blocks * p.far_block, p.memory.time(copy.bytes));  // its bytes come while it misses
   // What a cache misses grows from nothing to everything between two footprints.
   const std::int64_t l2_missed = missed(copy.footprint, p.l2_miss);
   const std::int64_t llc_missed = missed(copy.footprint, p.llc_miss);

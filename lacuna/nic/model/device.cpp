@@ -111,10 +111,11 @@ Device::Landed Device::land(const Flight& flight, const Pieces& pieces, Time fir
     landed.handled = receive_engine_;
     if (bytes > 0) {
       pcie_write_ = std::max(receive_engine_, pcie_write_) + nic.pcie.time(bytes);
-      landed.written = pcie_write_ + nic.dma_write;
+      written_ = pcie_write_ + nic.dma_write;
     } else {
-      landed.written = receive_engine_;
+      written_ = std::max(written_, receive_engine_);
     }
+    landed.written = written_;
   }
   return landed;
 }

@@ -82,6 +82,7 @@ class Device {
   Translations translations_;
   // When each is free.
   Time send_engine_ = 0, receive_engine_ = 0, pcie_read_ = 0, pcie_write_ = 0, port_out_ = 0, port_in_ = 0;
+  Time written_ = 0;  // of all that landed the last byte: writes keep their order
 };
 
 }  // namespace lacuna::nic::model

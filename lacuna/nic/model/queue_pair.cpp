@@ -64,7 +64,7 @@ Shipment Connection::message_of(const SendRequest& request) {
 
 Result<void> Connection::post_chain(std::span<const SendRequest> chain) {
   Context& context = *context_;
-  context.schedule().settle(context.rank());
+  context.settle();
   for (const SendRequest& request : chain) {
     LACUNA_TRY(check_send(request, limits_, request.binding == nullptr ? 0 : context.memory().room(request.binding->key)));
   }
@@ -80,14 +80,14 @@ Result<void> Connection::post_chain(std::span<const SendRequest> chain) {
   context.charge(time);
   const Time ready = context.clock() + context.profile().nic.doorbell;
   for (std::size_t i = sends_.size() - chain.size(); i < sends_.size(); ++i) sends_[i]->ready = ready;
-  context.schedule().settle(context.rank());
+  context.settle();
   pump(context.clock());
   return {};
 }
 
 Result<void> Connection::post_recv(const RecvRequest& request) {
   Context& context = *context_;
-  context.schedule().settle(context.rank());
+  context.settle();
   LACUNA_TRY(check_list(request.sg_list, limits_.max_sge, limits_));
   LACUNA_TRY(check_room(recvs_posted_ - recvs_retired_, 1, options_.max_recv_wr, "receive"));
   const Cpu& cpu = context.profile().cpu;
@@ -98,6 +98,7 @@ Result<void> Connection::post_recv(const RecvRequest& request) {
     complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, context.clock());
   } else {
     receives_.push_back(std::move(receive));
+    try_again(context.clock());
   }
   return {};
 }
@@ -138,11 +139,12 @@ void Connection::launch(const Shipment& message) {
   const std::shared_ptr<Connection> peer = peer_.lock();
   if (peer == nullptr) return complete_send(message, Status::retry_exc_err, message->ready + nic().retry);
   message->launched = true;
+  message->source = message->inlined ? nullptr : context_;
   if (reading) {
     ++reads_;
     return peer->later(context_->device().ask(message->ready), [message, from = shared_from_this()](Connection& target, Time time) {
       message->ready = time;
-      target.answer_read(message, *from);
+      target.arrive(message, *from);
     });
   }
   message->flight = context_->device().send(message->ready, message->local, message->inlined);
@@ -173,6 +175,8 @@ void Connection::take_completions(Time now) {
     const Shipment message = flying_.front();
     flying_.pop_front();
     if (context_ == nullptr) continue;
+    if (std::exchange(failed_, failed_ || message->status != Status::success) && message->status != Status::success)
+      message->status = Status::wr_flush_err;
     if (message->signaled || message->status != Status::success) {
       queue_->push(shared_from_this(), message->sequence,
                    {.wr_id = message->wr_id, .status = message->status, .opcode = message->opcode, .qp_num = number_}, now);
@@ -180,6 +184,7 @@ void Connection::take_completions(Time now) {
     }
     if (message->status != Status::success && message->status != Status::wr_flush_err) broken(message->opcode, message->status, now);
   }
+  if (context_ == nullptr) tell_peer(now);
 }
 
 void Connection::complete_receive(const Receive& receive, Status status, Opcode opcode, std::int64_t bytes, std::uint32_t imm, Time time) {
@@ -189,7 +194,8 @@ void Connection::complete_receive(const Receive& receive, Status status, Opcode 
                               .byte_len = static_cast<std::uint64_t>(bytes),
                               .qp_num = number_,
                               .imm_data = imm};
-  later(time, [completion, sequence = receive.sequence](Connection& self, Time now) {
+  received_ = std::max(received_, time);  // also of those that fail or are flushed
+  later(received_, [completion, sequence = receive.sequence](Connection& self, Time now) {
     if (self.context_ == nullptr) return;
     self.queue_->push(self.shared_from_this(), sequence, completion, now);
     self.shared_.schedule.wake(self.context_->rank(), now);
@@ -209,21 +215,18 @@ void Connection::drain(Connection& from) {
 
 // False if the message has to come again, since there is no receive.
 bool Connection::accept(const Shipment& message, Connection& from) {
-  const Time now = message->flight.arrivals.back();
+  const bool reading = message->opcode == Opcode::read;
+  const Time now = reading ? message->ready : message->flight.arrivals.back();
   if (!usable()) {
-    const bool gone = context_ == nullptr || !stopped_;
+    const bool gone = context_ == nullptr || !refused_;
     from.complete_send(message, gone ? Status::retry_exc_err : Status::wr_flush_err, now + (gone ? nic().retry : nic().flight));
     return true;
   }
+  if (reading) return answer_read(message, from), true;
   if (message->opcode != Opcode::write && receives_.empty()) {
+    if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;  // who would send it again?
     waits_ = true;
-    later(message->flight.arrivals.front() + nic().not_ready, [from = from.shared_from_this()](Connection& self, Time again) {
-      self.waits_ = false;
-      for (const Shipment& held : self.arrived_) {
-        for (Time& arrival : held->flight.arrivals) arrival = std::max(arrival, again);
-      }
-      self.drain(*from);
-    });
+    tried_ = message->flight.arrivals.front();
     return false;
   }
   Pieces pieces;
@@ -246,6 +249,21 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   return true;
 }
 
+// The sender tries every not_ready. Of these tries only that one matters which finds what was missing, or that somebody has gone.
+void Connection::try_again(Time now) {
+  if (!waits_ || tries_) return;
+  tries_ = true;
+  const Time step = nic().not_ready;
+  later(tried_ + std::max<Time>(1, (now - tried_ + step - 1) / step) * step, [](Connection& self, Time again) {
+    self.waits_ = self.tries_ = false;
+    for (const Shipment& held : self.arrived_) {
+      held->ready = std::max(held->ready, again);
+      for (Time& arrival : held->flight.arrivals) arrival = std::max(arrival, again);
+    }
+    if (const std::shared_ptr<Connection> from = self.peer_.lock()) self.drain(*from);
+  });
+}
+
 void Connection::land(const Shipment& message, Connection& from, const Pieces& pieces) {
   std::optional<Receive> receive;
   if (message->opcode != Opcode::write) {
@@ -253,9 +271,10 @@ void Connection::land(const Shipment& message, Connection& from, const Pieces& p
     receives_.pop_front();
   }
   const Device::Landed landed = context_->device().land(message->flight, pieces, receive ? nic().receive : 0);
-  later(landed.written, [message, pieces, source = message->inlined ? nullptr : from.context_](Connection& self, Time now) {
+  landed_ = landed.written;
+  later(landed.written, [message, pieces](Connection& self, Time now) {
     if (self.context_ == nullptr) return;
-    self.move(message->local, source, pieces, self.context_, message->total);
+    self.move(message->local, message->source, pieces, self.context_, message->total);
     self.shared_.schedule.wake(self.context_->rank(), now);
   });
   if (receive) {
@@ -275,7 +294,7 @@ void Connection::move(const Pieces& from, const Context* source, const Pieces& t
 // What comes behind a refused request is not run.
 void Connection::refuse(const Shipment& message, Connection& from, Status theirs, Status ours) {
   const Time now = message->flight.arrivals.back() + nic().completion;
-  stopped_ = true;
+  stopped_ = refused_ = true;
   if (ours != Status::success) {
     complete_receive(receives_.front(), ours, Opcode::recv, 0, 0, now);
     receives_.pop_front();
@@ -286,15 +305,15 @@ void Connection::refuse(const Shipment& message, Connection& from, Status theirs
 }
 
 void Connection::answer_read(const Shipment& message, Connection& from) {
-  if (!usable()) return from.complete_send(message, Status::retry_exc_err, message->ready + nic().retry);
   const Sge wanted{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
   Pieces pieces;
   if (!context_->memory().resolve({&wanted, 1}, Access::remote_read, pieces)) {
-    stopped_ = true;
+    stopped_ = refused_ = true;
     from.complete_send(message, Status::rem_access_err, message->ready + nic().flight + nic().completion);
     return broken(Opcode::read, Status::rem_access_err, message->ready);
   }
-  message->flight = context_->device().send(message->ready, pieces, false);
+  // It finds what the writes before it have written.
+  message->flight = context_->device().send(std::max(message->ready, landed_), pieces, false);
   from.later(message->flight.arrivals.front(), [message, pieces, source = context_](Connection& self, Time) {
     if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
     const Device::Landed landed = self.context_->device().land(message->flight, message->local, 0);
@@ -317,21 +336,28 @@ void Connection::fail(base::Error why, Time now) {
   fault_ = std::move(why);
   for (const Receive& receive : std::exchange(receives_, {})) complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, now);
   pump(now);  // flushes what was not launched
+  try_again(now);
   shared_.schedule.wake(context_->rank(), now);
 }
 
 void Connection::close() {
-  context_->schedule().settle(context_->rank());
-  tell_peer(context_->clock() + std::max<Time>(nic().flight, 1));
+  context_->settle();
+  const Time now = context_->clock();
   context_ = nullptr;
+  try_again(now);
+  if (const std::shared_ptr<Connection> peer = peer_.lock()) peer->try_again(now + nic().flight);
+  tell_peer(now);
 }
 
-// Behind everything that this end sent.
-void Connection::tell_peer(Time time) {
-  later(time, [](Connection& self, Time now) {
-    if (!self.flying_.empty()) return self.tell_peer(now + std::max<Time>(self.nic().flight, 1));
-    if (const std::shared_ptr<Connection> peer = self.peer_.lock())
-      peer->fail({base::Code::peer_lost, "the peer closed the connection"}, now);
+// Behind everything that this end sent, and behind the completions of what the peer received of it.
+void Connection::tell_peer(Time now) {
+  if (!flying_.empty()) return;  // the last of these goes on here
+  later(now + std::max<Time>(nic().flight, 1), [](Connection& self, Time there) {
+    const std::shared_ptr<Connection> peer = self.peer_.lock();
+    if (peer == nullptr) return;
+    peer->later(std::max(there, peer->received_), [](Connection& left, Time time) {
+      left.fail({base::Code::peer_lost, "the peer closed the connection"}, time);
+    });
   });
 }
 

@@ -2,7 +2,7 @@
 // order; it arrives as an event at the peer, in order, takes a receive if it needs one, and lands; then both ends have their completions.
 //
 //   post ─▶ sends_ ─ pump() ─▶ Device::send ─▶ event: arrive() ─▶ Device::land ─▶ event: bytes are there, completions
-//                                                 │ no receive: again after not_ready
+//                                                 │ no receive: again after a multiple of not_ready
 //                                                 └ a wrong key: both ends are in error
 #pragma once
 
@@ -32,6 +32,7 @@ struct Message {
   bool bind_inline = true;
   Time ready = 0;  ///< known to the device; of a read, then asked for at the target
   Pieces local;
+  const Context* source = nullptr;  ///< whose memory `local` is; of inline data nobody's
   Flight flight;
   bool launched = false;
   bool done = false;
@@ -72,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void arrive(const Shipment& message, Connection& from);
   void drain(Connection& from);
   bool accept(const Shipment& message, Connection& from);
+  void try_again(Time now);
   [[nodiscard]] Result<Pieces> target_of(const Message& message) const;
   void land(const Shipment& message, Connection& from, const Pieces& pieces);
   void refuse(const Shipment& message, Connection& from, Status theirs, Status ours);
@@ -83,7 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Moves a message's bytes, if both ends still have the memory.
   void move(const Pieces& from, const Context* source, const Pieces& to, const Context* destination, std::int64_t bytes) const;
   void broken(Opcode opcode, Status status, Time now);
-  void tell_peer(Time time);
+  void tell_peer(Time now);
   [[nodiscard]] bool usable() const { return context_ != nullptr && !fault_ && !stopped_; }
   [[nodiscard]] const Nic& nic() const { return shared_.profile.nic; }
   template <class F>
@@ -100,8 +102,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<Shipment> flying_;  // launched, not completed
   std::deque<Receive> receives_;
   std::deque<Shipment> arrived_;  // here, in order, waiting for a receive
-  bool waits_ = false;            // for not_ready to pass
+  bool waits_ = false;            // the first of them, for the sender to try again
+  bool tries_ = false;            // it will
+  Time tried_ = 0;                // when it did first
+  Time landed_ = 0;               // of what landed the last byte
+  Time received_ = 0;             // the last receive's completion
   bool stopped_ = false;          // a request failed; what is behind it does not run
+  bool refused_ = false;          // one of the peer's: it will learn why
+  bool failed_ = false;           // the first failure was told; what fails behind it was flushed
   int reads_ = 0;
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0, recvs_posted_ = 0, recvs_retired_ = 0;
   std::optional<base::Error> fault_;

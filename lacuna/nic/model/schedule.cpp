@@ -2,50 +2,43 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace lacuna::nic::model {
 
 Schedule::Schedule(int ranks) : processes_(static_cast<std::size_t>(ranks)) {}
 
 void Schedule::run(const std::function<void(int rank)>& body) {
+  // All on one CPU: they take turns anyway, and waking a thread of another one takes ten times as long.
+  const Result<int> cpu = base::current_cpu();
   std::vector<std::jthread> threads;
-  {
-    const std::lock_guard lock(mutex_);
-    alive_ = static_cast<int>(processes_.size());
-    for (int rank = 0; rank < alive_; ++rank) waiting_.emplace(process(rank).clock, rank);
-    for (int rank = 0; rank < alive_; ++rank) {
-      threads.emplace_back([this, rank, &body] {
-        {
-          std::unique_lock turn(mutex_);
-          process(rank).turn.wait(turn, [&] { return process(rank).running; });
-        }
-        body(rank);
-        std::unique_lock turn(mutex_);
-        process(rank).running = false;
-        --alive_;
-        if (const int first = next(); first >= 0) {
-          process(first).running = true;
-          process(first).turn.notify_one();
-        } else {
-          done_.notify_one();
-        }
-      });
-    }
+  for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) {
+    waiting_.emplace(process(rank).clock, rank);
+    threads.emplace_back([this, rank, &body, &cpu] {
+      if (cpu) (void)base::pin_to_cpu(*cpu);
+      process(rank).turn.take();
+      body(rank);
+      pass_on();
+    });
   }
-  std::unique_lock lock(mutex_);
-  const int first = next();
-  process(first).running = true;
-  process(first).turn.notify_one();
-  done_.wait(lock, [&] { return alive_ == 0; });
+  pass_on();
+  done_.take();
+}
+
+void Schedule::pass_on() {
+  const int to = next();
+  if (to < 0) {
+    done_.give();
+  } else {
+    process(to).turn.give();
+  }
 }
 
 int Schedule::next() {
   for (;;) {
-    const Time first = waiting_.empty() ? kNever : waiting_.begin()->first;
+    const Time first = waiting_.empty() ? std::numeric_limits<Time>::max() : waiting_.begin()->first;
     if (!events_.empty() && events_.top().time <= first) {
-      const Event event = std::move(const_cast<Entry&>(events_.top()).event);
-      events_.pop();
-      event();
+      run_event();
       continue;
     }
     if (waiting_.empty()) return -1;
@@ -61,41 +54,55 @@ int Schedule::next() {
   }
 }
 
-void Schedule::hand_over(int from, std::unique_lock<std::mutex>& lock) {
+void Schedule::hand_over(int from) {
   const int to = next();
   if (to == from) return;
-  process(from).running = false;
-  process(to).running = true;
-  process(to).turn.notify_one();
-  process(from).turn.wait(lock, [&] { return process(from).running; });
+  process(to).turn.give();
+  process(from).turn.take();
 }
 
-void Schedule::settle(int rank) {
+void Schedule::settle(int rank, Time lookahead) {
   const Time now = process(rank).clock;
-  const bool first = (events_.empty() || events_.top().time > now) && (waiting_.empty() || waiting_.begin()->first > now ||
-                                                                       (waiting_.begin()->first == now && waiting_.begin()->second > rank));
-  if (first) return;
-  std::unique_lock lock(mutex_);
-  waiting_.emplace(now, rank);
-  hand_over(rank, lock);
+  for (;;) {
+    // Strictly in order also among equals; with a lookahead nobody can tell.
+    const bool behind =
+        !waiting_.empty() && (lookahead == 0 ? *waiting_.begin() < std::pair(now, rank) : waiting_.begin()->first < now - lookahead);
+    if (behind) {
+      waiting_.emplace(now, rank);
+      hand_over(rank);
+    } else if (!events_.empty() && events_.top().time <= now) {
+      run_event();
+    } else {
+      return;
+    }
+  }
+}
+
+void Schedule::run_event() {
+  const Event event = std::move(const_cast<Entry&>(events_.top()).event);
+  events_.pop();
+  event();
 }
 
 bool Schedule::sleep(int rank, Time deadline, Time step) {
   Process& p = process(rank);
-  std::unique_lock lock(mutex_);
+  if (std::exchange(p.news, false)) return true;
   p.asleep = true;
   p.woken = false;
   p.began = p.clock;
   p.step = step;
   p.until = std::max(p.clock, deadline);
   waiting_.emplace(p.until, rank);
-  hand_over(rank, lock);
+  hand_over(rank);
   return p.woken;
 }
 
 void Schedule::wake(int rank, Time time) {
   Process& p = process(rank);
-  if (!p.asleep) return;
+  if (!p.asleep) {
+    p.news = true;
+    return;
+  }
   const Time polls = (std::max(time, p.began + 1) - p.began + p.step - 1) / p.step;
   const Time at = p.began + polls * p.step;
   if (at >= p.until) return;

@@ -20,7 +20,30 @@
 
 namespace lacuna::nic::model {
 
-inline constexpr Time kNever = std::numeric_limits<Time>::max();
+inline constexpr Time kNever = std::numeric_limits<Time>::max() / 2;  // a clock that has come there can still be charged
+
+/// One thread gives it, another one takes it: std::binary_semaphore, but without its yields, which cost more than all the rest where many threads
+/// share a CPU.
+class Baton {
+ public:
+  void give() {
+    {
+      const std::lock_guard lock(mutex_);
+      given_ = true;
+    }
+    wake_.notify_one();
+  }
+  void take() {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return given_; });
+    given_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool given_ = false;
+};
 
 class Schedule {
  public:
@@ -38,11 +61,13 @@ class Schedule {
     process(rank).idle += time;
   }
 
-  /// Runs all events, and lets all processes run, that are earlier than `rank`.
-  void settle(int rank);
+  /// Runs all events that are earlier than `rank`, and lets run all processes that are earlier by more than `lookahead`: what they do cannot reach
+  /// it before its own time. Without one they are in order.
+  void settle(int rank, Time lookahead);
   /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls of `step`.
   bool sleep(int rank, Time deadline, Time step);
-  /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run.
+  /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run. If it is not asleep, its next sleep ends
+  /// at once: it may have looked before.
   void wake(int rank, Time time);
 
   using Event = std::function<void()>;
@@ -57,8 +82,8 @@ class Schedule {
     Time until = 0;  // asleep: its place among those that wait
     bool asleep = false;
     bool woken = false;
-    bool running = false;  // holds the baton
-    std::condition_variable turn;
+    bool news = false;  // came while it was not asleep
+    Baton turn;         // the baton
   };
   struct Entry {
     Time time;
@@ -71,15 +96,15 @@ class Schedule {
   [[nodiscard]] const Process& process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
   /// Runs the events that come before every process. The rank to run next; -1 if all have ended.
   int next();
-  void hand_over(int from, std::unique_lock<std::mutex>& lock);
+  void run_event();
+  void pass_on();
+  void hand_over(int from);
 
   std::vector<Process> processes_;
   std::priority_queue<Entry> events_;
   std::uint64_t numbered_ = 0;
   std::set<std::pair<Time, int>> waiting_;  // ready processes, and sleeping ones at their deadlines; not the one that runs
-  std::mutex mutex_;                        // of the baton
-  std::condition_variable done_;
-  int alive_ = 0;
+  Baton done_;                              // all have ended
 };
 
 }  // namespace lacuna::nic::model

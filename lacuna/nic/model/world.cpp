@@ -1,6 +1,7 @@
 // world: the simulated processes, and the channels by which they find one another.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -30,6 +31,11 @@ void apply(const OpenOptions& options, Limits& limits) {
           std::min(most.strided_entries, wanted.strided_entries.value_or(most.strided_entries)),
           std::min(most.stride, wanted.stride.value_or(most.stride))};
   if (most.keys == 0 || most.entries == 0) most = {};
+  for (PathInfo& path : limits.paths) {
+    if (std::ranges::find(options.forbidden_paths, path.path) == options.forbidden_paths.end()) continue;
+    path.available = false;
+    path.note = "forbidden by the caller";
+  }
 }
 
 class Channel final : public Bootstrap {
@@ -38,7 +44,7 @@ class Channel final : public Bootstrap {
   void join(Channel& other) { other_ = &other; }
 
   Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) override {
-    schedule_.settle(rank_);
+    schedule_.settle(rank_, 0);  // what is said here is heard at once
     Time limit = 0;
     Time deadline = kNever;
     if (!__builtin_mul_overflow(timeout_ns, 1000, &limit) && limit < kNever - schedule_.clock(rank_))
@@ -88,13 +94,13 @@ class ModelWorld final : public nic::World {
   }
 
   Result<void> run(const Program& program) override {
-    std::vector<std::optional<base::Error>> errors(contexts_.size());
+    // One runs at a time. The first error is the cause: of the others some did nothing but wait for that rank.
+    std::optional<base::Error> first;
     shared_.schedule.run([&](int rank) {
-      if (const Result<void> ended = program(rank); !ended) errors[static_cast<std::size_t>(rank)] = ended.error();
+      const Result<void> ended = program(rank);
+      if (!ended && !first) first = base::Error{ended.error().code, fmt::format("rank {}: {}", rank, ended.error().message)};
     });
-    for (std::size_t rank = 0; rank < errors.size(); ++rank) {
-      if (errors[rank]) return base::fail(errors[rank]->code, fmt::format("rank {}: {}", rank, errors[rank]->message));
-    }
+    if (first) return std::unexpected(*std::move(first));
     return {};
   }
 
