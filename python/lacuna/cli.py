@@ -18,6 +18,7 @@ from lacuna import __version__, bench, command, explain, plan, tables
 from lacuna import compare as comparing
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.fields import SchemaError
+from lacuna.paper import command as paper
 from lacuna.plan import Cell
 from lacuna.record import Guide, read_guide
 from lacuna.schema import PROTOCOL, Hello
@@ -38,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench.app)
+app.add_typer(paper.app)
 
 
 def main() -> None:

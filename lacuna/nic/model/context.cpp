@@ -164,7 +164,9 @@ Result<void> Context::transpack(const layout::Layout& src, const std::byte* src_
 
 std::uint64_t Context::load_flag(const std::uint64_t* flag) {
   settle();
-  return *flag;
+  std::uint64_t& seen = flags_[flag];
+  if (*flag != seen) charge(profile().cpu.poll_found);  // the device has written the line: a miss, as a completion's
+  return seen = *flag;
 }
 
 Result<void> Context::wait(std::int64_t deadline) {

@@ -71,10 +71,10 @@ class Simulator:
                 stream.close()
 
     def transfers(
-        self, profile: Path, trials: Sequence[Trial], overrides: Parameters | None = None
+        self, profile: Path, trials: Sequence[Trial], overrides: Parameters | None = None, *, verify: bool | None = None
     ) -> list[dict[str, float]]:
-        """A row for each trial. Errors: RefusedError for the first that cannot be done."""
-        return self._ask("transfers", profile, [t.to_json() for t in trials], overrides)
+        """A row for each trial. Errors: RefusedError for the first that cannot be done, or moved a wrong byte."""
+        return self._ask("transfers", profile, [t.to_json() for t in trials], overrides, verify=verify)
 
     def set_up(
         self, profile: Path, trials: Sequence[Mapping[str, int]], overrides: Parameters | None = None
@@ -88,12 +88,19 @@ class Simulator:
         return self._ask("alltoall", profile, [t.to_json() for t in trials], overrides, ranks=ranks)
 
     def _ask(
-        self, what: str, profile: Path, trials: Sequence[object], overrides: Parameters | None, **more: object
+        self,
+        what: str,
+        profile: Path,
+        trials: Sequence[object],
+        overrides: Parameters | None,
+        *,
+        verify: bool | None = None,
+        **more: object,
     ) -> list[dict[str, float]]:
         request = {
             "simulate": what,
             "profile": str(profile),
-            "verify": self._verify,
+            "verify": self._verify if verify is None else verify,
             "overrides": dict(overrides or {}),
             "trials": list(trials),
             **more,
@@ -105,7 +112,8 @@ class Simulator:
         return rows
 
     def _exchange(self, request: object) -> dict[str, Any]:
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         try:
             self._process.stdin.write((json.dumps(request) + "\n").encode())
             self._process.stdin.flush()

@@ -11,8 +11,8 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna.paper.simulator import Parameters, Simulator, Trial, grid
 from lacuna.paper.profiles import Profile
+from lacuna.paper.simulator import Parameters, Simulator, Trial, grid
 
 METHODS = {"sgrs": "sgrs", "copy": "pack", "umr_sr": "umr_send", "umr_w": "umr_write"}
 """The paper's names and ours."""
@@ -49,10 +49,15 @@ def cells() -> tuple[Cell, ...]:
 
 
 def modelled_us(
-    simulator: Simulator, profile: Profile, overrides: Parameters | None = None, which: Sequence[Cell] | None = None
+    simulator: Simulator,
+    profile: Profile,
+    overrides: Parameters | None = None,
+    which: Sequence[Cell] | None = None,
+    *,
+    verify: bool = False,
 ) -> NDArray[np.float64]:
-    """The model's latency of each cell."""
-    rows = simulator.transfers(profile.path, [c.trial for c in which or cells()], overrides)
+    """The model's latency of each cell. A fit asks for it hundreds of times, so bytes move only if they shall."""
+    rows = simulator.transfers(profile.path, [c.trial for c in which or cells()], overrides, verify=verify)
     return np.array([row["latency_us"] for row in rows])
 
 

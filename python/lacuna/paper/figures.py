@@ -1,0 +1,104 @@
+"""The pictures of a section: the model's lines, and beside them the paper's points where it has numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from lacuna.palette import ink
+from lacuna.paper.section import Line, Plot, Section
+from lacuna.style import INK, in_style, save_png
+from lacuna.units import bytes_text
+
+_COLUMNS = 3
+_OTHERS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""For lines that are no methods."""
+
+
+@in_style
+def draw(section: Section) -> Figure:
+    """All plots of a section, one beside the other."""
+    return _panels(section.plots, [p.title for p in section.plots], (3.7, 3.1))
+
+
+@in_style
+def _overview(title: str, plots: Sequence[Plot], titles: Sequence[str]) -> Figure:
+    figure = _panels(plots, titles, (3.6, 2.9), columns=4)
+    figure.suptitle(title, fontsize=13, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def write_png(path: Path, title: str, sections: Sequence[Section]) -> None:
+    """Every section's first plots in one picture."""
+    pairs = [(plot, f"{s.id}{': ' if plot.title else ''}{plot.title}") for s in sections for plot in s.plots]
+    save_png(_overview(title, [p for p, _ in pairs], [t for _, t in pairs]), path)
+
+
+def _panels(plots: Sequence[Plot], titles: Sequence[str], size: tuple[float, float], columns: int = _COLUMNS) -> Figure:
+    columns = min(columns, len(plots))
+    rows = math.ceil(len(plots) / columns)
+    width = max(6.2, size[0] * columns) if len(plots) == 1 else size[0] * columns
+    figure = Figure(figsize=(width, size[1] * rows + 0.7), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, plot, title in zip(grid.flat, plots, titles, strict=False):
+        _draw(axes, plot)
+        axes.set_title(title)
+    for axes in grid.flat[len(plots) :]:
+        axes.set_visible(False)
+    keys = _keys([line for plot in plots for line in plot.lines])
+    figure.legend(handles=keys, loc="outside upper center", ncols=max(2, int(width / 1.7)))
+    return figure
+
+
+def _colour(name: str, lines: Sequence[Line]) -> str:
+    method = name.split(",")[0]
+    known = ink(method).paper
+    if known != ink("").paper:
+        return known
+    names = list(dict.fromkeys(line.name for line in lines))
+    return _OTHERS[names.index(name) % len(_OTHERS)]
+
+
+def _keys(lines: Sequence[Line]) -> list[Artist]:
+    keys: list[Artist] = []
+    for line in {line.name: line for line in lines if not line.paper}.values():
+        style = "--" if line.dashed else "-"
+        keys.append(Line2D([], [], color=_colour(line.name, lines), linewidth=2, linestyle=style, label=line.name))
+    if any(line.paper for line in lines):
+        keys.append(Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none", label="the paper"))
+    return keys
+
+
+def _draw(axes: Axes, plot: Plot) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    for line in plot.lines:
+        colour = _colour(line.name, plot.lines)
+        if line.paper:
+            axes.plot(
+                line.xs, line.ys, linestyle="none", marker="o", markersize=4.5, markerfacecolor="none", color=colour
+            )
+        else:
+            axes.plot(line.xs, line.ys, color=colour, linewidth=1.5, linestyle="--" if line.dashed else "-")
+    axes.set_xlabel(plot.x)
+    axes.set_ylabel(plot.y)
+    xs = sorted({x for line in plot.lines for x in line.xs})
+    step = max(1, math.ceil((len(xs) - 1) / 4))
+    axes.set_xticks(xs[::step])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: bytes_text(round(x)) if plot.bytes_on_x else f"{x:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_ylim()
+    if high / low < 4:  # so that a nearly flat line looks flat, and has ticks
+        middle = math.sqrt(low * high)
+        axes.set_ylim(middle / 2, middle * 2)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=True)

@@ -1,0 +1,111 @@
+"""paper.html and paper.png: the findings in the paper's order, each with its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lacuna.page import Raw, figure, heading, paragraph, section, table, text
+from lacuna.paper import figures, profiles
+from lacuna.paper.profiles import LABELS
+from lacuna.paper.results import Results
+from lacuna.paper.section import Finding, Grid, Section
+from lacuna.report_parts import page
+from lacuna.store import write_whole
+from lacuna.style import svg
+
+_MEANINGS = {
+    "calibrated": "fitted to the 120 cells of Table 4",
+    "literature": "rests on a published constant, whose source is named",
+    "predicted": "neither: the model's own word, with its estimates",
+}
+
+
+def write(results: Results, directory: Path) -> list[Path]:
+    """Writes the page and the picture; returns the files."""
+    html = directory / "paper.html"
+    write_whole(html, _page(results))
+    drawn = [s for s in results.sections if s.plots]
+    if not drawn:
+        return [html]
+    picture = directory / "paper.png"
+    figures.write_png(picture, "The documents' experiments on a modelled ConnectX-5; points are the paper's", drawn)
+    return [html, picture]
+
+
+def _page(results: Results) -> str:
+    body = "".join(
+        (
+            section("Findings", paragraph(_labels()), _findings(results.findings), paragraph(_how())),
+            *(_section(s) for s in results.sections),
+            _profiles(results.sections),
+        )
+    )
+    held = sum(f.holds for f in results.findings)
+    lead = (
+        f"{held} of {len(results.findings)} findings hold on the model. By Lacuna {results.version}; the same "
+        f"numbers on "
+        "every machine."
+    )
+    return page("Lacuna paper", "The founding documents' findings, on a NIC in virtual time", lead, body)
+
+
+def _labels() -> Raw:
+    return Raw("; ".join(f"<b>{label}</b>: {text(_MEANINGS[label])}" for label in LABELS) + ".")
+
+
+def _how() -> str:
+    return (
+        "The methods are those that run on real NICs; the bytes move, and both payload and gaps are compared. Times "
+        "come "
+        "from a profile of the platform: docs/model.md says what each stage is, the end of this page what each number "
+        "rests on."
+    )
+
+
+def _findings(found: Sequence[Finding]) -> Raw:
+    rows = [
+        [f.id, f.statement, f.label, f.expected, f.got, "holds" if f.holds else Raw("<b>does not hold</b>")]
+        for f in found
+    ]
+    return table(("id", "statement", "label", "expected", "the model", ""), rows)
+
+
+def _section(s: Section) -> Raw:
+    parts = [paragraph(f"{s.conditions[:1].upper()}{s.conditions[1:]}. Profile: {s.profile}.")]
+    if s.plots:
+        parts.append(figure(svg(figures.draw(s)), f"{s.id}: {s.title}"))
+    for f in s.findings:
+        verdict = "Holds" if f.holds else "Does not hold"
+        parts.append(
+            paragraph(
+                Raw(
+                    f"<b>{verdict}</b> ({f.label}): {text(f.statement)}. Expected: {text(f.expected)}. The model: "
+                    f"{text(f.got)}." + (f" {text(f.reason[:1].upper() + f.reason[1:])}." if f.reason else "")
+                )
+            )
+        )
+    for grid in s.grids:
+        parts += [heading(grid.title), _grid(grid)]
+    parts += [paragraph(note) for note in s.notes]
+    return section(f"{s.id}: {s.title}", *parts)
+
+
+def _grid(grid: Grid) -> Raw:
+    return table(grid.head, grid.rows)
+
+
+def _profiles(sections: Sequence[Section]) -> Raw:
+    used = [profiles.load(n) for n in dict.fromkeys(n for s in sections for n in s.profile.split(", "))]
+    parts = []
+    for profile in used:
+        own = [p for p in profile.parameters.values() if not p.inherited]
+        parts.append(heading(f"{profile.name}: {profile.title}"))
+        if len(own) < len(profile.parameters):
+            parts.append(paragraph("What is not listed is as in the profile it is based on."))
+        parts.append(
+            table(
+                ("parameter", "value", "label", "origin"), [[p.name, f"{p.value:.10g}", p.label, p.origin] for p in own]
+            )
+        )
+    return section("Parameters and their origins", *parts)

@@ -1,0 +1,124 @@
+"""All sections in the paper's order; paper.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lacuna.paper import figures_of_paper, questions, table4_section
+from lacuna.paper.fit import Step
+from lacuna.paper.section import Finding, Section
+from lacuna.paper.simulator import Simulator
+
+Make = Callable[[Simulator, Step], Section]
+
+
+def _plain(make: Callable[[Simulator], Section]) -> Make:
+    return lambda simulator, _: make(simulator)
+
+
+def _study(study: figures_of_paper.Study) -> Make:
+    return lambda simulator, _: figures_of_paper.section(study, simulator)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One experiment, by the name of its subcommand."""
+
+    name: str
+    title: str
+    make: Make
+
+
+def _chapters() -> list[Chapter]:
+    studies = {s.id: s for s in figures_of_paper.STUDIES}
+    titles = {
+        "F17a": "pack against sgrs: small blocks far apart",
+        "F17b": "pack against sgrs: large blocks",
+        "F18": "pack against sgrs: bandwidth",
+        "F19": "where the time goes: copies and the rest",
+        "F20": "creating and binding keys",
+        "F21": "keys against pack and sgrs",
+        "F22": "keys; the sender's blocks are finer",
+        "F23": "keys for more and more blocks",
+        "F24": "a stencil in two dimensions",
+        "F25": "a face in three dimensions",
+        "R5.2.1": "one-sided writes into one buffer (platform 1)",
+        "R5.3.1": "keys at a smaller gap",
+        "R5.3.2": "keys; the sender's blocks are coarser",
+        "R5.3.3": "block size by number of blocks",
+    }
+
+    def studied(which: str) -> Chapter:
+        return Chapter(which.lower(), titles[which], _study(studies[which]))
+
+    figures = [studied(i) for i in titles if i.startswith("F")]
+    report = [studied(i) for i in titles if i.startswith("R")]
+    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_paper.r522)))
+    return [
+        *figures,
+        Chapter("t3", "the guide: Table 3, and a better one", _plain(questions.guide)),
+        Chapter("table4", "latency by block size and count, with the fit's errors", table4_section.section),
+        Chapter(
+            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_section.texts)
+        ),
+        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_section.variants),
+        Chapter("constant", "what a receiver costs (item 5)", _plain(questions.constant)),
+        Chapter("overlap", "copies that overlap the wire (item 6)", _plain(questions.overlap)),
+        Chapter("unequal", "sgrs with other lists on either side (item 7)", _plain(questions.unequal_lists)),
+        *report,
+        Chapter("s2", "SGRS against Multi-W on PCI-X, with an alltoall (2005)", _plain(questions.s2)),
+        Chapter("s4", "registration against copies and the wire (2006)", _plain(questions.s4)),
+        Chapter("alltoall", "alltoall with vector types, 4 to 256 ranks", _plain(questions.alltoall)),
+        Chapter("what-if", "NICs that are not there", _plain(questions.what_if)),
+    ]
+
+
+CHAPTERS = _chapters()
+"""In the paper's order, then the report's, the other seeds', and our own questions."""
+
+
+@dataclass
+class Results:
+    version: str
+    command: str
+    sections: list[Section] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [f for s in self.sections for f in s.findings]
+
+    def to_json(self) -> str:
+        data = {s.id: s.data for s in self.sections}
+        members: dict[str, object] = {
+            "schema": 1,
+            "lacuna_version": self.version,
+            "command": self.command,
+            "table4": data.get("Table 4"),
+            "findings": [f.to_json() for f in self.findings],
+            "guide": data.get("T3"),
+            "what_if": data.get("What if", {}),
+            "sections": [
+                {
+                    "id": s.id,
+                    "title": s.title,
+                    "conditions": s.conditions,
+                    "profile": s.profile,
+                    "curves": [
+                        {
+                            "panel": p.title,
+                            "x": p.x,
+                            "y": p.y,
+                            "line": line.name,
+                            "paper": line.paper,
+                            "points": list(zip(line.xs, line.ys, strict=True)),
+                        }
+                        for p in s.plots
+                        for line in p.lines
+                    ],
+                }
+                for s in self.sections
+            ],
+        }
+        return json.dumps(members, indent=1) + "\n"

@@ -1,0 +1,80 @@
+"""What an experiment on the model leaves behind: findings, pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lacuna.paper.profiles import Label
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the documents, or a question of ours, and what the model says."""
+
+    id: str
+    statement: str
+    label: Label
+    """Of the weakest thing that it rests on: a fit to Table 4, a published constant, or neither."""
+    expected: str
+    got: str
+    holds: bool
+    reason: str = ""
+    """Why it does not hold, or what it hangs on."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "statement": self.statement,
+            "label": self.label,
+            "expected": self.expected,
+            "got": self.got,
+            "holds": bool(self.holds),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+    paper: bool = False
+    """Of the paper: drawn as open points beside the model's line of the same name."""
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    bytes_on_x: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass
+class Section:
+    id: str
+    title: str
+    conditions: str
+    profile: str
+    findings: list[Finding] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    grids: list[Grid] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    data: dict[str, object] = field(default_factory=dict)
+    """Numbers for paper.json that no finding holds."""
+
+
+def us(value: float) -> str:
+    return f"{value:,.3g} µs" if value < 1000 else f"{value:,.0f} µs"
