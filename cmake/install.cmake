@@ -42,3 +42,6 @@ if(TARGET lacuna-worker)
   endif()
   install(TARGETS lacuna-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 endif()
+
+# Platforms for nic::simulate().
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lacuna/nic/model/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/lacuna COMPONENT library)

@@ -27,4 +27,5 @@ endif()
 
 if(TARGET lacuna-worker)
   install(TARGETS lacuna-worker RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/lacuna/nic/model/profiles DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 endif()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -13,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.palette import ink
+from lacuna.paper.runs import PLAIN
 from lacuna.paper.section import Line, Plot, Section
 from lacuna.style import INK, in_style, save_png
 from lacuna.units import bytes_text
@@ -30,18 +32,31 @@ def draw(section: Section) -> Figure:
 
 @in_style
 def _overview(title: str, plots: Sequence[Plot], titles: Sequence[str]) -> Figure:
-    figure = _panels(plots, titles, (3.6, 2.9), columns=4)
+    figure = _panels(plots, titles, (3.6, 2.9), columns=4, legend="outside lower center")
     figure.suptitle(title, fontsize=13, fontweight="bold", x=0.01, ha="left")
     return figure
 
 
-def write_png(path: Path, title: str, sections: Sequence[Section]) -> None:
-    """Every section's first plots in one picture."""
-    pairs = [(plot, f"{s.id}{': ' if plot.title else ''}{plot.title}") for s in sections for plot in s.plots]
-    save_png(_overview(title, [p for p, _ in pairs], [t for _, t in pairs]), path)
+def write_png(path: Path, title: str, sections: Sequence[Section]) -> bool:
+    """In one picture all plots whose lines are methods, which share one legend. False if there are none."""
+    pairs = [
+        (plot, f"{s.id}{': ' if plot.title else ''}{plot.title}")
+        for s in sections
+        for plot in s.plots
+        if all(_is_method(line.name) for line in plot.lines)
+    ]
+    if pairs:
+        save_png(_overview(title, [p for p, _ in pairs], [t for _, t in pairs]), path)
+    return bool(pairs)
 
 
-def _panels(plots: Sequence[Plot], titles: Sequence[str], size: tuple[float, float], columns: int = _COLUMNS) -> Figure:
+def _panels(
+    plots: Sequence[Plot],
+    titles: Sequence[str],
+    size: tuple[float, float],
+    columns: int = _COLUMNS,
+    legend: Literal["outside upper center", "outside lower center"] = "outside upper center",
+) -> Figure:
     columns = min(columns, len(plots))
     rows = math.ceil(len(plots) / columns)
     width = max(6.2, size[0] * columns) if len(plots) == 1 else size[0] * columns
@@ -53,15 +68,20 @@ def _panels(plots: Sequence[Plot], titles: Sequence[str], size: tuple[float, flo
     for axes in grid.flat[len(plots) :]:
         axes.set_visible(False)
     keys = _keys([line for plot in plots for line in plot.lines])
-    figure.legend(handles=keys, loc="outside upper center", ncols=max(2, int(width / 1.7)))
+    figure.legend(handles=keys, loc=legend, ncols=max(2, int(width / 1.7)))
     return figure
 
 
+def _is_method(name: str) -> bool:
+    """A method, perhaps with a word behind a comma, or a message to compare it with."""
+    return name == PLAIN or ink(name.split(",")[0]) != ink("")
+
+
 def _colour(name: str, lines: Sequence[Line]) -> str:
-    method = name.split(",")[0]
-    known = ink(method).paper
-    if known != ink("").paper:
-        return known
+    if name == PLAIN:
+        return INK
+    if _is_method(name):
+        return ink(name.split(",")[0]).paper
     names = list(dict.fromkeys(line.name for line in lines))
     return _OTHERS[names.index(name) % len(_OTHERS)]
 
@@ -69,8 +89,9 @@ def _colour(name: str, lines: Sequence[Line]) -> str:
 def _keys(lines: Sequence[Line]) -> list[Artist]:
     keys: list[Artist] = []
     for line in {line.name: line for line in lines if not line.paper}.values():
-        style = "--" if line.dashed else "-"
-        keys.append(Line2D([], [], color=_colour(line.name, lines), linewidth=2, linestyle=style, label=line.name))
+        key = Line2D([], [], color=_colour(line.name, lines), linewidth=2, label=line.name)
+        key.set_linestyle("--" if line.dashed else "-")
+        keys.append(key)
     if any(line.paper for line in lines):
         keys.append(Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none", label="the paper"))
     return keys

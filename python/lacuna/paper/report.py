@@ -25,12 +25,9 @@ def write(results: Results, directory: Path) -> list[Path]:
     """Writes the page and the picture; returns the files."""
     html = directory / "paper.html"
     write_whole(html, _page(results))
-    drawn = [s for s in results.sections if s.plots]
-    if not drawn:
-        return [html]
     picture = directory / "paper.png"
-    figures.write_png(picture, "The documents' experiments on a modelled ConnectX-5; points are the paper's", drawn)
-    return [html, picture]
+    title = "The documents' experiments on modelled NICs; points are the paper's"
+    return [html, picture] if figures.write_png(picture, title, results.sections) else [html]
 
 
 def _page(results: Results) -> str:

@@ -79,4 +79,4 @@ class Errors:
 
 
 def relative_errors(model_us: NDArray[np.float64]) -> NDArray[np.float64]:
-    return model_us / np.array([c.paper_us for c in cells()]) - 1
+    return np.asarray(model_us / np.array([c.paper_us for c in cells()]) - 1)

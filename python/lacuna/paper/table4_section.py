@@ -8,7 +8,7 @@ from lacuna.paper import fit, profiles, table4
 from lacuna.paper.fit import Fitted, Problem, Step
 from lacuna.paper.profiles import CACHE_VARIANT, PLATFORM_2
 from lacuna.paper.section import Finding, Grid, Line, Plot, Section
-from lacuna.paper.simulator import Simulator
+from lacuna.paper.simulator import Simulator, Trial, grid
 from lacuna.units import bytes_text
 from lacuna.worker import WorkerError
 
@@ -245,9 +245,9 @@ _ON_HARDWARE = (
 )
 
 
-def _collapse(blocks: int) -> list[table4.Trial]:
-    layout = table4.grid(4096, blocks)
-    return [table4.Trial(layout, m) for m in ("sgrs", "umr_send", "umr_chunked")]
+def _collapse(blocks: int) -> list[Trial]:
+    layout = grid(4096, blocks)
+    return [Trial(layout, m) for m in ("sgrs", "umr_send", "umr_chunked")]
 
 
 _CHUNKS = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -258,7 +258,7 @@ def _chunks(simulator: Simulator, variant: str) -> Plot:
     profile = profiles.load(_VARIANTS[variant])
     lines = []
     for size in (256, 1024, 4096):
-        trial = table4.Trial(table4.grid(size, 512), "umr_chunked")
+        trial = Trial(grid(size, 512), "umr_chunked")
         ys = [
             simulator.transfers(profile.path, [trial], {"limits.indirect_inline_entries": float(c)})[0]["latency_us"]
             for c in _CHUNKS
