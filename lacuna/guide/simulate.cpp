@@ -210,8 +210,7 @@ Result<SetUp> set_up(nic::World& world, int rank, int entries, std::int64_t byte
     auto region = std::make_optional(LACUNA_TRY(context.register_memory(memory.bytes(), {})));
     costs.register_us = us(context.now() - began);
     if (entries > 0) {
-      std::vector<nic::Sge> list;
-      for (int i = 0; i < entries; ++i) list.push_back({region->addr(), 1, region->lkey()});
+      const std::vector<nic::Sge> list(static_cast<std::size_t>(entries), nic::Sge{region->addr(), 1, region->lkey()});
       began = context.now();
       const nic::IndirectKey key = LACUNA_TRY(context.create_indirect_key(entries));
       costs.create_key_us = us(context.now() - began);

@@ -85,7 +85,9 @@ Json answer(const std::string& line) {
 
 int serve_simulations() {
   for (std::string line; std::getline(std::cin, line);) {
-    if (!line.empty()) std::cout << answer(line).dump() << std::endl;
+    if (line.empty()) continue;
+    std::cout << answer(line).dump() << '\n';
+    std::cout.flush();
   }
   return 0;
 }

@@ -87,7 +87,7 @@ class Context final : public nic::Context {
   int rank_;
   Memory memory_;
   Device device_;
-  std::unordered_map<std::uint32_t, std::size_t> registered_;  // bytes of each region
+  std::unordered_map<std::uint32_t, std::size_t> registered_;      // bytes of each region
   std::unordered_map<const std::uint64_t*, std::uint64_t> flags_;  // as they were last seen
   std::uint32_t numbers_ = 0;
 };

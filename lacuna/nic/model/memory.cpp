@@ -1,6 +1,7 @@
 #include "lacuna/nic/model/memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lacuna::nic::model {
 namespace {
@@ -92,7 +93,7 @@ bool Memory::direct(const Sge& sge, Access access, std::int32_t entry, std::int3
 bool Memory::indirect(const Key& key, const Sge& sge, Access access, Pieces& pieces) const {
   if (!key.bound || !granted(key.rights, access)) return false;
   const std::int64_t end = key.starts.back();
-  if (sge.addr > static_cast<std::uint64_t>(end) || sge.length > static_cast<std::uint64_t>(end) - sge.addr) return false;
+  if (std::cmp_greater(sge.addr, end) || std::cmp_greater(sge.length, end - static_cast<std::int64_t>(sge.addr))) return false;
   auto at = static_cast<std::int64_t>(sge.addr);
   std::int64_t left = sge.length;
   auto i = static_cast<std::size_t>(std::ranges::upper_bound(key.starts, at) - key.starts.begin()) - 1;

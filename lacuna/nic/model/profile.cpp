@@ -52,7 +52,7 @@ class Reader {
 
   std::int64_t whole(std::string_view name, double least, double most) { return std::llround(number(name, least, most)); }
   void time(Time& to, std::string_view name) { to = std::llround(number(name, 0, kMostNs) * 1000); }
-  void rate(Rate& to, std::string_view name) { to.fs_per_byte = std::llround(1e6 / number(name, 1e-3, 1e6)); }
+  void rate(Rate& to, std::string_view name) { to.fs_per_byte = std::llround(1e6 / number(name, 1e-2, 1e6)); }
   void misses(MissRange& to, std::int64_t cache, std::string_view none, std::string_view all) {
     const auto share = [&](std::string_view name) { return std::llround(number(name, 0, 1e4) / 100 * static_cast<double>(cache)); };
     to.none = share(none);

@@ -31,7 +31,7 @@ struct Cpu {
   Time doorbell;   ///< a write to the device
   Time poll_empty;
   Time poll_found;  ///< taking one completion
-  Time bind_entry;  ///< writing an entry of a binding that does not fit into the request
+  Time bind_entry;  ///< writing an entry of a binding
 };
 
 /// Footprints in bytes; in the file, per cent of a cache: up to `none` nothing misses it, from `all` on everything does.

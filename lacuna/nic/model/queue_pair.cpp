@@ -28,7 +28,7 @@ void Connection::connect(const std::shared_ptr<Connection>& peer, Limits limits)
 
 template <class F>
 void Connection::later(Time time, F f) {
-  shared_.schedule.at(time, [self = shared_from_this(), f = std::move(f), time] { f(*self, time); });
+  shared_.schedule.at(time, [self = weak_from_this().lock(), f = std::move(f), time] { f(*self, time); });
 }
 
 // --- posting --------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   if (reading) return answer_read(message, from), true;
   if (message->opcode != Opcode::write && receives_.empty()) {
     if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;  // who would send it again?
-    waits_ = true;
+    waits_ = from.shared_from_this();
     tried_ = message->flight.arrivals.front();
     return false;
   }
@@ -255,12 +255,13 @@ void Connection::try_again(Time now) {
   tries_ = true;
   const Time step = nic().not_ready;
   later(tried_ + std::max<Time>(1, (now - tried_ + step - 1) / step) * step, [](Connection& self, Time again) {
-    self.waits_ = self.tries_ = false;
+    const std::shared_ptr<Connection> from = std::exchange(self.waits_, nullptr);
+    self.tries_ = false;
     for (const Shipment& held : self.arrived_) {
       held->ready = std::max(held->ready, again);
       for (Time& arrival : held->flight.arrivals) arrival = std::max(arrival, again);
     }
-    if (const std::shared_ptr<Connection> from = self.peer_.lock()) self.drain(*from);
+    self.drain(*from);
   });
 }
 
@@ -355,9 +356,8 @@ void Connection::tell_peer(Time now) {
   later(now + std::max<Time>(nic().flight, 1), [](Connection& self, Time there) {
     const std::shared_ptr<Connection> peer = self.peer_.lock();
     if (peer == nullptr) return;
-    peer->later(std::max(there, peer->received_), [](Connection& left, Time time) {
-      left.fail({base::Code::peer_lost, "the peer closed the connection"}, time);
-    });
+    peer->later(std::max(there, peer->received_),
+                [](Connection& left, Time time) { left.fail({base::Code::peer_lost, "the peer closed the connection"}, time); });
   });
 }
 

@@ -101,15 +101,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<Shipment> sends_;   // posted, not launched
   std::deque<Shipment> flying_;  // launched, not completed
   std::deque<Receive> receives_;
-  std::deque<Shipment> arrived_;  // here, in order, waiting for a receive
-  bool waits_ = false;            // the first of them, for the sender to try again
-  bool tries_ = false;            // it will
-  Time tried_ = 0;                // when it did first
-  Time landed_ = 0;               // of what landed the last byte
-  Time received_ = 0;             // the last receive's completion
-  bool stopped_ = false;          // a request failed; what is behind it does not run
-  bool refused_ = false;          // one of the peer's: it will learn why
-  bool failed_ = false;           // the first failure was told; what fails behind it was flushed
+  std::deque<Shipment> arrived_;       // here, in order, waiting for a receive
+  std::shared_ptr<Connection> waits_;  // the first of them, for this sender to try again
+  bool tries_ = false;                 // it will
+  Time tried_ = 0;                     // when it did first
+  Time landed_ = 0;                    // of what landed the last byte
+  Time received_ = 0;                  // the last receive's completion
+  bool stopped_ = false;               // a request failed; what is behind it does not run
+  bool refused_ = false;               // one of the peer's: it will learn why
+  bool failed_ = false;                // the first failure was told; what fails behind it was flushed
   int reads_ = 0;
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0, recvs_posted_ = 0, recvs_retired_ = 0;
   std::optional<base::Error> fault_;

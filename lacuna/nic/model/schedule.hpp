@@ -28,7 +28,7 @@ class Baton {
  public:
   void give() {
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       given_ = true;
     }
     wake_.notify_one();
