@@ -99,6 +99,30 @@ TEST(ModelTurns, ChangeInAFruitlessPoll) {
   EXPECT_TRUE(seen);
 }
 
+// One process may be ahead of another by a flight, but no event is: what arrives at 1050 finds the receive that was posted at 1000, though the
+// sender, which only polls, was beyond 1050 before the receiver was at 1000.
+TEST(ModelTurns, LeaveEventsInOrder) {
+  run(free_world({{"nic.flight_ns", 1050}, {"nic.not_ready_ns", 10'000}, {"cpu.poll_empty_ns", 10}, {"register.call_ns", 490}}),
+      [&](int rank, nic::World& world) -> Result {
+        ModelEnd end = LACUNA_TRY(ModelEnd::make(world, rank));
+        LACUNA_TRY(end.meet());
+        const std::int64_t began = end.context->now();
+        nic::Completion done;
+        if (rank == 0) {
+          LACUNA_TRY(end.post({}, {0, 8}));
+          while (end.context->poll(*end.queue, {&done, 1}) == 0) {
+          }
+        } else {
+          EXPECT_FALSE(end.context->wait(began + 500));  // the sender's turn: it may run ahead as far as 1550
+          LACUNA_TRY(end.context->register_memory(end.buffer.bytes(), {}));
+          LACUNA_TRY(end.receive({0, 8}));
+          EXPECT_EQ(LACUNA_TRY(end.next()).byte_len, 8U);
+          EXPECT_EQ(end.context->now() - began, 1060);  // seen by the poll behind it
+        }
+        return end.meet();
+      });
+}
+
 // Whoever comes first waits, and both go on at one time, up to the grain of a poll; what they say is passed on in order.
 TEST(ModelBootstrap, MakesBothEndsWait) {
   std::array<std::int64_t, 2> at{};

@@ -59,7 +59,12 @@ Result<Buffer> Context::allocate(std::size_t bytes) {
   return Buffer(*this, {static_cast<std::byte*>(memory), bytes});
 }
 
-void Context::free(std::span<std::byte> bytes) { munmap(bytes.data(), bytes.size()); }
+void Context::free(std::span<std::byte> bytes) {
+  const auto* first = reinterpret_cast<const std::uint64_t*>(bytes.data());
+  const auto* last = reinterpret_cast<const std::uint64_t*>(bytes.data() + bytes.size());
+  std::erase_if(flags_, [&](const auto& flag) { return flag.first >= first && flag.first < last; });  // others may get the same addresses
+  munmap(bytes.data(), bytes.size());
+}
 
 std::int64_t Context::pages(std::size_t bytes) const {
   const auto page = static_cast<std::size_t>(profile().registration.page_bytes);

@@ -78,7 +78,10 @@ class Context final : public nic::Context {
  protected:
   void free(std::span<std::byte> bytes) override;
   void deregister(std::uint32_t key) override;
-  void destroy_indirect_key(std::uint32_t key) override { memory_.remove(key); }
+  void destroy_indirect_key(std::uint32_t key) override {
+    settle();
+    memory_.remove(key);
+  }
 
  private:
   [[nodiscard]] std::int64_t pages(std::size_t bytes) const;

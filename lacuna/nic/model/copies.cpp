@@ -23,7 +23,7 @@ Time mixed(const Rate& hit, const Rate& miss, std::int64_t bytes, std::int64_t m
 Copy copy_of(const layout::Layout& layout, std::int64_t length) {
   if (layout.size() == 0 || length == 0) return {};
   const std::int64_t runs = layout.run_count();
-  const std::int64_t gap = (layout.true_extent() - layout.size()) / runs;
+  const std::int64_t gap = (layout.true_extent() - layout.size()) / std::max<std::int64_t>(1, runs - 1);
   // Both sides: the packed bytes, and the scattered ones by whole lines.
   const std::int64_t lines = std::min(layout.true_extent(), layout.size() + runs * kLine / 2);
   const auto blocks = static_cast<std::int64_t>((static_cast<Wide>(runs) * length + layout.size() - 1) / layout.size());

@@ -5,6 +5,8 @@
 namespace lacuna::nic::model {
 namespace {
 
+__extension__ using Wide = __int128;
+
 constexpr std::int64_t kListUnit = 1024;  // entries that indirect.restart_ns is told for
 
 }  // namespace
@@ -42,13 +44,13 @@ Time Device::find(const Piece& piece, bool first_of_packet) const {
   const Indirect& how = profile_.indirect;
   if (how.variant == IndirectVariant::search) {
     const std::int64_t passed = piece.entry + 1;
-    const Time again = first_of_packet ? 0 : how.restart * passed * piece.entries / kListUnit;
+    const Time again = first_of_packet ? 0 : static_cast<Time>(static_cast<Wide>(how.restart) * passed * piece.entries / kListUnit);
     return how.scan * passed + again;
   }
   // Of a cache with random replacement, what is missing on average: as many as there are entries beyond those that survive.
   const std::int64_t entries = memory_.bound_entries();
-  const Time missed = how.miss * entries / (how.capacity + entries);
-  return missed + (first_of_packet ? 0 : how.dependent * entries / (how.capacity + entries) * entries / (how.capacity + entries));
+  const auto missed = [&](Wide time) { return time * entries / (how.capacity + entries); };
+  return static_cast<Time>(missed(how.miss) + (first_of_packet ? 0 : missed(missed(how.dependent))));
 }
 
 Time Device::Walk::next(std::int64_t bytes) {

@@ -51,8 +51,6 @@ class Device {
   };
   /// Lands a flight in `pieces`, which have as many bytes.
   Landed land(const Flight& flight, const Pieces& pieces, Time first_packet);
-  /// An answer to a read, in the peer's name: the send engine's time for a request.
-  [[nodiscard]] Time request_time() const { return profile_.nic.request; }
 
  private:
   // Goes through the pieces of a message, packet by packet.

@@ -11,12 +11,14 @@
 // Engines, PCIe, each port of the wire, and each process's CPU are separate resources; each has a time from which on it is free. A packet
 // takes them one after the other, so that they overlap as they do in hardware, and the slowest sets the pace.
 //
-//   schedule   the baton: the process, or event, with the smallest virtual time runs; an empty poll hands over
+//   world      the processes, and the channels by which they find one another
+//   schedule   the baton: the process, or event, with the smallest virtual time runs; waiting hands over
 //   profile    the parameters, with their origins
 //   memory     regions, indirect keys: an sg_list becomes pieces of regions. Pages count from the region's start, never from an address
 //   device     one NIC's engines: what a packet costs, stage by stage
 //   copies     what pack and unpack cost the CPU
-//   link       messages between two queue pairs: requests, arrivals, receives, completions
+//   context    the seam: every call charges its process's clock
+//   queue_pair messages between two queue pairs: requests, arrivals, receives, completions
 //
 // Times are integers (picoseconds) and no random number is drawn: the same program and profile give the same times on every machine.
 #pragma once

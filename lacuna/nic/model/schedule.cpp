@@ -1,6 +1,7 @@
 #include "lacuna/nic/model/schedule.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -8,22 +9,31 @@ namespace lacuna::nic::model {
 
 Schedule::Schedule(int ranks) : processes_(static_cast<std::size_t>(ranks)) {}
 
-void Schedule::run(const std::function<void(int rank)>& body) {
+bool Schedule::run(const std::function<void(int rank)>& body) {
   // All on one CPU: they take turns anyway, and waking a thread of another one takes ten times as long.
   const Result<int> cpu = base::current_cpu();
   std::vector<std::jthread> threads;
-  for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) {
-    waiting_.emplace(process(rank).clock, rank);
-    threads.emplace_back([this, rank, &body, &cpu] {
-      // Where it may not, it is slower.
-      [[maybe_unused]] const Result<void> pinned = cpu ? base::pin_to_cpu(*cpu) : Result<void>();
-      process(rank).turn.take();
-      body(rank);
-      pass_on();
-    });
+  bool whole = true;
+  try {
+    for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) {
+      threads.emplace_back([this, rank, &body, &cpu, &whole] {
+        if (cpu) [[maybe_unused]]
+          const Result<void> pinned = base::pin_to_cpu(*cpu);  // where it may not, it is slower
+        process(rank).turn.take();
+        if (!whole) return;
+        body(rank);
+        pass_on();
+      });
+    }
+  } catch (const std::system_error&) {  // no more threads: those there are go home
+    whole = false;
+    for (std::size_t rank = 0; rank < threads.size(); ++rank) processes_[rank].turn.give();
+    return false;
   }
+  for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) waiting_.emplace(process(rank).clock, rank);
   pass_on();
   done_.take();
+  return true;
 }
 
 void Schedule::pass_on() {
@@ -66,12 +76,15 @@ void Schedule::settle(int rank, Time lookahead) {
   const Time now = process(rank).clock;
   for (;;) {
     // Strictly in order also among equals; with a lookahead nobody can tell.
-    const bool behind =
-        !waiting_.empty() && (lookahead == 0 ? *waiting_.begin() < std::pair(now, rank) : waiting_.begin()->first < now - lookahead);
-    if (behind) {
+    const bool others = !waiting_.empty();
+    const Time first = others ? waiting_.begin()->first : 0;
+    const bool behind = others && (lookahead == 0 ? *waiting_.begin() < std::pair(now, rank) : first < now - lookahead);
+    const bool due = !events_.empty() && events_.top().time <= now;
+    // An event is for everybody: whoever has not got that far may still do what it depends on.
+    if (behind || (others && due && first < events_.top().time)) {
       waiting_.emplace(now, rank);
       hand_over(rank);
-    } else if (!events_.empty() && events_.top().time <= now) {
+    } else if (due) {
       run_event();
     } else {
       return;

@@ -49,8 +49,8 @@ class Schedule {
  public:
   explicit Schedule(int ranks);
 
-  /// Runs body(rank) for all ranks, each on its thread, to their ends.
-  void run(const std::function<void(int rank)>& body);
+  /// Runs body(rank) for all ranks, each on its thread, to their ends. False if there are not so many threads; then none has run.
+  bool run(const std::function<void(int rank)>& body);
 
   [[nodiscard]] Time clock(int rank) const { return process(rank).clock; }
   void charge(int rank, Time time) { process(rank).clock += time; }
@@ -61,8 +61,8 @@ class Schedule {
     process(rank).idle += time;
   }
 
-  /// Runs all events that are earlier than `rank`, and lets run all processes that are earlier by more than `lookahead`: what they do cannot reach
-  /// it before its own time. Without one they are in order.
+  /// Runs all events that are earlier than `rank`, each once all processes are as far as it, and lets run all processes that are earlier by more
+  /// than `lookahead`: what they do cannot reach it before its own time. Without one they are strictly in order.
   void settle(int rank, Time lookahead);
   /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls of `step`.
   bool sleep(int rank, Time deadline, Time step);

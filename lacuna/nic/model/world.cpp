@@ -81,6 +81,8 @@ class ModelWorld final : public nic::World {
 
   // Called by the processes, one at a time.
   Bootstrap& bootstrap(int rank, int peer) override {
+    static_cast<void>(context(rank));  // both are processes of this world
+    static_cast<void>(context(peer));
     std::unique_ptr<Channel>& mine = channels_[{rank, peer}];
     if (mine == nullptr) {
       const Time step = shared_.profile.cpu.poll_empty;
@@ -96,10 +98,11 @@ class ModelWorld final : public nic::World {
   Result<void> run(const Program& program) override {
     // One runs at a time. The first error is the cause: of the others some did nothing but wait for that rank.
     std::optional<base::Error> first;
-    shared_.schedule.run([&](int rank) {
+    const bool ran = shared_.schedule.run([&](int rank) {
       const Result<void> ended = program(rank);
       if (!ended && !first) first = base::Error{ended.error().code, fmt::format("rank {}: {}", rank, ended.error().message)};
     });
+    if (!ran) return base::fail(base::Code::limit, fmt::format("the system has no {} threads, one for each simulated process", ranks()));
     if (first) return std::unexpected(*std::move(first));
     return {};
   }
