@@ -201,8 +201,8 @@ def _deliver(console: Console, results: Results, data: Path | None, output: Path
     held = sum(f.holds for f in results.findings)
     console.print(f"{held} of {len(results.findings)} findings hold.")
     for finding in results.findings:
-        if finding.reason and not finding.holds:
-            console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.reason}."))
+        if not finding.holds:
+            console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.why}."))
     if files:
         console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
 

@@ -108,19 +108,18 @@ def solve(problem: Problem, start: Vector) -> tuple[Vector, Vector]:
 
 
 def leave_one_out(problem: Problem, x: Vector, r: Vector, steps: int = 2) -> Vector:
-    """The error of each row of the table by parameters that were fitted without it: Gauss-Newton steps from the whole
-    fit, whose derivatives they use, and then the model itself."""
+    """The error of each row of the table by parameters that were fitted without it: steps from the whole fit with its
+    derivatives, each from the model's own residuals."""
     jacobian = problem.jacobian(x, r)
     cells = table4.cells()
     out = np.empty(len(cells))
     for row in dict.fromkeys(c.row for c in cells):
         kept = np.array([c.row != row for c in cells])
-        moved = x
+        moved, residuals = x, r
         for _ in range(steps):
-            predicted = r[kept] + jacobian[kept] @ (moved - x)
-            moved = moved + problem.direction(moved, predicted, jacobian[kept], 0.0)
-        of_row = [c for c in cells if c.row == row]
-        out[~kept] = np.expm1(problem.residuals(moved, of_row))
+            moved = moved + problem.direction(moved, residuals[kept], jacobian[kept], 0.0)
+            residuals = problem.residuals(moved)
+        out[~kept] = np.expm1(residuals[~kept])
     return out
 
 

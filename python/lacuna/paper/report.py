@@ -78,7 +78,7 @@ def _section(s: Section) -> Raw:
             paragraph(
                 Raw(
                     f"<b>{verdict}</b> ({f.label}): {text(f.statement)}. Expected: {text(f.expected)}. The model: "
-                    f"{text(f.got)}." + (f" {text(f.reason[:1].upper() + f.reason[1:])}." if f.reason else "")
+                    f"{text(f.got)}." + (f" {text(f.why[:1].upper() + f.why[1:])}." if f.why else "")
                 )
             )
         )

@@ -15,12 +15,17 @@ class Finding:
     id: str
     statement: str
     label: Label
-    """Of the weakest thing that it rests on: a fit to Table 4, a published constant, or neither."""
+    """What decides it: a fit to Table 4, a published constant, or neither. All findings also rest on small "
+    "estimates."""
     expected: str
     got: str
     holds: bool
     reason: str = ""
     """Why it does not hold, or what it hangs on."""
+
+    @property
+    def why(self) -> str:
+        return self.reason or ("" if self.holds else "the model does not say why")
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -30,7 +35,7 @@ class Finding:
             "expected": self.expected,
             "got": self.got,
             "holds": bool(self.holds),
-            "reason": self.reason,
+            "reason": self.why,
         }
 
 

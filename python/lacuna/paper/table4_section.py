@@ -130,10 +130,12 @@ def texts(simulator: Simulator) -> Section:
             "Item 2",
             "text: sgrs passes copy at 128 B; table, with gaps of twice the block: they are equal at 256 B for every n",
             "calibrated",
-            f"copy/sgrs at 256 B: {span(ratios(cells))}",
+            f"copy/sgrs at 256 B: {span(ratios(cells))} (within 10 % of 1)",
             span(ratios(model)),
-            max(abs(r - 1) for r in ratios(model)) < 0.2,
-            "no contradiction: the text's 128 B belong to a gap of 45 MB, which the table does not have",
+            max(abs(r - 1) for r in ratios(model)) < 0.1,
+            "the text does not contradict the table: its 128 B belong to a gap of 45 MB, which the table does not "
+            "have. The model "
+            "is out at 512 x 256 B, where its sgrs is 12 % faster than the paper's",
         )
     )
     cliff = [source[65536, "copy", n] / source[65536, "sgrs", n] for source in (cells, model) for n in (256, 512)]
@@ -180,7 +182,7 @@ def variants(simulator: Simulator, step: Step) -> Section:
         "a search through one key's list for each packet, or a translation cache that all entries share. Both are "
         "fitted "
         "to Table 4 as well as they can be",
-        PLATFORM_2,
+        f"{PLATFORM_2}, {CACHE_VARIANT}",
     )
     fitted = {name: fit.evaluate(Problem(simulator, profiles.load(p), step)) for name, p in _VARIANTS.items()}
     search, cache = fitted["search"], fitted["cache"]
