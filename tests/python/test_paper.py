@@ -14,12 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 
-from lacuna.paper import figures_of_paper, fit, profiles, questions, report, runs, table4, table4_section
+from lacuna.paper import figures, figures_of_paper, fit, profiles, questions, report, runs, table4, table4_section
 from lacuna.paper.figures_of_paper import Study
 from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, ProfileError
 from lacuna.paper.results import CHAPTERS, Results
-from lacuna.paper.section import Finding, Section
+from lacuna.paper.section import Finding, Line, Plot, Section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
 from lacuna.worker import WorkerError, find_worker
 
@@ -219,6 +220,17 @@ def test_a_study_judges_and_draws(simulator: Simulator, which: str) -> None:
     assert {f.id for f in made.findings} == {which}
     assert made.plots[0].lines
     assert all(f.reason for f in made.findings if not f.holds)
+
+
+def test_a_line_has_one_colour_in_the_legend_and_in_every_panel() -> None:
+    names = (("pack", "sgrs"), ("512 x 1 KiB", "512 x 4 KiB"), ("512 x 4 KiB", "wire"))
+    plots = [Plot(str(i), "x", "y", [Line(n, [1, 2], [1.0, 2.0]) for n in pair]) for i, pair in enumerate(names)]
+    drawn = figures.draw(Section("F0", "t", "c", PLATFORM_2, plots=plots))
+    legend = {h.get_label(): h.get_color() for h in drawn.legends[0].legend_handles if isinstance(h, Line2D)}
+    assert set(legend) == {n for pair in names for n in pair}
+    assert len(set(legend.values())) == len(legend)
+    for axes, pair in zip(drawn.axes, names, strict=True):
+        assert [line.get_color() for line in axes.lines] == [legend[n] for n in pair]
 
 
 def test_a_judge_can_say_no() -> None:

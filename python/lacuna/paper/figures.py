@@ -57,17 +57,18 @@ def _panels(
     columns: int = _COLUMNS,
     legend: Literal["outside upper center", "outside lower center"] = "outside upper center",
 ) -> Figure:
+    others = _others(plots)
     columns = min(columns, len(plots))
     rows = math.ceil(len(plots) / columns)
     width = max(6.2, size[0] * columns) if len(plots) == 1 else size[0] * columns
     figure = Figure(figsize=(width, size[1] * rows + 0.7), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, plot, title in zip(grid.flat, plots, titles, strict=False):
-        _draw(axes, plot)
+        _draw(axes, plot, others)
         axes.set_title(title)
     for axes in grid.flat[len(plots) :]:
         axes.set_visible(False)
-    keys = _keys([line for plot in plots for line in plot.lines])
+    keys = _keys([line for plot in plots for line in plot.lines], others)
     figure.legend(handles=keys, loc=legend, ncols=max(2, int(width / 1.7)))
     return figure
 
@@ -77,19 +78,23 @@ def _is_method(name: str) -> bool:
     return name == PLAIN or ink(name.split(",")[0]) != ink("")
 
 
-def _colour(name: str, lines: Sequence[Line]) -> str:
+def _others(plots: Sequence[Plot]) -> list[str]:
+    """The names in a figure that are no methods, each of which has its colour in all panels."""
+    return [n for n in dict.fromkeys(line.name for p in plots for line in p.lines) if not _is_method(n)]
+
+
+def _colour(name: str, others: Sequence[str]) -> str:
     if name == PLAIN:
         return INK
     if _is_method(name):
         return ink(name.split(",")[0]).paper
-    names = list(dict.fromkeys(line.name for line in lines))
-    return _OTHERS[names.index(name) % len(_OTHERS)]
+    return _OTHERS[others.index(name) % len(_OTHERS)]
 
 
-def _keys(lines: Sequence[Line]) -> list[Artist]:
+def _keys(lines: Sequence[Line], others: Sequence[str]) -> list[Artist]:
     keys: list[Artist] = []
     for line in {line.name: line for line in lines if not line.paper}.values():
-        key = Line2D([], [], color=_colour(line.name, lines), linewidth=2, label=line.name)
+        key = Line2D([], [], color=_colour(line.name, others), linewidth=2, label=line.name)
         key.set_linestyle("--" if line.dashed else "-")
         keys.append(key)
     if any(line.paper for line in lines):
@@ -97,11 +102,11 @@ def _keys(lines: Sequence[Line]) -> list[Artist]:
     return keys
 
 
-def _draw(axes: Axes, plot: Plot) -> None:
+def _draw(axes: Axes, plot: Plot, others: Sequence[str]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     for line in plot.lines:
-        colour = _colour(line.name, plot.lines)
+        colour = _colour(line.name, others)
         if line.paper:
             axes.plot(
                 line.xs, line.ys, linestyle="none", marker="o", markersize=4.5, markerfacecolor="none", color=colour
@@ -113,7 +118,7 @@ def _draw(axes: Axes, plot: Plot) -> None:
     xs = sorted({x for line in plot.lines for x in line.xs})
     step = max(1, math.ceil((len(xs) - 1) / 4))
     axes.set_xticks(xs[::step])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: bytes_text(round(x)) if plot.bytes_on_x else f"{x:,.0f}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: bytes_text(round(x)) if plot.bytes_on_x else f"{x:,g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_ylim()
     if high / low < 4:  # so that a nearly flat line looks flat, and has ticks

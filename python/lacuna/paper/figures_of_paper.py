@@ -70,8 +70,8 @@ def _plot(shows: str, experiment: Experiment, panel: Panel) -> Plot:
         ends = (panel.curve("pack", f"copy_{end}_us") for end in ("send", "recv"))
         copies = [send + receive for send, receive in zip(*ends, strict=True)]
         rest = [latency - c for latency, c in zip(panel.curve("pack"), copies, strict=True)]
-        lines.append(Line("pack, copies", panel.xs, copies, dashed=True))
-        lines.append(Line("pack, the rest", panel.xs, rest, dashed=True))
+        lines.append(Line("copies of pack", panel.xs, copies, dashed=True))
+        lines.append(Line("the rest of pack", panel.xs, rest, dashed=True))
     else:
         lines += _paper_lines(panel)
     return Plot(panel.group, experiment.axis.name, shows, lines, bytes_on_x=experiment.axis.unit == "bytes")
