@@ -14,12 +14,24 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import typer
 from matplotlib.lines import Line2D
 
-from lacuna.paper import figures, figures_of_paper, fit, profiles, questions, report, runs, table4, table4_section
+from lacuna.paper import (
+    command,
+    figures,
+    figures_of_paper,
+    fit,
+    profiles,
+    questions,
+    report,
+    runs,
+    table4,
+    table4_section,
+)
 from lacuna.paper.figures_of_paper import Study
 from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, ProfileError
-from lacuna.paper.results import CHAPTERS, Results
+from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Line, Plot, Section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
 from lacuna.worker import WorkerError, find_worker
@@ -297,6 +309,20 @@ def test_a_missing_worker_is_said(tmp_path: Path) -> None:
     ended = lacuna("f20", env={"LACUNA_WORKER": str(tmp_path / "nothing")})
     assert ended.returncode == 3
     assert "LACUNA_WORKER" in ended.stderr
+
+
+def test_what_was_simulated_before_a_failure_is_written(simulator: Simulator, tmp_path: Path) -> None:
+    del simulator
+
+    def breaks(_: Simulator, __: fit.Step) -> Section:
+        raise WorkerError("it broke")
+
+    chapters = [next(c for c in CHAPTERS if c.name == "f20"), Chapter("broken", "it breaks", breaks)]
+    file = tmp_path / "paper.json"
+    with pytest.raises(typer.Exit) as ended:
+        command._run(chapters, file, None, "lacuna paper")
+    assert ended.value.exit_code == 3
+    assert [f["id"] for f in json.loads(file.read_text())["findings"]] == ["F20"]
 
 
 def test_the_report_escapes_and_tells_what_does_not_hold(tmp_path: Path) -> None:

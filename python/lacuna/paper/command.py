@@ -51,8 +51,8 @@ _EPILOG = """\b
 Exit status:
   0    all is well, also where a finding does not hold: the table says so
   2    wrong usage
-  3    the simulator is missing, died or refused
-  130  interrupted by Ctrl-C or SIGTERM"""
+  3    the simulator is missing, died or refused; what was simulated is written
+  130  interrupted by Ctrl-C or SIGTERM; what was simulated is written"""
 
 
 @app.callback(invoke_without_command=True, epilog=_EPILOG)
@@ -149,7 +149,12 @@ def _run(chapters: Sequence[Chapter], data: Path | None, output: Path | None, li
             results.sections.append(chapter.make(simulator, lambda: None))
             step()
 
-    _guarded(console, len(chapters), "simulating", work)
+    try:
+        _guarded(console, len(chapters), "simulating", work)
+    except typer.Exit:  # what there is, is written
+        if results.sections:
+            _deliver(console, results, data, output, grids=False)
+        raise
     _deliver(console, results, data, output, grids=len(chapters) == 1)
 
 
