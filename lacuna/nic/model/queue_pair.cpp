@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "lacuna/nic/checks.hpp"
@@ -229,7 +228,6 @@ bool Connection::accept(const Shipment& message, Connection& from) {
     tried_ = message->flight.arrivals.front();
     return false;
   }
-  Pieces pieces;
   if (message->opcode == Opcode::send) {
     if (receives_.front().total < message->total) return refuse(message, from, Status::rem_inv_req_err, Status::loc_len_err), true;
     std::vector<Sge> used = receives_.front().list;
@@ -238,14 +236,14 @@ bool Connection::accept(const Shipment& message, Connection& from) {
       sge.length = static_cast<std::uint32_t>(std::min<std::int64_t>(sge.length, left));
       left -= sge.length;
     }
-    if (!context_->memory().resolve(used, Access::local_write, pieces))
+    if (!context_->memory().resolve(used, Access::local_write, message->remote))
       return refuse(message, from, Status::rem_op_err, Status::loc_prot_err), true;
   } else {
     const Sge target{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
-    if (!context_->memory().resolve({&target, 1}, Access::remote_write, pieces))
+    if (!context_->memory().resolve({&target, 1}, Access::remote_write, message->remote))
       return refuse(message, from, Status::rem_access_err, Status::success), true;
   }
-  land(message, from, pieces);
+  land(message, from);
   return true;
 }
 
@@ -265,17 +263,17 @@ void Connection::try_again(Time now) {
   });
 }
 
-void Connection::land(const Shipment& message, Connection& from, const Pieces& pieces) {
+void Connection::land(const Shipment& message, Connection& from) {
   std::optional<Receive> receive;
   if (message->opcode != Opcode::write) {
     receive = std::move(receives_.front());
     receives_.pop_front();
   }
-  const Device::Landed landed = context_->device().land(message->flight, pieces, receive ? nic().receive : 0);
+  const Device::Landed landed = context_->device().land(message->flight, message->remote, receive ? nic().receive : 0);
   landed_ = landed.written;
-  later(landed.written, [message, pieces](Connection& self, Time now) {
+  later(landed.written, [message](Connection& self, Time now) {
     if (self.context_ == nullptr) return;
-    self.move(message->local, message->source, pieces, self.context_, message->total);
+    self.move(message->local, message->source, message->remote, self.context_, message->total);
     self.shared_.schedule.wake(self.context_->rank(), now);
   });
   if (receive) {
@@ -307,19 +305,18 @@ void Connection::refuse(const Shipment& message, Connection& from, Status theirs
 
 void Connection::answer_read(const Shipment& message, Connection& from) {
   const Sge wanted{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
-  Pieces pieces;
-  if (!context_->memory().resolve({&wanted, 1}, Access::remote_read, pieces)) {
+  if (!context_->memory().resolve({&wanted, 1}, Access::remote_read, message->remote)) {
     stopped_ = refused_ = true;
     from.complete_send(message, Status::rem_access_err, message->ready + nic().flight + nic().completion);
     return broken(Opcode::read, Status::rem_access_err, message->ready);
   }
   // It finds what the writes before it have written.
-  message->flight = context_->device().send(std::max(message->ready, landed_), pieces, false);
-  from.later(message->flight.arrivals.front(), [message, pieces, source = context_](Connection& self, Time) {
+  message->flight = context_->device().send(std::max(message->ready, landed_), message->remote, false);
+  from.later(message->flight.arrivals.front(), [message, source = context_](Connection& self, Time) {
     if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
     const Device::Landed landed = self.context_->device().land(message->flight, message->local, 0);
-    self.later(landed.written, [message, pieces, source](Connection& reader, Time) {
-      if (reader.context_ != nullptr) reader.move(pieces, source, message->local, reader.context_, message->total);
+    self.later(landed.written, [message, source](Connection& reader, Time) {
+      if (reader.context_ != nullptr) reader.move(message->remote, source, message->local, reader.context_, message->total);
     });
     self.complete_send(message, Status::success, landed.written + self.nic().completion);
   });

@@ -32,6 +32,7 @@ struct Message {
   bool bind_inline = true;
   Time ready = 0;  ///< known to the device; of a read, then asked for at the target
   Pieces local;
+  Pieces remote;                    ///< at the target, once it has accepted it
   const Context* source = nullptr;  ///< whose memory `local` is; of inline data nobody's
   Flight flight;
   bool launched = false;
@@ -74,8 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drain(Connection& from);
   bool accept(const Shipment& message, Connection& from);
   void try_again(Time now);
-  [[nodiscard]] Result<Pieces> target_of(const Message& message) const;
-  void land(const Shipment& message, Connection& from, const Pieces& pieces);
+  void land(const Shipment& message, Connection& from);
   void refuse(const Shipment& message, Connection& from, Status theirs, Status ours);
   void answer_read(const Shipment& message, Connection& from);
   // At the initiator.
