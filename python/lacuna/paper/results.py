@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lacuna.experiments import all_experiments
 from lacuna.paper import figures_of_paper, questions, table4_section
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
@@ -32,29 +33,10 @@ class Chapter:
 
 
 def _chapters() -> list[Chapter]:
-    studies = {s.id: s for s in figures_of_paper.STUDIES}
-    titles = {
-        "F17a": "pack against sgrs: small blocks far apart",
-        "F17b": "pack against sgrs: large blocks",
-        "F18": "pack against sgrs: bandwidth",
-        "F19": "where the time goes: copies and the rest",
-        "F20": "creating and binding keys",
-        "F21": "keys against pack and sgrs",
-        "F22": "keys; the sender's blocks are finer",
-        "F23": "keys for more and more blocks",
-        "F24": "a stencil in two dimensions",
-        "F25": "a face in three dimensions",
-        "R5.2.1": "one-sided writes into one buffer (platform 1)",
-        "R5.3.1": "keys at a smaller gap",
-        "R5.3.2": "keys; the sender's blocks are coarser",
-        "R5.3.3": "block size by number of blocks",
-    }
-
-    def studied(which: str) -> Chapter:
-        return Chapter(which.lower(), titles[which], _study(studies[which]))
-
-    figures = [studied(i) for i in titles if i.startswith("F")]
-    report = [studied(i) for i in titles if i.startswith("R")]
+    titles = {e.id: e.title for e in all_experiments()}
+    studied = {s.id: Chapter(s.id.lower(), titles[s.id], _study(s)) for s in figures_of_paper.STUDIES}
+    figures = [chapter for which, chapter in studied.items() if which.startswith("F")]
+    report = [chapter for which, chapter in studied.items() if which.startswith("R")]
     report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_paper.r522)))
     return [
         *figures,
