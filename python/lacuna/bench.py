@@ -15,7 +15,6 @@ from lacuna import __version__, bench_tables, command, experiments, plan
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
 from lacuna.plan import Cell
-from lacuna.store import write_whole
 from lacuna.worker import Worker
 
 _QUICK = Pace(budget=42, reserve=6, silence=15, max_samples=200)
@@ -218,18 +217,14 @@ def _line(*, quick: bool, wanted: Sequence[str], budget: float | None, strided: 
 
 
 def _deliver(console: Console, result: Bench, data: Path | None, output: Path | None) -> None:
-    """Writes the data first, whatever may happen to the pictures; shows the tables last, to a reader who may leave."""
-    text = result.to_json()
-    command.write_json(data, text)
-    files = [data] if data and not command.is_stdout(data) else []
-    if output:
-        files.append(output / "bench.json")
-        write_whole(files[-1], text)
-        with console.status("drawing the report"):
-            # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
-            from lacuna import bench_report
+    """Shows the tables last, to a reader who may leave."""
 
-            files += bench_report.write(result, output)
+    def draw(directory: Path) -> list[Path]:
+        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
+        from lacuna import bench_report
+
+        return bench_report.write(result, directory)
+
+    files = command.deliver(console, result.to_json(), data, output, "bench.json", draw)
     bench_tables.show(console, result)
-    if files:
-        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+    command.show_written(console, files)

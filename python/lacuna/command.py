@@ -136,6 +136,26 @@ def write_json(file: Path | None, text: str) -> None:
         write_whole(file, text)
 
 
+def deliver(
+    console: Console, text: str, data: Path | None, output: Path | None, name: str, draw: Callable[[Path], list[Path]]
+) -> list[Path]:
+    """Writes the data first, as --json and as `name` of --output, whatever may happen to the pictures that `draw` makes
+    there. Returns the files."""
+    write_json(data, text)
+    files = [data] if data and not is_stdout(data) else []
+    if output:
+        files.append(output / name)
+        write_whole(files[-1], text)
+        with console.status("drawing the report"):
+            files += draw(output)
+    return files
+
+
+def show_written(console: Console, files: Sequence[Path]) -> None:
+    if files:
+        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+
+
 def prepare(directory: Path, option: str = "--output") -> None:
     """Finds out before measuring, not after, whether the results can be written."""
     probe = directory / ".lacuna-probe"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,6 @@ from lacuna.copies import Copies
 from lacuna.copies_worker import CopyBench
 from lacuna.peers import Peer, PeerError
 from lacuna.progress import Meter
-from lacuna.store import write_whole
 from lacuna.worker import WorkerError
 
 _SILENCE = 120.0
@@ -90,17 +90,10 @@ def _line(quick: bool, only: str, rivals: Sequence[Peer], no_mpi: bool) -> str:
 
 
 def _deliver(console: Console, result: Copies, data: Path | None, output: Path | None) -> None:
-    text = result.to_json()
-    command.write_json(data, text)
-    files = [data] if data and not command.is_stdout(data) else []
-    if output:
-        files.append(output / "copy.json")
-        write_whole(files[-1], text)
-        with console.status("drawing the report"):
-            files += copies_view.write(result, output)
+    draw = functools.partial(copies_view.write, result)
+    files = command.deliver(console, result.to_json(), data, output, "copy.json", draw)
     copies_view.show(console, result)
-    if files:
-        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+    command.show_written(console, files)
 
 
 def _finish(result: Copies | None, failure: WorkerError | None) -> None:

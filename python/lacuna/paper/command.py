@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna import __version__, command
-from lacuna.command import ENVIRONMENT, JsonOption
+from lacuna.command import JsonOption
 from lacuna.paper import fit as fitting
 from lacuna.paper import profiles, table4
 from lacuna.paper.fit import Fitted, Problem
@@ -25,7 +25,6 @@ from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Grid
 from lacuna.paper.simulator import Simulator
 from lacuna.paper.table4_section import residuals
-from lacuna.store import write_whole
 from lacuna.worker import WorkerError
 
 OutputOption = Annotated[
@@ -60,8 +59,8 @@ def everything(context: typer.Context, data: JsonOption = None, output: OutputOp
     """Reproduce the founding documents' findings on a modelled NIC, in virtual time: all of them, or one by its name.
 
     Lacuna's methods run as they are, on simulated processes; the bytes move and are compared. Every parameter of the
-    model, and every finding, is labelled: calibrated to Table 4, from the literature, or predicted. The numbers are the
-    same on every machine.
+    model, and every finding, is labelled: calibrated to Table 4, from the literature, or predicted. Simulated times are
+    the same on every machine.
 
     \b
     Examples:
@@ -178,27 +177,20 @@ def _guarded(
     except KeyboardInterrupt:
         raise typer.Exit(command.INTERRUPTED) from None
     except WorkerError as e:
-        errors = Console(stderr=True, highlight=False, soft_wrap=True)
-        errors.print("[bold red]ERROR:[/]", end=" ")
-        errors.print(str(e), markup=False)
-        raise typer.Exit(ENVIRONMENT) from None
+        command.finish(None, e)
     if not console.is_terminal:
         console.print(f"{what} took {time.monotonic() - started:.0f} s")
     return result
 
 
 def _deliver(console: Console, results: Results, data: Path | None, output: Path | None, *, grids: bool) -> None:
-    text = results.to_json()
-    command.write_json(data, text)
-    files = [data] if data and not command.is_stdout(data) else []
-    if output:
-        files.append(output / "paper.json")
-        write_whole(files[-1], text)
-        with console.status("drawing the report"):
-            # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
-            from lacuna.paper import report
+    def draw(directory: Path) -> list[Path]:
+        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
+        from lacuna.paper import report
 
-            files += report.write(results, output)
+        return report.write(results, directory)
+
+    files = command.deliver(console, results.to_json(), data, output, "paper.json", draw)
     if grids:
         for grid in (g for s in results.sections for g in s.grids):
             console.print(_table(grid))
@@ -208,8 +200,7 @@ def _deliver(console: Console, results: Results, data: Path | None, output: Path
     for finding in results.findings:
         if not finding.holds:
             console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.why}."))
-    if files:
-        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+    command.show_written(console, files)
 
 
 def _findings(found: Sequence[Finding]) -> Table:
