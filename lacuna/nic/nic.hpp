@@ -125,12 +125,21 @@ struct Completion {
   std::uint32_t imm_data = 0;  ///< recv_imm
 };
 
+/// Whose time the moving of bytes takes.
+enum class Mover {
+  initiator,  ///< the CPU of whoever posted the request
+  both,       ///< the initiator's CPU hands over units, the target's takes them in
+  device,     ///< neither: engines on both sides and the wire between them, at once
+};
+
 struct PathInfo {
   Path path;
   bool available;
-  bool passive_target;  ///< can the target's memory be reached while its CPU is elsewhere?
-  bool shared_only;     ///< does the target's memory have to come from Context::allocate?
-  std::string note;     ///< why it is not available, or what it needs
+  bool passive_target;      ///< can the target's memory be reached while its CPU is elsewhere?
+  bool shared_only;         ///< does the target's memory have to come from Context::allocate?
+  Mover mover;              ///< who moves the bytes
+  std::int64_t unit_bytes;  ///< what it moves at once: a device's MTU, a slot; 0: a request whole
+  std::string note;         ///< why it is not available, or what it needs
 };
 
 /// What indirect keys can do; all 0 on a NIC that has none.

@@ -166,7 +166,6 @@ void take_limits(Reader& reader, Limits& limits) {
   limits.indirect.stride = reader.whole("limits.indirect_stride", 0, 4294967295.0);
   if (limits.indirect.keys == 0 || limits.indirect.entries == 0) limits.indirect = {};
   limits.shared_clock = true;
-  limits.paths = {{Path::wire, true, true, false, "in virtual time"}};
 }
 
 }  // namespace
@@ -184,6 +183,8 @@ Result<Profile> Profile::load(const std::string& file, const std::string& overri
   take_cpu(reader, profile);
   take_nic(reader, profile);
   take_limits(reader, profile.limits);
+  // As a device says it of its port: active_mtu of ibv_query_port.
+  profile.limits.paths = {{Path::wire, true, true, false, nic::Mover::device, profile.nic.mtu, "in virtual time"}};
   LACUNA_TRY(reader.end());
   return profile;
 }
