@@ -253,6 +253,37 @@ class Intersection {
   std::int64_t position_ = 0;
 };
 
+// --- outlines: what can be said of layouts without walking them ------------------------------------------------------
+
+/// A layout as somebody sees it who has to guess what moving it takes. Bytes, runs and span are exact, the rest is sampled.
+struct Outline {
+  std::int64_t bytes = 0;
+  std::int64_t runs = 0;
+  std::int64_t span = 0;    ///< true extent
+  std::int64_t stride = 0;  ///< of a layout that is one loop of runs, else 0
+  double listed = 0;        ///< the share of runs whose places are listed one by one instead of following from a stride
+  double uneven = 0;        ///< standard deviation of the runs' lengths over their mean
+
+  double lines = 0;  ///< cache lines of 64 B that hold the runs, at most
+  double pages = 0;  ///< pages of 4 KiB that do
+
+  [[nodiscard]] bool contiguous() const { return runs <= 1; }
+  /// Counts lines and pages, from bytes, runs and span.
+  void count_units();
+};
+
+/// The same of a pair.
+struct PairOutline {
+  Outline src, dst;
+  double pieces = 0;  ///< of the intersection
+  double paired = 0;  ///< runs of the side that has more of them, place by place: what fills a pair of lists
+  [[nodiscard]] std::int64_t bytes() const { return src.bytes; }
+};
+
+[[nodiscard]] Outline outline(const Layout& layout);
+/// In a few microseconds at most, whatever their number of runs. The sizes are equal.
+[[nodiscard]] PairOutline outline(const Layout& src, const Layout& dst);
+
 // --- the wire form --------------------------------------------------------------------------------------------------
 
 /// What a decoder accepts from a peer before it believes anything.
