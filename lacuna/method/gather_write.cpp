@@ -33,6 +33,13 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)));
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  const auto runs = static_cast<double>(bill.pair().src.runs);
+  const double writes = lists_of(runs, limits.max_sge, bill.pair().bytes(), limits);
+  bill.haul({.requests = writes, .doorbells = writes, .gathers = runs, .scatters = writes, .pieces = runs});
+  bill.unpack(Bill::When::after);
+}
+
 }  // namespace
 
 extern const Method kGatherWrite{.name = "gather_write",
@@ -41,6 +48,7 @@ extern const Method kGatherWrite{.name = "gather_write",
                                  .initiator = Role::sender,
                                  .exposes = Exposes::nothing,
                                  .indirect_keys = false,
-                                 .make = &make};
+                                 .make = &make,
+                                 .bill = &bill};
 
 }  // namespace lacuna::method

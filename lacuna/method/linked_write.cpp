@@ -5,9 +5,13 @@
 namespace lacuna::method {
 namespace {
 
+constexpr int kQueue = Endpoint::Options().max_send_wr;  // the usual one; a bill knows no endpoint
+
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr / 2);
 }
+
+void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, kQueue / 2); }
 
 }  // namespace
 
@@ -17,6 +21,7 @@ extern const Method kLinkedWrite{.name = "linked_write",
                                  .initiator = Role::sender,
                                  .exposes = Exposes::destination,
                                  .indirect_keys = false,
-                                 .make = &make};
+                                 .make = &make,
+                                 .bill = &bill};
 
 }  // namespace lacuna::method

@@ -19,6 +19,7 @@
 // Transfers that shall overlap use several endpoints.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <memory>
@@ -222,10 +223,159 @@ class Operation {
   bool failed_ = false;
 };
 
-/// Which end's own memory the other end reaches into, so that the path must reach it.
-enum class Exposes { nothing, source, destination };
+// --- what a transfer is made of, for whoever prices it ---------------------------------------------------------------
+
+/// Where time goes.
+enum class Stage : std::uint8_t { post, fetch, translate, copy, wire, unpack, registration, notify };
+inline constexpr std::size_t kStages = 8;
+[[nodiscard]] std::string_view stage_name(Stage stage);
+
+/// What a path asks for one of each thing that a transfer does: nanoseconds, but for the last two, which are bytes.
+enum class Price : std::uint8_t {
+  start,            ///< of a transfer: the way there and back to whoever notices
+  post,             ///< a doorbell
+  build,            ///< a work request, at the CPU
+  build_entry,      ///< an entry of its list, at the CPU
+  receive,          ///< a posted receive, at the CPU
+  poll,             ///< a completion, at the CPU
+  message,          ///< what a message takes beyond a write
+  request,          ///< a work request, at the engine that fetches it
+  entry,            ///< an entry that is gathered
+  scatter,          ///< an entry that is scattered
+  key_entry,        ///< an entry behind an indirect key
+  key_scan,         ///< for each unit that the path moves: an entry of the key's list that is passed to find it
+  key_again,        ///< the same for the second and later entries within a unit, once more for each 1024 of the list
+  page,             ///< a page of memory that is touched
+  write_byte,       ///< a byte that is moved away, from and to caches
+  write_far_byte,   ///< from or to memory
+  read_byte,        ///< a byte that is fetched
+  read_far_byte,    ///< from or to memory
+  piece,            ///< a stretch that is contiguous on both sides, where a CPU moves it
+  read,             ///< a read request's way there, and the word that says that the source is ready
+  write_none,       ///< the notification behind writes: the completion at the sender
+  write_imm,        ///< an immediate
+  write_flag,       ///< a word
+  read_none,        ///< behind reads, to the source: none
+  read_imm,         ///< an empty write with an immediate
+  read_flag,        ///< a word
+  copy_call,        ///< a call of pack or unpack
+  pack_run,         ///< a run that is packed
+  unpack_run,       ///< a run that is unpacked
+  listed_run,       ///< a run more, where places are listed one by one
+  uneven_run,       ///< a run more, where lengths differ
+  pack_byte,        ///< a byte that is packed, within caches
+  pack_far_byte,    ///< from memory
+  unpack_byte,      ///< a byte that is unpacked, within caches
+  unpack_far_byte,  ///< to memory
+  cold_line,        ///< a cache line that is in no cache
+  bind,             ///< binding an indirect key
+  bind_entry,       ///< each entry of it
+  near_bytes,       ///< a copy that touches fewer bytes is within caches,
+  far_bytes,        ///< one that touches more is not; in between it is so in part
+};
+inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::far_bytes) + 1;
+[[nodiscard]] std::string_view price_name(Price price);
+using Prices = std::array<double, kPrices>;
 
 enum class Role { sender, receiver };
+
+/// The work of one transfer, item by item, and the time that it takes: some is done before anything moves, some in between, some after. What is
+/// done in between, the CPUs, the engines of both devices and the wire do side by side: it takes as long as the slowest, and what the first
+/// unit has to wait for each of the others. A method writes the bill; the guide has the prices.
+class Bill {
+ public:
+  enum class When : std::uint8_t { before, between, after, aside };        ///< aside: a CPU's work that nobody waits for
+  enum class Who : std::uint8_t { sender, fetch, wire, place, receiver };  ///< a CPU, its device's engine, the wire, and the other end's
+  static constexpr std::size_t kWho = 5;
+
+  /// What is moved by requests of one kind.
+  struct Haul {
+    bool reading = false;
+    bool messages = false;  ///< they take receives
+    double requests = 1;
+    double doorbells = 1;
+    double gathers = 1;      ///< entries of lists at the source
+    double scatters = 1;     ///< at the destination
+    double pieces = 1;       ///< contiguous on both sides
+    double gather_keys = 0;  ///< entries behind an indirect key at the source, all together,
+    double scatter_keys = 0;
+    double keys = 1;  ///< and behind how many keys
+  };
+
+  /// `cold`: the data is in no cache. `uses`: transfers for which a binding of an indirect key holds; 0: any number.
+  Bill(const Prices& prices, const nic::PathInfo& path, const layout::PairOutline& pair, bool cold = false, double uses = 0)
+      : prices_(prices), path_(path), pair_(pair), cold_(cold), uses_(uses) {}
+  [[nodiscard]] const layout::PairOutline& pair() const { return pair_; }
+  void pack(When when, double calls = 1);
+  void unpack(When when, double calls = 1);
+  void haul(const Haul& haul);
+  /// The last thing on a bill; said again, it takes the place of what was said before.
+  void notify(Role initiator, Notify notify);
+  void bind(double keys, double entries);
+
+  [[nodiscard]] double latency_ns() const;
+  [[nodiscard]] std::array<double, kStages> stages_ns() const;  ///< their sum is the latency
+  [[nodiscard]] double cpu_ns(Role role) const;
+  [[nodiscard]] double busiest_ns() const;  ///< of the busiest of all for one transfer among many: the inverse of bandwidth
+
+ private:
+  struct Item {
+    When when;
+    Stage stage;
+    Who who;
+    double ns;
+  };
+  static constexpr std::size_t kMost = 40;
+  void add_ns(When when, Stage stage, Who who, double ns) {
+    // Where there are no engines, a CPU does their work.
+    if (path_.mover == nic::Mover::initiator && (who == Who::fetch || who == Who::place)) who = initiator_;
+    if (path_.mover == nic::Mover::both && who == Who::fetch) who = Who::sender;
+    if (path_.mover == nic::Mover::both && who == Who::place) who = Who::receiver;
+    if (items_ == kMost) return;
+    item_[items_++] = {when, stage, who, ns};
+    account(when, who, ns);
+  }
+  void add(When when, Stage stage, Who who, Price of, double count) {
+    if (count > 0) add_ns(when, stage, who, count * price(of));
+  }
+  void add_bytes(When when, Stage stage, Who who, Price near, Price far, double bytes, double footprint);
+  void copy(When when, double calls, Role role);
+  void translate(Who who, const layout::Outline& side, double entries, double keys);
+  void account(When when, Who who, double ns) {
+    whole_[static_cast<std::size_t>(who)] += ns;
+    if (when == When::between) between_[static_cast<std::size_t>(who)] += ns;
+    if (when == When::before || when == When::after) alone_ += ns;
+  }
+  [[nodiscard]] std::size_t slowest() const {
+    std::size_t found = 0;
+    for (std::size_t who = 1; who < kWho; ++who) found = between_[who] > between_[found] ? who : found;
+    return found;
+  }
+  /// The others' share of what is done side by side: what the first unit, or the first request, waits for.
+  [[nodiscard]] double share_of(Who who) const {
+    const bool cpu = who == Who::sender || who == Who::receiver;
+    return 1 / (cpu && path_.mover != nic::Mover::both ? requests_ : std::max(requests_, units_));
+  }
+  [[nodiscard]] double price(Price price) const { return prices_[static_cast<std::size_t>(price)]; }
+
+  const Prices& prices_;
+  const nic::PathInfo& path_;
+  const layout::PairOutline& pair_;
+  bool cold_;
+  double uses_;
+  Who initiator_ = Who::sender;
+  double requests_ = 1;  // how finely CPUs take turns with engines,
+  double units_ = 1;     // and engines with one another
+  std::size_t items_ = 0;
+  bool notified_ = false;               // its last item is the notification
+  std::array<double, kWho> between_{};  // what each does side by side with the others
+  std::array<double, kWho> whole_{};    // and in all
+  double alone_ = 0;                    // what is done before and after
+  std::array<Item, kMost> item_;
+};
+
+/// Which end's own memory the other end reaches into, so that the path must reach it.
+enum class Exposes { nothing, source, destination };
 
 /// A way to move a layout; a line of the table.
 struct Method {
@@ -236,6 +386,7 @@ struct Method {
   Exposes exposes;
   bool indirect_keys;  ///< needs a NIC that has them
   Result<std::unique_ptr<Operation>> (*make)(Role, Endpoint&, const Transfer&, const Memory&);
+  void (*bill)(Bill&, const nic::Limits&);  ///< what it does; the notification comes on top
 
   [[nodiscard]] bool one_sided() const { return notifies.size() > 1; }
   /// Whether this end is told nothing when a transfer is over.

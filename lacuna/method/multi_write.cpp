@@ -9,6 +9,8 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_piecewise(role, endpoint, transfer, memory, 1);
 }
 
+void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, 1); }
+
 }  // namespace
 
 extern const Method kMultiWrite{.name = "multi_write",
@@ -17,6 +19,7 @@ extern const Method kMultiWrite{.name = "multi_write",
                                 .initiator = Role::sender,
                                 .exposes = Exposes::destination,
                                 .indirect_keys = false,
-                                .make = &make};
+                                .make = &make,
+                                .bill = &bill};
 
 }  // namespace lacuna::method

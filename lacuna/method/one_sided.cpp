@@ -3,12 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lacuna::method {
 
 std::int64_t largest_message(const nic::Limits& limits) {
   return std::min<std::int64_t>(limits.max_message_bytes, std::numeric_limits<std::int32_t>::max());
+}
+
+double messages_of(std::int64_t bytes, const nic::Limits& limits, std::int64_t most) {
+  most = std::min(most, largest_message(limits));
+  return static_cast<double>(std::max<std::int64_t>(1, (bytes + most - 1) / most));
+}
+
+double lists_of(double entries, int list, std::int64_t bytes, const nic::Limits& limits) {
+  return std::max(std::ceil(entries / std::max(1, list)), messages_of(bytes, limits));
 }
 
 Chain::Chain(int requests, int sges) {

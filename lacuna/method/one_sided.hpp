@@ -7,6 +7,8 @@
 //             ── the notification ──▶ Source
 #pragma once
 
+#include <limits>
+
 #include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
@@ -18,6 +20,12 @@ using Made = Result<std::unique_ptr<Operation>>;
 
 /// What fits one work request and one sge.
 [[nodiscard]] std::int64_t largest_message(const nic::Limits& limits);
+
+/// For bills: so many requests carry a stream, if each carries at most `most` bytes;
+[[nodiscard]] double messages_of(std::int64_t bytes, const nic::Limits& limits,
+                                 std::int64_t most = std::numeric_limits<std::int64_t>::max());
+/// and so many if each has a list of at most `list` entries.
+[[nodiscard]] double lists_of(double entries, int list, std::int64_t bytes, const nic::Limits& limits);
 
 /// Requests to be posted with one doorbell, and their lists.
 class Chain {

@@ -12,6 +12,12 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_packed(role, endpoint, transfer, memory, kWhole);
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  bill.pack(Bill::When::before);
+  bill.haul({.messages = true, .requests = messages_of(bill.pair().bytes(), limits)});
+  bill.unpack(Bill::When::after);
+}
+
 }  // namespace
 
 extern const Method kPack{.name = "pack",
@@ -20,6 +26,7 @@ extern const Method kPack{.name = "pack",
                           .initiator = Role::sender,
                           .exposes = Exposes::nothing,
                           .indirect_keys = false,
-                          .make = &make};
+                          .make = &make,
+                          .bill = &bill};
 
 }  // namespace lacuna::method

@@ -1,4 +1,6 @@
 // pack_pipelined: pack chunk k + 1 while chunk k flies and chunk k - 1 is unpacked (the pipeline protocol of seed 004, applied to packing).
+#include <algorithm>
+
 #include "lacuna/method/packed.hpp"
 
 namespace lacuna::method {
@@ -10,6 +12,16 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_packed(role, endpoint, transfer, memory, kChunks);
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  const double chunks = messages_of(bill.pair().bytes(), limits, kChunks.bytes);
+  const bool one = chunks < 2;
+  // The last chunk is seldom a whole one: what the first has to itself is a whole one's share.
+  const double turns = std::max(1.0, static_cast<double>(bill.pair().bytes()) / static_cast<double>(kChunks.bytes));
+  bill.pack(one ? Bill::When::before : Bill::When::between, turns);
+  bill.haul({.messages = true, .requests = turns, .doorbells = chunks, .gathers = chunks, .scatters = chunks, .pieces = chunks});
+  bill.unpack(one ? Bill::When::after : Bill::When::between, turns);
+}
+
 }  // namespace
 
 extern const Method kPackPipelined{.name = "pack_pipelined",
@@ -18,6 +30,7 @@ extern const Method kPackPipelined{.name = "pack_pipelined",
                                    .initiator = Role::sender,
                                    .exposes = Exposes::nothing,
                                    .indirect_keys = false,
-                                   .make = &make};
+                                   .make = &make,
+                                   .bill = &bill};
 
 }  // namespace lacuna::method

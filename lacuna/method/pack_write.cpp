@@ -39,6 +39,13 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
                                   std::move(staging));
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  const double writes = messages_of(bill.pair().bytes(), limits);
+  bill.pack(Bill::When::before);
+  bill.haul({.requests = writes, .doorbells = writes, .gathers = writes, .scatters = writes, .pieces = writes});
+  bill.unpack(Bill::When::after);
+}
+
 }  // namespace
 
 extern const Method kPackWrite{.name = "pack_write",
@@ -47,6 +54,7 @@ extern const Method kPackWrite{.name = "pack_write",
                                .initiator = Role::sender,
                                .exposes = Exposes::nothing,
                                .indirect_keys = false,
-                               .make = &make};
+                               .make = &make,
+                               .bill = &bill};
 
 }  // namespace lacuna::method

@@ -1,5 +1,8 @@
 #include "lacuna/method/piecewise.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace lacuna::method {
 namespace {
 
@@ -31,6 +34,11 @@ Made make_piecewise(Role role, Endpoint& endpoint, const Transfer& transfer, con
   layout::Intersection pieces = LACUNA_TRY(layout::Intersection::of(transfer.src, transfer.dst));
   return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)), chain,
                                   std::move(pieces));
+}
+
+void bill_piecewise(Bill& bill, const nic::Limits& limits, int chain) {
+  const double pieces = std::max(bill.pair().pieces, messages_of(bill.pair().bytes(), limits));
+  bill.haul({.requests = pieces, .doorbells = std::ceil(pieces / chain), .gathers = pieces, .scatters = pieces, .pieces = pieces});
 }
 
 }  // namespace lacuna::method

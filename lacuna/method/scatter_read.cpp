@@ -34,6 +34,13 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
                                     LACUNA_TRY(Flag::create(endpoint.context())));
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  const auto runs = static_cast<double>(bill.pair().dst.runs);
+  const double reads = lists_of(runs, limits.max_sge_rd, bill.pair().bytes(), limits);
+  bill.pack(Bill::When::before);
+  bill.haul({.reading = true, .requests = reads, .doorbells = reads, .gathers = reads, .scatters = runs, .pieces = runs});
+}
+
 }  // namespace
 
 extern const Method kScatterRead{.name = "scatter_read",
@@ -42,6 +49,7 @@ extern const Method kScatterRead{.name = "scatter_read",
                                  .initiator = Role::receiver,
                                  .exposes = Exposes::nothing,
                                  .indirect_keys = false,
-                                 .make = &make};
+                                 .make = &make,
+                                 .bill = &bill};
 
 }  // namespace lacuna::method

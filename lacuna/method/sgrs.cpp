@@ -82,6 +82,17 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<Receiver>(endpoint, transfer.dst, transfer.src, memory);
 }
 
+void bill(Bill& bill, const nic::Limits& limits) {
+  const layout::PairOutline& pair = bill.pair();
+  const double messages = lists_of(pair.paired, limits.max_sge, pair.bytes(), limits);
+  bill.haul({.messages = true,
+             .requests = messages,
+             .doorbells = messages,
+             .gathers = std::max(static_cast<double>(pair.src.runs), messages),
+             .scatters = std::max(static_cast<double>(pair.dst.runs), messages),
+             .pieces = pair.pieces});
+}
+
 }  // namespace
 
 extern const Method kSgrs{.name = "sgrs",
@@ -90,6 +101,7 @@ extern const Method kSgrs{.name = "sgrs",
                           .initiator = Role::sender,
                           .exposes = Exposes::destination,
                           .indirect_keys = false,
-                          .make = &make};
+                          .make = &make,
+                          .bill = &bill};
 
 }  // namespace lacuna::method

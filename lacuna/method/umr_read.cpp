@@ -1,4 +1,5 @@
 // umr_read: umr_write the other way round: the receiver reads through an indirect key at the source into one of its own.
+#include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/part_keys.hpp"
 
 namespace lacuna::method {
@@ -16,6 +17,8 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<OffersKeys<Source>>(std::move(keys), endpoint, transfer, memory, std::move(notice), std::move(ready), Staging());
 }
 
+void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {.reading = true}, 1); }
+
 }  // namespace
 
 extern const Method kUmrRead{.name = "umr_read",
@@ -24,6 +27,7 @@ extern const Method kUmrRead{.name = "umr_read",
                              .initiator = Role::receiver,
                              .exposes = Exposes::source,
                              .indirect_keys = true,
-                             .make = &make};
+                             .make = &make,
+                             .bill = &bill};
 
 }  // namespace lacuna::method

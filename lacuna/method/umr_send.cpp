@@ -1,5 +1,6 @@
 // umr_send: an indirect key on either side, one send and one receive of one entry each for each part of the stream that one key can hold:
 // usually one for all. Nobody copies.
+#include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/key_messages.hpp"
 
 namespace lacuna::method {
@@ -9,6 +10,8 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_key_messages(role, endpoint, transfer, memory, 1, key_room(endpoint.limits()));
 }
 
+void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {.messages = true}, 1); }
+
 }  // namespace
 
 extern const Method kUmrSend{.name = "umr_send",
@@ -17,6 +20,7 @@ extern const Method kUmrSend{.name = "umr_send",
                              .initiator = Role::sender,
                              .exposes = Exposes::destination,
                              .indirect_keys = true,
-                             .make = &make};
+                             .make = &make,
+                             .bill = &bill};
 
 }  // namespace lacuna::method

@@ -1,5 +1,6 @@
 // umr_write: an indirect key on either side, one write for each part of the stream that one key can hold: usually one for all. Nobody
 // copies; the receiver posts nothing and polls nothing but the notification.
+#include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/part_keys.hpp"
 
 namespace lacuna::method {
@@ -15,6 +16,8 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<OffersKeys<Landing>>(std::move(keys), endpoint, transfer, memory, std::move(notice), Staging(), 0);
 }
 
+void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {}, 1); }
+
 }  // namespace
 
 extern const Method kUmrWrite{.name = "umr_write",
@@ -23,6 +26,7 @@ extern const Method kUmrWrite{.name = "umr_write",
                               .initiator = Role::sender,
                               .exposes = Exposes::destination,
                               .indirect_keys = true,
-                              .make = &make};
+                              .make = &make,
+                              .bill = &bill};
 
 }  // namespace lacuna::method

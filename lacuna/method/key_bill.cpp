@@ -1,0 +1,34 @@
+#include "lacuna/method/key_bill.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lacuna::method {
+namespace {
+
+// Entries of a binding; 0 where a region's own key will do.
+double entries_of(const layout::Outline& side, const KeyRoom& room) {
+  if (side.contiguous()) return 0;
+  const bool strided = side.stride > 0 && room.strided_entries > 0 && side.stride <= room.stride;
+  return strided ? 1.0 : static_cast<double>(side.runs);
+}
+
+}  // namespace
+
+void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill::Haul haul, int list) {
+  const layout::PairOutline& pair = bill.pair();
+  haul.gather_keys = entries_of(pair.src, room);
+  haul.scatter_keys = entries_of(pair.dst, room);
+  // Both sides are cut where either's key is full.
+  const bool listed = haul.gather_keys > 1 && haul.scatter_keys > 1;
+  const double most = listed ? pair.paired : std::max(haul.gather_keys, haul.scatter_keys);
+  haul.keys = lists_of(most, room.entries, pair.bytes(), limits);
+  haul.requests = haul.doorbells = std::ceil(haul.keys / std::max(1, list));
+  haul.gathers = haul.scatters = haul.keys;
+  haul.pieces = pair.pieces;
+  bill.haul(haul);
+  bill.bind(haul.keys, haul.gather_keys + haul.scatter_keys);
+}
+
+}  // namespace lacuna::method
