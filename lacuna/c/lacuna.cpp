@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
 
 using lacuna::base::Code;
@@ -17,6 +19,11 @@ using lacuna::layout::Layout;
 
 struct lacuna_layout {
   Layout value;
+};
+
+struct lacuna_guide {
+  lacuna::guide::Guide guide;
+  const lacuna::guide::Peer* peer;
 };
 
 namespace {
@@ -33,6 +40,7 @@ lacuna_status status_of(Code code) {
     case Code::limit: return LACUNA_ERR_LIMIT;
     case Code::malformed: return LACUNA_ERR_MALFORMED;
     case Code::out_of_memory: return LACUNA_ERR_OUT_OF_MEMORY;
+    case Code::unsupported: return LACUNA_ERR_UNSUPPORTED;
     default: return LACUNA_ERR_OTHER;
   }
 }
@@ -59,6 +67,27 @@ lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
     *layout = new lacuna_layout{std::move(*made)};
     return LACUNA_OK;
   });
+}
+
+// As much of a text as there is room for; how long it is.
+std::size_t write_text(const std::string& whole, char* text, std::size_t size) {
+  if (size > 0) {
+    const std::size_t shown = std::min(whole.size(), size - 1);
+    std::memcpy(text, whole.data(), shown);
+    text[shown] = '\0';
+  }
+  return whole.size();
+}
+
+lacuna::guide::Placement placement_of(lacuna_objective objective) {
+  lacuna::guide::Placement placement;
+  placement.objective = static_cast<lacuna::guide::Objective>(objective);
+  return placement;
+}
+
+Result<void> check_objective(lacuna_objective objective) {
+  if (objective >= LACUNA_LATENCY && objective <= LACUNA_CPU) return {};
+  return lacuna::base::fail(Code::invalid_argument, "there is no objective " + std::to_string(static_cast<int>(objective)));
 }
 
 // A C array as a span. A negative count is the constructor's to refuse; here it names nothing.
@@ -165,13 +194,11 @@ int64_t lacuna_layout_true_extent(const lacuna_layout* layout) { return layout->
 int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b) { return a->value.same_runs(b->value) ? 1 : 0; }
 
 size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size) {
-  const std::string whole = layout->value.describe();
-  if (size > 0) {
-    const std::size_t shown = std::min(whole.size(), size - 1);
-    std::memcpy(text, whole.data(), shown);
-    text[shown] = '\0';
-  }
-  return whole.size();
+  return write_text(layout->value.describe(), text, size);
+}
+
+size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size) {
+  return write_text(lacuna::guide::describe(layout->value), text, size);
 }
 
 lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out) {
@@ -212,4 +239,46 @@ lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size
 
 lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout) {
   return hand_out(layout, [&] { return lacuna::layout::decode({static_cast<const std::byte*>(wire), size}); });
+}
+
+lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide) {
+  return guarded([&] {
+    namespace library = lacuna::guide;
+    auto force = library::Force::from_environment();
+    if (!force) return failed(force.error());
+    auto limits = library::limits_of(nic);
+    if (!limits) return failed(limits.error());
+    auto made = std::make_unique<lacuna_guide>(library::Guide(*force), nullptr);
+    made->peer = &made->guide.add(std::move(*limits), library::find_profile(nic), message_us);
+    *guide = made.release();
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_guide_free(lacuna_guide* guide) { delete guide; }
+
+lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, lacuna_objective objective,
+                                  lacuna_choice* choice) {
+  return guarded([&] {
+    if (const Result<void> valid = check_objective(objective); !valid) return failed(valid.error());
+    const auto made = guide->guide.choose(src->value, dst->value, *guide->peer, placement_of(objective));
+    if (!made) return failed(made.error());
+    *choice = {made->way.method->name.data(),
+               lacuna::nic::path_name(made->way.path).data(),
+               lacuna::method::notify_name(made->way.notify).data(),
+               made->plan.latency_ns / 1e3,
+               {made->plan.cpu_ns[0] / 1e3, made->plan.cpu_ns[1] / 1e3}};
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
+                                   lacuna_objective objective, char* text, size_t size, size_t* needed) {
+  return guarded([&] {
+    if (const Result<void> valid = check_objective(objective); !valid) return failed(valid.error());
+    const auto why = guide->guide.explain(src->value, dst->value, *guide->peer, placement_of(objective));
+    if (!why) return failed(why.error());
+    *needed = write_text(lacuna::guide::describe(*why), text, size);
+    return LACUNA_OK;
+  });
 }

@@ -1,4 +1,4 @@
-/* lacuna.h: Lacuna for C programs. Layouts and the CPU's copies; messages join them in a later version.
+/* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, and the guide; messages join them in a later version.
  *
  * Every function that can fail returns a lacuna_status; outputs come last and are set only on success.
  * lacuna_error_message() then tells the calling thread what went wrong, where, and the limit. Layouts are immutable and
@@ -26,7 +26,8 @@ typedef enum lacuna_status {
   LACUNA_ERR_LIMIT = 3,            /* a limit; the message holds it */
   LACUNA_ERR_MALFORMED = 4,        /* a wire form is not one */
   LACUNA_ERR_OUT_OF_MEMORY = 5,
-  LACUNA_ERR_OTHER = 6
+  LACUNA_ERR_OTHER = 6,
+  LACUNA_ERR_UNSUPPORTED = 7 /* this NIC, path or placement cannot do it; the message says why */
 } lacuna_status;
 
 typedef enum lacuna_order { LACUNA_ORDER_C = 0, LACUNA_ORDER_FORTRAN = 1 } lacuna_order;
@@ -93,6 +94,36 @@ lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, c
 lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed);
 /* The inverse, for bytes from anywhere: a valid layout or an error. */
 lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout);
+
+/* --- choosing a way, and saying why ---
+ * A guide belongs to one thread at a time. LACUNA_METHOD and LACUNA_PATH force a choice. */
+
+typedef struct lacuna_guide lacuna_guide;
+
+typedef enum lacuna_objective { LACUNA_LATENCY = 0, LACUNA_BANDWIDTH = 1, LACUNA_CPU = 2 } lacuna_objective;
+
+typedef struct lacuna_choice {
+  const char* method; /* names that live as long as the program */
+  const char* path;
+  const char* notify;
+  double latency_us; /* expected */
+  double cpu_us[2];  /* of the sender, of the receiver */
+} lacuna_choice;
+
+/* Chooses by the profile that `lacuna guide` wrote for this NIC ("local", "model:PLATFORM"), or else by the usual prices.
+ * message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows. The caller frees the guide. */
+lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide);
+void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
+
+/* The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is cheap. */
+lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, lacuna_objective objective,
+                                  lacuna_choice* choice);
+/* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at most size bytes with a final NUL;
+ * *needed is the length that the whole text has. */
+lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
+                                   lacuna_objective objective, char* text, size_t size, size_t* needed);
+/* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as lacuna_layout_describe(). */
+size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size);
 
 #ifdef __cplusplus
 }

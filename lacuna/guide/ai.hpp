@@ -2,7 +2,7 @@
 // and often another layout at either end.
 #pragma once
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lacuna/guide/datatype.hpp"
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace lacuna::guide {

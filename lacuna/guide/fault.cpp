@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 

@@ -45,6 +45,12 @@ struct Series {
     for (const auto& [round, value] : visits) values.push_back(value);
     return values;
   }
+  [[nodiscard]] std::array<double, 2> halves() const {
+    if (visits.size() < 2) return {median(), median()};
+    std::array<std::vector<double>, 2> of;
+    for (const auto& [round, value] : visits) of.at(static_cast<std::size_t>(round) % 2).push_back(value);
+    return {median_of(of[0]).value, median_of(of[1]).value};
+  }
   [[nodiscard]] double median() const { return visits.empty() ? first_us : median_of(medians()).value; }
   [[nodiscard]] bool far_behind() const { return std::cmp_greater_equal(visits.size(), kFewestRounds) && behind.low > kFarBehind; }
   [[nodiscard]] bool settled() const {
@@ -123,6 +129,7 @@ class Measurement {
     Row row{.method = std::string(c.method->name), .path = c.endpoint->qp().path(), .notify = c.notify};
     row.latency_us = median_of(s.visits.empty() ? s.all.latency_us : s.medians());
     row.behind = s.behind;
+    row.halves = s.halves();
     row.visits = static_cast<int>(s.visits.size());
     row.cpu_send_us = median_of(s.all.cpu_send_us).value;
     row.cpu_recv_us = median_of(s.all.cpu_recv_us).value;

@@ -1,4 +1,4 @@
-// guide: what each method costs here. It hides measurement.
+// Measuring. Internal to the guide.
 //
 //   lacuna (Python: plan, progress, report) ──JSON lines──▶ lacuna-worker: serve()
 //                                                               │ fork
@@ -15,34 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lacuna/base/base.hpp"
-#include "lacuna/layout/layout.hpp"
-#include "lacuna/method/method.hpp"
-#include "lacuna/nic/nic.hpp"
+#include "lacuna/guide/guide.hpp"
 
 namespace lacuna::guide {
-
-using base::Result;
-using layout::Layout;
-
-/// What to measure on: two layouts of one size, each within [0, span) of its base.
-struct Case {
-  std::string name;
-  Layout send;
-  Layout receive;
-  std::int64_t send_span = 0;
-  std::int64_t receive_span = 0;
-  std::int64_t block_bytes = 0;  ///< the receiver's; the average where they differ
-  std::int64_t block_count = 0;
-
-  // Cold: every transfer uses other memory. Copy k lies k slots behind the first; `shared_gaps`: in the gaps of the others.
-  std::int64_t copies = 1;
-  std::int64_t send_slot = 0;
-  std::int64_t receive_slot = 0;
-  bool shared_gaps = false;
-
-  [[nodiscard]] bool cold() const { return copies > 1; }
-};
 
 /// How the sender's blocks relate to the receiver's.
 enum class Shape {
@@ -67,12 +42,6 @@ Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std
 /// The cross of a 2D stencil of 4k + 1 points in an array with rows of 1000 points: k rows with one point, one with 2k + 1, k with one (F24).
 /// Errors: invalid_argument.
 Result<Case> stencil_case(std::int64_t points, std::int64_t point_bytes);
-/// The families of DDTBench (ddtbench.hpp), in the benchmark's order.
-[[nodiscard]] std::vector<std::string> ddtbench_families();
-/// How many sizes a family has; 0 if there is no such family.
-[[nodiscard]] int ddtbench_sizes(std::string_view family);
-/// A DDTBench layout by family and index of size. Errors: invalid_argument.
-Result<Case> ddtbench_case(const std::string& family, int size);
 /// A transfer of today's AI systems (ai.hpp), cut to `most_payload` bytes. Errors: invalid_argument.
 Result<Case> ai_case(const std::string& name, std::int64_t most_payload);
 
@@ -95,7 +64,9 @@ struct Row {
   method::Notify notify{};
   Median latency_us;  ///< from the sender's start to the data in place; if the receiver is not told, to the sender's completion
   Median behind;      ///< how many times as long as the best combination of the case, round by round; 1 for that one
-  int visits = 0;     ///< groups of transfers, each in another round
+  std::array<double, 2>
+      halves{};    ///< medians of every other visit, from the first and from the second on: one to choose by, one to judge by
+  int visits = 0;  ///< groups of transfers, each in another round
   double cpu_send_us = 0;
   double cpu_recv_us = 0;
   double copy_send_us = 0;  ///< of the CPU times, what went to packing and unpacking
@@ -176,6 +147,9 @@ class Link {
 
 /// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of Context::connect on every path.
 Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap, const Fault& fault = {});
+
+/// Both ranks of a simulated platform (simulated_platform()), in this process. Errors: those of nic::simulate().
+Result<std::unique_ptr<Link>> make_simulated_link(const std::string& platform);
 
 /// The worker: forks the receiver, answers requests from standard input on standard output until it ends
 /// (docs/worker.md). Returns the exit code.

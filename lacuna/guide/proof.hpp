@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 

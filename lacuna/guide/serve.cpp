@@ -12,6 +12,7 @@
 #include "lacuna/guide/ai.hpp"
 #include "lacuna/guide/ddtbench.hpp"
 #include "lacuna/guide/simulate.hpp"
+#include "lacuna/guide/words.hpp"
 
 namespace lacuna::guide {
 namespace {
@@ -87,21 +88,41 @@ Result<Report> answer(Link& link, const Request& request) {
   return request.key_entries != 0 ? link.measure_keys(request.key_entries, request.budget) : link.measure(request.what, request.budget);
 }
 
-nic::Hello hello_of(const std::string& text) {
-  nic::Hello hello;
-  hello.bytes.assign(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data() + text.size()));
-  return hello;
+// A request's text may be longer than what a bootstrap takes at once: a piece that is not full is the last.
+constexpr std::size_t kPiece = 64 << 10;
+
+Result<void> tell(nic::Bootstrap& control, std::string_view text) {
+  for (;;) {
+    const std::string_view piece = text.substr(0, kPiece);
+    const auto* from = reinterpret_cast<const std::byte*>(piece.data());
+    nic::Hello hello;
+    hello.bytes.assign(from, from + piece.size());
+    LACUNA_TRY(control.exchange(hello, kForever));
+    if (piece.size() < kPiece) return {};
+    text.remove_prefix(kPiece);
+  }
 }
 
-std::string text_of(const nic::Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
+Result<std::string> listen(nic::Bootstrap& control) {
+  for (std::string text;;) {
+    const nic::Hello piece = LACUNA_TRY(control.exchange({}, kForever));
+    text.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+    if (piece.bytes.size() < kPiece) return text;
+  }
+}
 
 // --- what rank 0 prints ---
 
 Json describe_nic(std::string_view name, const nic::Limits& limits) {
   Json paths = Json::array();
   for (const nic::PathInfo& path : limits.paths) {
-    paths.push_back(
-        {{"name", path_name(path.path)}, {"available", path.available}, {"passive_target", path.passive_target}, {"note", path.note}});
+    paths.push_back({{"name", path_name(path.path)},
+                     {"available", path.available},
+                     {"passive_target", path.passive_target},
+                     {"shared_only", path.shared_only},
+                     {"mover", kMovers.at(static_cast<std::size_t>(path.mover))},
+                     {"unit_bytes", path.unit_bytes},
+                     {"note", path.note}});
   }
   return {{"name", name},
           {"max_sge", limits.max_sge},
@@ -205,6 +226,7 @@ Json describe_row(const Request& request, std::string_view nic, const Row& row) 
   line["behind"] = compared ? Json(row.behind.value) : Json(nullptr);
   line["behind_low"] = compared ? Json(row.behind.low) : Json(nullptr);
   line["behind_high"] = compared ? Json(row.behind.high) : Json(nullptr);
+  line["half_us"] = row.halves;
   line["visits"] = row.visits;
   line["cpu_send_us"] = row.cpu_send_us;
   line["cpu_recv_us"] = row.cpu_recv_us;
@@ -257,16 +279,19 @@ Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int
   return std::pair{std::move(context), std::move(link)};
 }
 
-Result<void> lead(const Nic& nic, const std::string& fault_text, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
-  const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
-  const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
+void greet(const base::Machine& machine, const std::string& nic, const Link& link, const std::string& fault) {
   print({{"hello",
           {{"protocol", kProtocol},
            {"version", base::version()},
            {"machine", describe_machine(machine)},
-           {"nic", describe_nic(nic.name, link->limits())},
+           {"nic", describe_nic(nic, link.limits())},
            {"methods", describe_methods()},
-           {"fault", fault_text}}}});
+           {"fault", fault}}}});
+}
+
+// Answers requests until there are no more. `tell_peer`: what rank 1 has to hear.
+template <class TellPeer>
+Result<void> answer_all(Link& link, const std::string& nic, const TellPeer& tell_peer) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     if (const Json json = Json::parse(line, nullptr, false); !json.is_discarded() && json.contains("corpus")) {
@@ -286,23 +311,37 @@ Result<void> lead(const Nic& nic, const std::string& fault_text, nic::Bootstrap&
       print({{"done", {{"id", id}}}});
       continue;
     }
-    LACUNA_TRY(control.exchange(hello_of(line), kForever));
-    const Result<Report> report = answer(*link, *request);
+    LACUNA_TRY(tell_peer(line));
+    const Result<Report> report = answer(link, *request);
     if (!report) {
       print({{"error", {{"id", request->id}, {"layout", request->what.name}, {"message", report.error().text()}}}});
       return std::unexpected(report.error());
     }
-    print_report(*request, nic.name, *report);
+    print_report(*request, nic, *report);
   }
   return {};
+}
+
+Result<void> lead(const Nic& nic, const std::string& fault_text, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
+  const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
+  const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
+  greet(machine, nic.name, *link, fault_text);
+  return answer_all(*link, nic.name, [&](const std::string& line) { return tell(control, line); });
+}
+
+Result<void> lead_simulated(const std::string& nic, const std::string& platform) {
+  const std::unique_ptr<Link> link = LACUNA_TRY(make_simulated_link(platform));
+  const std::string label = nic_label(nic);
+  greet(base::machine(), label, *link, "");
+  return answer_all(*link, label, [](const std::string& /*line*/) { return Result<void>(); });
 }
 
 Result<void> assist(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
   const auto [context, link] = LACUNA_TRY(join(1, nic, bootstrap));
   for (;;) {
-    const Result<nic::Hello> next = control.exchange({}, kForever);
+    const Result<std::string> next = listen(control);
     if (!next) return {};  // rank 0 has no more requests
-    const Request request = LACUNA_TRY(request_of(text_of(*next)));
+    const Request request = LACUNA_TRY(request_of(*next));
     LACUNA_TRY(answer(*link, request));
   }
 }
@@ -316,6 +355,7 @@ int report_failure(const Result<void>& result, std::string_view who) {
 }  // namespace
 
 int serve(const std::string& name, const nic::OpenOptions& options, const std::string& fault) {
+  if (const auto platform = simulated_platform(name)) return report_failure(lead_simulated(name, *platform), "worker");
   const Result<Fault> planted = fault_from_text(fault);
   if (!planted) return report_failure(std::unexpected(planted.error()), "worker");
   const Nic nic{name, options, *planted};

@@ -3,12 +3,9 @@
 
 #include <string_view>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
-
-/// From the JSON text of a request's layout (docs/worker.md). Errors: invalid_argument.
-Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold);
 
 struct Trial {
   Case what;

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <ranges>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::guide {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <string>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 int main(int argc, char** argv) {
   std::string nic = "local";

@@ -1,0 +1,334 @@
+// Which way is best: the bill of every method on every path at the profile's prices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "lacuna/guide/words.hpp"
+
+namespace lacuna::guide {
+namespace {
+
+using method::Bill;
+using method::Method;
+using method::Notify;
+using method::Role;
+
+constexpr std::array<std::string_view, 3> kObjectives{"latency", "bandwidth", "cpu"};
+
+// Why a way cannot be. method::make() refuses the same.
+enum class Refusal : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
+
+Refusal refusal_of(const Method& method, Notify notify, const nic::PathInfo& path, const nic::Limits& limits, const Placement& placement,
+                   const layout::PairOutline& pair) {
+  if (!path.available) return Refusal::no_path;
+  if (method.indirect_keys && limits.indirect.keys == 0) return Refusal::no_keys;
+  if (path.shared_only && method.exposes == method::Exposes::source && !placement.src_shared) return Refusal::src_out_of_reach;
+  if (path.shared_only && method.exposes == method::Exposes::destination && !placement.dst_shared) return Refusal::dst_out_of_reach;
+  // The passive end of a one-sided method holds all its keys at once.
+  if (method.indirect_keys && method.one_sided() && pair.paired > static_cast<double>(limits.indirect.keys) * limits.indirect.entries)
+    return Refusal::too_many_keys;
+  if (!method.one_sided() || notify != Notify::none) return Refusal::none;
+  if (placement.told) return Refusal::not_told;
+  const bool lands = method.initiator == Role::sender && method.exposes == method::Exposes::nothing;
+  const bool in_place = pair.dst.contiguous() && (!path.shared_only || placement.dst_shared);
+  return lands && !in_place ? Refusal::nobody_unpacks : Refusal::none;
+}
+
+std::string text_of(Refusal refusal, const nic::PathInfo& path, const nic::Limits& limits) {
+  switch (refusal) {
+    case Refusal::none: return {};
+    case Refusal::no_path: return fmt::format("path {} is not available: {}", nic::path_name(path.path), path.note);
+    case Refusal::no_keys: return "this NIC has no indirect keys";
+    case Refusal::src_out_of_reach: return fmt::format("path {} does not reach the source; it {}", nic::path_name(path.path), path.note);
+    case Refusal::dst_out_of_reach:
+      return fmt::format("path {} does not reach the destination; it {}", nic::path_name(path.path), path.note);
+    case Refusal::not_told: return "the other end is not told when it is over";
+    case Refusal::nobody_unpacks:
+      return "without a notification the destination must be contiguous and reachable, since nobody would unpack";
+    case Refusal::too_many_keys:
+      return fmt::format("it needs more indirect keys at once than the {} of up to {} entries that this NIC has", limits.indirect.keys,
+                         limits.indirect.entries);
+  }
+  return {};
+}
+
+Plan plan_of(const Bill& bill, double lean) {
+  return {.latency_ns = lean * bill.latency_ns(),
+          .cpu_ns = {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)},
+          .busiest_ns = bill.busiest_ns()};
+}
+
+Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
+  Bill bill(route.prices, route.info, pair, placement.cold);
+  way.method->bill(bill, peer.limits());
+  if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
+  return bill;
+}
+
+double lean_of(const Peer::Route& route, const Way& way, const Lean& features) {
+  if (route.leans.empty()) return 1;
+  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
+  return lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features);
+}
+
+double merit(const Bill& bill, Objective objective) {
+  switch (objective) {
+    case Objective::latency: return bill.latency_ns();
+    case Objective::bandwidth: return bill.busiest_ns();
+    case Objective::cpu: return bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver);
+  }
+  return 0;
+}
+
+double merit(const Plan& plan, Objective objective) {
+  switch (objective) {
+    case Objective::latency: return plan.latency_ns;
+    case Objective::bandwidth: return plan.busiest_ns;
+    case Objective::cpu: return plan.cpu_ns[0] + plan.cpu_ns[1];
+  }
+  return 0;
+}
+
+// Calls visit(way, route) for every combination there is, possible or not.
+template <class Visit>
+void each_way(const Peer& peer, const Visit& visit) {
+  for (const Peer::Route& route : peer.routes()) {
+    for (const Method& method : method::methods()) {
+      for (const Notify notify : method.notifies) visit(Way{&method, route.info.path, notify}, route);
+    }
+  }
+}
+
+bool forbidden(const Force& force, const Way& way) {
+  return (force.method != nullptr && force.method != way.method) || (force.path && *force.path != way.path);
+}
+
+std::string force_text(const Force& force) {
+  std::string text;
+  if (force.method != nullptr) text += fmt::format("LACUNA_METHOD={} ", force.method->name);
+  if (force.path) text += fmt::format("LACUNA_PATH={} ", nic::path_name(*force.path));
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+constexpr std::size_t scramble(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return static_cast<std::size_t>((a ^ (b << 21 | b >> 43) ^ (c * 0x9e3779b97f4a7c15)) * 0xbf58476d1ce4e5b9 >> 40);
+}
+
+}  // namespace
+
+std::string_view objective_name(Objective objective) { return kObjectives.at(static_cast<std::size_t>(objective)); }
+
+std::optional<Objective> objective_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kObjectives, name);
+  if (found == kObjectives.end()) return std::nullopt;
+  return static_cast<Objective>(found - kObjectives.begin());
+}
+
+Result<Force> Force::from_environment() {
+  Force force;
+  if (const char* name = std::getenv("LACUNA_METHOD"); name != nullptr && *name != '\0') {
+    const auto found = method::find(name);
+    if (!found) return base::fail(base::Code::invalid_argument, fmt::format("LACUNA_METHOD: {}", found.error().message));
+    force.method = *found;
+  }
+  if (const char* name = std::getenv("LACUNA_PATH"); name != nullptr && *name != '\0') {
+    force.path = nic::path_from_name(name);
+    if (!force.path)
+      return base::fail(base::Code::invalid_argument,
+                        fmt::format("LACUNA_PATH: no path \"{}\"; there are: mapped, slots, kernel, wire", name));
+  }
+  return force;
+}
+
+// --- a way, for the peer ---------------------------------------------------------------------------------------------
+
+std::array<std::byte, Way::kBytes> Way::encode() const {
+  const auto index = static_cast<std::size_t>(method - method::methods().data());
+  return {static_cast<std::byte>(index), static_cast<std::byte>(path), static_cast<std::byte>(notify)};
+}
+
+Result<Way> Way::decode(std::span<const std::byte> wire) {
+  const auto malformed = [](const std::string& what) { return base::fail(base::Code::malformed, "a peer's choice: " + what); };
+  if (wire.size() != kBytes) return malformed(fmt::format("{} bytes instead of {}", wire.size(), kBytes));
+  const auto index = std::to_integer<std::size_t>(wire[0]);
+  const auto notify = std::to_integer<std::uint8_t>(wire[2]);
+  if (index >= method::methods().size()) return malformed(fmt::format("method {} of {}", index, method::methods().size()));
+  if (std::to_integer<std::uint8_t>(wire[1]) > static_cast<std::uint8_t>(nic::Path::wire)) return malformed("no such path");
+  if (notify > static_cast<std::uint8_t>(Notify::flag)) return malformed("no such notification");
+  const Way way{&method::methods()[index], static_cast<nic::Path>(wire[1]), static_cast<Notify>(notify)};
+  if (std::ranges::find(way.method->notifies, way.notify) == way.method->notifies.end())
+    return malformed(fmt::format("{} has no notification \"{}\"", way.method->name, method::notify_name(way.notify)));
+  return way;
+}
+
+// --- peers -----------------------------------------------------------------------------------------------------------
+
+Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number)
+    : limits_(std::move(limits)), profile_(std::move(profile)), number_(number) {
+  const Profile::Class* measured = profile_.of(message_us);
+  for (const nic::PathInfo& info : limits_.paths) {
+    const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
+    if (path != nullptr) routes_.push_back({info, path->prices, path->leans});
+    if (path == nullptr) routes_.push_back({info, usual_prices(info.path, message_us), {}});
+  }
+  if (measured == nullptr && !profile_.classes.empty())
+    profile_.warnings.push_back(
+        fmt::format("peers to which a message of 16 KiB takes {:.1f} us were not measured: the usual prices hold", message_us));
+}
+
+// --- choosing --------------------------------------------------------------------------------------------------------
+
+Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) {
+  const std::uint64_t bits = (placement.src_shared ? 1U : 0U) | (placement.dst_shared ? 2U : 0U) | (placement.cold ? 4U : 0U) |
+                             (placement.told ? 8U : 0U) | static_cast<std::uint64_t>(placement.objective) << 4;
+  const Key key{src.digest(), dst.digest(), peer.number() << 8 | bits};
+  Kept& kept = kept_[scramble(key.src.low, key.dst.low, key.rest) % kKept];
+  if (kept.key == key) [[likely]]
+    return kept.choice;
+  const Choice choice = LACUNA_TRY(search(src, dst, peer, placement));
+  kept = {key, choice};
+  return choice;
+}
+
+Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
+  LACUNA_TRY(layout::check_sizes(src, dst));
+  const layout::PairOutline pair = layout::outline(src, dst);
+  const Lean features = lean_features(pair, placement.cold);
+  std::optional<Way> best;
+  const Peer::Route* by = nullptr;
+  double least = 0;
+  for (const Peer::Route& route : peer.routes()) {
+    if (!route.info.available || (force_.path && *force_.path != route.info.path)) continue;
+    for (const Method& method : method::methods()) {
+      if (force_.method != nullptr && force_.method != &method) continue;
+      // The bill without the notification is the same for all of them.
+      std::optional<Bill> bill;
+      for (const Notify notify : method.notifies) {
+        if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
+        if (!bill) method.bill(bill.emplace(route.prices, route.info, pair, placement.cold), peer.limits());
+        if (method.one_sided()) bill->notify(method.initiator, notify);
+        const Way way{&method, route.info.path, notify};
+        double cost = merit(*bill, placement.objective);
+        if (placement.objective == Objective::latency) {
+          if (best && cost >= least * kMostLean) continue;  // no lean brings it back
+          cost *= lean_of(route, way, features);
+        }
+        if (best && cost >= least) continue;
+        least = cost;
+        best = way;
+        by = &route;
+      }
+    }
+  }
+  if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), lean_of(*by, *best, features))};
+  std::string why;
+  each_way(peer, [&](const Way& way, const Peer::Route& route) {
+    if (forbidden(force_, way)) return;
+    const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
+    const std::string reason = text_of(refusal, route.info, peer.limits());
+    if (!why.contains(reason))
+      why += fmt::format("{}{} on path {}: {}", why.empty() ? "" : "; ", way.method->name, nic::path_name(way.path), reason);
+  });
+  const std::string force = force_text(force_);
+  if (why.empty()) why = fmt::format("there is no path {} here", force_.path ? nic::path_name(*force_.path) : "at all");
+  return base::fail(base::Code::unsupported, force.empty() ? fmt::format("no method can move this: {}", why)
+                                                           : fmt::format("{} is not possible here: {}", force, why));
+}
+
+Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
+  for (const Peer::Route& route : peer.routes()) {
+    if (route.info.path == way.path)
+      return plan_of(bill_of(way, pair, peer, route, placement), lean_of(route, way, lean_features(pair, placement.cold)));
+  }
+  return {};
+}
+
+// --- explaining ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Layouts like these whose blocks are `longer` times as long, or of which there are `more` times as many.
+layout::PairOutline scaled(layout::PairOutline pair, double longer, double more) {
+  const auto times = [](std::int64_t value, double factor) { return static_cast<std::int64_t>(static_cast<double>(value) * factor); };
+  for (layout::Outline* side : {&pair.src, &pair.dst}) {
+    const bool contiguous = side->contiguous();
+    side->bytes = std::max<std::int64_t>(1, times(side->bytes, longer * more));
+    side->span = std::max(side->bytes, times(side->span, longer * more));
+    side->stride = times(side->stride, longer);
+    side->runs = contiguous ? 1 : std::max<std::int64_t>(2, times(side->runs, more));
+  }
+  pair.dst.bytes = pair.src.bytes;
+  pair.src.count_units();
+  pair.dst.count_units();
+  pair.pieces = std::max(1.0, pair.pieces * more);
+  pair.paired = std::max(1.0, pair.paired * more);
+  return pair;
+}
+
+}  // namespace
+
+Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
+  const Choice chosen = LACUNA_TRY(search(src, dst, peer, placement));
+  const layout::PairOutline pair = layout::outline(src, dst);
+  Explanation made{.candidates = {}, .placement = placement, .profile = &peer.profile(), .pair = pair};
+  each_way(peer, [&](const Way& way, const Peer::Route& route) {
+    Candidate candidate{.way = way};
+    const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
+    candidate.refusal = text_of(refusal, route.info, peer.limits());
+    if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
+    if (candidate.refusal.empty()) {
+      const Bill bill = bill_of(way, pair, peer, route, placement);
+      candidate.lean = lean_of(route, way, lean_features(pair, placement.cold));
+      candidate.plan = plan_of(bill, candidate.lean);
+      candidate.stages_ns = bill.stages_ns();
+      for (double& ns : candidate.stages_ns) ns *= candidate.lean;
+    }
+    made.candidates.push_back(std::move(candidate));
+  });
+  std::ranges::stable_sort(made.candidates, [&](const Candidate& a, const Candidate& b) {
+    const auto rank = [&](const Candidate& c) { return c.way == chosen.way ? 0 : c.refusal.empty() ? 1 : 2; };
+    if (rank(a) != rank(b)) return rank(a) < rank(b);
+    return rank(a) == 1 && merit(a.plan, placement.objective) < merit(b.plan, placement.objective);
+  });
+  find_crossovers(made, peer);
+  return made;
+}
+
+// Where each loser would win: with longer or shorter blocks, or with more or fewer of them; the nearer of the two. In steps of an eighth of an octave.
+void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
+  constexpr int kSteps = 64;
+  constexpr double kPerOctave = 8;
+  const auto winner_at = [&](double longer, double more) -> std::size_t {
+    const layout::PairOutline pair = scaled(explanation.pair, longer, more);
+    std::size_t best = 0;
+    double least = 0;
+    for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
+      const Candidate& candidate = explanation.candidates[i];
+      if (!candidate.refusal.empty()) continue;
+      const double cost = merit(expect(candidate.way, pair, peer, explanation.placement), explanation.placement.objective);
+      if (least > 0 && cost >= least) continue;
+      least = cost;
+      best = i;
+    }
+    return best;
+  };
+  for (int step = 1; step <= kSteps; ++step) {
+    const double factor = std::exp2(step / kPerOctave);
+    for (const auto& [longer, more] : {std::pair{factor, 1.0}, {1 / factor, 1.0}, {1.0, factor}, {1.0, 1 / factor}}) {
+      const layout::Outline& side = explanation.pair.src.runs >= explanation.pair.dst.runs ? explanation.pair.src : explanation.pair.dst;
+      const double block = longer * static_cast<double>(side.bytes) / static_cast<double>(std::max<std::int64_t>(1, side.runs));
+      const double count = more * static_cast<double>(side.runs);
+      if (block < 1 || count < 1) continue;
+      Candidate& winner = explanation.candidates[winner_at(longer, more)];
+      if (!winner.crossover.empty() || &winner == &explanation.candidates.front()) continue;
+      winner.crossover = longer != 1.0
+                             ? fmt::format("would win {} {} blocks", longer > 1 ? "from" : "up to", bytes_text(block))
+                             : fmt::format("would win {} {:.0f} block{}", more > 1 ? "from" : "up to", count, count < 1.5 ? "" : "s");
+    }
+  }
+}
+
+}  // namespace lacuna::guide

@@ -1,0 +1,265 @@
+// guide: what each method would cost here, which is best, and why. It hides measurement and fitting.
+//
+//   lacuna guide ── measures (measure.hpp) ──▶ rows ── fit (Python) ──▶ profile: prices of each path
+//                                                                         │
+//   layouts ── outline ──▶ bill of each method × path ── prices ──▶ time of each, split into stages ──▶ Choice, or an Explanation
+//                                                                                                       │
+//                          both ends must do the same: one end chooses and tells the other ◀────────────┘
+//
+// A wrong profile makes a transfer slow, never wrong: every choice is one that both ends can carry out.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/layout/layout.hpp"
+#include "lacuna/method/method.hpp"
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::guide {
+
+using base::Result;
+using layout::Layout;
+
+// --- profiles --------------------------------------------------------------------------------------------------------
+
+/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum over lean_features() of a pair.
+inline constexpr std::size_t kLeanFeatures = 8;
+using Lean = std::array<double, kLeanFeatures>;
+[[nodiscard]] Lean lean_features(const layout::PairOutline& pair, bool cold);
+/// The factor on a billed time; never more than kMostLean, nor less than its inverse: a profile may be wrong, and layouts may be far from what was measured.
+[[nodiscard]] double lean_factor(const Lean& lean, const Lean& features);
+inline constexpr double kMostLean = 1.65;
+
+/// What a machine's paths ask for what a transfer does, as it was fitted to measurements.
+struct Profile {
+  struct Path {
+    nic::Path path{};
+    method::Prices prices{};
+    std::vector<std::array<Lean, 3>> leans;  ///< of each method of the table, with each notification; empty for none
+    double error_median = 0;                 ///< of predicted against measured, as a fraction; 0 where nothing was measured
+    double error_p90 = 0;
+    int rows = 0;  ///< measurements that it was fitted to
+  };
+  /// Peers alike. Two processes of one machine are near one another or far apart, as the scheduler places them: a message of 16 KiB tells.
+  struct Class {
+    double message_us = 0;  ///< it took so long, one way; 0 where that was not measured
+    std::vector<Path> paths;
+    [[nodiscard]] const Path* path(nic::Path which) const;
+  };
+  std::string nic;      ///< as nic_label() names it
+  std::string peers;    ///< "same machine", "another machine"
+  std::string machine;  ///< machine_name() of where it was measured; empty for the built-in one
+  std::string version;  ///< of the library that measured
+  std::string created;  ///< when, in UTC
+  std::string file;     ///< where it was read; empty for the built-in one
+  std::vector<Class> classes;
+  std::vector<std::string> warnings;  ///< from elsewhere, from an older library, not there
+
+  /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if all are so far from it
+  /// that they say nothing (a factor of kSameClass).
+  static constexpr double kSameClass = 1.8;
+  [[nodiscard]] const Class* of(double message_us) const;
+};
+
+/// Prices that are sensible where nothing was measured. `message_us`: as for Profile::of(); 0 where nobody knows.
+[[nodiscard]] const method::Prices& usual_prices(nic::Path path, double message_us = 0);
+/// A profile of a NIC that nobody has measured.
+[[nodiscard]] Profile usual_profile(const std::string& nic);
+/// The machine that this runs on, in a few words: a profile from another one is no good here.
+[[nodiscard]] std::string machine_name();
+/// The class of the peers that are reached over a NIC.
+[[nodiscard]] std::string_view peers_of(const nic::Limits& limits);
+/// Where the profile of a NIC is: LACUNA_PROFILE if set, else below $XDG_CONFIG_HOME/lacuna (~/.config/lacuna).
+[[nodiscard]] std::string profile_file(const std::string& nic);
+/// Errors: invalid_argument (not a profile; what is wrong is named), io.
+Result<Profile> read_profile(const std::string& file);
+/// The profile of a NIC: the file's if there is one that can be read, else the usual one; what is doubtful is among its warnings.
+[[nodiscard]] Profile find_profile(const std::string& nic);
+
+/// The limits of a NIC as `lacuna guide --nic` names it: "local", "model", "model:PROFILE". Errors: those of nic::open() and nic::simulate().
+Result<nic::Limits> limits_of(const std::string& nic);
+/// "model:PROFILE", or "model" for the founding documents' platform: the simulated platform's file; nothing for a real NIC.
+[[nodiscard]] std::optional<std::string> simulated_platform(const std::string& nic);
+/// The same name for the same NIC: "local", "model:connectx5-rocev2".
+[[nodiscard]] std::string nic_label(const std::string& nic);
+
+// --- choosing --------------------------------------------------------------------------------------------------------
+
+/// What is to be small.
+enum class Objective : std::uint8_t {
+  latency,    ///< of one transfer
+  bandwidth,  ///< the time that the busiest part needs for one of many transfers
+  cpu,        ///< CPU time of both ends together
+};
+[[nodiscard]] std::string_view objective_name(Objective objective);
+[[nodiscard]] std::optional<Objective> objective_from_name(std::string_view name);
+
+/// Where the data lies, and what the transfer is for.
+struct Placement {
+  bool src_shared = true;  ///< is the source's region one that paths reach which are shared_only? (Region::shared())
+  bool dst_shared = true;
+  bool cold = false;  ///< neither side's bytes are in a cache
+  bool told = true;   ///< must the passive end of a one-sided method learn that it is over?
+  Objective objective = Objective::latency;
+};
+
+/// A way to do it.
+struct Way {
+  const method::Method* method = nullptr;
+  nic::Path path{};
+  method::Notify notify{};
+  bool operator==(const Way&) const = default;
+
+  /// Three bytes for the peer, which has to do its half of the same.
+  static constexpr std::size_t kBytes = 3;
+  [[nodiscard]] std::array<std::byte, kBytes> encode() const;
+  /// For bytes from anywhere. Errors: malformed.
+  static Result<Way> decode(std::span<const std::byte> wire);
+};
+
+/// What is expected of it, in nanoseconds.
+struct Plan {
+  double latency_ns = 0;
+  double cpu_ns[2] = {0, 0};  ///< of the sender, of the receiver
+  double busiest_ns = 0;
+};
+
+struct Choice {
+  Way way;
+  Plan plan;
+};
+
+/// One of all the ways, and what became of it.
+struct Candidate {
+  Way way;
+  std::string refusal;  ///< why it cannot be; empty if it can
+  Plan plan;
+  std::array<double, method::kStages> stages_ns{};  ///< sum: plan.latency_ns
+  double lean = 1;                                  ///< the factor on the bill that is in them
+  double measured_us = 0;                           ///< 0: it was not
+  std::string crossover;                            ///< where it would win, in words; empty for the one that does
+};
+
+struct Explanation {
+  std::vector<Candidate> candidates;  ///< the chosen one, those that could be from best to worst, those that cannot
+  Placement placement;
+  const Profile* profile = nullptr;
+  layout::PairOutline pair;
+};
+
+/// Forces, as a user sets them.
+struct Force {
+  const method::Method* method = nullptr;
+  std::optional<nic::Path> path;
+  /// LACUNA_METHOD and LACUNA_PATH. Errors: invalid_argument (no such method or path; the message lists them).
+  static Result<Force> from_environment();
+};
+
+/// Peers that are reached alike: what the NIC can do with them, and what it costs. A Guide makes it.
+class Peer {
+ public:
+  Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number);
+  [[nodiscard]] const nic::Limits& limits() const { return limits_; }
+  [[nodiscard]] const Profile& profile() const { return profile_; }
+  struct Route {
+    nic::PathInfo info;
+    method::Prices prices;
+    std::vector<std::array<Lean, 3>> leans;
+  };
+  [[nodiscard]] std::span<const Route> routes() const { return routes_; }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+
+ private:
+  nic::Limits limits_;
+  Profile profile_;
+  std::vector<Route> routes_;
+  std::uint64_t number_;
+};
+
+/// Chooses, and remembers what it chose: by the two digests, the placement and the peers. Belongs to one thread at a time, as a nic::Context does.
+class Guide {
+ public:
+  explicit Guide(Force force = {}) : force_(force), kept_(kKept) {}
+
+  /// Peers to choose for; the reference holds as long as the Guide. `profile`: find_profile(). `message_us`: what a message of 16 KiB takes to them, if
+  /// it is known: so the class is found.
+  const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
+    return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
+  }
+  /// The best way by the peers' prices. Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is forced; the message
+  /// says why each cannot).
+  Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
+  /// All ways. Errors: as choose().
+  void forget() { kept_.assign(kKept, {}); }  ///< what was chosen so far
+  [[nodiscard]] Result<Explanation> explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {}) const;
+  /// One way's expectation, whether it can be or not.
+  [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement = {});
+
+ private:
+  static constexpr std::size_t kKept = 4096;  // a power of two; 100 bytes each
+  struct Key {
+    layout::Digest src, dst;
+    std::uint64_t rest = 0;  // peers and placement; 0: nothing is kept here
+    bool operator==(const Key&) const = default;
+  };
+  struct Kept {
+    Key key;
+    Choice choice;
+  };
+  static void find_crossovers(Explanation& explanation, const Peer& peer);
+  [[nodiscard]] Result<Choice> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const;
+
+  Force force_;
+  std::deque<Peer> peers_;
+  std::vector<Kept> kept_;
+};
+
+// --- saying why ------------------------------------------------------------------------------------------------------
+
+/// A layout in words: runs, extent, canonical form, kernels, histogram of its runs' lengths. Lines of text.
+[[nodiscard]] std::string describe(const Layout& layout);
+/// An explanation in words: every way with its stages, why it lost and where it would win. Lines of text.
+[[nodiscard]] std::string describe(const Explanation& explanation);
+
+// --- what is measured ------------------------------------------------------------------------------------------------
+
+/// What to measure on: two layouts of one size, each within [0, span) of its base.
+struct Case {
+  std::string name;
+  Layout send;
+  Layout receive;
+  std::int64_t send_span = 0;
+  std::int64_t receive_span = 0;
+  std::int64_t block_bytes = 0;  ///< the receiver's; the average where they differ
+  std::int64_t block_count = 0;
+
+  // Cold: every transfer uses other memory. Copy k lies k slots behind the first; `shared_gaps`: in the gaps of the others.
+  std::int64_t copies = 1;
+  std::int64_t send_slot = 0;
+  std::int64_t receive_slot = 0;
+  bool shared_gaps = false;
+
+  [[nodiscard]] bool cold() const { return copies > 1; }
+};
+
+/// The families of DDTBench (ddtbench.hpp), in the benchmark's order.
+[[nodiscard]] std::vector<std::string> ddtbench_families();
+/// How many sizes a family has; 0 if there is no such family.
+[[nodiscard]] int ddtbench_sizes(std::string_view family);
+/// A DDTBench layout by family and index of size. Errors: invalid_argument.
+Result<Case> ddtbench_case(const std::string& family, int size);
+/// From the JSON text of a request's layout (docs/worker.md). Errors: invalid_argument.
+Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold);
+/// The limits that a worker's hello gives. Errors: invalid_argument.
+Result<nic::Limits> limits_from_json(const std::string& nic);
+
+}  // namespace lacuna::guide

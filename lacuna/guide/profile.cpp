@@ -1,0 +1,242 @@
+// Profiles: where they are, what is in them, and what is doubtful about them. docs/guide.md has the format.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lacuna/guide/words.hpp"
+
+namespace lacuna::guide {
+namespace {
+
+using Json = nlohmann::json;
+using method::Price;
+
+constexpr int kSchema = 1;
+constexpr double kMostNs = 1e12;  // for one of anything: a thousand seconds
+
+std::string text_of(const std::string& file, Result<void>& read) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) read = base::fail(base::Code::io, fmt::format("cannot read {}: {}", file, std::strerror(errno)));
+  return text.str();
+}
+
+Result<method::Prices> prices_of(const Json& json, method::Prices prices, const std::string& where) {
+  for (const auto& [name, value] : json.items()) {
+    std::size_t i = 0;
+    while (i < method::kPrices && method::price_name(static_cast<Price>(i)) != name) ++i;
+    if (i == method::kPrices) continue;  // of a newer library
+    if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > kMostNs)
+      return base::fail(base::Code::invalid_argument,
+                        fmt::format("{}: price {} is {}, not a number between 0 and {:g}", where, name, value.dump(), kMostNs));
+    prices.at(i) = value.get<double>();
+  }
+  return prices;
+}
+
+// {"pack_write/flag": [...], ...}
+Result<std::vector<std::array<Lean, 3>>> leans_of(const Json& json, const std::string& where) {
+  std::vector<std::array<Lean, 3>> leans(method::methods().size());
+  for (const auto& [name, values] : json.items()) {
+    const std::size_t slash = name.find('/');
+    const auto method = method::find(name.substr(0, slash));
+    const auto notify = method::notify_from_name(slash == std::string::npos ? "none" : name.substr(slash + 1));
+    if (!method || !notify) continue;  // of another version
+    if (!values.is_array() || values.size() != kLeanFeatures)
+      return base::fail(base::Code::invalid_argument,
+                        fmt::format("{}: {} has {} numbers, not {}", where, name, values.size(), kLeanFeatures));
+    Lean& lean = leans.at(static_cast<std::size_t>(*method - method::methods().data())).at(static_cast<std::size_t>(*notify));
+    for (std::size_t i = 0; i < kLeanFeatures; ++i) lean.at(i) = values[i].get<double>();
+  }
+  return leans;
+}
+
+Result<Profile::Class> class_of(const Json& json, const std::string& file) {
+  Profile::Class made{.message_us = json.at("message_us"), .paths = {}};
+  for (const auto& [name, path] : json.at("paths").items()) {
+    const auto which = nic::path_from_name(name);
+    if (!which) continue;  // of a newer library
+
+    const std::string where = fmt::format("{}, path {}", file, name);
+    made.paths.push_back({.path = *which,
+                          .prices = LACUNA_TRY(prices_of(path.at("prices"), usual_prices(*which, made.message_us), where)),
+                          .leans = LACUNA_TRY(leans_of(path.at("leans"), where)),
+                          .error_median = path.at("error_median"),
+                          .error_p90 = path.at("error_p90"),
+                          .rows = path.at("rows")});
+  }
+  return made;
+}
+
+Result<Profile> profile_of(const Json& json, const std::string& file) {
+  if (const int schema = json.at("schema"); schema != kSchema)
+    return base::fail(base::Code::invalid_argument, fmt::format("{}: schema {}, this library reads {}", file, schema, kSchema));
+  Profile profile{.nic = json.at("nic"),
+                  .peers = json.at("peers"),
+                  .machine = json.at("machine"),
+                  .version = json.at("lacuna_version"),
+                  .created = json.at("created"),
+                  .file = file,
+                  .classes = {},
+                  .warnings = {}};
+  for (const Json& each : json.at("classes")) profile.classes.push_back(LACUNA_TRY(class_of(each, file)));
+  return profile;
+}
+
+// "0.10.2" as numbers, which compare as versions do.
+std::vector<int> numbers_of(std::string_view version) {
+  std::vector<int> numbers;
+  std::istringstream in{std::string(version)};
+  for (std::string part; std::getline(in, part, '.');) numbers.push_back(std::atoi(part.c_str()));
+  return numbers;
+}
+
+std::string safe_name(const std::string& name) {
+  std::string safe = name;
+  for (char& c : safe) c = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ? c : '-';
+  return safe;
+}
+
+}  // namespace
+
+const Profile::Path* Profile::Class::path(nic::Path which) const {
+  for (const Path& path : paths) {
+    if (path.path == which) return &path;
+  }
+  return nullptr;
+}
+
+const Profile::Class* Profile::of(double message_us) const {
+  if (classes.empty()) return nullptr;
+  const auto apart = [&](const Class& c) {
+    return c.message_us > 0 && message_us > 0 ? std::abs(std::log(c.message_us / message_us)) : 0.0;
+  };
+  const auto nearest = std::ranges::min_element(classes, {}, apart);
+  return apart(*nearest) < std::log(kSameClass) ? &*nearest : nullptr;
+}
+
+// Centred where transfers usually are, so that no coefficient has to undo another.
+Lean lean_features(const layout::PairOutline& pair, bool cold) {
+  const double bytes = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.bytes()))) - 9;
+  const double ours = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.src.runs))) - 4;
+  const double theirs = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.dst.runs))) - 4;
+  const double from_one = pair.src.contiguous() ? 1 : 0;
+  const double to_one = pair.dst.contiguous() ? 1 : 0;
+  return {1, bytes, ours, theirs, from_one, to_one, bytes * bytes / 4, cold ? 1.0 : 0.0};
+}
+
+double lean_factor(const Lean& lean, const Lean& features) {
+  double sum = 0;
+  for (std::size_t i = 0; i < kLeanFeatures; ++i) sum += lean[i] * features[i];
+  const double most = std::log(kMostLean);
+  return std::exp(std::clamp(sum, -most, most));
+}
+
+Profile usual_profile(const std::string& nic) {
+  Profile profile;
+  profile.nic = nic_label(nic);
+  profile.version = base::version();
+  return profile;
+}
+
+std::string machine_name() {
+  const base::Machine machine = base::machine();
+  return fmt::format("{}, last-level cache {} KiB", machine.cpu, machine.llc_bytes / 1024);
+}
+
+std::string_view peers_of(const nic::Limits& limits) {
+  for (const nic::PathInfo& path : limits.paths) {
+    if (path.mover == nic::Mover::device) return "another machine";
+  }
+  return "same machine";
+}
+
+std::string profile_file(const std::string& nic) {
+  if (const char* named = std::getenv("LACUNA_PROFILE"); named != nullptr && *named != '\0') return named;
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder = config != nullptr && *config == '/' ? config : fmt::format("{}/.config", home != nullptr ? home : "");
+  // Machines that share a home directory have files of their own; a simulated NIC is the same everywhere.
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string where = simulated_platform(nic) ? "simulated" : safe_name(host.data());
+  return fmt::format("{}/lacuna/profiles/{}/{}.json", folder, where, safe_name(nic_label(nic)));
+}
+
+Result<Profile> read_profile(const std::string& file) {
+  Result<void> read;
+  const std::string text = text_of(file, read);
+  if (!read) return std::unexpected(read.error());
+  try {
+    return profile_of(Json::parse(text), file);
+  } catch (const Json::exception& error) {
+    return base::fail(base::Code::invalid_argument, fmt::format("{} is no profile: {}", file, error.what()));
+  }
+}
+
+Profile find_profile(const std::string& nic) {
+  const std::string file = profile_file(nic);
+  Profile profile = usual_profile(nic);
+  if (access(file.c_str(), F_OK) != 0) {
+    profile.warnings.push_back(
+        fmt::format("nothing was measured here ({} is not there): the usual prices hold until `lacuna guide{}` has run", file,
+                    nic == "local" ? "" : " --nic " + nic));
+    return profile;
+  }
+  const Result<Profile> read = read_profile(file);
+  if (!read) {
+    profile.warnings.push_back(fmt::format("{}; the usual prices hold. `lacuna guide` writes a new one", read.error().message));
+    return profile;
+  }
+  profile = *read;
+  if (profile.nic != nic_label(nic))
+    profile.warnings.push_back(fmt::format("{} is of NIC {}, not of {}", file, profile.nic, nic_label(nic)));
+  if (!simulated_platform(nic) && profile.machine != machine_name())
+    profile.warnings.push_back(fmt::format("{} is from elsewhere: measured on {}, this is {}", file, profile.machine, machine_name()));
+  if (numbers_of(profile.version) < numbers_of(base::version()))
+    profile.warnings.push_back(fmt::format("{} is older than the library: of version {}, this is {}; measure again with `lacuna guide`",
+                                           file, profile.version, base::version()));
+  return profile;
+}
+
+Result<nic::Limits> limits_from_json(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    const Json& keys = json.at("indirect");
+    nic::Limits limits{
+        .max_sge = json.at("max_sge"),
+        .max_sge_rd = json.at("max_sge_rd"),
+        .max_inline = json.at("max_inline"),
+        .max_send_wr = json.at("max_send_wr"),
+        .max_recv_wr = json.at("max_recv_wr"),
+        .max_cqe = 0,
+        .max_message_bytes = json.at("max_message_bytes"),
+        .remote_segments = 1,
+        .shared_clock = true,
+        .indirect = {keys.at("keys"), keys.at("entries"), keys.at("inline_entries"), keys.at("strided_entries"), keys.at("stride")},
+        .paths = {}};
+    for (const Json& path : json.at("paths")) {
+      const std::string name = path.at("name");
+      const auto which = nic::path_from_name(name);
+      if (!which) return base::fail(base::Code::invalid_argument, fmt::format("no path \"{}\"", name));
+      const std::string mover = path.at("mover");
+      const auto found = std::ranges::find(kMovers, mover);
+      if (found == kMovers.end()) return base::fail(base::Code::invalid_argument, fmt::format("no mover \"{}\"", mover));
+      limits.paths.push_back({*which, path.at("available"), path.at("passive_target"), path.at("shared_only"),
+                              static_cast<nic::Mover>(found - kMovers.begin()), path.at("unit_bytes"), path.at("note")});
+    }
+    return limits;
+  } catch (const Json::exception& error) {
+    return base::fail(base::Code::invalid_argument, error.what());
+  }
+}
+
+}  // namespace lacuna::guide
