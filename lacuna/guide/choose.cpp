@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 
@@ -61,7 +62,7 @@ Plan plan_of(const Bill& bill, double lean) {
 }
 
 Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
-  Bill bill(route.prices, route.info, pair, placement.cold);
+  Bill bill(route.prices, route.info, pair, placement.cold, placement.uses);
   way.method->bill(bill, peer.limits());
   if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
   return bill;
@@ -184,7 +185,7 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
 Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) {
   const std::uint64_t bits = (placement.src_shared ? 1U : 0U) | (placement.dst_shared ? 2U : 0U) | (placement.cold ? 4U : 0U) |
                              (placement.told ? 8U : 0U) | static_cast<std::uint64_t>(placement.objective) << 4;
-  const Key key{src.digest(), dst.digest(), peer.number() << 8 | bits};
+  const Key key{src.digest(), dst.digest(), peer.number() << 40 | std::uint64_t{std::bit_cast<std::uint32_t>(placement.uses)} << 8 | bits};
   Kept& kept = kept_[scramble(key.src.low, key.dst.low, key.rest) % kKept];
   if (kept.key == key) [[likely]]
     return kept.choice;
@@ -208,7 +209,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
       std::optional<Bill> bill;
       for (const Notify notify : method.notifies) {
         if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
-        if (!bill) method.bill(bill.emplace(route.prices, route.info, pair, placement.cold), peer.limits());
+        if (!bill) method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, placement.uses), peer.limits());
         if (method.one_sided()) bill->notify(method.initiator, notify);
         const Way way{&method, route.info.path, notify};
         double cost = merit(*bill, placement.objective);

@@ -101,7 +101,7 @@ namespace {
 
 std::string us_text(double ns) {
   const double us = ns / 1e3;
-  return fmt::format("{:.{}f}", us, us < 10 ? 2 : us < 100 ? 1 : 0);
+  return fmt::format("{:.{}f}", us, us < 9.995 ? 2 : us < 99.95 ? 1 : 0);
 }
 
 std::string way_text(const Way& way) {

@@ -109,6 +109,7 @@ struct Placement {
   bool dst_shared = true;
   bool cold = false;  ///< neither side's bytes are in a cache
   bool told = true;   ///< must the passive end of a one-sided method learn that it is over?
+  float uses = 0;     ///< transfers for which a binding of indirect keys holds; 0: so many that it costs nothing
   Objective objective = Objective::latency;
 };
 

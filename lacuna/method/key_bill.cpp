@@ -28,7 +28,7 @@ void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill:
   haul.gathers = haul.scatters = haul.keys;
   haul.pieces = pair.pieces;
   bill.haul(haul);
-  bill.bind(haul.keys, haul.gather_keys + haul.scatter_keys);
+  bill.bind(haul.keys, std::max(haul.gather_keys, haul.scatter_keys));  // both ends bind at the same time
 }
 
 }  // namespace lacuna::method
