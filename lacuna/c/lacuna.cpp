@@ -198,7 +198,12 @@ size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t si
 }
 
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size) {
-  return write_text(lacuna::guide::describe(layout->value), text, size);
+  std::size_t length = 0;
+  guarded([&] {
+    length = write_text(lacuna::guide::describe(layout->value), text, size);
+    return LACUNA_OK;
+  });
+  return length;
 }
 
 lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out) {
@@ -244,6 +249,7 @@ lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout*
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide) {
   return guarded([&] {
     namespace library = lacuna::guide;
+    if (nic == nullptr) return failed({Code::invalid_argument, "the name of the NIC is NULL"});
     auto force = library::Force::from_environment();
     if (!force) return failed(force.error());
     auto limits = library::limits_of(nic);

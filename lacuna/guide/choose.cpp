@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "lacuna/guide/words.hpp"
 
@@ -21,15 +22,20 @@ constexpr std::array<std::string_view, 3> kObjectives{"latency", "bandwidth", "c
 // Why a way cannot be. method::make() refuses the same.
 enum class Refusal : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
 
+std::int64_t most_parts(const layout::PairOutline& pair, const nic::Limits& limits) {
+  const std::int64_t entries = std::max(1, limits.indirect.entries);
+  const std::int64_t message = std::clamp<std::int64_t>(limits.max_message_bytes, 1, std::numeric_limits<std::int32_t>::max());
+  return pair.src.runs / entries + pair.dst.runs / entries + 2 * (pair.bytes() / message) + 1;
+}
+
 Refusal refusal_of(const Method& method, Notify notify, const nic::PathInfo& path, const nic::Limits& limits, const Placement& placement,
                    const layout::PairOutline& pair) {
   if (!path.available) return Refusal::no_path;
   if (method.indirect_keys && limits.indirect.keys == 0) return Refusal::no_keys;
   if (path.shared_only && method.exposes == method::Exposes::source && !placement.src_shared) return Refusal::src_out_of_reach;
   if (path.shared_only && method.exposes == method::Exposes::destination && !placement.dst_shared) return Refusal::dst_out_of_reach;
-  // The passive end of a one-sided method holds all its keys at once.
-  if (method.indirect_keys && method.one_sided() && pair.paired > static_cast<double>(limits.indirect.keys) * limits.indirect.entries)
-    return Refusal::too_many_keys;
+  // The passive end of a one-sided method holds all its keys at once. The stream is cut where a key of either side is full, or a message.
+  if (method.indirect_keys && method.one_sided() && most_parts(pair, limits) > limits.indirect.keys) return Refusal::too_many_keys;
   if (!method.one_sided() || notify != Notify::none) return Refusal::none;
   if (placement.told) return Refusal::not_told;
   const bool lands = method.initiator == Role::sender && method.exposes == method::Exposes::nothing;
@@ -49,7 +55,7 @@ std::string text_of(Refusal refusal, const nic::PathInfo& path, const nic::Limit
     case Refusal::nobody_unpacks:
       return "without a notification the destination must be contiguous and reachable, since nobody would unpack";
     case Refusal::too_many_keys:
-      return fmt::format("it needs more indirect keys at once than the {} of up to {} entries that this NIC has", limits.indirect.keys,
+      return fmt::format("it may need more indirect keys at once than the {} of up to {} entries that this NIC has", limits.indirect.keys,
                          limits.indirect.entries);
   }
   return {};
@@ -305,12 +311,12 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
   const auto winner_at = [&](double longer, double more) -> std::size_t {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
     std::size_t best = 0;
-    double least = 0;
+    double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
       const Candidate& candidate = explanation.candidates[i];
       if (!candidate.refusal.empty()) continue;
       const double cost = merit(expect(candidate.way, pair, peer, explanation.placement), explanation.placement.objective);
-      if (least > 0 && cost >= least) continue;
+      if (cost >= least) continue;
       least = cost;
       best = i;
     }

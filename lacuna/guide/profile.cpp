@@ -1,4 +1,4 @@
-// Profiles: where they are, what is in them, and what is doubtful about them. docs/guide.md has the format.
+// Profiles: where they are, what is in them, and what is doubtful about them. docs/choosing.md has the format.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,9 +19,13 @@ using Json = nlohmann::json;
 using method::Price;
 
 constexpr int kSchema = 1;
-constexpr double kMostNs = 1e12;  // for one of anything: a thousand seconds
+constexpr double kMostNs = 1e12;      // for one of anything: a thousand seconds
+constexpr double kMostMessage = 1e9;  // us
+constexpr double kMostCoefficient = 1e6;
+constexpr double kMostError = 1e9;
+constexpr double kMostRows = 1e9;
 
-std::string text_of(const std::string& file, Result<void>& read) {
+std::string read_text(const std::string& file, Result<void>& read) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
@@ -29,15 +33,36 @@ std::string text_of(const std::string& file, Result<void>& read) {
   return text.str();
 }
 
+// Members of an object as they have to be; what is not so is named.
+Result<const Json*> member(const Json& json, const char* name, Json::value_t type, const char* what, const std::string& where) {
+  const auto found = json.find(name);
+  if (found == json.end()) return base::fail(base::Code::invalid_argument, fmt::format("{} lacks {}", where, name));
+  if (found->type() != type) return base::fail(base::Code::invalid_argument, fmt::format("{}: {} is not {}", where, name, what));
+  return &*found;
+}
+
+Result<std::string> text(const Json& json, const char* name, const std::string& where) {
+  return LACUNA_TRY(member(json, name, Json::value_t::string, "a text", where))->get<std::string>();
+}
+
+Result<double> number(const Json& json, std::string_view name, double least, double most, const std::string& where) {
+  if (json.is_number() && json.get<double>() >= least && json.get<double>() <= most) return json.get<double>();
+  return base::fail(base::Code::invalid_argument,
+                    fmt::format("{}: {} is {}, not a number between {:g} and {:g}", where, name, json.dump(), least, most));
+}
+
+Result<double> number_in(const Json& json, const char* name, double most, const std::string& where) {
+  const auto found = json.find(name);
+  if (found == json.end()) return base::fail(base::Code::invalid_argument, fmt::format("{} lacks {}", where, name));
+  return number(*found, name, 0, most, where);
+}
+
 Result<method::Prices> prices_of(const Json& json, method::Prices prices, const std::string& where) {
   for (const auto& [name, value] : json.items()) {
     std::size_t i = 0;
     while (i < method::kPrices && method::price_name(static_cast<Price>(i)) != name) ++i;
     if (i == method::kPrices) continue;  // of a newer library
-    if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > kMostNs)
-      return base::fail(base::Code::invalid_argument,
-                        fmt::format("{}: price {} is {}, not a number between 0 and {:g}", where, name, value.dump(), kMostNs));
-    prices.at(i) = value.get<double>();
+    prices.at(i) = LACUNA_TRY(number(value, "price " + name, 0, kMostNs, where));
   }
   return prices;
 }
@@ -51,43 +76,56 @@ Result<std::vector<std::array<Lean, 3>>> leans_of(const Json& json, const std::s
     const auto notify = method::notify_from_name(slash == std::string::npos ? "none" : name.substr(slash + 1));
     if (!method || !notify) continue;  // of another version
     if (!values.is_array() || values.size() != kLeanFeatures)
-      return base::fail(base::Code::invalid_argument,
-                        fmt::format("{}: {} has {} numbers, not {}", where, name, values.size(), kLeanFeatures));
+      return base::fail(base::Code::invalid_argument, fmt::format("{}: lean {} has {} numbers, not {}", where, name,
+                                                                  values.is_array() ? values.size() : 0, kLeanFeatures));
     Lean& lean = leans.at(static_cast<std::size_t>(*method - method::methods().data())).at(static_cast<std::size_t>(*notify));
-    for (std::size_t i = 0; i < kLeanFeatures; ++i) lean.at(i) = values[i].get<double>();
+    for (std::size_t i = 0; i < kLeanFeatures; ++i)
+      lean.at(i) = LACUNA_TRY(number(values[i], "lean " + name, -kMostCoefficient, kMostCoefficient, where));
   }
   return leans;
 }
 
+Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_us, const std::string& where) {
+  constexpr auto object = Json::value_t::object;
+  const Json& prices = *LACUNA_TRY(member(json, "prices", object, "an object", where));
+  const Json& leans = *LACUNA_TRY(member(json, "leans", object, "an object", where));
+  return Profile::Path{.path = which,
+                       .prices = LACUNA_TRY(prices_of(prices, usual_prices(which, message_us), where)),
+                       .leans = LACUNA_TRY(leans_of(leans, where)),
+                       .error_median = LACUNA_TRY(number_in(json, "error_median", kMostError, where)),
+                       .error_p90 = LACUNA_TRY(number_in(json, "error_p90", kMostError, where)),
+                       .rows = static_cast<int>(LACUNA_TRY(number_in(json, "rows", kMostRows, where)))};
+}
+
 Result<Profile::Class> class_of(const Json& json, const std::string& file) {
-  Profile::Class made{.message_us = json.at("message_us"), .paths = {}};
-  for (const auto& [name, path] : json.at("paths").items()) {
+  if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{}: classes holds what is no object", file));
+  Profile::Class made{.message_us = LACUNA_TRY(number_in(json, "message_us", kMostMessage, file)), .paths = {}};
+  for (const auto& [name, path] : LACUNA_TRY(member(json, "paths", Json::value_t::object, "an object", file))->items()) {
     const auto which = nic::path_from_name(name);
     if (!which) continue;  // of a newer library
-
     const std::string where = fmt::format("{}, path {}", file, name);
-    made.paths.push_back({.path = *which,
-                          .prices = LACUNA_TRY(prices_of(path.at("prices"), usual_prices(*which, made.message_us), where)),
-                          .leans = LACUNA_TRY(leans_of(path.at("leans"), where)),
-                          .error_median = path.at("error_median"),
-                          .error_p90 = path.at("error_p90"),
-                          .rows = path.at("rows")});
+    if (!path.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is not an object", where));
+    made.paths.push_back(LACUNA_TRY(path_of(path, *which, made.message_us, where)));
   }
   return made;
 }
 
 Result<Profile> profile_of(const Json& json, const std::string& file) {
-  if (const int schema = json.at("schema"); schema != kSchema)
-    return base::fail(base::Code::invalid_argument, fmt::format("{}: schema {}, this library reads {}", file, schema, kSchema));
-  Profile profile{.nic = json.at("nic"),
-                  .peers = json.at("peers"),
-                  .machine = json.at("machine"),
-                  .version = json.at("lacuna_version"),
-                  .created = json.at("created"),
+  if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is no profile: not a JSON object", file));
+  const auto schema = json.find("schema");
+  if (schema == json.end() || *schema != Json(kSchema) || !schema->is_number_integer())
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{}: schema {}, this library reads {}", file, schema == json.end() ? "none" : schema->dump(), kSchema));
+  Profile profile{.nic = LACUNA_TRY(text(json, "nic", file)),
+                  .peers = LACUNA_TRY(text(json, "peers", file)),
+                  .machine = LACUNA_TRY(text(json, "machine", file)),
+                  .version = LACUNA_TRY(text(json, "lacuna_version", file)),
+                  .created = LACUNA_TRY(text(json, "created", file)),
                   .file = file,
                   .classes = {},
                   .warnings = {}};
-  for (const Json& each : json.at("classes")) profile.classes.push_back(LACUNA_TRY(class_of(each, file)));
+  for (const Json& each : *LACUNA_TRY(member(json, "classes", Json::value_t::array, "a list", file)))
+    profile.classes.push_back(LACUNA_TRY(class_of(each, file)));
   return profile;
 }
 
@@ -137,6 +175,7 @@ double lean_factor(const Lean& lean, const Lean& features) {
   double sum = 0;
   for (std::size_t i = 0; i < kLeanFeatures; ++i) sum += lean[i] * features[i];
   const double most = std::log(kMostLean);
+  if (!std::isfinite(sum)) return 1;
   return std::exp(std::clamp(sum, -most, most));
 }
 
@@ -173,10 +212,10 @@ std::string profile_file(const std::string& nic) {
 
 Result<Profile> read_profile(const std::string& file) {
   Result<void> read;
-  const std::string text = text_of(file, read);
+  const std::string content = read_text(file, read);
   if (!read) return std::unexpected(read.error());
   try {
-    return profile_of(Json::parse(text), file);
+    return profile_of(Json::parse(content), file);
   } catch (const Json::exception& error) {
     return base::fail(base::Code::invalid_argument, fmt::format("{} is no profile: {}", file, error.what()));
   }
@@ -223,6 +262,9 @@ Result<nic::Limits> limits_from_json(const std::string& text) {
         .shared_clock = true,
         .indirect = {keys.at("keys"), keys.at("entries"), keys.at("inline_entries"), keys.at("strided_entries"), keys.at("stride")},
         .paths = {}};
+    if (limits.max_sge < 1 || limits.max_sge_rd < 1 || limits.max_send_wr < 1 || limits.max_recv_wr < 1 || limits.max_message_bytes < 1 ||
+        limits.indirect.keys < 0 || limits.indirect.entries < 0)
+      return base::fail(base::Code::invalid_argument, "limits below 1 allow nothing to be sent");
     for (const Json& path : json.at("paths")) {
       const std::string name = path.at("name");
       const auto which = nic::path_from_name(name);

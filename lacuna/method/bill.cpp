@@ -161,6 +161,9 @@ void Bill::bind(double keys, double entries) {
   if (uses_ <= 0 || entries <= 0) return;
   add(When::before, Stage::registration, Who::sender, Price::bind, keys / uses_);
   add(When::before, Stage::registration, Who::sender, Price::bind_entry, entries / uses_);
+  // The other end does so at the same time.
+  add(When::aside, Stage::registration, Who::receiver, Price::bind, keys / uses_);
+  add(When::aside, Stage::registration, Who::receiver, Price::bind_entry, entries / uses_);
 }
 
 double Bill::latency_ns() const {

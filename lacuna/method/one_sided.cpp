@@ -13,7 +13,7 @@ std::int64_t largest_message(const nic::Limits& limits) {
 }
 
 double messages_of(std::int64_t bytes, const nic::Limits& limits, std::int64_t most) {
-  most = std::min(most, largest_message(limits));
+  most = std::max<std::int64_t>(1, std::min(most, largest_message(limits)));
   return static_cast<double>(std::max<std::int64_t>(1, (bytes + most - 1) / most));
 }
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/measure.hpp"
 
 namespace lacuna::test {
 namespace {

@@ -1,0 +1,369 @@
+// Bills against work: with one price of 1 and all others 0 a bill counts one thing, and that is what an operation really does. And how items add up.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "lacuna/method/method.hpp"
+#include "tests/nic/rig.hpp"
+#include "tests/support/random.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using layout::PairOutline;
+using method::Bill;
+using method::Endpoint;
+using method::Method;
+using method::Notify;
+using method::Price;
+using method::Prices;
+using method::Role;
+using method::Stage;
+using When = Bill::When;
+
+Layout bytes(std::int64_t n) { return Layout::bytes(n).value(); }
+Layout vector(std::int64_t count, std::int64_t block, std::int64_t stride) {
+  return Layout::hvector(count, 1, stride, bytes(block)).value();
+}
+
+using Set = std::initializer_list<std::pair<Price, double>>;
+Prices prices(Set set) {
+  Prices all{};
+  for (const auto& [price, value] : set) all[static_cast<std::size_t>(price)] = value;
+  return all;
+}
+
+const nic::PathInfo kWire{nic::Path::wire, true, true, false, nic::Mover::device, 1024, ""};
+const nic::PathInfo kMapped{nic::Path::mapped, true, true, true, nic::Mover::initiator, 0, ""};
+const nic::PathInfo kSlots{nic::Path::slots, true, false, false, nic::Mover::both, 4096, ""};
+
+// --- what is counted -------------------------------------------------------------------------------------------------
+
+struct Pair {
+  const char* name;
+  Layout src, dst;
+};
+// Pairs whose outline is exact, and whose lists end at the same places on both sides: blocks of a side that is coarser by 4 meet lists of 32.
+std::vector<Pair> pairs() {
+  std::vector<Pair> all;
+  for (const std::int64_t n : {1, 4, 32, 64, 96, 200}) {
+    for (const std::int64_t block : {1, 16, 100}) {
+      const Layout loop = vector(n, block, 3 * block);
+      all.push_back({"equal", loop, loop});
+      all.push_back({"to one", loop, bytes(n * block)});
+      all.push_back({"from one", bytes(n * block), loop});
+      if (n < 4) continue;
+      const Layout coarse = vector(n / 4, 4 * block, 9 * block);
+      all.push_back({"coarser", loop, coarse});
+      all.push_back({"finer", coarse, loop});
+    }
+  }
+  return all;
+}
+
+struct Counted {
+  double requests, doorbells, entries;  // of the end that begins
+  double receives, receive_entries;     // of the other
+};
+
+// What one price, alone, makes of a bill; `who`: whose time it is.
+double billed(const Method& method, const PairOutline& pair, const nic::Limits& limits, Price price, Role who) {
+  const Prices one = prices({{price, 1}});
+  Bill bill(one, kWire, pair);
+  method.bill(bill, limits);
+  return bill.cpu_ns(who);
+}
+
+// `passive` posts entries only where it posts receives.
+Counted counted(const Method& method, const PairOutline& pair, const nic::Limits& limits) {
+  const Role active = method.initiator;
+  const Role passive = active == Role::sender ? Role::receiver : Role::sender;
+  return {billed(method, pair, limits, Price::build, active), billed(method, pair, limits, Price::post, active),
+          billed(method, pair, limits, Price::build_entry, active), billed(method, pair, limits, Price::receive, passive),
+          billed(method, pair, limits, Price::build_entry, passive)};
+}
+
+// A notification that adds no request: with the last write, or none.
+Notify quiet(const Method& method) {
+  const bool writes = method.one_sided() && method.initiator == Role::sender;
+  return writes ? Notify::imm : Notify::none;
+}
+
+base::Result<void> move(Endpoint& endpoint, method::Operation& operation, std::byte* base, nic::Bootstrap& bootstrap) {
+  nic::Hello mine;
+  mine.bytes = LACUNA_TRY(endpoint.prepare(operation, base, kSecond)).encode();
+  const auto theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kSecond)).bytes));
+  LACUNA_TRY(operation.start(base, theirs));
+  LACUNA_TRY(endpoint.run(operation, kSecond));
+  LACUNA_TRY(barrier(bootstrap));
+  return {};
+}
+
+std::string count(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
+  const auto context = LACUNA_END_TRY(nic::open("local", options));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
+  const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
+  const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+  const Role role = rank == 0 ? Role::sender : Role::receiver;
+  std::string wrong;
+  for (const Method& m : method::methods()) {
+    for (const Pair& pair : pairs()) {
+      if (pair.src.contiguous_bytes() && pair.dst.contiguous_bytes() && m.indirect_keys) continue;
+      const auto operation = LACUNA_END_TRY(method::make(m, role, *endpoint, {pair.src, pair.dst, quiet(m)}, {&region}));
+      for (int i = 0; i < 2; ++i) LACUNA_END_TRY(move(*endpoint, *operation, buffer.data(), bootstrap));  // the second finds its keys bound
+      const method::Counters& own = operation->counters();
+      const std::array mine{own.work_requests, own.doorbells, own.sges, own.receives};
+      const auto both = LACUNA_END_TRY(swap(bootstrap, mine));
+      if (rank != 0) continue;
+      const auto& active = m.initiator == Role::sender ? mine : both;
+      const auto& passive = m.initiator == Role::sender ? both : mine;
+      const PairOutline outline = layout::outline(pair.src, pair.dst);
+      const Counted bill = counted(m, outline, context->limits());
+      const auto expect = [&](const char* what, double is, std::int64_t should) {
+        if (is == static_cast<double>(should)) return;
+        wrong += fmt::format("{}, {} runs {} {}: the bill has {} {}, the operation {}\n", m.name, pair.src.run_count(), pair.name,
+                             pair.dst.run_count(), is, what, should);
+      };
+      expect("requests", bill.requests, active[0]);
+      expect("doorbells", bill.doorbells, active[1]);
+      expect("entries", bill.entries, active[2]);
+      if (!m.one_sided()) expect("receives", bill.receives, passive[3]);
+      if (!m.one_sided()) expect("entries of receives", bill.receive_entries, passive[2]);
+    }
+  }
+  return wrong;
+}
+
+TEST(BillCounts, WhatOperationsDoTwoThreads) {
+  EXPECT_EQ(in_two_threads([](int rank, nic::Bootstrap& b) { return count({.max_sge = 32}, rank, b); }), "");
+}
+TEST(BillCounts, WhatOperationsDoWithListsOnlyTwoThreads) {
+  const nic::OpenOptions lists{.max_sge = 32, .indirect = {.inline_entries = 32, .strided_entries = 0}};
+  EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return count(lists, rank, b); }), "");
+}
+
+// Both ends bind at the same time: a bill has the entries of the one that has more. Each pair has endpoints without keys.
+std::string bindings(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
+  const Method& m = *method::find("umr_send").value();
+  for (const Pair& pair : pairs()) {
+    const auto context = LACUNA_END_TRY(nic::open("local", options));
+    const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
+    const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
+    const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
+    const auto operation =
+        LACUNA_END_TRY(method::make(m, rank == 0 ? Role::sender : Role::receiver, *endpoint, {pair.src, pair.dst}, {&region}));
+    LACUNA_END_TRY(move(*endpoint, *operation, buffer.data(), bootstrap));
+    const std::int64_t mine = operation->counters().key_entries;
+    const std::int64_t theirs = LACUNA_END_TRY(swap(bootstrap, mine));
+    const PairOutline outline = layout::outline(pair.src, pair.dst);
+    const Prices one = prices({{Price::bind_entry, 1}});
+    Bill bill(one, kWire, outline, false, 1);
+    m.bill(bill, context->limits());
+    const auto most = static_cast<double>(std::max(mine, theirs));
+    if (bill.latency_ns() != most)
+      return fmt::format("{} runs {} {}: the bill binds {}, the ends {} and {}", pair.src.run_count(), pair.name, pair.dst.run_count(),
+                         bill.latency_ns(), mine, theirs);
+  }
+  return {};
+}
+TEST(BillCounts, BindingsTwoThreads) {
+  for (const int strided : {0, 10}) {
+    const nic::OpenOptions options{.indirect = {.strided_entries = strided}};
+    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return bindings(options, rank, b); }), "");
+  }
+}
+
+nic::Limits limits() {
+  nic::Limits made{.max_sge = 30, .max_sge_rd = 30, .max_inline = 64, .max_send_wr = 128, .max_recv_wr = 128};
+  made.max_message_bytes = 1 << 30;
+  made.indirect = {.keys = 1000, .entries = 1000, .inline_entries = 50, .strided_entries = 10, .stride = 65535};
+  made.paths = {kWire};
+  return made;
+}
+
+// One price of 1: the busiest is who has it, with so many.
+double number_of(const char* name, const Layout& src, const Layout& dst, Price price, const nic::PathInfo& path = kWire) {
+  const Prices one = prices({{price, 1}});
+  const PairOutline pair = layout::outline(src, dst);
+  Bill bill(one, path, pair);
+  method::find(name).value()->bill(bill, limits());
+  return bill.busiest_ns();
+}
+
+// 100 runs to 25: lists of 30 make four messages.
+TEST(BillCounts, ByHand) {
+  const Layout src = vector(100, 16, 48);
+  const Layout dst = vector(25, 64, 100);
+  const auto expect = [&](const char* method, Price price, double count) {
+    EXPECT_EQ(number_of(method, src, dst, price), count) << method << ", " << price_name(price);
+  };
+  expect("pack", Price::request, 1);
+  expect("pack", Price::pack_run, 100);
+  expect("pack", Price::unpack_run, 25);
+  expect("pack", Price::pack_far_byte, 1600);  // with no near_bytes all are far
+  expect("pack", Price::write_byte, 1600);
+  expect("pack", Price::message, 1);
+  expect("pack_write", Price::message, 0);
+  expect("gather_write", Price::request, 4);
+  expect("gather_write", Price::entry, 100);
+  expect("gather_write", Price::pack_run, 0);
+  expect("gather_write", Price::unpack_run, 25);
+  expect("scatter_read", Price::request, 1);
+  expect("scatter_read", Price::scatter, 25);
+  expect("scatter_read", Price::read, 1);
+  expect("scatter_read", Price::pack_run, 100);
+  expect("scatter_read", Price::unpack_run, 0);
+  expect("linked_write", Price::request, 100);
+  expect("linked_write", Price::post, 2);
+  expect("multi_write", Price::post, 100);
+  expect("sgrs", Price::entry, 100);
+  expect("sgrs", Price::scatter, 25);
+  expect("sgrs", Price::request, 4);
+  expect("umr_send", Price::request, 1);
+  expect("umr_send", Price::entry, 1);
+  expect("umr_chunked", Price::request, 1);
+  EXPECT_EQ(number_of("multi_write", src, dst, Price::piece, kMapped), 100);
+  EXPECT_EQ(number_of("sgrs", src, dst, Price::piece, kSlots), 100);       // the sender's
+  EXPECT_EQ(number_of("sgrs", src, dst, Price::entry, kMapped), 100);      // a CPU does the engine's work,
+  EXPECT_EQ(number_of("umr_read", src, dst, Price::request, kMapped), 1);  // the receiver's, if it reads
+}
+
+TEST(BillCounts, ContiguousSidesCopyNothing) {
+  const Prices all =
+      prices({{Price::copy_call, 1}, {Price::pack_run, 1}, {Price::unpack_run, 1}, {Price::pack_byte, 1}, {Price::unpack_byte, 1}});
+  for (const Method& method : method::methods()) {
+    const PairOutline pair = layout::outline(bytes(100'000), bytes(100'000));
+    Bill bill(all, kWire, pair);
+    method.bill(bill, limits());
+    EXPECT_EQ(bill.latency_ns(), 0) << method.name;
+    EXPECT_EQ(bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver), 0) << method.name;
+  }
+}
+
+// A binding that lasts costs nothing; one for three transfers a third.
+TEST(BillCounts, BindingsBySharesOfTheirUses) {
+  const Prices binds = prices({{Price::bind, 300}, {Price::bind_entry, 3}});
+  const std::int64_t places[] = {0, 10, 25, 70};
+  const PairOutline pair = layout::outline(Layout::hindexed_block(1, places, bytes(4)).value(), bytes(16));
+  const auto latency = [&](double uses) {
+    Bill bill(binds, kWire, pair, false, uses);
+    method::find("umr_write").value()->bill(bill, limits());
+    return bill.latency_ns();
+  };
+  EXPECT_EQ(latency(0), 0);
+  EXPECT_EQ(latency(1), 312);
+  EXPECT_EQ(latency(3), 104);
+}
+
+// --- how it adds up --------------------------------------------------------------------------------------------------
+
+TEST(BillSums, StagesAreTheLatency) {
+  support::Random random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    Prices some{};
+    for (double& price : some) price = random.one_in(5) ? 0 : std::exp2(static_cast<double>(random.between(-20, 40)));
+    const Layout layouts[] = {vector(random.between(1, 3000), 60, 200), bytes(1), vector(600, 100, 111)};
+    const Layout src = layouts[0];
+    const Layout dst = random.one_in(2) ? bytes(src.size()) : vector(src.size() / 20, 20, 30);
+    const PairOutline pair = layout::outline(src, dst);
+    const Method& method = method::methods()[static_cast<std::size_t>(random.below(std::ssize(method::methods())))];
+    const nic::PathInfo& path = std::array{kWire, kMapped, kSlots}[static_cast<std::size_t>(i % 3)];
+    Bill bill(some, path, pair, random.one_in(2), random.one_in(2) ? 0 : 7);
+    method.bill(bill, limits());
+    if (method.one_sided()) bill.notify(method.initiator, method.notifies.front());
+    const auto stages = bill.stages_ns();
+    const double sum = std::accumulate(stages.begin(), stages.end(), 0.0);
+    ASSERT_NEAR(sum, bill.latency_ns(), 1e-9 * sum) << method.name;
+    for (const double ns : stages) ASSERT_GE(ns, 0);
+    ASSERT_GE(bill.busiest_ns(), std::max(bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)));
+  }
+}
+
+// A device's engines and its wire work at once; where a CPU does it all, one thing comes after the other.
+TEST(BillSums, SideBySideOnADevice) {
+  const Prices some = prices({{Price::entry, 10}, {Price::write_byte, 1}, {Price::start, 5}});
+  const PairOutline pair = layout::outline(vector(100, 1024, 3000), bytes(102'400));
+  const Method& sgrs = *method::find("sgrs").value();
+  Bill device(some, kWire, pair);
+  sgrs.bill(device, limits());
+  // Entries: 1000 ns; the wire: 102,400 ns. The first of 100 units waits for its entries.
+  EXPECT_DOUBLE_EQ(device.latency_ns(), 5 + 102'400 + 1000 / 100.0);
+  EXPECT_DOUBLE_EQ(device.stages_ns()[static_cast<std::size_t>(Stage::fetch)], 10);
+  EXPECT_DOUBLE_EQ(device.busiest_ns(), 5 + 102'400);
+  EXPECT_EQ(device.cpu_ns(Role::sender), 0);
+  const Prices same = prices({{Price::entry, 10}, {Price::write_byte, 1}, {Price::write_far_byte, 1}, {Price::start, 5}});
+  Bill cpu(same, kMapped, pair);
+  sgrs.bill(cpu, limits());
+  EXPECT_DOUBLE_EQ(cpu.latency_ns(), 5 + 102'400 + 1000);
+  EXPECT_DOUBLE_EQ(cpu.cpu_ns(Role::sender), 102'400 + 1000);
+}
+
+// Nobody waits for a receive to be posted, but it is CPU time, and whoever is busiest has to do it.
+TEST(BillSums, WhatIsDoneAsideTakesTimeButNoLatency) {
+  const Prices some = prices({{Price::receive, 70}});
+  const PairOutline pair = layout::outline(bytes(8), bytes(8));
+  Bill bill(some, kWire, pair);
+  method::find("pack").value()->bill(bill, limits());
+  EXPECT_EQ(bill.latency_ns(), 0);
+  EXPECT_EQ(bill.cpu_ns(Role::receiver), 70);
+  EXPECT_EQ(bill.cpu_ns(Role::sender), 0);
+  EXPECT_EQ(bill.busiest_ns(), 70);
+}
+
+TEST(BillSums, TheLastNotificationCounts) {
+  const Prices some = prices({{Price::write_none, 1},
+                              {Price::write_imm, 20},
+                              {Price::write_flag, 300},
+                              {Price::read_none, 4000},
+                              {Price::read_imm, 50'000},
+                              {Price::read_flag, 600'000},
+                              {Price::post, 7}});
+  const PairOutline pair = layout::outline(bytes(8), bytes(8));
+  const auto latency = [&](const char* name, std::initializer_list<Notify> said) {
+    const Method& method = *method::find(name).value();
+    Bill bill(some, kWire, pair);
+    method.bill(bill, limits());
+    for (const Notify notify : said) bill.notify(method.initiator, notify);
+    const auto stages = bill.stages_ns();
+    EXPECT_DOUBLE_EQ(std::accumulate(stages.begin(), stages.end(), 0.0), bill.latency_ns());
+    return bill.latency_ns();
+  };
+  EXPECT_EQ(latency("pack_write", {}), 7);
+  EXPECT_EQ(latency("pack_write", {Notify::none}), 8);
+  EXPECT_EQ(latency("pack_write", {Notify::imm}), 27);
+  EXPECT_EQ(latency("pack_write", {Notify::imm, Notify::none}), 8);
+  EXPECT_EQ(latency("pack_write", {Notify::imm, Notify::none, Notify::flag}), 307);
+  EXPECT_EQ(latency("umr_read", {Notify::flag}), 600'007);
+  EXPECT_EQ(latency("umr_read", {Notify::flag, Notify::imm}), 50'007);
+}
+
+// Each copy takes the CPU that does it; a pipeline of them takes no longer than its slowest, and a chunk's share of the others.
+TEST(BillSums, APipelineTakesItsSlowest) {
+  const Prices some = prices({{Price::pack_byte, 1}, {Price::pack_far_byte, 1}, {Price::unpack_byte, 2}, {Price::unpack_far_byte, 2}});
+  const PairOutline pair = layout::outline(vector(1024, 1024, 2048), vector(1024, 1024, 3000));  // 32 chunks of 32 KiB
+  constexpr double kBytes = 1 << 20;
+  for (const auto& [name, latency] : {std::pair{"pack", 3 * kBytes}, {"pack_pipelined", 2 * kBytes + kBytes / 32}}) {
+    Bill bill(some, kWire, pair);
+    method::find(name).value()->bill(bill, limits());
+    EXPECT_DOUBLE_EQ(bill.latency_ns(), latency) << name;
+    EXPECT_DOUBLE_EQ(bill.cpu_ns(Role::sender), kBytes);
+    EXPECT_DOUBLE_EQ(bill.cpu_ns(Role::receiver), 2 * kBytes);
+    EXPECT_DOUBLE_EQ(bill.busiest_ns(), 2 * kBytes);
+  }
+}
+
+TEST(BillNames, AreAllDifferent) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < method::kPrices; ++i) names.insert(price_name(static_cast<Price>(i)));
+  EXPECT_EQ(names.size(), method::kPrices);
+  names.clear();
+  for (std::size_t i = 0; i < method::kStages; ++i) names.insert(stage_name(static_cast<Stage>(i)));
+  EXPECT_EQ(names.size(), method::kStages);
+}
+
+}  // namespace
+}  // namespace lacuna::test
