@@ -1,4 +1,5 @@
 // NICs by the names that `lacuna guide --nic` takes: a real one's, or a simulated platform.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,9 +19,16 @@ constexpr std::string_view kUsual = "connectx5-rocev2";  // platform 2 of the fo
 std::vector<fs::path> folders() {
   if (const char* named = std::getenv("LACUNA_PROFILES"); named != nullptr && *named != '\0') return {named};
   std::error_code error;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  const fs::path above = executable.parent_path().parent_path();
-  return {above / "profiles", above / "share/lacuna/profiles"};  // of the Python package, and of an installation
+  std::vector<fs::path> found;
+  // Beside what this code is part of: the Python package's module, or a library or program that was installed; and beside the program.
+  Dl_info info{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&nic_label), &info) != 0 && info.dli_fname != nullptr;
+  for (const fs::path& file : {known ? fs::canonical(info.dli_fname, error) : fs::path(), fs::read_symlink("/proc/self/exe", error)}) {
+    found.push_back(file.parent_path() / "profiles");
+    found.push_back(file.parent_path().parent_path() / "profiles");
+    found.push_back(file.parent_path().parent_path() / "share/lacuna/profiles");
+  }
+  return found;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
-#include <nanobind/nanobind.h>
+#include "_core.hpp"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -16,31 +17,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using lacuna::base::Code;
-using lacuna::base::Result;
 using lacuna::layout::Layout;
 using lacuna::layout::Order;
+using lacuna::python::value_or_raise;
 using Ints = std::vector<std::int64_t>;
 
 namespace {
-
-template <class T>
-T value_or_raise(Result<T> result) {
-  if (result) {
-    if constexpr (std::is_void_v<T>) {
-      return;
-    } else {
-      return std::move(*result);
-    }
-  }
-  const std::string text = result.error().text();
-  switch (result.error().code) {
-    case Code::overflow: PyErr_SetString(PyExc_OverflowError, text.c_str()); break;
-    case Code::out_of_memory: PyErr_SetString(PyExc_MemoryError, text.c_str()); break;
-    default: PyErr_SetString(PyExc_ValueError, text.c_str());
-  }
-  throw nb::python_error();
-}
 
 Order order_of(const std::string& name) {
   if (name == "C") return Order::c;
@@ -314,6 +296,7 @@ NB_MODULE(_core, m) {
       },
       "target"_a, "source"_a, "Copies one strided view into another of as many bytes, in index order, without staging.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
+  lacuna::python::bind_guide(m);
   m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
   m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
   m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");

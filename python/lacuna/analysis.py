@@ -85,10 +85,15 @@ def told_methods(rows: Iterable[Row]) -> set[tuple[str, str]]:
     return {(row.subject.experiment, row.method) for row in rows if row.notify != "none"}
 
 
+def is_told(row: Row, told: set[tuple[str, str]]) -> bool:
+    """Whether the receiver learned that the transfer was over, by a message or a notification."""
+    return not (row.notify == "none" and (row.subject.experiment, row.method) in told)
+
+
 def contest_of(subject: Subject, rows: Sequence[Row], told: set[tuple[str, str]]) -> Contest:
     best: dict[Combo, Row] = {}
     for row in sorted(rows, key=lambda r: r.latency_us):
-        if not row.censored and not (row.notify == "none" and (subject.experiment, row.method) in told):
+        if not row.censored and is_told(row, told):
             best.setdefault((row.method, row.path), row)
     ranking = tuple(row for row in best.values() if row.method not in BY_HAND)
     by_hand = next((row for row in best.values() if row.method in BY_HAND), None)

@@ -6,7 +6,8 @@ import io
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +15,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench, command, explain, plan, tables
+from lacuna import __version__, bench, calibrate, command, explain, plan, tables, validate_command
 from lacuna import compare as comparing
+from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.fields import SchemaError
+from lacuna.fitting import MOST_ROWS
 from lacuna.paper import command as paper
 from lacuna.plan import Cell
 from lacuna.record import Guide, read_guide
@@ -25,9 +28,13 @@ from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
-_QUICK = Pace(budget=15, reserve=3.5, silence=6, max_samples=200, second_looks=0.12)
-_FULL = Pace(budget=86, reserve=9, silence=20, max_samples=400, second_looks=0.15, most_looks=4)
+_QUICK = Pace(budget=17, reserve=7, silence=6, max_samples=200, second_looks=0.12)
+_FULL = Pace(budget=87, reserve=20, silence=20, max_samples=400, second_looks=0.15, most_looks=4)
 """The promises are 20 s and 90 s for the whole command, on two slow cores."""
+
+_FITTED_EACH_SECOND = 60
+_FEWEST_FITTED = 600
+"""Rows of a path that are fitted for each second of the budget, and at least: so a short run has a short fit."""
 
 app = typer.Typer(
     name="lacuna",
@@ -78,7 +85,7 @@ def guide(
             "--budget",
             metavar="SECONDS",
             min=5,
-            help="Wall time of the whole command; cells that do not fit are left out. [default: 86, with --quick 15]",
+            help="Wall time of the whole command; cells that do not fit are left out. [default: 87, with --quick 17]",
             show_default=False,
         ),
     ] = None,
@@ -93,6 +100,14 @@ def guide(
             show_default=False,
         ),
     ] = None,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate",
+            help="Judge the profile's choices on 200 random pairs of layouts that it was not fitted to. Measures and "
+            "fits first if this NIC has no profile.",
+        ),
+    ] = False,
     data: JsonOption = None,
 ) -> None:
     """Measure every method on this machine and write the guide: for this block size and count, use this method.
@@ -106,6 +121,13 @@ def guide(
       report.html   maps, curves, tables; needs no network
       guide.png     the guide as one picture
 
+    \b
+    The prices that it fits to the measurements are the profile by which Lacuna chooses from then on. It goes to
+    $XDG_CONFIG_HOME/lacuna/profiles (~/.config/lacuna/profiles); LACUNA_PROFILE names another file.
+
+    With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
+    are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "table3_regret_geomean", "pairs"}.
+
     With a larger budget it reaches larger transfers, up to 64 MiB, and looks more often at close calls; from 900 s on
     it measures all notifications at all sizes, before that only the usual one above 64 KiB.
 
@@ -113,6 +135,8 @@ def guide(
     Examples:
       lacuna guide --quick
       lacuna guide --budget 300 --output results/node17
+      lacuna guide --nic model
+      lacuna guide --validate --json validation.json
       lacuna guide --quick --json - | jq '.rows[] | select(.behind == 1)'
 
     \b
@@ -125,13 +149,18 @@ def guide(
     """
     started = time.monotonic()
     pace = _QUICK if quick else _FULL
+    worker_nic = command.worker_nic(nic)
     deadline = pace.deadline(started, budget)
     command.prepare(output)
     command.prepare_json(data)
+    if validate and not validate_command.needs_profile(worker_nic):
+        validate_command.run(worker_nic, output, data, timeout or _FULL.silence)
     console = command.console(to_stderr=command.is_stdout(data))
+    measured: list[Cell] = []
 
     def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
         corpus = worker.corpus()
+
         if quick:
             cells = plan.quick(corpus)
         else:
@@ -139,11 +168,27 @@ def guide(
             cells = plan.full(corpus, worker.corpus("ai", most_payload=most), most)
             if budget and budget >= plan.NOTIFY_BUDGET:
                 cells = plan.with_all_notifications(cells)
-        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), plan.counted(cells, worker.hello)
+        if not worker.hello.nic.name.startswith("model:"):
+            measured.extend(plan.counted(cells, worker.hello))
+        else:
+            measured.extend(plan.counted(plan.simulated(cells), worker.hello))
+        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), measured
 
-    outcome = command.measure(console, nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
+    outcome = command.measure(console, worker_nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
     if outcome.result is not None:
-        _deliver(console, outcome.result, output, data)
+        fits = outcome.failure is None and not outcome.result.interrupted and not outcome.result.fault
+        most_rows = max(_FEWEST_FITTED, min(MOST_ROWS, int(_FITTED_EACH_SECOND * (budget or pace.budget))))
+
+        def fit() -> calibrate.Profile | None:
+            assert outcome.result
+            bindings: list[tuple[int, float]] = []
+            with suppress(WorkerError), Worker(find_worker(), worker_nic, pace.silence) as worker:
+                bindings = calibrate.measure_bindings(worker)
+            return calibrate.calibrate(outcome.result, measured, bindings, most_rows)
+
+        _deliver(console, outcome.result, output, None if validate else data, fit if fits else lambda: None)
+    if validate and outcome.failure is None and outcome.result and not outcome.result.interrupted:
+        validate_command.run(worker_nic, output, data, timeout or _FULL.silence)
     command.finish(outcome.result, outcome.failure)
 
 
@@ -162,7 +207,7 @@ def info(
     Exit status: 0, 2 for wrong usage, 3 if the worker is missing or fails.
     """
     try:
-        with Worker(find_worker(), nic, _FULL.silence) as worker:
+        with Worker(find_worker(), command.worker_nic(nic), _FULL.silence) as worker:
             hello = worker.hello
     except WorkerError as e:
         command.finish(None, e)
@@ -246,16 +291,28 @@ def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> 
     return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault)
 
 
-def _deliver(console: Console, result: Guide, output: Path, json_file: Path | None) -> None:
-    """Writes the data first, whatever may happen to the pictures; shows the tables last, to a reader who may leave."""
+def _deliver(
+    console: Console,
+    result: Guide,
+    output: Path,
+    json_file: Path | None,
+    fit: Callable[[], calibrate.Profile | None],
+) -> None:
+    """Writes the data first, whatever may happen to the fit and the pictures; shows the tables last, to a reader who
+    may leave."""
     data = output / "guide.json"
     text = result.to_json()
     write_whole(data, text)
     command.write_json(json_file, text)
+    with console.status("fitting prices"):
+        profile = fit()
+        stored = Stored(profile, profile.store(result.nic.name)) if profile else None
     with console.status("drawing the report"):
         # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
         from lacuna import report
 
-        files = [data, *report.write(result, output)]
+        files = [data, *report.write(result, output, stored)]
     tables.show(console, result)
     console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+    if stored:
+        console.print(f"Lacuna chooses by {stored.file} from now on", soft_wrap=True)

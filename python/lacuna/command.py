@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from lacuna import run
+from lacuna.paper import profiles
 from lacuna.plan import Cell
 from lacuna.progress import Meter
 from lacuna.record import Run
@@ -30,8 +31,16 @@ INTERRUPTED = 130
 
 _PIPE_WIDTH = 120
 
+_MOST_RESERVED = 0.75
+"""The part of a short run's time that goes to what comes after measuring: fit and report take what they take."""
+
 NicOption = Annotated[
-    str, typer.Option("--nic", metavar="NAME", help="The NIC to measure; `lacuna info` describes it.")
+    str,
+    typer.Option(
+        "--nic",
+        metavar="NAME",
+        help="The NIC: local, or a simulated one (docs/model.md), model or model:PLATFORM; `lacuna info` describes it.",
+    ),
 ]
 
 JsonOption = Annotated[
@@ -64,7 +73,7 @@ class Pace:
     def deadline(self, started: float, budget: float | None) -> float:
         """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
         total = budget or self.budget
-        return started + max(1.0, total - min(self.reserve, total / 2))
+        return started + max(1.0, total - min(self.reserve, _MOST_RESERVED * total))
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,19 @@ def measure(
     except WorkerError as e:
         return Outcome(result, e)
     return Outcome(result, None)
+
+
+def worker_nic(nic: str) -> str:
+    """The name that the worker takes: a simulated platform by its file, so that it is found from anywhere."""
+    if nic != "model" and not nic.startswith("model:"):
+        return nic
+    name = nic.removeprefix("model").removeprefix(":") or profiles.PLATFORM_2
+    if "/" in name:
+        return nic
+    try:
+        return f"model:{profiles.load(name).path}"
+    except WorkerError as e:
+        raise typer.BadParameter(str(e), param_hint="--nic") from e
 
 
 def created() -> str:

@@ -1,40 +1,68 @@
-"""The `lacuna explain` command: what a layout is, and how it is copied here."""
+"""The `lacuna explain` command: what a layout is, how it is copied, which way it would be moved here, and why."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from lacuna import __version__, command
-from lacuna._core import Layout, instruction_set
-from lacuna.command import JsonOption
+from lacuna import __version__, command, measuring
+from lacuna._core import Guide, Layout, describe, instruction_set
+from lacuna.command import JsonOption, NicOption
 from lacuna.layout_text import LayoutTextError, Parsed, read
-from lacuna.units import bytes_text
+from lacuna.measuring import Measured
+from lacuna.pairs import Pair
+from lacuna.worker import WorkerError
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""
 
-_BAR = 40
-_LABEL = 12
+
+class Objective(StrEnum):
+    latency = "latency"
+    bandwidth = "bandwidth"
+    cpu = "cpu"
 
 
 def explain(
-    source: Annotated[str, typer.Argument(metavar="LAYOUT", help="A layout, in one of the forms above.")],
+    source: Annotated[str, typer.Argument(metavar="SRC", help="A layout, in one of the forms above.")],
     destination: Annotated[
         str | None,
-        typer.Argument(metavar="LAYOUT", help="The destination of as many bytes.", show_default=False),
+        typer.Argument(
+            metavar="[DST]",
+            help="The destination, of as many bytes. [default: the same; of a DDTBench name, what receives it]",
+            show_default=False,
+        ),
     ] = None,
+    nic: NicOption = "local",
+    objective: Annotated[Objective, typer.Option("--objective", help="What is to be small.")] = Objective.latency,
+    cold: Annotated[bool, typer.Option("--cold", help="The data is in no cache.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure every way, and show what it took beside what was expected.")
+    ] = False,
+    uses: Annotated[
+        float,
+        typer.Option(
+            "--uses",
+            min=0,
+            help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again.",
+        ),
+    ] = 0.0,
     data: JsonOption = None,
 ) -> None:
-    """Show what a layout is and how it is copied: runs, extent, canonical form, and the kernel of each step here.
+    """Show what a layout is, how it is copied, which way Lacuna would move it here, and why.
 
-    With two layouts, a source and a destination: both, if they have as many bytes. Put quotes around a LAYOUT, for
-    the shell. It is one of these:
+    First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
+    time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
+    LACUNA_METHOD and LACUNA_PATH force a way.
+
+    Put quotes around a LAYOUT, for the shell. It is one of these:
 
     \b
     DDTBench     NAS_LU_y, NAS_LU_y:3, FFT2:1:receive
@@ -76,28 +104,98 @@ def explain(
       lacuna explain 'struct([1, 3], [0, 16], [int, vector(2, 1, 3, double)])'
       lacuna explain 'subarray([64, 64], [8, 8], [0, 4], float, order=F)'
       lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
+      lacuna explain NAS_LU_y:3 --measure
+      lacuna explain FFT2:1 --nic model --objective cpu
       lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
 
     \b
     Exit status:
       0    all is well
-      2    wrong usage, a LAYOUT that cannot be read, or sizes that differ
+      1    with --measure: a method moved a wrong byte
+      2    wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be
+      3    the worker is missing, died or fell silent
     """
     command.prepare_json(data)
-    layouts = [_read(text) for text in (source, destination) if text is not None]
-    sizes = [parsed.layout.size for parsed in layouts]
-    if len(set(sizes)) > 1:
+    shown = [_read(text) for text in (source, destination) if text is not None]
+    send, receive = shown[0], shown[-1] if destination is not None else _receiver_of(shown[0])
+    if send.layout.size != receive.layout.size:
         raise typer.BadParameter(
-            f"the source has {sizes[0]:,} bytes, the destination {sizes[1]:,}; they must be as many",
+            f"the source has {send.layout.size:,} bytes, the destination {receive.layout.size:,}; they must be as many",
             param_hint="LAYOUT",
         )
     console = command.console(to_stderr=command.is_stdout(data))
-    roles = ("Source: ", "Destination: ") if destination is not None else ("",)
-    for role, parsed in zip(roles, layouts, strict=True):
-        _show(console, role, parsed)
-    if destination is not None:
-        console.print(f"Both have {_bytes(sizes[0])}.")
-    command.write_json(data, json.dumps(_document(layouts), indent=1) + "\n")
+    worker_nic = command.worker_nic(nic)
+    measured = None
+    if measure:
+        try:
+            measured = measuring.measure(worker_nic, Pair("asked", send.layout, receive.layout), cold=cold)
+        except WorkerError as e:
+            command.finish(None, e)
+    transfer = _Transfer.of(worker_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
+
+    if receive is not send and destination is None:
+        shown.append(receive)
+    roles = ("Source: ", "Destination: ") if len(shown) > 1 else ("",)
+    for role, parsed in zip(roles, shown, strict=True):
+        console.print(Text.assemble((role + parsed.meaning, "bold")), soft_wrap=True)
+        console.print(Text(describe(parsed.layout)), soft_wrap=True)
+    if len(shown) == 1:
+        console.print("Destination: the same\n")
+    console.print(Text(transfer.text), soft_wrap=True)
+    document = {**_document(shown), "transfer": transfer.to_json()}
+    command.write_json(data, json.dumps(document, indent=1) + "\n")
+    for failure in measured.failures if measured else ():
+        console.print(f"ERROR: {failure}", markup=False)
+    raise typer.Exit(command.MEASUREMENT_FAILED if measured and measured.failures else 0)
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """Which way is chosen, and all the others."""
+
+    text: str
+    candidates: list[dict[str, Any]]
+    warnings: list[str]
+    objective: str
+
+    @staticmethod
+    def of(
+        nic: str,
+        send: Layout,
+        receive: Layout,
+        objective: Objective,
+        *,
+        cold: bool,
+        uses: float,
+        measured: Measured | None,
+    ) -> _Transfer:
+        try:
+            guide = Guide(nic, message_us=measured.message_us if measured else 0.0)
+            text, candidates = guide.explain(
+                send,
+                receive,
+                objective=objective.value,
+                cold=cold,
+                uses=uses,
+                measured=measured.times if measured else {},
+            )
+        except ValueError as e:
+            raise typer.BadParameter(str(e), param_hint="choice") from e
+        return _Transfer(text.rstrip(), candidates, list(guide.warnings), objective.value)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "objective": self.objective,
+            "profile_warnings": self.warnings,
+            "chosen": self.candidates[0],
+            "candidates": self.candidates,
+        }
+
+
+def _receiver_of(sent: Parsed) -> Parsed:
+    """What receives a layout where nobody says it: DDTBench says it, else it is the same layout."""
+    ddtbench = re.match(r"(\w+:\d+):send \(DDTBench", sent.meaning)
+    return _read(f"{ddtbench[1]}:receive") if ddtbench else sent
 
 
 def _read(text: str) -> Parsed:
@@ -141,39 +239,3 @@ def _classes(layout: Layout) -> Iterator[tuple[int, int]]:
     first = next((i for i, runs in enumerate(found) if runs), 0)
     for i, runs in enumerate(found[first:], first):
         yield 1 << i, runs
-
-
-def _show(console: Console, role: str, parsed: Parsed) -> None:
-    layout = parsed.layout
-    console.print(Text.assemble((role + parsed.meaning, "bold")), soft_wrap=True)
-    mean = f", {layout.size / layout.run_count:,.1f} B on average" if layout.run_count else ""
-    _row(console, "bytes", _bytes(layout.size))
-    _row(console, "runs", f"{layout.run_count:,}{mean}")
-    _row(console, "extent", f"{_bytes(layout.extent)} from {layout.lower_bound:,}")
-    _row(console, "true extent", f"{_bytes(layout.true_extent)} from {layout.true_lower_bound:,}")
-    _row(console, "form", layout.describe())
-    _row(console, "instructions", instruction_set())
-    _row(console, "plan", *(layout.kernels().splitlines() or ["nothing to copy"]))
-    if layout.run_count:
-        _row(console, "run lengths", *_histogram(layout))
-    console.print()
-
-
-def _row(console: Console, label: str, *lines: str) -> None:
-    for i, line in enumerate(lines):
-        console.print(Text(f"  {label if i == 0 else '':{_LABEL}}  {line}"), soft_wrap=True)
-
-
-def _histogram(layout: Layout) -> Iterator[str]:
-    if layout.run_count > MOST_RUNS:
-        yield f"of the first {MOST_RUNS:,} runs:"
-    classes = list(_classes(layout))
-    most = max(runs for _, runs in classes)
-    yield f"{'from':>8}  {'below':>8}  {'runs':>9}"
-    for low, runs in classes:
-        bar = "#" * max(runs > 0, round(_BAR * runs / most))
-        yield f"{bytes_text(low):>8}  {bytes_text(2 * low):>8}  {runs:>9,}  {bar}".rstrip()
-
-
-def _bytes(value: int) -> str:
-    return f"{value:,} B" + (f" ({bytes_text(value)})" if value >= 1024 else "")

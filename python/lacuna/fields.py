@@ -63,6 +63,10 @@ class Fields:
             raise self._wrong(key, "above zero")
         return value
 
+    def lacks(self, key: str) -> bool:
+        """Whether it is not there, or null."""
+        return self._map.get(key) is None
+
     def maybe_number(self, key: str) -> float | None:
         return None if self._map.get(key) is None else self.number(key)
 
@@ -80,6 +84,13 @@ class Fields:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(key, "a list of strings")
         return tuple(value)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        value = self._get(key)
+        numbers = value if isinstance(value, list) else [None]
+        if not all(isinstance(item, int | float) and math.isfinite(item) for item in numbers):
+            raise self._wrong(key, "a list of finite numbers")
+        return tuple(map(float, numbers))
 
     def one_of(self, key: str, choices: Sequence[Choice]) -> Choice:
         value = self.text(key)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lacuna.pairs import Pair, random_pairs
 from lacuna.record import LeftOut
 from lacuna.schema import SHAPES, Cache, Family, Hello, Shape, Subject
 from lacuna.units import bytes_text
@@ -43,6 +44,10 @@ AI_PAYLOAD_LONG = 64 * MIB
 LONG_BUDGET = 240.0
 NOTIFY_BUDGET = 900.0
 """Seconds from which on there is time for all notifications at all sizes."""
+
+PAIRS_SEED = 20251
+QUICK_PAIRS, FULL_PAIRS = 24, 80
+"""Random pairs of layouts, which the fit needs beside the grid. The choice is judged on others, of another seed."""
 
 KEY_STEPS = 3
 """Creating, binding and invalidating a key: what a `keys` request measures."""
@@ -99,7 +104,7 @@ class Cell:
     @property
     def label(self) -> str:
         s = self.subject
-        if s.experiment in ("ddtbench", "ai"):
+        if s.experiment in ("ddtbench", "ai", "pairs"):
             return f"{s.layout}, {s.cache}"
         blocks = f"{bytes_text(s.block_bytes)} × {s.block_count}, {s.shape}, {s.cache}"
         return blocks if s.experiment == "grid" else f"{s.experiment}: {s.layout}, {blocks}"
@@ -194,6 +199,25 @@ def ddtbench_cell(family: Family, index: int, *, required: bool) -> Cell:
     )
 
 
+def pair_cell(pair: Pair, *, required: bool, cold: bool = False) -> Cell:
+    """Any two layouts."""
+    blocks = max(1, pair.send.run_count, pair.receive.run_count)
+    wires = {"send": bytes(pair.send.wire()).hex(), "receive": bytes(pair.receive.wire()).hex()}
+    payload = pair.send.size
+    return Cell(
+        Subject("pairs", pair.name, payload // blocks, blocks, payload, "symmetric", "cold" if cold else "warm"),
+        {"kind": "pair", "name": pair.name, **wires},
+        max(pair.send.true_extent, pair.receive.true_extent),
+        required,
+        notifies=notifies_for(payload),
+    )
+
+
+def pair_cells(count: int) -> list[Cell]:
+    """What the fit learns asymmetric and irregular layouts from."""
+    return [pair_cell(pair, required=True) for pair in random_pairs(count, PAIRS_SEED)]
+
+
 def middle_size(family: Family) -> int:
     """The index of the size that stands for the family in the quick plan."""
     by_payload = sorted(range(len(family.sizes)), key=lambda i: family.sizes[i].payload_bytes)
@@ -217,6 +241,7 @@ def quick(corpus: Sequence[Family]) -> list[Cell]:
         if QUICK_EXTRA_BLOCK * n <= QUICK_MESSAGE_CAP
     ]
     cells += [ddtbench_cell(family, middle_size(family), required=True) for family in corpus]
+    cells += pair_cells(QUICK_PAIRS)
     return ordered(cells)
 
 
@@ -238,7 +263,21 @@ def full(corpus: Sequence[Family], ai: Sequence[Family] = (), most_payload: int 
         for i in range(len(family.sizes))
     ]
     cells += [ai_cell(family, most_payload, required=True) for family in ai]
+    cells += pair_cells(FULL_PAIRS)
     return ordered(cells)
+
+
+SIMULATED_PAYLOAD = 4 * MIB
+
+
+def simulated(cells: Iterable[Cell]) -> list[Cell]:
+    """What is worth asking of a simulated NIC: its CPUs' caches have no memory, so nothing is cold; and large transfers
+    take long. All notifications, since a world costs the same for each."""
+    return [
+        replace(cell, notifies=())
+        for cell in cells
+        if cell.subject.cache == "warm" and cell.subject.payload_bytes <= SIMULATED_PAYLOAD
+    ]
 
 
 def _full_grid(shape: Shape) -> list[tuple[int, int]]:

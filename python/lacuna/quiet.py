@@ -31,7 +31,7 @@ _LOUD = 0.05
 
 _CORES = 2
 
-_PROBES = 300
+_PROBES = 150
 """So many of a run's thousands tell which state is the usual one: it is asked while the run goes on."""
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lacuna import bars, curves, heatmaps
+from lacuna import bars, curves, heatmaps, table3
 from lacuna.analysis import Contest, Grid, ai_transfers, contests, ddtbench, grids, method_order, one_of_each_family
+from lacuna.calibrate import Stored
 from lacuna.curves import Panel, over_blocks, over_counts
 from lacuna.page import (
     Number,
@@ -40,12 +41,12 @@ _FEW, _MANY = 16, 256
 _COUNT_BLOCKS = (256, 1 << 10, 4 << 10, 64 << 10)
 
 
-def write(guide: Guide, directory: Path) -> list[Path]:
+def write(guide: Guide, directory: Path, profile: Stored | None = None) -> list[Path]:
     """Writes the report, and the picture if there is something to draw. Returns the files."""
     all_contests = contests(guide)
     order = method_order(guide)
     html = directory / "report.html"
-    write_whole(html, _page(guide, all_contests, order))
+    write_whole(html, _page(guide, all_contests, order, profile))
     grid = next(iter(grids(all_contests)), None)
     if grid is None:
         return [html]
@@ -54,7 +55,7 @@ def write(guide: Guide, directory: Path) -> list[Path]:
     return [html, picture]
 
 
-def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str]) -> str:
+def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str], profile: Stored | None) -> str:
     found = grids(all_contests)
     body = "".join(
         (
@@ -62,6 +63,7 @@ def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str]) -
             warnings(guide),
             _in_short(found),
             _heat_maps(found, order),
+            table3.part(found, profile),
             _curves(found, order),
             _costs(found, order),
             _layouts(

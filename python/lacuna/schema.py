@@ -21,6 +21,8 @@ Shape = Literal["symmetric", "sender_finer", "sender_coarser"]
 Cache = Literal["warm", "cold"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 CACHES: tuple[Cache, ...] = get_args(Cache)
+Mover = Literal["initiator", "both", "device"]
+MOVERS: tuple[Mover, ...] = get_args(Mover)
 
 BY_HAND = ("by_hand_elements", "by_hand_memcpy")
 """What users write today: a loop over elements, or a memcpy for each block, around one send. Every gain is told
@@ -63,10 +65,19 @@ class DataPath:
     available: bool
     passive_target: bool
     note: str
+    shared_only: bool = False
+    """Whether it reaches only memory that Lacuna allocated."""
+    mover: Mover = "initiator"
+    """Whose time moving takes: initiator, both, device."""
+    unit_bytes: int = 0
+    """What it moves at once; 0: a request whole."""
 
     @staticmethod
     def read(f: Fields) -> DataPath:
-        return DataPath(f.text("name"), f.flag("available"), f.flag("passive_target"), f.text("note"))
+        name = f.text("name"), f.flag("available"), f.flag("passive_target"), f.text("note")
+        if "mover" not in f:  # a file of an earlier version
+            return DataPath(*name)
+        return DataPath(*name, f.flag("shared_only"), f.one_of("mover", MOVERS), f.whole("unit_bytes"))
 
 
 @dataclass(frozen=True)
@@ -320,6 +331,8 @@ class Row:
     compared."""
     behind_low: float | None = None
     behind_high: float | None = None
+    half_us: tuple[float, float] | None = None
+    """Medians of every other visit: one half to choose by, the other to judge by."""
     visits: int = 0
     """Groups of samples, each in another round: what the interval is made of."""
 
@@ -356,6 +369,7 @@ class Row:
             f.maybe_number("behind"),
             f.maybe_number("behind_low"),
             f.maybe_number("behind_high"),
+            _halves(f),
             f.whole("visits") if "visits" in f else 0,
         )
 
@@ -370,6 +384,15 @@ class Row:
         if self.reason is None:
             del flat["reason"]
         return {**subject, **flat, "bandwidth_mbs": self.bandwidth_mbs}
+
+
+def _halves(f: Fields) -> tuple[float, float] | None:
+    if f.lacks("half_us"):
+        return None
+    halves = f.numbers("half_us")
+    if len(halves) != 2:
+        raise SchemaError(f"a row has {len(halves)} halves")
+    return halves[0], halves[1]
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,16 @@ def guide(*rows: Row) -> Guide:
     return Guide("0.1.0", "2030-01-02T03:04:05Z", "lacuna guide --quick", MACHINE, NIC, METHODS, list(rows))
 
 
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test reads or writes what the user has set or measured, nor does a command that a test starts."""
+    folder = tmp_path_factory.mktemp("config")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    for name in ("LACUNA_PROFILE", "LACUNA_METHOD", "LACUNA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
 @pytest.fixture
 def full_guide() -> Guide:
     """A guide with everything in it: ties, a censored row, rows without an interval, a cell that was not measured."""

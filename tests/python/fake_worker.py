@@ -36,7 +36,12 @@ METHODS = {
     "by_hand_elements": (False, ["none"], "a loop over elements, one send"),
     "by_hand_memcpy": (False, ["none"], "a memcpy for each block, one send"),
 }
-PATHS = {"mapped": True, "slots": False, "kernel": True}
+PATHS = {
+    "mapped": (True, True, "initiator", 0),
+    "slots": (False, False, "both", 4096),
+    "kernel": (True, False, "both", 0),
+}
+"""Whether the target may be passive and the memory has to be Lacuna's, who moves, and how much at once."""
 # Microseconds: at all, for each block, for each KiB.
 COSTS = {
     ("pack", "mapped"): (0.9, 0.012, 0.14),
@@ -134,8 +139,16 @@ def hello() -> dict[str, object]:
                 )
             },
             "paths": [
-                {"name": name, "available": True, "passive_target": passive, "note": "invented"}
-                for name, passive in PATHS.items()
+                {
+                    "name": name,
+                    "available": True,
+                    "passive_target": passive,
+                    "shared_only": shared,
+                    "mover": mover,
+                    "unit_bytes": unit,
+                    "note": "invented",
+                }
+                for name, (passive, shared, mover, unit) in PATHS.items()
             ],
         },
         "methods": [
@@ -179,6 +192,14 @@ def subject(spec: dict[str, object]) -> tuple[str, int, int, int, str]:
         assert points % 4 == 1
         count = (points + 1) // 2
         return "stencil", points * size // count, count, points * size, "symmetric"
+    if spec["kind"] == "pair":
+        # Imported here: most requests need it not.
+        from lacuna._core import Layout
+
+        send, receive = (Layout.from_wire(bytes.fromhex(str(spec[side]))) for side in ("send", "receive"))
+        assert send.size == receive.size
+        count = max(send.run_count, receive.run_count)
+        return str(spec["name"]), send.size // count, count, send.size, "symmetric"
     if spec["kind"] == "ai":
         payload, dims, _, blocks = {name: size for name, _, size in AI}[str(spec["name"])]
         assert payload <= int(str(spec["most_payload"]))
@@ -252,6 +273,7 @@ def row(
         "behind": None,
         "behind_low": None,
         "behind_high": None,
+        "half_us": [time_us * 0.995, time_us * 1.005],
         "visits": 0 if censored else 12,
         "samples": 1 if censored else 100,
         "censored": censored,

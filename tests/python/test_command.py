@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import NIC
+
+from lacuna import _core
+from lacuna.fitting import limits_text
+from lacuna.plan import FULL_PAIRS, QUICK_PAIRS
 
 ROW_KEYS = {
     "experiment",
@@ -40,6 +45,7 @@ ROW_KEYS = {
     "behind",
     "behind_low",
     "behind_high",
+    "half_us",
     "bandwidth_mbs",
     "censored",
 }
@@ -100,8 +106,32 @@ def test_quick_writes_the_contract_the_report_and_the_picture(lacuna: Lacuna) ->
     assert len({key[2] for key in grid}) >= 2
     families = {r["layout"].split()[0] for r in data["rows"] if r["experiment"] == "ddtbench"}
     assert len(families) == 16
+    pairs = {r["layout"] for r in data["rows"] if r["experiment"] == "pairs"}
+    assert len(pairs) == QUICK_PAIRS
+    assert all(len(r["half_us"]) == 2 for r in data["rows"])
     assert "\x1b" not in ended.stdout
-    assert max(map(len, ended.stdout.splitlines()[:-1])) <= 120
+    *shown, written, profile = ended.stdout.splitlines()
+    assert max(map(len, shown)) <= 120
+    assert written.startswith("Written: ")
+    assert profile.startswith("Lacuna chooses by ")
+
+
+def test_the_fitted_prices_become_the_profile_of_this_machine(lacuna: Lacuna, no_settings_of_the_user: Path) -> None:
+    ended = lacuna.guide()
+    assert ended.returncode == 0, ended.stderr
+    (file,) = (no_settings_of_the_user / "lacuna" / "profiles").rglob("*.json")
+    assert f"Lacuna chooses by {file} from now on" in ended.stdout
+    assert str(file) == _core.profile_file("local")
+    assert _core.Guide("local", limits=limits_text(NIC)).warnings == []
+    (measured,) = json.loads(file.read_text())["classes"]
+    assert measured["message_us"] == pytest.approx(2.8, rel=0.05)
+    assert measured["paths"].keys() == {"mapped", "slots", "kernel"}
+
+
+@pytest.mark.parametrize("mood", ["faulty", "nodata"])
+def test_a_run_that_tells_nothing_leaves_no_profile(lacuna: Lacuna, no_settings_of_the_user: Path, mood: str) -> None:
+    lacuna.guide(mood=mood)
+    assert list(no_settings_of_the_user.rglob("*.json")) == []
 
 
 def test_default_measures_more(lacuna: Lacuna) -> None:
@@ -111,7 +141,8 @@ def test_default_measures_more(lacuna: Lacuna) -> None:
     assert data["command"] == "lacuna guide --budget 30"
     assert {r["shape"] for r in data["rows"]} == {"symmetric", "sender_finer", "sender_coarser"}
     assert {r["cache"] for r in data["rows"]} == {"warm", "cold"}
-    assert {r["experiment"] for r in data["rows"]} == {"grid", "ddtbench", "ai"}
+    assert {r["experiment"] for r in data["rows"]} == {"grid", "ddtbench", "ai", "pairs"}
+    assert len({r["layout"] for r in data["rows"] if r["experiment"] == "pairs"}) == FULL_PAIRS
     sizes = [r["payload_bytes"] for r in data["rows"] if r["experiment"] == "grid"]
     assert max(sizes) == 64 << 20
     assert {look["number"] for look in data["looks"]} >= {1, 2}

@@ -1,0 +1,38 @@
+// What the parts of the module share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <type_traits>
+
+#include "lacuna/base/base.hpp"
+
+namespace lacuna::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using base::Code;
+using base::Result;
+
+/// The value, or Lacuna's message as a ValueError, an OverflowError or a MemoryError.
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (result) {
+    if constexpr (std::is_void_v<T>) {
+      return;
+    } else {
+      return std::move(*result);
+    }
+  }
+  const std::string text = result.error().text();
+  switch (result.error().code) {
+    case Code::overflow: PyErr_SetString(PyExc_OverflowError, text.c_str()); break;
+    case Code::out_of_memory: PyErr_SetString(PyExc_MemoryError, text.c_str()); break;
+    default: PyErr_SetString(PyExc_ValueError, text.c_str());
+  }
+  throw nb::python_error();
+}
+
+void bind_guide(nb::module_& m);
+
+}  // namespace lacuna::python

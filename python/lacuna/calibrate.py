@@ -1,0 +1,210 @@
+"""From a run's rows to a profile, and the profile's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from lacuna._core import Layout, case_layouts, machine_name, nic_label, profile_file
+from lacuna.analysis import is_told, told_methods
+from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
+from lacuna.plan import Cell
+from lacuna.record import Look, Run
+from lacuna.schema import BY_HAND, Nic, Row, Subject
+from lacuna.store import write_whole
+from lacuna.worker import Worker
+
+SCHEMA = 1
+SAME_CLASS = 1.8
+"""Peers to which messages take so many times as long are of another class; the library's Profile::kSameClass."""
+_FEWEST_CELLS = 12
+"""On either side of a gap between two classes."""
+_BOUND_ENTRIES = (16, 256, 2048)
+_FEWEST_ROWS = 600
+"""Of a path of a class that is fitted beside a larger one: few say little, and the usual prices say that better."""
+
+
+@dataclass(frozen=True)
+class PeerClass:
+    """Peers alike, as the scheduler places them."""
+
+    message_us: float
+    """What the worker's message takes between them; 0 where it is not measured."""
+    paths: list[Fitted]
+
+
+@dataclass(frozen=True)
+class Profile:
+    lacuna_version: str
+    created: str
+    nic: Nic
+    classes: list[PeerClass]
+
+    @property
+    def peers(self) -> str:
+        return "another machine" if any(p.mover == "device" for p in self.nic.paths) else "same machine"
+
+    @property
+    def simulated(self) -> bool:
+        return nic_label(self.nic.name).startswith("model:")
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "lacuna_version": self.lacuna_version,
+            "created": self.created,
+            "nic": nic_label(self.nic.name),
+            "peers": self.peers,
+            "machine": "simulated" if self.simulated else machine_name(),
+            "classes": [
+                {"message_us": round(c.message_us, 3), "paths": {f.path: f.to_json() for f in c.paths}}
+                for c in self.classes
+            ],
+        }
+
+    def store(self, nic: str) -> Path:
+        """Writes it to where the library looks for it. Returns the file."""
+        file = Path(profile_file(nic))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        document = self.document()
+        document["classes"] += _kept_classes(file, document)
+        write_whole(file, json.dumps(document, indent=1) + "\n")
+        return file
+
+
+def _kept_classes(file: Path, new: dict[str, Any]) -> list[Any]:
+    """Of the profile that was there: classes that the new run has not seen. It has to be of the same machine, NIC and
+    version."""
+    try:
+        old = json.loads(file.read_text(encoding="utf-8"))
+        same = all(old[key] == new[key] for key in ("schema", "nic", "machine", "lacuna_version"))
+        return [
+            c
+            for c in old["classes"]
+            if same
+            and c["message_us"] > 0
+            and all(abs(log(c["message_us"] / n["message_us"])) > log(SAME_CLASS) for n in new["classes"])
+        ]
+    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        return []  # there was none, or none that can be read
+
+
+@dataclass(frozen=True)
+class Stored:
+    profile: Profile
+    file: Path
+
+
+def layouts_of(cells: Iterable[Cell]) -> dict[Subject, tuple[Layout, Layout]]:
+    return {
+        c.subject: case_layouts(json.dumps(c.spec), c.subject.shape, c.subject.cache == "cold")
+        for c in cells
+        if c.verb == "measure"
+    }
+
+
+def observations(
+    rows: Sequence[Row], layouts: Mapping[Subject, tuple[Layout, Layout]]
+) -> dict[Subject, list[Observation]]:
+    """What is to be fitted: Lacuna's own methods, but not those that were given up after one transfer."""
+    told = told_methods(rows)
+    found: dict[Subject, list[Row]] = {}
+    for row in rows:
+        if row.method not in BY_HAND and not row.censored and row.subject in layouts:
+            found.setdefault(row.subject, []).append(row)
+    made = {}
+    for subject, own in found.items():
+        send, receive = layouts[subject]
+        best = min((r.latency_us for r in own if is_told(r, told)), default=0.0)
+        made[subject] = [
+            Observation(
+                r.method,
+                r.path,
+                r.notify,
+                send,
+                receive,
+                subject.cache == "cold",
+                r.latency_us,
+                r.cpu_send_us,
+                r.cpu_recv_us,
+                r.latency_us / best if best else 1.0,
+            )
+            for r in own
+        ]
+    return made
+
+
+def message_times(looks: Sequence[Look]) -> dict[Subject, float]:
+    """What a message took around each cell."""
+    return {x.subject: median(p.message_us for p in x.conditions.probes) for x in looks if x.counts}
+
+
+def classes_of(times: Mapping[Subject, float]) -> list[set[Subject]]:
+    """The cells of peers that were near one another, and of those that were not, if there are both."""
+    order = sorted(times, key=lambda s: times[s])
+    if len(order) < 2 * _FEWEST_CELLS:
+        return [set(order)] if order else []
+    gaps = [
+        (log(times[b] / times[a]), i + 1)
+        for i, (a, b) in enumerate(pairwise(order))
+        if _FEWEST_CELLS <= i + 1 <= len(order) - _FEWEST_CELLS
+    ]
+    widest, at = max(gaps)
+    near, far = order[:at], order[at:]
+    apart = median(times[s] for s in far) / median(times[s] for s in near)
+    if apart < SAME_CLASS or widest < log(1.1):
+        return [set(order)]
+    return [set(near), set(far)]
+
+
+def measure_bindings(worker: Worker) -> list[tuple[int, float]]:
+    """What binding an indirect key takes: entries, microseconds. Nothing on a NIC that has none. Raises WorkerError."""
+    found = []
+    for number, entries in enumerate(_BOUND_ENTRIES):
+        payload = 64 * entries
+        subject = Subject("keys", "list_64B", 64, entries, payload, "symmetric", "warm")
+        request: dict[str, object] = {"id": number, "entries": entries, "max_samples": 50, "budget_ms": 50.0}
+        rows = worker.measure(request, subject, verb="keys")
+        found += [(entries, r.latency_us) for r in rows if isinstance(r, Row) and r.method == "bind_key"]
+    return found
+
+
+def _binding_prices(bindings: Sequence[tuple[int, float]]) -> dict[str, float]:
+    """Of a binding, and of each entry of it, by the median of the slopes between any two."""
+    if len(bindings) < 2:
+        return {}
+    slopes = [(t2 - t1) / (n2 - n1) for (n1, t1), (n2, t2) in combinations(bindings, 2)]
+    entry = max(0.0, median(slopes))
+    return {"bind": 1e3 * max(0.0, median(t - entry * n for n, t in bindings)), "bind_entry": 1e3 * entry}
+
+
+def calibrate(
+    run: Run,
+    cells: Sequence[Cell],
+    bindings: Sequence[tuple[int, float]] = (),
+    most_rows: int = MOST_ROWS,
+) -> Profile | None:
+    """The profile that a run's rows give; None where they are too few."""
+    seen = observations(run.rows, layouts_of(cells))
+    times = {s: t for s, t in message_times(run.looks).items() if s in seen}
+    groups = classes_of(times) or [set(seen)]
+    made = []
+    for group in groups:
+        rows = [row for subject in seen if subject in group for row in seen[subject]]
+        if not rows or (len(groups) > 1 and len(rows) < _FEWEST_ROWS * len(run.nic.paths)):
+            continue
+        message_us = median(times[s] for s in group if s in times) if times else 0.0
+        fitted = fit(run.nic, rows, message_us, most_rows)
+        for path in fitted:
+            path.prices.update(_binding_prices(bindings))
+        made.append((len(rows), PeerClass(message_us, fitted)))
+    if not made:
+        return None
+    made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class
+    return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made])

@@ -1,0 +1,68 @@
+"""validation.png: how good the choices are, and where they err."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from lacuna.palette import ink
+from lacuna.style import INK, in_style, method_keys, save_png
+from lacuna.units import bytes_text
+from lacuna.validate import Validation
+
+
+def write(made: Validation, directory: Path) -> list[Path]:
+    if not made.pairs:
+        return []
+    picture = directory / "validation.png"
+    save_png(figure(made), picture)
+    return [picture]
+
+
+@in_style
+def figure(made: Validation) -> Figure:
+    drawn = Figure(figsize=(10, 4.0), layout="constrained")
+    left, right = drawn.subplots(1, 2)
+    _shares(left, made)
+    _pairs(right, made)
+    drawn.suptitle(
+        f"{len(made.pairs)} random pairs of layouts on {made.nic}: the chosen way takes {made.regret_geomean:.3f} "
+        f"times as long as the best, Table 3's {made.table3_regret_geomean:.2f} times"
+    )
+    return drawn
+
+
+def _shares(axes: Axes, made: Validation) -> None:
+    table3 = [p.table3_regret for p in made.pairs if p.table3_regret]
+    for values, colour, label in ((table3, "#9a9a9a", "Table 3"), (made.regrets, "#0072b2", "Lacuna")):
+        ordered = np.sort(values)
+        axes.step(ordered, np.arange(1, len(ordered) + 1) / len(ordered), where="post", color=colour, label=label)
+    axes.set_xscale("log")
+    axes.set_xlim(0.95, max(2.0, *table3, *made.regrets))
+    axes.set_xticks([t for t in (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20) if t <= axes.get_xlim()[1]])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
+    axes.set_xlabel("time of the choice over time of the best way")
+    axes.set_ylabel("share of the pairs at most so far")
+    axes.grid(visible=True)
+    axes.legend(loc="lower right")
+
+
+def _pairs(axes: Axes, made: Validation) -> None:
+    for pair in made.pairs:
+        axes.plot(
+            pair.payload_bytes, pair.regret, marker="o", markersize=4, linestyle="none", color=ink(pair.chosen[0]).paper
+        )
+    axes.axhline(1, color=INK, linewidth=0.7)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: bytes_text(int(x))))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}×"))
+    axes.set_xlabel("payload")
+    axes.set_ylabel("over the best way")
+    axes.grid(visible=True)
+    axes.legend(handles=method_keys(dict.fromkeys(p.chosen[0] for p in made.pairs)), loc="upper right", ncols=2)

@@ -1,0 +1,81 @@
+"""Measurements that follow bills: times of random pairs at prices that a test knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from conftest import METHODS, NIC, guide, look, row
+from lacuna._core import Bills, usual_prices
+from numpy.typing import NDArray
+
+from lacuna.fitting import Observation, limits_text
+from lacuna.measuring import Way
+from lacuna.pairs import Pair, random_pairs
+from lacuna.plan import Cell, pair_cell
+from lacuna.record import Guide
+from lacuna.schema import Method, Probe
+
+Vector = NDArray[np.float64]
+
+ONE_PATH = replace(NIC, paths=NIC.paths[:1])
+"""As quick to fit as a NIC can be."""
+WAYS: tuple[Way, ...] = (
+    ("pack", "mapped", "none"),
+    ("pack_write", "mapped", "flag"),
+    ("gather_write", "mapped", "imm"),
+    ("sgrs", "mapped", "none"),
+    ("umr_write", "mapped", "flag"),
+    ("multi_write", "mapped", "flag"),
+)
+
+
+def billed(pairs: Sequence[Pair], prices: Sequence[float], ways: Sequence[Way] = WAYS) -> Vector:
+    """A row for each way to move each pair: latency, CPU time of sender and receiver, in microseconds."""
+    bills = Bills(limits_text(ONE_PATH))
+    for pair in pairs:
+        for method, path, notify in ways:
+            bills.add(method, path, notify, pair.send, pair.receive)
+    return np.asarray(bills.priced(list(prices))) / 1e3
+
+
+def features(pairs: Sequence[Pair], ways: Sequence[Way] = WAYS) -> Vector:
+    bills = Bills(limits_text(ONE_PATH))
+    for pair in pairs:
+        for method, path, notify in ways:
+            bills.add(method, path, notify, pair.send, pair.receive)
+    return np.asarray(bills.features())
+
+
+def observed(pairs: Sequence[Pair], times: Vector, ways: Sequence[Way] = WAYS) -> list[Observation]:
+    made = []
+    for i, pair in enumerate(pairs):
+        own = times[i * len(ways) : (i + 1) * len(ways)]
+        best = own[:, 0].min()
+        made += [
+            Observation(*way, pair.send, pair.receive, False, *map(float, us), behind=float(us[0] / best))
+            for way, us in zip(ways, own, strict=True)
+        ]
+    return made
+
+
+def run_of(
+    pairs: Sequence[Pair],
+    message_us: Callable[[int], float] = lambda _: 2.7,
+    prices: Callable[[int], Sequence[float]] = lambda _: usual_prices("mapped", 2.7),
+) -> tuple[Guide, list[Cell]]:
+    """A run over pairs of one path: what a message took around each, and at which prices it moved."""
+    methods = (*METHODS, Method("umr_write", True, ("none", "imm", "flag"), ""))
+    cells = [pair_cell(pair, required=True) for pair in pairs]
+    made = replace(guide(), nic=ONE_PATH, methods=methods)
+    for i, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
+        for (method, path, notify), (us, send, receive) in zip(WAYS, billed([pair], prices(i)), strict=True):
+            measured = row(cell.subject, method, float(us), path=path, notify=notify)
+            made.rows.append(replace(measured, cpu_send_us=float(send), cpu_recv_us=float(receive)))
+        made.looks.append(look(cell.subject, Probe(message_us(i), 7.0, 7.0), at=float(i)))
+    return made, cells
+
+
+def some_pairs(count: int, seed: int = 1) -> list[Pair]:
+    return random_pairs(count, seed)

@@ -1,0 +1,238 @@
+"""From a run's rows to a profile, and what becomes of the file that holds it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import grid_subject, look, row
+from lacuna._core import Layout, price_names, usual_prices
+from synthetic import ONE_PATH, WAYS, billed, run_of, some_pairs
+
+from lacuna import _core, calibrate
+from lacuna.calibrate import PeerClass, Profile, classes_of, message_times, observations
+from lacuna.fitting import Fitted, limits_text
+from lacuna.schema import Nic, Probe, Subject
+
+VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
+NEAR, FAR = 2.7, 9.0
+
+
+def subjects(count: int) -> list[Subject]:
+    return [grid_subject(block_bytes=8 * (i + 1)) for i in range(count)]
+
+
+def noisy(message_us: float, count: int, spread: float = 0.03, seed: int = 1) -> list[float]:
+    return [float(message_us * np.exp(x)) for x in np.random.default_rng(seed).normal(0, spread, count)]
+
+
+# --- classes of peers
+
+
+def test_near_and_far_peers_are_two_classes() -> None:
+    cells = subjects(60)
+    times = dict(zip(cells, noisy(NEAR, 40) + noisy(FAR, 20), strict=True))
+    assert classes_of(times) == [set(cells[:40]), set(cells[40:])]
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])
+def test_one_state_with_noise_is_one_class(spread: float) -> None:
+    cells = subjects(60)
+    assert classes_of(dict(zip(cells, noisy(NEAR, 60, spread), strict=True))) == [set(cells)]
+
+
+def test_a_few_far_cells_are_no_class() -> None:
+    cells = subjects(60)
+    assert classes_of(dict(zip(cells, noisy(NEAR, 52) + noisy(FAR, 8), strict=True))) == [set(cells)]
+
+
+def test_two_states_that_are_nearly_alike_are_one_class() -> None:
+    cells = subjects(60)
+    assert classes_of(dict(zip(cells, noisy(NEAR, 30) + noisy(1.5 * NEAR, 30), strict=True))) == [set(cells)]
+
+
+def test_nothing_has_no_class() -> None:
+    assert classes_of({}) == []
+
+
+def test_of_looks_those_that_count_tell_the_time_of_a_message() -> None:
+    near, far = subjects(2)
+    looks = [look(near, Probe(NEAR, 7, 7)), look(far, Probe(NEAR, 7, 7), counts=False), look(far, Probe(FAR, 7, 7))]
+    assert message_times(looks) == {near: NEAR, far: FAR}
+
+
+# --- from rows to a profile
+
+
+def test_only_own_methods_that_were_not_given_up_are_fitted() -> None:
+    subject = grid_subject()
+    rows = [
+        row(subject, "pack", 2.0),
+        row(subject, "sgrs", 3.0),
+        row(subject, "multi_write", 1e5, notify="imm", censored=True),
+        row(subject, "by_hand_memcpy", 1.0),
+        row(grid_subject(128), "pack", 2.0),
+    ]
+    (own,) = observations(rows, {subject: (VECTOR, VECTOR)}).values()
+    assert [(o.method, o.behind) for o in own] == [("pack", 1.0), ("sgrs", 1.5)]
+
+
+def test_a_run_gives_a_profile_of_its_peers() -> None:
+    run, cells = run_of(some_pairs(30))
+    profile = calibrate.calibrate(run, cells)
+    assert profile
+    (measured,) = profile.classes
+    assert measured.message_us == pytest.approx(NEAR)
+    (path,) = measured.paths
+    assert path.path == "mapped"
+    assert len(path.errors) == 30 * len(WAYS)
+    assert path.error_median < 0.02
+    assert (profile.lacuna_version, profile.created) == (run.lacuna_version, run.created)
+
+
+def test_near_and_far_peers_have_prices_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_FEWEST_ROWS", 50)
+    near = usual_prices("mapped", NEAR)
+    run, cells = run_of(
+        some_pairs(50),
+        lambda i: NEAR if i < 30 else FAR,
+        lambda i: near if i < 30 else [3 * price for price in near],
+    )
+    profile = calibrate.calibrate(run, cells)
+    assert profile
+    assert [c.message_us for c in profile.classes] == pytest.approx([NEAR, FAR])  # the one with more rows is first
+    (unseen,) = some_pairs(1, seed=9)
+    expected = [billed([unseen], list(c.paths[0].prices.values()))[:, 0] for c in profile.classes]
+    assert np.median(expected[1] / expected[0]) == pytest.approx(3, rel=0.15)
+
+
+def test_a_class_with_few_rows_is_left_to_the_usual_prices() -> None:
+    run, cells = run_of(some_pairs(120), lambda i: NEAR if i < 101 else FAR)
+    profile = calibrate.calibrate(run, cells)
+    assert profile
+    assert [c.message_us for c in profile.classes] == pytest.approx([NEAR])
+
+
+def test_bindings_have_prices_of_their_own() -> None:
+    run, cells = run_of(some_pairs(12))
+    profile = calibrate.calibrate(run, cells, [(16, 1.0 + 0.016), (256, 1.0 + 0.256), (2048, 1.0 + 2.048)])
+    assert profile
+    prices = profile.classes[0].paths[0].prices
+    assert prices["bind"] == pytest.approx(1000)
+    assert prices["bind_entry"] == pytest.approx(1)
+
+
+# --- the file
+
+
+def profile_of(
+    message_us: float, copying: float = 1.0, version: str = _core.__version__, nic: Nic = ONE_PATH, path: str = "mapped"
+) -> Profile:
+    """Of the usual prices, but that copying costs so many times as much."""
+    usual = dict(zip(price_names(), usual_prices(path, message_us), strict=True))
+    for name in ("copy_call", "pack_run", "unpack_run", "pack_byte", "unpack_byte"):
+        usual[name] *= copying
+    return Profile(
+        version, "2030-01-02T03:04:05Z", nic, [PeerClass(message_us, [Fitted(path, usual, {}, np.zeros(3))])]
+    )
+
+
+def stored(file: Path) -> dict[str, Any]:
+    found = json.loads(file.read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def messages(file: Path) -> list[float]:
+    return [c["message_us"] for c in stored(file)["classes"]]
+
+
+def test_a_stored_profile_is_found_and_chosen_by(no_settings_of_the_user: Path) -> None:
+    limits = limits_text(ONE_PATH)
+    assert _core.Guide(limits=limits).warnings
+    chosen = []
+    for copying in (0.01, 1000.0):
+        file = profile_of(NEAR, copying).store("local")
+        assert no_settings_of_the_user in file.parents
+        guides = (_core.Guide(limits=limits), _core.Guide(limits=limits, profile=str(file)))
+        assert [g.warnings for g in guides] == [[], []]
+        found, named = (g.choose(VECTOR, VECTOR) for g in guides)
+        assert found == named
+        chosen.append(found["method"])
+    assert chosen[0].startswith("pack")
+    assert not chosen[1].startswith("pack")
+
+
+def test_the_file_says_what_was_measured_where() -> None:
+    document = stored(profile_of(NEAR).store("local"))
+    (peers,) = document.pop("classes")
+    assert peers["message_us"] == NEAR
+    assert peers["paths"]["mapped"].keys() == {"prices", "leans", "error_median", "error_p90", "rows"}
+    assert document == {
+        "schema": 1,
+        "lacuna_version": _core.__version__,
+        "created": "2030-01-02T03:04:05Z",
+        "nic": "local",
+        "peers": "same machine",
+        "machine": _core.machine_name(),
+    }
+
+
+def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
+    profile_of(FAR).store("local")
+    file = profile_of(NEAR).store("local")
+    assert messages(file) == [NEAR, FAR]
+    assert messages(profile_of(NEAR).store("local")) == [NEAR, FAR]
+    file = profile_of(1.2 * FAR).store("local")  # of the same class as the one before, which it replaces
+    assert messages(file) == [round(1.2 * FAR, 3), NEAR]
+    assert _core.Guide(limits=limits_text(ONE_PATH), profile=str(file), message_us=NEAR).warnings == []
+
+
+@pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])
+def test_what_is_of_another_machine_nic_or_version_is_dropped(member: str) -> None:
+    file = profile_of(FAR).store("local")
+    document = stored(file)
+    file.write_text(json.dumps({**document, member: 2 if member == "schema" else "another"}))
+    assert messages(profile_of(NEAR).store("local")) == [NEAR]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "[]", "{}", '{"schema": 1}', "\udcff", '{"classes": 3}', '"text"', "null"]
+)
+def test_a_corrupt_earlier_file_is_no_problem(text: str) -> None:
+    file = profile_of(FAR).store("local")
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    assert messages(profile_of(NEAR).store("local")) == [NEAR]
+
+
+@pytest.mark.parametrize("classes", [3, [3], [{}], [{"message_us": "far"}], [{"message_us": 0}], [{"message_us": -1}]])
+def test_corrupt_classes_of_an_earlier_file_are_no_problem(classes: object) -> None:
+    file = profile_of(FAR).store("local")
+    file.write_text(json.dumps({**stored(file), "classes": classes}))
+    assert messages(profile_of(NEAR).store("local")) == [NEAR]
+
+
+def test_a_named_file_takes_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = tmp_path / "deep" / "mine.json"
+    monkeypatch.setenv("LACUNA_PROFILE", str(named))
+    assert profile_of(NEAR).store("local") == named
+    assert messages(named) == [NEAR]
+
+
+def test_a_simulated_nic_has_a_profile_that_is_the_same_everywhere() -> None:
+    wire = replace(ONE_PATH.paths[0], name="wire", mover="device", unit_bytes=1024)
+    nic = replace(ONE_PATH, name="model:connectx5-rocev2", paths=(wire,))
+    file = profile_of(0.0, nic=nic, path="wire").store(nic.name)
+    assert file.parent.name == "simulated"
+    assert file.name == "model-connectx5-rocev2.json"
+    document = stored(file)
+    assert (document["nic"], document["machine"], document["peers"]) == (nic.name, "simulated", "another machine")
+    guide = _core.Guide(nic.name, limits=limits_text(nic))
+    assert guide.warnings == []
+    assert guide.choose(VECTOR, VECTOR)["path"] == "wire"
+    again = profile_of(0.0, copying=2.0, nic=nic, path="wire").store(nic.name)
+    assert messages(again) == [0.0]  # one class, whatever was there

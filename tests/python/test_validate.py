@@ -1,0 +1,229 @@
+"""How good the choices are: regrets by hand, and a few pairs on a simulated NIC."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log, sqrt
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from conftest import guide, row
+from lacuna._core import Guide, Layout, nic_label
+
+from lacuna import calibrate, command, plan, run, validate_command, validate_figure
+from lacuna.measuring import Way
+from lacuna.pairs import Pair
+from lacuna.schema import Row
+from lacuna.validate import SEED, Judged, Validation, geomean, judge, table3_of, table3_way, validate
+from lacuna.worker import Worker, WorkerError, find_worker
+
+VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
+PAIR = Pair("made up", VECTOR, Layout.bytes(512))
+UMR, UMR_KERNEL = ("umr_write", "mapped", "flag"), ("umr_write", "kernel", "flag")
+SGRS, PACK, PACK_KERNEL = ("sgrs", "mapped", "none"), ("pack", "mapped", "none"), ("pack", "kernel", "none")
+
+
+class MadeUp:
+    """A guide that chooses what it is told to."""
+
+    def __init__(self, chosen: Way, predicted: dict[Way, float]) -> None:
+        self.chosen, self.predicted = chosen, predicted
+
+    def choose(self, *_: object) -> dict[str, Any]:
+        return dict(zip(("method", "path", "notify"), self.chosen, strict=True))
+
+    def explain(self, *_: object) -> tuple[str, list[dict[str, Any]]]:
+        names = ("method", "path", "notify")
+        ways = [{**dict(zip(names, way, strict=True)), "predicted_us": us} for way, us in self.predicted.items()]
+        return "", [*ways, {"method": "umr_write", "path": "mapped", "notify": "none", "refused": "for a reason"}]
+
+
+def rows(halves: dict[Way, tuple[float, float] | None]) -> list[Row]:
+    subject = plan.pair_cell(PAIR, required=True).subject
+    made = []
+    for (method, path, notify), half_us in halves.items():
+        us = sqrt(half_us[0] * half_us[1]) if half_us else 5.0
+        made.append(replace(row(subject, method, us, path=path, notify=notify), half_us=half_us))
+    return made
+
+
+def judged(
+    chosen: Way, halves: dict[Way, tuple[float, float] | None], predicted: dict[Way, float] | None = None
+) -> Judged:
+    made_up = MadeUp(chosen, predicted or {chosen: 1.0})
+    found = judge(cast(Guide, made_up), PAIR, rows(halves), 2.7)
+    assert found
+    return found
+
+
+def test_one_half_picks_and_the_other_is_timed() -> None:
+    # The first half picks pack, which takes 2 in the second; the second picks sgrs, which takes 2 in the first.
+    found = judged(PACK_KERNEL, {PACK: (1.0, 2.0), SGRS: (2.0, 1.0), PACK_KERNEL: (4.0, 3.0)})
+    assert found.regret == pytest.approx(sqrt(3 / 2 * 4 / 2))
+    assert found.best == PACK
+    assert found.best_us == pytest.approx(2.0)
+    assert found.chosen_us == pytest.approx(sqrt(12))
+    assert found.message_us == 2.7
+
+
+def test_a_way_that_was_lucky_once_is_not_the_one_to_reach() -> None:
+    assert judged(SGRS, {PACK: (0.5, 4.0), SGRS: (2.0, 2.0)}).regret == pytest.approx(sqrt(2 / 4 * 2 / 2))
+
+
+def test_the_best_has_nothing_to_regret() -> None:
+    assert judged(PACK, {PACK: (1.0, 1.1), SGRS: (2.0, 2.2)}).regret == pytest.approx(1)
+
+
+def test_a_row_without_halves_stands_for_both() -> None:
+    assert judged(SGRS, {PACK: (2.5, 2.5), SGRS: None}).regret == pytest.approx(2)
+
+
+def test_prediction_is_compared_with_both_halves() -> None:
+    found = judged(PACK, {PACK: (1.0, 4.0), SGRS: (5.0, 5.0)}, {PACK: 3.0, SGRS: 4.0, UMR: 1.0})
+    assert found.errors == pytest.approx((0.5, -0.2))
+    assert found.predicted_us == 3.0
+
+
+def test_table_3_takes_the_path_that_suits_its_method_best() -> None:
+    # 16 blocks of 32 B: umr_write. The first half picks the kernel's, which takes 6 in the second.
+    found = judged(PACK, {PACK: (2.0, 2.0), UMR: (8.0, 2.5), UMR_KERNEL: (4.0, 6.0)})
+    assert found.table3 == UMR_KERNEL
+    assert found.table3_regret == pytest.approx(sqrt(6 / 2 * 8 / 2))
+
+
+def test_table_3_is_silent_where_its_method_was_not_measured() -> None:
+    found = judged(PACK, {PACK: (2.0, 2.0), SGRS: (3.0, 3.0)})
+    assert found.table3 is found.table3_regret is None
+
+
+@pytest.mark.parametrize(
+    ("block_bytes", "blocks", "method"),
+    [
+        (8, 59, "umr_write"),
+        (65536, 1, "umr_write"),
+        (8, 60, "pack"),
+        (127.9, 60, "pack"),
+        (128, 60, "sgrs"),
+        (65536, 100000, "sgrs"),
+    ],
+)
+def test_table_3_by_its_borders(block_bytes: float, blocks: int, method: str) -> None:
+    assert table3_of(block_bytes, blocks) == method
+
+
+def test_table_3_looks_at_the_side_with_more_blocks() -> None:
+    fine = Layout.vector(64, 8, 100, Layout.bytes(8))
+    halves: dict[Way, tuple[float, float]] = {PACK: (1.0, 1.0), UMR: (1.0, 1.0)}
+    assert table3_way(Pair("", fine, Layout.bytes(4096)), halves) == (PACK, PACK)
+    assert table3_way(Pair("", Layout.bytes(4096), fine), halves) == (PACK, PACK)
+    assert table3_way(PAIR, halves) == (UMR, UMR)
+
+
+def test_a_choice_that_was_not_measured_is_an_error() -> None:
+    with pytest.raises(ValueError, match="umr_write/kernel/flag was chosen, and is not among what was measured"):
+        judged(UMR_KERNEL, {PACK: (1.0, 1.0)})
+
+
+def test_what_tells_nobody_does_not_compete() -> None:
+    silent = ("umr_write", "mapped", "none")
+    assert judged(UMR, {silent: (0.1, 0.1), UMR: (1.0, 1.0), PACK: (2.0, 2.0)}).best == UMR
+
+
+def test_hand_packing_does_not_compete() -> None:
+    assert judged(PACK, {("by_hand_memcpy", "mapped", "none"): (0.1, 0.1), PACK: (1.0, 1.0)}).regret == 1
+
+
+def test_a_pair_of_which_nothing_was_measured_is_not_judged() -> None:
+    assert judge(cast(Guide, MadeUp(PACK, {})), PAIR, []) is None
+
+
+def made_validation() -> Validation:
+    halves: list[dict[Way, tuple[float, float] | None]] = [
+        {PACK: (1.0, 1.0), UMR: (2.0, 2.0)},
+        {PACK: (2.0, 2.0), UMR: (1.0, 1.0)},
+        {PACK: (1.0, 1.0), SGRS: (3.0, 3.0)},
+    ]
+    return Validation("local", ["old"], [judged(PACK, own, {PACK: 1.1}) for own in halves], [])
+
+
+def test_the_json_has_what_it_promises() -> None:
+    data = json.loads(made_validation().to_json())
+    assert data.keys() == {
+        *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "table3_regret_geomean"),
+        *("seed", "profile_warnings", "pairs"),
+    }
+    assert data["regret_geomean"] == pytest.approx(2 ** (1 / 3), rel=1e-4)
+    assert data["regret_p95"] == pytest.approx(1.9)
+    assert data["regret_max"] == 2
+    assert data["table3_regret_geomean"] == pytest.approx(sqrt(2), rel=1e-3)
+    assert data["prediction_error_median"] == pytest.approx(0.1)
+    assert (data["nic"], data["seed"], data["profile_warnings"]) == ("local", SEED, ["old"])
+    assert [p["regret"] for p in data["pairs"]] == [1, 2, 1]
+    assert data["pairs"][2].keys() == {
+        *("name", "payload_bytes", "message_us", "chosen", "predicted_us", "chosen_us", "best", "best_us", "regret"),
+        *("table3", "table3_regret", "prediction_error_median"),
+    }
+    assert data["pairs"][1]["best"] == data["pairs"][1]["table3"] == "umr_write/mapped/flag"
+    assert data["pairs"][2]["table3"] is data["pairs"][2]["table3_regret"] is None
+
+
+def test_the_figure_draws(tmp_path: Path) -> None:
+    (picture,) = validate_figure.write(made_validation(), tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "3 random pairs of layouts on local" in validate_figure.figure(made_validation()).get_suptitle()
+    assert validate_figure.write(Validation("local", [], [], []), tmp_path) == []
+
+
+def test_an_average_is_geometric() -> None:
+    assert geomean([1.0, 4.0]) == pytest.approx(2)
+
+
+# --- with the worker, on a simulated NIC
+
+
+@pytest.fixture
+def simulated() -> Iterator[Worker]:
+    try:
+        executable = find_worker()
+    except WorkerError as e:
+        pytest.skip(str(e))
+    with Worker(executable, command.worker_nic("model"), 20) as worker:
+        yield worker
+
+
+def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
+    told: list[tuple[int, int]] = []
+    nic = nic_label(command.worker_nic("model"))
+    assert validate_command.needs_profile(nic)
+    made = validate(simulated, nic, lambda done, count, _: told.append((done, count)), count=6)
+    assert told == [(i, 6) for i in range(1, 7)]
+    assert made.failures == []
+    assert len(made.pairs) == 6
+    assert all(p.regret >= 1 for p in made.pairs)  # a simulated NIC has no noise
+    assert all(p.chosen[1] == "wire" and p.message_us == 0 for p in made.pairs)
+    assert any("nothing was measured here" in warning for warning in made.profile)
+    assert json.loads(made.to_json())["nic"] == "model:connectx5-rocev2"
+
+
+def test_a_fit_to_some_pairs_chooses_well_for_others(simulated: Worker) -> None:
+    hello = simulated.hello
+    cells = plan.counted(plan.simulated(plan.pair_cells(36)), hello)
+    result = replace(guide(), nic=hello.nic, methods=hello.methods, machine=hello.machine)
+    run.measure(simulated, cells, result, time.monotonic() + 60, 50, lambda *_: None)
+    assert result.errors == []
+    assert {r.subject for r in result.rows} == {c.subject for c in cells}
+    profile = calibrate.calibrate(result, cells)
+    assert profile
+    file = profile.store(hello.nic.name)
+    assert not validate_command.needs_profile(hello.nic.name)
+    (peers,) = json.loads(file.read_text())["classes"]
+    assert (peers["message_us"], list(peers["paths"])) == (0.0, ["wire"])
+    made = validate(simulated, hello.nic.name, lambda *_: None, count=10)
+    assert made.failures == []
+    assert len(made.pairs) == 10
+    assert made.regret_geomean < 1.15
+    assert log(made.regret_geomean) >= 0
