@@ -25,6 +25,8 @@ SAME_CLASS = 1.8
 """Peers to which messages take so many times as long are of another class; the library's Profile::kSameClass."""
 _FEWEST_CELLS = 12
 """On either side of a gap between two classes."""
+_PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5
+"""Random pairs are what most transfers are like, the grid is denser than it has to be; and few transfers are cold."""
 _BOUND_ENTRIES = (16, 256, 2048)
 _FEWEST_ROWS = 600
 """Of a path of a class that is fitted beside a larger one: few say little, and the usual prices say that better."""
@@ -121,6 +123,7 @@ def observations(
     made = {}
     for subject, own in found.items():
         send, receive = layouts[subject]
+        weight = _PAIRS_WEIGHT if subject.experiment == "pairs" else _COLD_WEIGHT if subject.cache == "cold" else 1.0
         best = min((r.latency_us for r in own if is_told(r, told)), default=0.0)
         made[subject] = [
             Observation(
@@ -134,6 +137,7 @@ def observations(
                 r.cpu_send_us,
                 r.cpu_recv_us,
                 r.latency_us / best if best else 1.0,
+                weight,
             )
             for r in own
         ]

@@ -25,9 +25,9 @@ from lacuna.schema import Nic
 
 Vector = NDArray[np.float64]
 
-SPRING = 0.02
-"""A price that is a factor of e from the usual one costs as much as one row that is wrong by 2 %."""
-_SCALE = 0.05
+SPRING = 0.06
+"""A price that is a factor of e from the usual one costs as much as one row that is wrong by 6 %."""
+_SCALE = 0.15
 """Rows that are wrong by more count less than their square."""
 _CPU_WEIGHT = 0.25
 _CPU_FLOOR_NS = 100.0
@@ -40,7 +40,7 @@ MOST_ROWS = 3000
 """Of a path: more cost time and tell no more. Half of them are those nearest to the best, the others are spread evenly
 over the rest: what a way costs far from where it is good says what its parts cost."""
 
-_RIDGE = 1.0
+_RIDGE = 5.0
 """So many rows that say that a coefficient is nothing."""
 _LEAN_ROUNDS = 6
 _FEWEST_FOR_LEAN = 12
@@ -61,6 +61,7 @@ class Observation:
     cpu_recv_us: float
     behind: float
     """How many times as long as the best of its pair."""
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def fit_path(
     usual = np.log(usual_prices(path, message_us))
     measured = np.array([[r.latency_us, r.cpu_send_us, r.cpu_recv_us] for r in rows]) * 1e3
     weight = np.maximum(_LEAST_WEIGHT, np.array([max(1.0, r.behind) for r in rows]) ** -_FAR_POWER)
+    weight *= np.array([r.weight for r in rows])
 
     def residuals(x: Vector) -> Vector:
         priced = bills.priced(list(np.exp(x)))

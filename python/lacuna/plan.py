@@ -46,7 +46,7 @@ NOTIFY_BUDGET = 900.0
 """Seconds from which on there is time for all notifications at all sizes."""
 
 PAIRS_SEED = 20251
-QUICK_PAIRS, FULL_PAIRS = 24, 80
+QUICK_PAIRS, FULL_PAIRS = 24, 120
 """Random pairs of layouts, which the fit needs beside the grid. The choice is judged on others, of another seed."""
 
 KEY_STEPS = 3
