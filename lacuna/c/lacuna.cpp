@@ -79,6 +79,9 @@ std::size_t write_text(const std::string& whole, char* text, std::size_t size) {
   return whole.size();
 }
 
+// The library's names are literals, so they end with a NUL.
+const char* c_name(std::string_view name) { return name.data(); }  // NOLINT(bugprone-suspicious-stringview-data-usage)
+
 lacuna::guide::Placement placement_of(lacuna_objective objective) {
   lacuna::guide::Placement placement;
   placement.objective = static_cast<lacuna::guide::Objective>(objective);
@@ -269,9 +272,9 @@ lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src,
     if (const Result<void> valid = check_objective(objective); !valid) return failed(valid.error());
     const auto made = guide->guide.choose(src->value, dst->value, *guide->peer, placement_of(objective));
     if (!made) return failed(made.error());
-    *choice = {made->way.method->name.data(),
-               lacuna::nic::path_name(made->way.path).data(),
-               lacuna::method::notify_name(made->way.notify).data(),
+    *choice = {c_name(made->way.method->name),
+               c_name(lacuna::nic::path_name(made->way.path)),
+               c_name(lacuna::method::notify_name(made->way.notify)),
                made->plan.latency_ns / 1e3,
                {made->plan.cpu_ns[0] / 1e3, made->plan.cpu_ns[1] / 1e3}};
     return LACUNA_OK;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <tuple>
 
 #include "lacuna/guide/words.hpp"
 
@@ -68,7 +69,7 @@ Plan plan_of(const Bill& bill, double lean) {
 }
 
 Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
-  Bill bill(route.prices, route.info, pair, placement.cold, placement.uses);
+  Bill bill(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses));
   way.method->bill(bill, peer.limits());
   if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
   return bill;
@@ -215,7 +216,8 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
       std::optional<Bill> bill;
       for (const Notify notify : method.notifies) {
         if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
-        if (!bill) method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, placement.uses), peer.limits());
+        if (!bill)
+          method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
         if (method.one_sided()) bill->notify(method.initiator, notify);
         const Way way{&method, route.info.path, notify};
         double cost = merit(*bill, placement.objective);
@@ -295,11 +297,12 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     }
     made.candidates.push_back(std::move(candidate));
   });
-  std::ranges::stable_sort(made.candidates, [&](const Candidate& a, const Candidate& b) {
-    const auto rank = [&](const Candidate& c) { return c.way == chosen.way ? 0 : c.refusal.empty() ? 1 : 2; };
-    if (rank(a) != rank(b)) return rank(a) < rank(b);
-    return rank(a) == 1 && merit(a.plan, placement.objective) < merit(b.plan, placement.objective);
-  });
+  const auto rank = [&](const Candidate& c) { return c.way == chosen.way ? 0 : c.refusal.empty() ? 1 : 2; };
+  const auto order = [&](const Candidate& c) {  // of equals, and of those that cannot be, the table's
+    const double cost = rank(c) == 1 ? merit(c.plan, placement.objective) : 0.0;
+    return std::tuple(rank(c), cost, c.way.path, c.way.method - method::methods().data(), c.way.notify);
+  };
+  std::ranges::sort(made.candidates, {}, order);
   find_crossovers(made, peer);
   return made;
 }

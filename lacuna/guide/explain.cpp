@@ -14,11 +14,15 @@ namespace {
 constexpr std::int64_t kMostRuns = 1'000'000;  // so many are looked at for their lengths
 constexpr int kBar = 40;
 
-std::string with_commas(std::int64_t value) {
-  std::string text = fmt::format("{}", value);
-  for (std::int64_t at = std::ssize(text) - 3; at > (value < 0 ? 1 : 0); at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+// Of a number's text: separators for thousands.
+std::string with_commas(std::string text) {
+  const auto first = static_cast<std::ptrdiff_t>(text.starts_with('-') ? 1 : 0);
+  for (auto at = static_cast<std::ptrdiff_t>(std::min(text.find('.'), text.size())) - 3; at > first; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
   return text;
 }
+
+std::string with_commas(std::int64_t value) { return with_commas(fmt::format("{}", value)); }
 
 std::string exact_bytes(std::int64_t value) {
   return value < 1024 ? fmt::format("{} B", with_commas(value))
@@ -80,10 +84,9 @@ std::string describe(const Layout& layout) {
   std::string text;
   append_row(text, "bytes", exact_bytes(layout.size()));
   std::string runs = with_commas(layout.run_count());
-  if (layout.run_count() > 0) {
-    const std::string mean = fmt::format("{:.1f}", static_cast<double>(layout.size()) / static_cast<double>(layout.run_count()));
-    runs += fmt::format(", {}{} B on average", with_commas(std::atoll(mean.c_str())), mean.substr(mean.find('.')));
-  }
+  if (layout.run_count() > 0)
+    runs += fmt::format(", {} B on average",
+                        with_commas(fmt::format("{:.1f}", static_cast<double>(layout.size()) / static_cast<double>(layout.run_count()))));
   append_row(text, "runs", runs);
   append_row(text, "extent", fmt::format("{} from {}", exact_bytes(layout.extent()), with_commas(layout.lower_bound())));
   append_row(text, "true extent", fmt::format("{} from {}", exact_bytes(layout.true_extent()), with_commas(layout.true_lower_bound())));

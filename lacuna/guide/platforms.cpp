@@ -35,7 +35,7 @@ std::vector<fs::path> folders() {
 
 std::optional<std::string> simulated_platform(const std::string& nic) {
   if (nic != kModel && !nic.starts_with(fmt::format("{}:", kModel))) return std::nullopt;
-  const std::string name = nic == kModel ? std::string(kUsual) : nic.substr(kModel.size() + 1);
+  std::string name = nic == kModel ? std::string(kUsual) : nic.substr(kModel.size() + 1);
   if (name.contains('/')) return name;
   std::error_code error;
   for (const fs::path& folder : folders()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -129,11 +130,16 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   return profile;
 }
 
-// "0.10.2" as numbers, which compare as versions do.
+// "0.10.2" as numbers, which compare as versions do. What is no number is 0.
 std::vector<int> numbers_of(std::string_view version) {
   std::vector<int> numbers;
-  std::istringstream in{std::string(version)};
-  for (std::string part; std::getline(in, part, '.');) numbers.push_back(std::atoi(part.c_str()));
+  for (std::size_t at = 0; at <= version.size();) {
+    const std::size_t end = std::min(version.find('.', at), version.size());
+    int number = 0;
+    std::from_chars(version.data() + at, version.data() + end, number);
+    numbers.push_back(number);
+    at = end + 1;
+  }
   return numbers;
 }
 

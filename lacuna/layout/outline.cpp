@@ -55,7 +55,7 @@ Moments moments(const Node& node, std::int64_t entries) {
       }
       // The spread of the samples around the mean that is known.
       const double mean = size / runs;
-      const double n = static_cast<double>(samples);
+      const auto n = static_cast<double>(samples);
       const double spread = std::max(0.0, squares / n - (sum / n) * (sum / n));
       return {runs, size, runs * (mean * mean + spread), runs};
     }
@@ -111,7 +111,7 @@ bool even(const Outline& outline) { return outline.uneven < 1e-6 && outline.runs
 
 void Outline::count_units() {
   const auto units = [&](double unit) {
-    const double b = static_cast<double>(bytes);
+    const auto b = static_cast<double>(bytes);
     return std::min(static_cast<double>(span) / unit, b / unit + static_cast<double>(runs)) + (bytes > 0 ? 1 : 0);
   };
   lines = units(64);
@@ -137,7 +137,7 @@ PairOutline outline(const Layout& src, const Layout& dst) {
   made.pieces = made.paired = static_cast<double>(std::max(made.src.runs, made.dst.runs));
   if (made.src.contiguous() || made.dst.contiguous() || src.digest() == dst.digest()) return made;
   if (even(made.src) && even(made.dst)) {
-    const std::int64_t both = std::lcm(made.src.bytes / made.src.runs, made.dst.bytes / made.dst.runs);
+    const std::int64_t both = std::max<std::int64_t>(1, std::lcm(made.src.bytes / made.src.runs, made.dst.bytes / made.dst.runs));
     made.pieces = static_cast<double>(runs - std::max<std::int64_t>(1, made.src.bytes / both));
     return made;
   }

@@ -32,7 +32,7 @@ double log2_of(double value) {
   if (value <= 1) return 0;
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const auto exponent = static_cast<std::int64_t>(bits >> 52) - 1023;
-  const double mantissa = std::bit_cast<double>((bits & 0xfffffffffffff) | 0x3ff0000000000000);
+  const auto mantissa = std::bit_cast<double>((bits & 0xfffffffffffff) | 0x3ff0000000000000);
   return static_cast<double>(exponent) + mantissa - 1;
 }
 
@@ -77,7 +77,7 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, doubl
   const double n = entries / keys;
   if (path_.unit_bytes == 0 || path_.mover != nic::Mover::device)
     return add(When::between, Stage::translate, who, Price::key_entry, entries);
-  const double unit = static_cast<double>(path_.unit_bytes);
+  const auto unit = static_cast<double>(path_.unit_bytes);
   const double units = std::max(1.0, static_cast<double>(side.bytes) / keys / unit);
   const std::int64_t length = side.bytes / std::max<std::int64_t>(1, side.runs);
   const bool aligned = side.uneven < 1e-6 && length > 0 && (length % path_.unit_bytes == 0 || path_.unit_bytes % length == 0);
