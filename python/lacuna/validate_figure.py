@@ -25,13 +25,14 @@ def write(made: Validation, directory: Path) -> list[Path]:
 
 @in_style
 def figure(made: Validation) -> Figure:
-    drawn = Figure(figsize=(10, 4.0), layout="constrained")
+    drawn = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = drawn.subplots(1, 2)
     _shares(left, made)
     _pairs(right, made)
     drawn.suptitle(
-        f"{len(made.pairs)} random pairs of layouts on {made.nic}: the chosen way takes {made.regret_geomean:.3f} "
-        f"times as long as the best, Table 3's {made.table3_regret_geomean:.2f} times"
+        f"{len(made.pairs)} random pairs of layouts on {made.nic}\nthe chosen way takes {made.regret_geomean:.3f} times "
+        f"as long as the best one, Table 3's choice {made.table3_regret_geomean:.2f} times",
+        fontsize=10,
     )
     return drawn
 
@@ -65,4 +66,6 @@ def _pairs(axes: Axes, made: Validation) -> None:
     axes.set_xlabel("payload")
     axes.set_ylabel("over the best way")
     axes.grid(visible=True)
-    axes.legend(handles=method_keys(dict.fromkeys(p.chosen[0] for p in made.pairs)), loc="upper right", ncols=2)
+    # Above the panel: points may lie anywhere in it.
+    keys = method_keys(dict.fromkeys(p.chosen[0] for p in made.pairs))
+    axes.legend(handles=keys, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
