@@ -29,11 +29,10 @@ def figure(made: Validation) -> Figure:
     left, right = drawn.subplots(1, 2)
     _shares(left, made)
     _pairs(right, made)
-    drawn.suptitle(
-        f"{len(made.pairs)} random pairs of layouts on {made.nic}\nthe chosen way takes {made.regret_geomean:.3f} times "
-        f"as long as the best one, Table 3's choice {made.table3_regret_geomean:.2f} times",
-        fontsize=10,
-    )
+    title = f"{len(made.pairs)} random pairs of layouts on {made.nic}"
+    ours, theirs = made.regret_geomean, made.table3_regret_geomean
+    judgement = f"the chosen way takes {ours:.3f} times as long as the best one, Table 3's choice {theirs:.2f} times"
+    drawn.suptitle(f"{title}\n{judgement}", fontsize=10)
     return drawn
 
 
