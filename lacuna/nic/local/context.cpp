@@ -65,7 +65,8 @@ Limits limits_of(const OpenOptions& options) {
   limits.paths = {
       {Path::mapped, true, true, true, nic::Mover::initiator, 0, "reaches memory of Context::allocate"},
       {Path::slots, true, false, false, nic::Mover::both, kSlotBytes, "moves in the target's poll"},
-      {Path::kernel, true, true, false, nic::Mover::initiator, 0, "process_vm_writev; whether the peer may be reached is tried at connection"},
+      {Path::kernel, true, true, false, nic::Mover::initiator, 0,
+       "process_vm_writev; whether the peer may be reached is tried at connection"},
   };
   const std::uint64_t word = 0x1ac0'a1ac'0a1a'c0a1;
   if (const Result<void> allowed = probe_kernel(getpid(), reinterpret_cast<std::uint64_t>(&word), word); !allowed) {
