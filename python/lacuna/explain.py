@@ -35,7 +35,7 @@ def explain(
     destination: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DST]",
+            metavar="DST",
             help="The destination, of as many bytes. [default: the same; of a DDTBench name, what receives it]",
             show_default=False,
         ),
