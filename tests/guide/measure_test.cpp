@@ -48,7 +48,10 @@ void expect_every_byte_noticed(const guide::Case& what, std::span<const std::int
   EXPECT_NE(field.examine(0), "");  // it holds the pattern again, not what was there before
   for (const std::int64_t place : places) {
     EXPECT_EQ(field.with_wrong_byte(place).find("byte " + std::to_string(place) + " of the destination"), 0U) << place;
-    EXPECT_NE(field.examine(0).find("byte 0 of the destination"), std::string::npos);  // nothing is left of the wrong byte
+    // Nothing is left of the wrong byte. The pattern follows the address, so its first bytes may by chance be the stream's.
+    const std::string left = field.examine(0);
+    ASSERT_TRUE(left.starts_with("byte ") && left.contains(" of the destination")) << left;
+    EXPECT_LT(std::stoll(left.substr(5)), 16) << left;
   }
   guide::write_stream(what.receive, field.base(), guide::stream_of(1, what.receive.size()));
   EXPECT_NE(field.examine(0), "");  // data of another transfer
