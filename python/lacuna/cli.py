@@ -28,13 +28,14 @@ from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
-_QUICK = Pace(budget=17, reserve=7, silence=6, max_samples=200, second_looks=0.12)
+_QUICK = Pace(budget=16, reserve=6.5, silence=6, max_samples=200, second_looks=0.12)
 _FULL = Pace(budget=87, reserve=20, silence=20, max_samples=400, second_looks=0.15, most_looks=4)
 """The promises are 20 s and 90 s for the whole command, on two slow cores."""
 
+_SHORTEST_FITTED = 12
+"""Seconds: what a shorter run measures is too little for a profile, and shall not take the place of a good one."""
 _FITTED_EACH_SECOND = 60
-_FEWEST_FITTED = 600
-"""Rows of a path that are fitted for each second of the budget, and at least: so a short run has a short fit."""
+"""Rows of a path that are fitted for each second of the budget: so a short run has a short fit."""
 
 app = typer.Typer(
     name="lacuna",
@@ -85,7 +86,7 @@ def guide(
             "--budget",
             metavar="SECONDS",
             min=5,
-            help="Wall time of the whole command; cells that do not fit are left out. [default: 87, with --quick 17]",
+            help="Wall time of the whole command; cells that do not fit are left out. [default: 87, with --quick 16]",
             show_default=False,
         ),
     ] = None,
@@ -122,7 +123,8 @@ def guide(
       guide.png     the guide as one picture
 
     \b
-    The prices that it fits to the measurements are the profile by which Lacuna chooses from then on. It goes to
+    The prices that it fits to the measurements are the profile by which Lacuna chooses from then on (a run of less
+    than 12 s measures too little for that). It goes to
     $XDG_CONFIG_HOME/lacuna/profiles (~/.config/lacuna/profiles); LACUNA_PROFILE names another file.
 
     With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
@@ -176,8 +178,10 @@ def guide(
 
     outcome = command.measure(console, worker_nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
     if outcome.result is not None:
-        fits = outcome.failure is None and not outcome.result.interrupted and not outcome.result.fault
-        most_rows = max(_FEWEST_FITTED, min(MOST_ROWS, int(_FITTED_EACH_SECOND * (budget or pace.budget))))
+        seconds = budget or pace.budget
+        sound = outcome.failure is None and not outcome.result.interrupted and not outcome.result.fault
+        fits = sound and seconds >= _SHORTEST_FITTED
+        most_rows = min(MOST_ROWS, int(_FITTED_EACH_SECOND * seconds))
 
         def fit() -> calibrate.Profile | None:
             assert outcome.result

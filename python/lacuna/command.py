@@ -31,8 +31,6 @@ INTERRUPTED = 130
 
 _PIPE_WIDTH = 120
 
-_MOST_RESERVED = 0.75
-"""The part of a short run's time that goes to what comes after measuring: fit and report take what they take."""
 
 NicOption = Annotated[
     str,
@@ -73,7 +71,7 @@ class Pace:
     def deadline(self, started: float, budget: float | None) -> float:
         """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
         total = budget or self.budget
-        return started + max(1.0, total - min(self.reserve, _MOST_RESERVED * total))
+        return started + max(1.0, total - min(self.reserve, total / 2))
 
 
 @dataclass(frozen=True)
