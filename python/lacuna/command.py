@@ -67,11 +67,13 @@ class Pace:
     second_looks: float = 0.0
     """The part of the measuring time that is kept for second looks at cells."""
     most_looks: int = 2
+    most_reserved: float = 0.5
+    """Of a shorter run, the part that goes to start-up, tables and report."""
 
     def deadline(self, started: float, budget: float | None) -> float:
         """When measuring has to end: the wall time, or what the user allows instead, less what comes after."""
         total = budget or self.budget
-        return started + max(1.0, total - min(self.reserve, total / 2))
+        return started + max(1.0, total - min(self.reserve, self.most_reserved * total))
 
 
 @dataclass(frozen=True)
