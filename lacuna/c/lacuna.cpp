@@ -82,15 +82,15 @@ std::size_t write_text(const std::string& whole, char* text, std::size_t size) {
 // The library's names are literals, so they end with a NUL.
 const char* c_name(std::string_view name) { return name.data(); }  // NOLINT(bugprone-suspicious-stringview-data-usage)
 
-lacuna::guide::Placement placement_of(lacuna_objective objective) {
+lacuna::guide::Placement placement_of(int objective) {
   lacuna::guide::Placement placement;
   placement.objective = static_cast<lacuna::guide::Objective>(objective);
   return placement;
 }
 
-Result<void> check_objective(lacuna_objective objective) {
+Result<void> check_objective(int objective) {
   if (objective >= LACUNA_LATENCY && objective <= LACUNA_CPU) return {};
-  return lacuna::base::fail(Code::invalid_argument, "there is no objective " + std::to_string(static_cast<int>(objective)));
+  return lacuna::base::fail(Code::invalid_argument, "there is no objective " + std::to_string(objective));
 }
 
 // A C array as a span. A negative count is the constructor's to refuse; here it names nothing.
@@ -266,7 +266,7 @@ lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide
 
 void lacuna_guide_free(lacuna_guide* guide) { delete guide; }
 
-lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, lacuna_objective objective,
+lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice) {
   return guarded([&] {
     if (const Result<void> valid = check_objective(objective); !valid) return failed(valid.error());
@@ -281,8 +281,8 @@ lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src,
   });
 }
 
-lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
-                                   lacuna_objective objective, char* text, size_t size, size_t* needed) {
+lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
+                                   size_t size, size_t* needed) {
   return guarded([&] {
     if (const Result<void> valid = check_objective(objective); !valid) return failed(valid.error());
     const auto why = guide->guide.explain(src->value, dst->value, *guide->peer, placement_of(objective));

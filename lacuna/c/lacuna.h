@@ -115,13 +115,13 @@ typedef struct lacuna_choice {
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide);
 void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
 
-/* The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is cheap. */
-lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, lacuna_objective objective,
+/* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is cheap. */
+lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice);
 /* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at most size bytes with a final NUL;
  * *needed, which must not be NULL, is the length that the whole text has. */
-lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
-                                   lacuna_objective objective, char* text, size_t size, size_t* needed);
+lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
+                                   size_t size, size_t* needed);
 /* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as lacuna_layout_describe(); 0 if
  * there is no memory. */
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size);

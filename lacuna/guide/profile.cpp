@@ -90,17 +90,21 @@ Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_
   constexpr auto object = Json::value_t::object;
   const Json& prices = *LACUNA_TRY(member(json, "prices", object, "an object", where));
   const Json& leans = *LACUNA_TRY(member(json, "leans", object, "an object", where));
-  return Profile::Path{.path = which,
-                       .prices = LACUNA_TRY(prices_of(prices, usual_prices(which, message_us), where)),
-                       .leans = LACUNA_TRY(leans_of(leans, where)),
-                       .error_median = LACUNA_TRY(number_in(json, "error_median", kMostError, where)),
-                       .error_p90 = LACUNA_TRY(number_in(json, "error_p90", kMostError, where)),
-                       .rows = static_cast<int>(LACUNA_TRY(number_in(json, "rows", kMostRows, where)))};
+  // One by one: an error in the middle of an aggregate would leave what was made before it behind.
+  Profile::Path path;
+  path.path = which;
+  path.prices = LACUNA_TRY(prices_of(prices, usual_prices(which, message_us), where));
+  path.leans = LACUNA_TRY(leans_of(leans, where));
+  path.error_median = LACUNA_TRY(number_in(json, "error_median", kMostError, where));
+  path.error_p90 = LACUNA_TRY(number_in(json, "error_p90", kMostError, where));
+  path.rows = static_cast<int>(LACUNA_TRY(number_in(json, "rows", kMostRows, where)));
+  return path;
 }
 
 Result<Profile::Class> class_of(const Json& json, const std::string& file) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{}: classes holds what is no object", file));
-  Profile::Class made{.message_us = LACUNA_TRY(number_in(json, "message_us", kMostMessage, file)), .paths = {}};
+  Profile::Class made;
+  made.message_us = LACUNA_TRY(number_in(json, "message_us", kMostMessage, file));
   for (const auto& [name, path] : LACUNA_TRY(member(json, "paths", Json::value_t::object, "an object", file))->items()) {
     const auto which = nic::path_from_name(name);
     if (!which) continue;  // of a newer library
@@ -117,14 +121,13 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   if (schema == json.end() || *schema != Json(kSchema) || !schema->is_number_integer())
     return base::fail(base::Code::invalid_argument,
                       fmt::format("{}: schema {}, this library reads {}", file, schema == json.end() ? "none" : schema->dump(), kSchema));
-  Profile profile{.nic = LACUNA_TRY(text(json, "nic", file)),
-                  .peers = LACUNA_TRY(text(json, "peers", file)),
-                  .machine = LACUNA_TRY(text(json, "machine", file)),
-                  .version = LACUNA_TRY(text(json, "lacuna_version", file)),
-                  .created = LACUNA_TRY(text(json, "created", file)),
-                  .file = file,
-                  .classes = {},
-                  .warnings = {}};
+  Profile profile;
+  profile.nic = LACUNA_TRY(text(json, "nic", file));
+  profile.peers = LACUNA_TRY(text(json, "peers", file));
+  profile.machine = LACUNA_TRY(text(json, "machine", file));
+  profile.version = LACUNA_TRY(text(json, "lacuna_version", file));
+  profile.created = LACUNA_TRY(text(json, "created", file));
+  profile.file = file;
   for (const Json& each : *LACUNA_TRY(member(json, "classes", Json::value_t::array, "a list", file)))
     profile.classes.push_back(LACUNA_TRY(class_of(each, file)));
   return profile;
