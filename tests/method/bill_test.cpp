@@ -263,6 +263,7 @@ TEST(BillCounts, BindingsBySharesOfTheirUses) {
 
 TEST(BillSums, StagesAreTheLatency) {
   support::Random random(1);
+  const std::array paths{kWire, kMapped, kSlots};
   for (int i = 0; i < 20'000; ++i) {
     Prices some{};
     for (double& price : some) price = random.one_in(5) ? 0 : std::exp2(static_cast<double>(random.between(-20, 40)));
@@ -271,7 +272,7 @@ TEST(BillSums, StagesAreTheLatency) {
     const Layout dst = random.one_in(2) ? bytes(src.size()) : vector(src.size() / 20, 20, 30);
     const PairOutline pair = layout::outline(src, dst);
     const Method& method = method::methods()[static_cast<std::size_t>(random.below(std::ssize(method::methods())))];
-    const nic::PathInfo& path = std::array{kWire, kMapped, kSlots}[static_cast<std::size_t>(i % 3)];
+    const nic::PathInfo& path = paths[static_cast<std::size_t>(i % 3)];
     Bill bill(some, path, pair, random.one_in(2), random.one_in(2) ? 0 : 7);
     method.bill(bill, limits());
     if (method.one_sided()) bill.notify(method.initiator, method.notifies.front());
