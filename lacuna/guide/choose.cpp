@@ -62,7 +62,7 @@ std::string text_of(Refusal refusal, const nic::PathInfo& path, const nic::Limit
   return {};
 }
 
-Plan plan_of(const Bill& bill, double lean) {
+Plan plan_of(const Bill& bill, double lean = 1) {
   return {.latency_ns = lean * bill.latency_ns(),
           .cpu_ns = {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)},
           .busiest_ns = bill.busiest_ns()};
@@ -79,15 +79,6 @@ double lean_of(const Peer::Route& route, const Way& way, const Lean& features) {
   if (route.leans.empty()) return 1;
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
   return lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features);
-}
-
-double merit(const Bill& bill, Objective objective) {
-  switch (objective) {
-    case Objective::latency: return bill.latency_ns();
-    case Objective::bandwidth: return bill.busiest_ns();
-    case Objective::cpu: return bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver);
-  }
-  return 0;
 }
 
 double merit(const Plan& plan, Objective objective) {
@@ -220,11 +211,10 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
           method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
         if (method.one_sided()) bill->notify(method.initiator, notify);
         const Way way{&method, route.info.path, notify};
-        double cost = merit(*bill, placement.objective);
-        if (placement.objective == Objective::latency) {
-          if (best && cost >= least * kMostLean) continue;  // no lean brings it back
-          cost *= lean_of(route, way, features);
-        }
+        Plan plan = plan_of(*bill);
+        if (best && merit(plan, placement.objective) >= least * kMostLean) continue;  // no lean brings it back
+        plan.latency_ns *= lean_of(route, way, features);
+        const double cost = merit(plan, placement.objective);
         if (best && cost >= least) continue;
         least = cost;
         best = way;
@@ -232,6 +222,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
       }
     }
   }
+  // Billed again: replacing a notification by another one rounds.
   if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), lean_of(*by, *best, features))};
   std::string why;
   each_way(peer, [&](const Way& way, const Peer::Route& route) {

@@ -11,8 +11,6 @@
 
 #include <array>
 #include <deque>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -76,8 +74,7 @@ struct Profile {
 [[nodiscard]] Profile usual_profile(const std::string& nic);
 /// The machine that this runs on, in a few words: a profile from another one is no good here.
 [[nodiscard]] std::string machine_name();
-/// The class of the peers that are reached over a NIC.
-[[nodiscard]] std::string_view peers_of(const nic::Limits& limits);
+
 /// Where the profile of a NIC is: LACUNA_PROFILE if set, else below $XDG_CONFIG_HOME/lacuna (~/.config/lacuna).
 [[nodiscard]] std::string profile_file(const std::string& nic);
 /// Errors: invalid_argument (not a profile; what is wrong is named), io.
@@ -199,8 +196,9 @@ class Guide {
   /// The best way by the peers' prices. Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is forced; the message
   /// says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
+  /// What was chosen so far.
+  void forget() { kept_.assign(kKept, {}); }
   /// All ways. Errors: as choose().
-  void forget() { kept_.assign(kKept, {}); }  ///< what was chosen so far
   [[nodiscard]] Result<Explanation> explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {}) const;
   /// One way's expectation, whether it can be or not.
   [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement = {});

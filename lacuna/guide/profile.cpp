@@ -200,13 +200,6 @@ std::string machine_name() {
   return fmt::format("{}, last-level cache {} KiB", machine.cpu, machine.llc_bytes / 1024);
 }
 
-std::string_view peers_of(const nic::Limits& limits) {
-  for (const nic::PathInfo& path : limits.paths) {
-    if (path.mover == nic::Mover::device) return "another machine";
-  }
-  return "same machine";
-}
-
 std::string profile_file(const std::string& nic) {
   if (const char* named = std::getenv("LACUNA_PROFILE"); named != nullptr && *named != '\0') return named;
   const char* config = std::getenv("XDG_CONFIG_HOME");

@@ -2,8 +2,6 @@
 #include "_core.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -181,6 +179,8 @@ void bind_guide(nb::module_& m) {
       "describe", [](const Layout& layout) { return guide::describe(layout); }, "layout"_a,
       "A layout in words: runs, form, kernels, histogram.");
   m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
+  m.def(
+      "same_class", [] { return guide::Profile::kSameClass; }, "Peers to which messages take so many times as long are of another class.");
   m.def(
       "price_names",
       [] {

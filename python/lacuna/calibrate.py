@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna._core import Layout, case_layouts, machine_name, nic_label, profile_file
+from lacuna._core import Layout, case_layouts, machine_name, nic_label, profile_file, same_class
 from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.plan import Cell
@@ -21,8 +21,8 @@ from lacuna.store import write_whole
 from lacuna.worker import Worker
 
 SCHEMA = 1
-SAME_CLASS = 1.8
-"""Peers to which messages take so many times as long are of another class; the library's Profile::kSameClass."""
+SAME_CLASS = same_class()
+"""Peers to which messages take so many times as long are of another class."""
 _FEWEST_CELLS = 12
 """On either side of a gap between two classes."""
 _PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5

@@ -170,10 +170,8 @@ def guide(
             cells = plan.full(corpus, worker.corpus("ai", most_payload=most), most)
             if budget and budget >= plan.NOTIFY_BUDGET:
                 cells = plan.with_all_notifications(cells)
-        if not worker.hello.nic.name.startswith("model:"):
-            measured.extend(plan.counted(cells, worker.hello))
-        else:
-            measured.extend(plan.counted(plan.simulated(cells), worker.hello))
+        simulated = worker.hello.nic.name.startswith("model:")
+        measured.extend(plan.counted(plan.simulated(cells) if simulated else cells, worker.hello))
         return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), measured
 
     outcome = command.measure(console, worker_nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)

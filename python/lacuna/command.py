@@ -31,7 +31,6 @@ INTERRUPTED = 130
 
 _PIPE_WIDTH = 120
 
-
 NicOption = Annotated[
     str,
     typer.Option(
