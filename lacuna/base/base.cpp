@@ -31,6 +31,7 @@ std::string_view code_name(Code code) {
     case Code::timeout: return "timeout";
     case Code::io: return "io";
     case Code::transfer: return "transfer";
+    case Code::truncated: return "truncated";
   }
   return "unknown";
 }

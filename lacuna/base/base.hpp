@@ -29,6 +29,7 @@ enum class Code {
   timeout,           ///< a deadline passed
   io,                ///< a system call failed
   transfer,          ///< a work request completed with an error
+  truncated,         ///< a message is longer than its receive
 };
 
 /// The name of a code, as printed in front of a message.

@@ -323,6 +323,10 @@ class QueuePair {
   /// Why this queue pair is in error: the first failed request, or what became of the peer. Null while it works. A one-sided target, which
   /// has no request that could fail, learns from here that nothing more will come.
   [[nodiscard]] virtual const base::Error* fault() const = 0;
+  /// Where this CPU can load and store `bytes` of the peer's region itself (UCX's rkey_ptr); null if it cannot, or if the region does not hold
+  /// them with both remote rights. It stays mapped as long as the queue pair, but no key guards it any more: it is for memory that its owner
+  /// keeps and gives to this peer alone.
+  [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const { return nullptr; }
 };
 
 class Context {

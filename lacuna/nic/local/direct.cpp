@@ -48,6 +48,15 @@ class Direct final : public QueuePair {
     return moved;
   }
 
+  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
+    const Sge whole{addr, static_cast<std::uint32_t>(bytes), rkey};
+    std::vector<Extent> found;
+    if (path() != Path::mapped || bytes == 0 || whole.length != bytes ||
+        !resolve(peer().keys(), {&whole, 1}, 0, bytes, kRightRemoteWrite | kRightRemoteRead, 2, found))
+      return nullptr;
+    return found.size() == 1 && in_arena(peer(), found[0]) ? peer().arena.data() + found[0].arena_offset : nullptr;
+  }
+
  private:
   void announce(const Work& recv) override {
     PostedRecv& posted = own_inbox().recvs[posted_ % kRecvDepth];

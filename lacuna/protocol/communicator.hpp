@@ -1,0 +1,174 @@
+// The communicator: requests, matching and the peers, moved on together. Its parts: channels carry heads, streams and rendezvous carry
+// bytes, the matcher says for whom they are.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "lacuna/protocol/layouts.hpp"
+#include "lacuna/protocol/rendezvous.hpp"
+
+namespace lacuna::protocol {
+
+/// What waits for room in a channel: a head with its payload, or a small send.
+struct Outgoing {
+  Head head;
+  std::vector<std::byte> payload;
+  Request* eager = nullptr;
+};
+
+struct Peer {
+  int rank = 0;
+  std::unique_ptr<nic::Bootstrap> bootstrap;
+  std::unique_ptr<Channel> channel;  // null: this is the own rank
+  std::deque<Outgoing> outbox;
+  std::optional<base::Error> lost;
+  bool left = false;  // it said that nothing follows
+
+  // Credit: bytes of small messages that were sent, and that the peer said were received; and the same of its messages here.
+  std::int64_t eager_sent = 0, eager_released = 0;
+  std::int64_t released = 0, released_told = 0;
+
+  // Streams, and what waits for an answer, or for what an answer asked for.
+  Windows windows;
+  std::vector<Request*> sending;     // being packed
+  std::vector<Request*> receiving;   // being unpacked
+  std::deque<Request*> for_windows;  // answered sends without a window
+  std::unordered_map<std::uint32_t, Request*> announced;
+  std::unordered_map<std::uint32_t, Request*> expected;
+  std::uint32_t numbers = 0;
+
+  // Rendezvous.
+  Told told;
+  Heard heard;
+  Line outgoing, incoming;
+};
+
+class Ranks final : public Communicator {
+ public:
+  Ranks(nic::Context& context, const std::string& nic, int rank, Options options)
+      : context_(context),
+        rank_(rank),
+        options_(std::move(options)),
+        guide_(options_.force),
+        kind_(&guide_.add(context.limits(), guide::find_profile(nic))) {}
+  ~Ranks() override;
+  Result<void> connect(Group group);
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(peers_.size()); }
+  [[nodiscard]] nic::Context& context() override { return context_; }
+
+  Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag) override;
+  Result<Request*> irecv(void* base, const Layout& layout, int source, int tag) override;
+  std::optional<Result<Status>> test(Request* request) override;
+  Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns) override;
+  Result<Status> wait(Request* request) override;
+  bool cancel(Request* request) override;
+  Result<void> send(const void* base, const Layout& layout, int dest, int tag) override;
+  Result<Status> recv(void* base, const Layout& layout, int source, int tag) override;
+  Result<std::optional<Status>> probe(int source, int tag) override;
+  bool progress() override {
+    const auto lock = enter();
+    const bool moved = advance();
+    if (!moved) idle();
+    return moved;
+  }
+  [[nodiscard]] Statistics statistics() const override;
+  Result<std::string> explain(const Layout& src, const Layout& dst, int dest) override;
+
+ private:
+  // Whoever enters: alone, if there is a thread.
+  [[nodiscard]] std::unique_lock<std::mutex> enter() const {
+    return options_.progress_thread ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+  void step(std::string_view name) const {
+    if (options_.at_step) [[unlikely]]
+      options_.at_step(name);
+  }
+  Request* fresh();
+  void retire(Request* request);
+  /// Until `ready` says true. Errors: timeout.
+  template <class Ready>
+  Result<void> until(std::unique_lock<std::mutex>& lock, const Ready& ready, std::int64_t timeout_ns = kForever) {
+    const std::int64_t deadline = timeout_ns == kForever ? kForever : context_.now() + timeout_ns;
+    while (!ready()) {
+      if (advance()) continue;
+      idle();
+      LACUNA_TRY(context_.wait(deadline));
+      if (!lock.owns_lock()) continue;
+      lock.unlock();
+      lock.lock();
+    }
+    return {};
+  }
+  Result<void> connect(Peer& peer);
+  void run_thread();
+  void close();
+
+  // send.cpp
+  Result<Peer*> peer_of(int rank, int tag);
+  bool send_small(Peer& peer, const void* base, const Layout& layout, int tag);
+  Result<void> begin_send(Request& request);
+  Result<void> send_to_self(Request& request);
+  Result<void> send_large(Peer& peer, Request& request);
+  Result<void> begin_stream(Peer& peer, Request& request, Windows::Memory& window, std::uint32_t answer);
+  void put(Peer& peer, Head head, std::span<const std::byte> payload = {});
+  bool flush(Peer& peer);
+
+  // receive.cpp
+  Result<void> begin_receive(Request& request);
+  Result<void> take(Peer& peer, const Channel::Arrival& arrival);
+  Result<void> take_message(Peer& peer, const Channel::Arrival& arrival);
+  Result<void> deliver(Request& receive, Unexpected& message);
+  void deliver_eager(Request& receive, int source, const Head& head, const std::byte* data);
+  void deliver_stream(Peer& peer, Request& receive, const Head& head, InStream stream);
+  void deliver_announced(Peer& peer, Request& receive, const Unexpected& message);
+  Result<void> take_answer(Peer& peer, Request& send, const Channel::Arrival& arrival);
+  Result<void> deliver_self(Request& receive, Request& send);
+  void release(Peer& peer, std::int64_t bytes);
+
+  // rendezvous.cpp
+  std::uint32_t tell(Peer& peer, const Layout& layout);
+  Result<void> prepare_carried(Peer& peer, Carried& now, method::Role role);
+  Result<bool> carry(Peer& peer, method::Role role);
+  static Result<bool> alive(const method::Endpoint& endpoint, bool moved);
+  void count(const guide::Way& way, std::int64_t bytes);
+  Result<void> put_long(Peer& peer, Head head, std::span<const std::byte> payload);
+  [[nodiscard]] bool streams(const Peer& peer) const {
+    return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
+  }
+
+  // progress.cpp
+  bool advance();
+  Result<bool> advance(Peer& peer);
+  // After a round in which nothing moved.
+  void idle() {
+    if (++idle_ % kIdlePerLook == 0) look_for_faults();
+  }
+  void done(Request& request);
+  void fail(Request& request, base::Error error);
+  void lose(Peer& peer, base::Error error);
+  void look_for_faults();
+
+  nic::Context& context_;
+  int rank_;
+  Options options_;
+  guide::Guide guide_;
+  const guide::Peer* kind_;  // what the peers are to the guide
+  std::vector<Peer> peers_;
+  Matcher matcher_;
+  std::deque<Request> requests_;
+  std::vector<Request*> free_;
+  Statistics statistics_;
+  static constexpr std::uint32_t kIdlePerLook = 64;
+  std::uint32_t idle_ = 0;
+
+  mutable std::mutex mutex_;
+  std::thread thread_;
+  std::atomic<bool> stop_ = false;
+};
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,86 @@
+// What ranks tell one another: heads of one cache line, some with a payload behind them. Everything in them is a peer's word.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace lacuna::protocol {
+
+enum class Kind : std::uint8_t {
+  eager = 1,  ///< a message, whole: in the body if it fits there, else in the payload
+  stream,     ///< a message that its sender packs into a window; or, to an answer, where it does
+  announce,   ///< a message whose bytes wait for an answer: Announce
+  answer,     ///< to an announcement: Answer, and the receiver's target as payload
+  ready,      ///< to an answer: the sender's target as payload
+  dropped,    ///< a transfer that cannot be: Dropped
+  layout,     ///< a part of a layout's wire form as payload: LayoutPart
+  credit,     ///< nothing but what every head carries
+  bye,        ///< nothing will follow
+};
+
+inline constexpr std::size_t kBody = 36;
+/// What a small message takes beside its bytes where it waits for its receive.
+inline constexpr std::int64_t kEagerCost = 256;
+
+struct alignas(64) Head {
+  std::uint32_t mark = 0;  ///< the channel's own
+  Kind kind{};
+  std::uint8_t unused = 0;
+  std::uint16_t credits = 0;  ///< the channel's own
+  std::int32_t tag = 0;
+  std::uint32_t number = 0;   ///< the sender's, for the announcement and what follows it
+  std::uint64_t bytes = 0;    ///< of the message's data
+  std::uint32_t payload = 0;  ///< bytes behind the head
+  std::byte body[kBody]{};
+};
+static_assert(sizeof(Head) == 64 && std::is_trivially_copyable_v<Head>);
+
+// Bodies; stream.hpp has the one of a stream.
+
+struct Announce {
+  std::uint32_t layout;  ///< its number, or 0: it was not told
+  std::uint8_t method;   ///< 1: it goes by a method; 0: by a stream
+  std::uint8_t shared;   ///< 1: the source lies in memory that every path reaches
+};
+
+/// What is to become of an announced message.
+enum class How : std::uint8_t {
+  nothing,  ///< it has no bytes
+  stream,   ///< it comes through a window; the head of the stream names the answer
+  method,   ///< by the way that the answer says
+};
+
+struct Answer {
+  std::uint32_t number;  ///< the receiver's
+  std::uint32_t layout;
+  std::uint8_t way[3];  ///< guide::Way::encode()
+  How how;
+};
+
+struct Dropped {
+  std::uint32_t number;  ///< of whoever is told
+  std::uint32_t code;    ///< base::Code
+};
+
+struct LayoutPart {
+  std::uint32_t layout;
+  std::uint32_t unused;
+  std::uint64_t total;  ///< bytes of the wire form
+  std::uint64_t from;
+};
+
+template <class Body>
+void put_body(Head& head, const Body& body) {
+  static_assert(sizeof body <= kBody && std::is_trivially_copyable_v<Body>);
+  std::memcpy(head.body, &body, sizeof body);
+}
+template <class Body>
+[[nodiscard]] Body body_of(const Head& head) {
+  Body body;
+  std::memcpy(&body, head.body, sizeof body);
+  return body;
+}
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,300 @@
+// What makes a communicator, moves it on, and ends it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lacuna/protocol/communicator.hpp"
+
+namespace lacuna::protocol {
+namespace {
+
+constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
+constexpr std::int64_t kClosing = 10'000'000'000;  // ns that a peer has to take what was sent to it
+constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self"};
+
+}  // namespace
+
+std::string_view protocol_name(Protocol protocol) { return kNames.at(static_cast<std::size_t>(protocol)); }
+
+Result<std::unique_ptr<Communicator>> Communicator::create(nic::Context& context, const std::string& nic, Group group, Options options) {
+  auto made = std::make_unique<Ranks>(context, nic, group.rank, std::move(options));
+  LACUNA_TRY(made->connect(std::move(group)));
+  return made;
+}
+
+// Pairs connect in one order everywhere, so that nobody waits in a circle.
+Result<void> Ranks::connect(Group group) {
+  peers_ = std::vector<Peer>(static_cast<std::size_t>(group.size()));
+  options_.eager_bytes = std::clamp<std::int64_t>(options_.eager_bytes, 0, kMostPayload);
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    peers_[i].rank = static_cast<int>(i);
+    peers_[i].bootstrap = std::move(group.peers[i]);
+    if (std::cmp_equal(i, rank_)) continue;
+    LACUNA_TRY(connect(peers_[i]));
+  }
+  if (options_.progress_thread) thread_ = std::thread([this] { run_thread(); });
+  return {};
+}
+
+Result<void> Ranks::connect(Peer& peer) {
+  const nic::Limits& limits = context_.limits();
+  const auto available = [&](nic::Path path) { return limits.path(path) != nullptr && limits.path(path)->available; };
+  if (available(nic::Path::mapped)) {
+    peer.channel = LACUNA_TRY(make_ring(context_, *peer.bootstrap));
+  } else {
+    constexpr std::array kInOrder{nic::Path::wire, nic::Path::slots, nic::Path::kernel};
+    const auto path = std::ranges::find_if(kInOrder, available);
+    if (path == kInOrder.end()) return base::fail(base::Code::unsupported, "this NIC has no path that takes messages");
+    peer.channel = LACUNA_TRY(make_queue_channel(context_, *peer.bootstrap, *path));
+  }
+  const bool first = rank_ < peer.rank;
+  LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(context_, *peer.bootstrap));
+  return (first ? peer.incoming : peer.outgoing).connect(context_, *peer.bootstrap);
+}
+
+Ranks::~Ranks() {
+  if (thread_.joinable()) {
+    stop_ = true;
+    thread_.join();
+  }
+  close();
+  matcher_.each_message([](Matchable& message) { delete static_cast<Unexpected*>(&message); });
+}
+
+// Waits until the peers have what was sent to them, as far as they take it: windows are this end's memory.
+void Ranks::close() {
+  for (Peer& peer : peers_) {
+    if (peer.channel == nullptr || peer.lost) continue;
+    Head head;
+    head.kind = Kind::bye;
+    put(peer, head);
+  }
+  const auto over = [&](const Peer& peer) {
+    return peer.channel == nullptr || peer.lost || peer.left ||
+           (peer.outbox.empty() && peer.sending.empty() && peer.windows.empty() && peer.outgoing.carried.empty());
+  };
+  const std::int64_t deadline = context_.now() + kClosing;
+  while (!std::ranges::all_of(peers_, over)) {
+    if (advance()) continue;
+    look_for_faults();
+    if (!context_.wait(deadline)) {
+      base::log(base::Level::warn, "a communicator ends before its peers have taken all that was sent to them");
+      return;
+    }
+  }
+}
+
+void Ranks::run_thread() {
+  while (!stop_) {
+    bool moved = false;
+    {
+      const std::unique_lock lock(mutex_);
+      moved = advance();
+      if (!moved) look_for_faults();
+    }
+    if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// --- requests --------------------------------------------------------------------------------------------------------
+
+Request* Ranks::fresh() {
+  if (free_.empty()) return &requests_.emplace_back();
+  Request* request = free_.back();
+  free_.pop_back();
+  return request;
+}
+
+void Ranks::retire(Request* request) {
+  *request = Request();
+  free_.push_back(request);
+}
+
+void Ranks::done(Request& request) {
+  request.state = Request::State::done;
+  request.out.reset();
+  request.in.reset();
+}
+
+void Ranks::fail(Request& request, base::Error error) {
+  request.error = std::move(error);
+  done(request);
+}
+
+std::optional<Result<Status>> Ranks::test(Request* request) {
+  const auto lock = enter();
+  if (request->state != Request::State::done && !advance()) idle();
+  if (request->state != Request::State::done) return std::nullopt;
+  Result<Status> result = request->status;
+  if (request->error) result = std::unexpected(std::move(*request->error));
+  retire(request);
+  return result;
+}
+
+Result<Status> Ranks::wait(Request* request) {
+  {
+    auto lock = enter();
+    LACUNA_TRY(until(lock, [&] { return request->state == Request::State::done; }));
+  }
+  return *test(request);
+}
+
+bool Ranks::cancel(Request* request) {
+  const auto lock = enter();
+  if (request->sends || request->state != Request::State::waiting) return false;
+  matcher_.withdraw(*request);
+  retire(request);
+  return true;
+}
+
+Result<std::size_t> Ranks::wait_any(std::span<Request* const> requests, std::int64_t timeout_ns) {
+  auto lock = enter();
+  if (std::ranges::none_of(requests, [](const Request* r) { return r != nullptr; }))
+    return base::fail(base::Code::invalid_argument, "wait_any() of no request");
+  std::size_t found = 0;
+  const auto one_is = [&] {
+    for (found = 0; found < requests.size(); ++found) {
+      if (requests[found] != nullptr && requests[found]->state == Request::State::done) return true;
+    }
+    return false;
+  };
+  LACUNA_TRY(until(lock, one_is, timeout_ns));
+  return found;
+}
+
+Result<void> Communicator::wait_all(std::span<Request* const> requests) {
+  std::optional<base::Error> first;
+  for (Request* request : requests) {
+    if (request == nullptr) continue;
+    if (Result<Status> ended = wait(request); !ended && !first) first = std::move(ended).error();
+  }
+  if (first) return std::unexpected(std::move(*first));
+  return {};
+}
+
+// --- moving on -------------------------------------------------------------------------------------------------------
+
+bool Ranks::advance() {
+  bool moved = false;
+  for (Peer& peer : peers_) {
+    if (peer.channel == nullptr || peer.lost) continue;
+    Result<bool> some = advance(peer);
+    if (!some) lose(peer, std::move(some).error());
+    moved = moved || !some || *some;
+  }
+  return moved;
+}
+
+Result<bool> Ranks::advance(Peer& peer) {
+  bool moved = false;
+  Channel::Arrival arrival;
+  for (int i = 0; i < kArrivalsPerRound && LACUNA_TRY(peer.channel->next(arrival)); ++i) {
+    LACUNA_TRY(take(peer, arrival));
+    peer.channel->pop();
+    moved = true;
+  }
+  if (!peer.outbox.empty()) moved = flush(peer) || moved;
+  while (!peer.for_windows.empty()) {
+    Windows::Memory* window = LACUNA_TRY(peer.windows.take(context_, true));
+    if (window == nullptr) break;
+    Request& send = *peer.for_windows.front();
+    peer.for_windows.pop_front();
+    LACUNA_TRY(begin_stream(peer, send, *window, send.number));
+    moved = true;
+  }
+  const auto step_all = [&](std::vector<Request*>& list, const auto& stepped) -> Result<void> {
+    for (std::size_t i = 0; i < list.size();) {
+      Request& request = *list[i];
+      moved = LACUNA_TRY(stepped(request)) || moved;
+      if (request.state != Request::State::done) {
+        ++i;
+        continue;
+      }
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return {};
+  };
+  LACUNA_TRY(step_all(peer.sending, [&](Request& send) -> Result<bool> {
+    const bool some = LACUNA_TRY(send.out->step(context_, send.layout, send.base));
+    if (some) step("packed");
+    if (send.out->done()) {
+      peer.windows.give_back(send.out->window());
+      statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
+      done(send);
+    }
+    return some;
+  }));
+  LACUNA_TRY(step_all(peer.receiving, [&](Request& receive) -> Result<bool> {
+    const bool some = LACUNA_TRY(receive.in->step(context_, receive.layout, receive.base));
+    if (some) step("unpacked");
+    if (receive.in->done()) {
+      statistics_.count(statistics_.received, Protocol::stream, receive.bytes);
+      done(receive);
+    }
+    return some;
+  }));
+  moved = LACUNA_TRY(carry(peer, method::Role::sender)) || moved;
+  moved = LACUNA_TRY(carry(peer, method::Role::receiver)) || moved;
+  return moved;
+}
+
+void Ranks::look_for_faults() {
+  for (Peer& peer : peers_) {
+    if (peer.channel == nullptr || peer.lost) continue;
+    const base::Error* fault = peer.channel->fault();
+    if (fault == nullptr) continue;
+    // What it sent before is still there.
+    for (Result<bool> some = true; some && *some;) {
+      some = advance(peer);
+    }
+    lose(peer, {base::Code::peer_lost, fmt::format("rank {}: {}", peer.rank, fault->message)});
+  }
+}
+
+// Everything that needs the peer ends. Its small messages that came before stay.
+void Ranks::lose(Peer& peer, base::Error error) {
+  if (peer.lost) return;
+  peer.lost = error;
+  for (Outgoing& waiting : peer.outbox) {
+    if (waiting.eager != nullptr) fail(*waiting.eager, error);
+  }
+  peer.outbox.clear();
+  const auto end_all = [&](auto& list) {
+    for (Request* request : list) fail(*request, error);
+    list.clear();
+  };
+  end_all(peer.sending);
+  end_all(peer.receiving);
+  end_all(peer.for_windows);
+  for (Line* line : {&peer.outgoing, &peer.incoming}) {
+    for (Carried& one : line->carried) fail(*one.request, error);
+    line->carried.clear();
+  }
+  for (auto* waiting : {&peer.announced, &peer.expected}) {
+    for (auto& [number, request] : *waiting) fail(*request, error);
+    waiting->clear();
+  }
+  matcher_.each_message([&](Matchable& one) {
+    auto& message = static_cast<Unexpected&>(one);
+    if (message.source != peer.rank || message.head.kind == Kind::eager) return;
+    matcher_.remove(message);
+    delete &message;
+  });
+  // A peer that died may have been the one that a receive from anybody waits for. One that left was not, as long as there are others.
+  const auto others = [&](const Peer& other) { return other.channel != nullptr && !other.lost; };
+  const bool ends_any = !peer.left || std::ranges::none_of(peers_, others);
+  matcher_.each_receive([&](Matchable& one) {
+    if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
+    matcher_.withdraw(one);
+    fail(static_cast<Request&>(one), error);
+  });
+}
+
+Result<std::string> Ranks::explain(const Layout& /*src*/, const Layout& /*dst*/, int /*dest*/) { return std::string(); }
+
+Statistics Ranks::statistics() const {
+  const auto lock = enter();
+  return statistics_;
+}
+
+}  // namespace lacuna::protocol

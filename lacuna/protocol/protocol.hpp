@@ -1,0 +1,160 @@
+// protocol: messages with tags between processes, and when memory gets registered for them. It hides how a message travels.
+//
+//   send(layout, dest, tag) ── small ───────▶ eager: packed into the channel ──────────────────────▶ matched ──▶ unpacked into the receive
+//            │                                                                                          ▲
+//            ├──────────────── CPUs share memory ──▶ stream: an announcement; packed into windows as they empty, before anybody asks
+//            │
+//            └──────────────── else ──▶ rendezvous: an announcement with the layout ──▶ the receiver chooses the way (guide), answers ──▶ method
+//
+// Matching follows MPI (MPI-4.1, 3.5): messages of one sender arrive in the order of their sends as far as the same receive could take
+// them, wildcards take the earliest, and a message longer than its receive is an error of the receive.
+//
+// Progress: nothing moves but in a call of the communicator, unless it has a thread for it (Options::progress_thread). A call that waits
+// moves everything, whatever it waits for. A small send is done when it returns; a large one needs both ends in such calls.
+//
+// Everything that a peer says is hostile until checked: a peer that breaks a rule is lost (Code::malformed), and with it what was under way
+// between the two; nothing of it is written anywhere that a receive did not name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/guide/guide.hpp"
+#include "lacuna/layout/layout.hpp"
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::protocol {
+
+using base::Result;
+using layout::Layout;
+
+// --- how processes find one another ----------------------------------------------------------------------------------
+
+/// Processes that found one another, as one of them sees it.
+struct Group {
+  int rank = 0;
+  std::vector<std::unique_ptr<nic::Bootstrap>> peers;  ///< by rank; null for the own
+  [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
+};
+
+struct Meeting {
+  std::string address;    ///< a name: processes of one user on one machine; or "host:port": whoever has the secret
+  int size = 2;           ///< how many there shall be
+  int rank = -1;          ///< -1: as they come. With "host:port", rank 0 listens there, so it has to be said
+  std::string secret;     ///< for "host:port"; at least 16 bytes
+  double timeout_s = 30;  ///< for all of them to come
+};
+
+/// Meets the others: returns once all have come. Errors: invalid_argument (an address that is none, a rank that is not below size, a secret too
+/// short); permission (another user's process holds the name; a wrong secret); timeout (and who is missing); limit (more than kMostRanks);
+/// unsupported (the processes are on several machines, and the NIC is not); malformed, peer_lost.
+Result<Group> meet(const Meeting& meeting);
+inline constexpr int kMostRanks = 1024;
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+inline constexpr int kAnySource = -1;
+inline constexpr int kAnyTag = -1;
+
+/// What became of a message; of a send, the message that was sent.
+struct Status {
+  int source = 0;
+  int tag = 0;
+  std::int64_t bytes = 0;  ///< of its data, packed
+};
+
+/// How a message travels.
+enum class Protocol : std::uint8_t { eager, stream, rendezvous, self };
+inline constexpr std::size_t kProtocols = 4;
+[[nodiscard]] std::string_view protocol_name(Protocol protocol);
+
+/// Counted since the communicator was made.
+struct Statistics {
+  struct Count {
+    std::int64_t messages = 0;
+    std::int64_t bytes = 0;
+  };
+  Count sent[kProtocols];
+  Count received[kProtocols];
+  std::int64_t unexpected = 0;        ///< messages that came before their receive
+  std::int64_t unexpected_bytes = 0;  ///< what they hold now,
+  std::int64_t unexpected_most = 0;   ///< and held at most
+  std::int64_t without_credit = 0;    ///< small sends that had to be announced because the peer's room was used up
+  std::int64_t layouts_told = 0;      ///< layouts that went to a peer; the other times a number did
+  struct Way {
+    guide::Way way;
+    Count count;
+  };
+  std::vector<Way> ways;  ///< of what was received by rendezvous
+  static void count(Count (&counts)[kProtocols], Protocol protocol, std::int64_t bytes) {
+    ++counts[static_cast<std::size_t>(protocol)].messages;
+    counts[static_cast<std::size_t>(protocol)].bytes += bytes;
+  }
+  [[nodiscard]] std::string describe() const;  ///< lines of text
+};
+
+struct Options {
+  std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, that is sent before anybody asks for it
+  std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
+  bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
+  std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
+  guide::Force force = {};
+  /// For tests: called with the name of each step of a protocol as it is reached.
+  std::function<void(std::string_view step)> at_step = {};
+};
+
+/// A send or a receive that is under way. It belongs to its communicator.
+class Request;
+
+/// A group of processes that send one another messages. Belongs to one thread at a time, unless it has a progress thread: then any thread may call.
+class Communicator {
+ public:
+  /// All of the group at the same time. `context` must outlive it. `nic`: as guide::find_profile() takes it.
+  /// Errors: those of nic::Context::connect(); unsupported (no path that takes messages); timeout.
+  static Result<std::unique_ptr<Communicator>> create(nic::Context& context, const std::string& nic, Group group, Options options = {});
+  virtual ~Communicator() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual nic::Context& context() = 0;
+
+  // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is done; of a send, nobody
+  // may change it meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive whose layout overlaps itself), limit,
+  // out_of_memory, peer_lost (the peer is gone already). Then nothing has begun.
+  virtual Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag) = 0;
+  virtual Result<Request*> irecv(void* base, const Layout& layout, int source, int tag) = 0;
+  /// Moves on; what became of the request if it is done, which then is gone. Errors, of the message: truncated (it was longer than the receive; the
+  /// memory may hold a part of it); peer_lost; transfer; malformed.
+  virtual std::optional<Result<Status>> test(Request* request) = 0;
+  /// Moves on until one of them is done; nullptrs are skipped. The index of one that is, without ending it: test() says what became of it.
+  /// Errors: invalid_argument (none that is not null); timeout, where `timeout_ns` went by.
+  virtual Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever) = 0;
+  /// Moves on until it is done. Errors: as test().
+  virtual Result<Status> wait(Request* request) = 0;
+  /// Takes back a receive that has found no message; then the request is gone. False: it has, or it is a send; test() or wait() ends it.
+  virtual bool cancel(Request* request) = 0;
+  /// Errors: the first one's; all are ended, whatever becomes of them.
+  Result<void> wait_all(std::span<Request* const> requests);
+  static constexpr std::int64_t kForever = INT64_MAX;
+
+  // The same, done.
+  virtual Result<void> send(const void* base, const Layout& layout, int dest, int tag) = 0;
+  virtual Result<Status> recv(void* base, const Layout& layout, int source, int tag) = 0;
+  /// Whether a receive would find a message now, and what.
+  virtual Result<std::optional<Status>> probe(int source, int tag) = 0;
+  /// Moves on without waiting; true if something moved.
+  virtual bool progress() = 0;
+
+  [[nodiscard]] virtual Statistics statistics() const = 0;
+  /// How a message would travel to `dest`, in words, with the ways that there are.
+  virtual Result<std::string> explain(const Layout& src, const Layout& dst, int dest) = 0;
+};
+
+}  // namespace lacuna::protocol

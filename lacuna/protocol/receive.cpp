@@ -1,0 +1,318 @@
+// Receives: what arrives finds its receive, or waits for it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lacuna/protocol/communicator.hpp"
+
+namespace lacuna::protocol {
+namespace {
+
+std::unexpected<base::Error> malformed(int rank, std::string_view what) {
+  return base::fail(base::Code::malformed, fmt::format("rank {} says {}", rank, what));
+}
+
+std::optional<base::Error> truncation(std::int64_t bytes, std::int64_t room) {
+  if (bytes <= room) return std::nullopt;
+  return base::Error{base::Code::truncated, fmt::format("a message of {} bytes, and a receive for {}", bytes, room)};
+}
+
+}  // namespace
+
+Result<Request*> Ranks::irecv(void* base, const Layout& layout, int source, int tag) {
+  const auto lock = enter();
+  Request* request = fresh();
+  request->source = source;
+  request->tag = tag;
+  request->layout = layout;
+  request->base = static_cast<std::byte*>(base);
+  if (Result<void> begun = begin_receive(*request); !begun) {
+    retire(request);
+    return std::unexpected(std::move(begun).error());
+  }
+  return request;
+}
+
+Result<Status> Ranks::recv(void* base, const Layout& layout, int source, int tag) {
+  auto lock = enter();
+  Request request;
+  request.source = source;
+  request.tag = tag;
+  request.layout = layout;
+  request.base = static_cast<std::byte*>(base);
+  LACUNA_TRY(begin_receive(request));
+  LACUNA_TRY(until(lock, [&] { return request.state == Request::State::done; }));
+  if (request.error) return std::unexpected(std::move(*request.error));
+  return request.status;
+}
+
+Result<std::optional<Status>> Ranks::probe(int source, int tag) {
+  const auto lock = enter();
+  if (source >= size() || source < kAnySource || tag < kAnyTag)
+    return base::fail(base::Code::invalid_argument, fmt::format("a probe for rank {} and tag {}", source, tag));
+  if (!advance()) idle();
+  const auto* found = static_cast<const Unexpected*>(matcher_.find(source, tag));
+  if (found != nullptr) return Status{found->source, found->tag, static_cast<std::int64_t>(found->head.bytes)};
+  if (source >= 0 && peers_[static_cast<std::size_t>(source)].lost) return std::unexpected(*peers_[static_cast<std::size_t>(source)].lost);
+  return std::nullopt;
+}
+
+Result<void> Ranks::begin_receive(Request& request) {
+  if (request.source >= size() || request.source < kAnySource)
+    return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", request.source, size() - 1));
+  if (request.tag < kAnyTag) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags are 0 or more", request.tag));
+  if (LACUNA_TRY(request.layout.overlaps()))
+    return base::fail(base::Code::invalid_argument, "the layout of a receive names some bytes twice; what they would hold is undefined");
+  if (Matchable* found = matcher_.find(request.source, request.tag); found != nullptr) {
+    const std::unique_ptr<Unexpected> message(static_cast<Unexpected*>(found));
+    matcher_.remove(*found);
+    return deliver(request, *message);
+  }
+  if (request.source >= 0 && peers_[static_cast<std::size_t>(request.source)].lost)
+    return std::unexpected(*peers_[static_cast<std::size_t>(request.source)].lost);
+  matcher_.post(request);
+  return {};
+}
+
+Result<void> Ranks::deliver(Request& receive, Unexpected& message) {
+  Peer& peer = peers_[static_cast<std::size_t>(message.source)];
+  if (message.send != nullptr) return deliver_self(receive, *message.send);
+  switch (message.head.kind) {
+    case Kind::eager:
+      statistics_.unexpected_bytes -= static_cast<std::int64_t>(message.head.bytes);
+      deliver_eager(receive, message.source, message.head, message.data.get());
+      return {};
+    case Kind::stream: deliver_stream(peer, receive, message.head, *message.in); return {};
+    default: deliver_announced(peer, receive, message); return {};
+  }
+}
+
+// --- what a peer says ------------------------------------------------------------------------------------------------
+
+Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
+  const Head& head = arrival.head;
+  switch (head.kind) {
+    case Kind::eager:
+      if (head.payload > 0 ? head.payload != head.bytes : head.bytes > kBody) return malformed(peer.rank, "that a message has other bytes");
+      return take_message(peer, arrival);
+    case Kind::stream:
+      if (const auto window = body_of<Window>(head); window.answer != 0) {
+        const auto found = peer.expected.find(window.answer);
+        if (found == peer.expected.end() || std::cmp_not_equal(found->second->bytes, head.bytes))
+          return malformed(peer.rank, "that it streams what was not asked for");
+        Request& receive = *found->second;
+        peer.expected.erase(found);
+        receive.in.emplace(LACUNA_TRY(InStream::open(*peer.channel, window, receive.bytes)));
+        peer.receiving.push_back(&receive);
+        return {};
+      }
+      return take_message(peer, arrival);
+    case Kind::announce: return take_message(peer, arrival);
+    case Kind::answer: {
+      const auto found = peer.announced.find(head.number);
+      if (found == peer.announced.end()) return malformed(peer.rank, "that it wants what was not announced");
+      Request& send = *found->second;
+      peer.announced.erase(found);
+      return take_answer(peer, send, arrival);
+    }
+    case Kind::ready: {
+      Line& line = peer.incoming;
+      const auto found = std::ranges::find_if(line.carried, [&](const Carried& one) { return one.request->number == head.number; });
+      if (found == line.carried.end() || found->target_came) return malformed(peer.rank, "that it is ready for what was not answered");
+      found->target = LACUNA_TRY(method::Target::decode({arrival.payload, head.payload}));
+      found->target_came = true;
+      return {};
+    }
+    case Kind::dropped: {
+      const auto found = peer.announced.find(head.number);
+      if (found == peer.announced.end()) return malformed(peer.rank, "that it drops what was not announced");
+      Request& send = *found->second;
+      peer.announced.erase(found);
+      fail(send, {base::Code::transfer, fmt::format("rank {} cannot receive it", peer.rank)});
+      return {};
+    }
+    case Kind::layout: return peer.heard.part(body_of<LayoutPart>(head), {arrival.payload, head.payload});
+    case Kind::credit:
+      if (std::cmp_less(head.bytes, peer.eager_released) || std::cmp_greater(head.bytes, peer.eager_sent))
+        return malformed(peer.rank, "that it received more than was sent");
+      peer.eager_released = static_cast<std::int64_t>(head.bytes);
+      return {};
+    case Kind::bye: peer.left = true; return {};
+    default: return malformed(peer.rank, fmt::format("something of kind {}", static_cast<int>(head.kind)));
+  }
+}
+
+Result<void> Ranks::take_answer(Peer& peer, Request& send, const Channel::Arrival& arrival) {
+  const auto answer = body_of<Answer>(arrival.head);
+  switch (answer.how) {
+    case How::nothing:
+      if (send.bytes > 0) break;
+      done(send);
+      return {};
+    case How::stream:
+      if (!peer.channel->shares_memory()) break;
+      send.number = answer.number;
+      peer.for_windows.push_back(&send);
+      return {};
+    case How::method: {
+      Carried made;
+      made.request = &send;
+      made.peer_number = answer.number;
+      made.own_number = send.told;
+      send.state = Request::State::moving;
+      made.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(answer.way))));
+      made.target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload}));
+      if (answer.layout != 0) made.theirs = LACUNA_TRY(peer.heard.find(answer.layout));
+      if (made.theirs && made.theirs->size() != send.bytes) break;
+      peer.outgoing.carried.push_back(std::move(made));
+      return {};
+    }
+  }
+  return malformed(peer.rank, "an answer that is none");
+}
+
+Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
+  const Head& head = arrival.head;
+  Unexpected came;
+  came.source = peer.rank;
+  came.tag = head.tag;
+  came.head = head;
+  if (head.tag < 0) return malformed(peer.rank, "that a message has a tag below 0");
+  if (head.bytes > static_cast<std::uint64_t>(layout::kMaxBytes)) return malformed(peer.rank, "that a message is larger than any");
+  if (head.kind == Kind::stream)
+    came.in = LACUNA_TRY(InStream::open(*peer.channel, body_of<Window>(head), static_cast<std::int64_t>(head.bytes)));
+  if (head.kind == Kind::announce) {
+    const auto announce = body_of<Announce>(head);
+    came.method = announce.method != 0 && head.bytes > 0;
+    if (!came.method && head.bytes > 0 && !peer.channel->shares_memory()) return malformed(peer.rank, "that it streams where it cannot");
+    if (announce.layout != 0) came.layout = LACUNA_TRY(peer.heard.find(announce.layout));
+    if (came.layout && std::cmp_not_equal(came.layout->size(), head.bytes)) return malformed(peer.rank, "a layout of another size");
+  }
+  if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) {
+    if (head.kind == Kind::eager) {
+      deliver_eager(*receive, peer.rank, head, head.payload > 0 ? arrival.payload : head.body);
+      return {};
+    }
+    return deliver(*receive, came);
+  }
+  auto message = std::make_unique<Unexpected>(std::move(came));
+  if (head.kind == Kind::eager) {
+    message->data = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
+    std::memcpy(message->data.get(), head.payload > 0 ? arrival.payload : head.body, head.bytes);
+    statistics_.unexpected_bytes += static_cast<std::int64_t>(head.bytes);
+    statistics_.unexpected_most = std::max(statistics_.unexpected_most, statistics_.unexpected_bytes);
+  }
+  ++statistics_.unexpected;
+  step("keep unexpected");
+  matcher_.keep(*message.release());
+  return {};
+}
+
+void Ranks::deliver_eager(Request& receive, int source, const Head& head, const std::byte* data) {
+  const auto bytes = static_cast<std::int64_t>(head.bytes);
+  const std::int64_t wanted = std::min(bytes, receive.layout.size());
+  if (wanted > 0) context_.unpack(receive.layout, receive.base, 0, wanted, data);
+  receive.status = {.source = source, .tag = head.tag, .bytes = bytes};
+  receive.error = truncation(bytes, receive.layout.size());
+  statistics_.count(statistics_.received, Protocol::eager, bytes);
+  if (source != rank_) release(peers_[static_cast<std::size_t>(source)], bytes + kEagerCost);
+  done(receive);
+}
+
+void Ranks::deliver_stream(Peer& peer, Request& receive, const Head& head, InStream stream) {
+  receive.bytes = static_cast<std::int64_t>(head.bytes);
+  receive.peer = peer.rank;
+  receive.protocol = Protocol::stream;
+  receive.status = {.source = peer.rank, .tag = head.tag, .bytes = receive.bytes};
+  receive.error = truncation(receive.bytes, receive.layout.size());
+  receive.state = Request::State::moving;
+  receive.in = stream;
+  peer.receiving.push_back(&receive);
+  step("receive stream");
+}
+
+void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& message) {
+  receive.bytes = static_cast<std::int64_t>(message.head.bytes);
+  receive.peer = peer.rank;
+  receive.status = {.source = peer.rank, .tag = message.head.tag, .bytes = receive.bytes};
+  receive.error = truncation(receive.bytes, receive.layout.size());
+  receive.state = Request::State::moving;
+  receive.number = ++peer.numbers;
+  if (receive.bytes > 0 && !message.method) {
+    receive.protocol = Protocol::stream;
+    peer.expected[receive.number] = &receive;
+  }
+  if (message.method) {
+    receive.protocol = Protocol::rendezvous;
+    Carried made;
+    made.request = &receive;
+    made.peer_number = message.head.number;
+    made.theirs = message.layout;
+    made.theirs_shared = body_of<Announce>(message.head).shared != 0;
+    made.own_number = receive.layout.size() == receive.bytes ? tell(peer, receive.layout) : 0;
+    peer.incoming.carried.push_back(std::move(made));
+    return;
+  }
+  Head head;
+  head.kind = Kind::answer;
+  head.number = message.head.number;
+  put_body(head, Answer{.number = receive.number, .layout = 0, .way = {}, .how = receive.bytes > 0 ? How::stream : How::nothing});
+  step("send answer");
+  put(peer, head);
+  if (receive.bytes == 0) done(receive);
+}
+
+// Tells the peer now and then what room it has again.
+void Ranks::release(Peer& peer, std::int64_t bytes) {
+  peer.released += bytes;
+  if (peer.released - peer.released_told < options_.unexpected_bytes / 4) return;
+  peer.released_told = peer.released;
+  Head head;
+  head.kind = Kind::credit;
+  head.bytes = static_cast<std::uint64_t>(peer.released);
+  put(peer, head);
+}
+
+// --- messages to oneself ---------------------------------------------------------------------------------------------
+
+Result<void> Ranks::send_to_self(Request& request) {
+  request.protocol = Protocol::self;
+  if (auto* receive = static_cast<Request*>(matcher_.match(rank_, request.tag)); receive != nullptr) return deliver_self(*receive, request);
+  auto message = std::make_unique<Unexpected>();
+  message->source = rank_;
+  message->tag = request.tag;
+  message->head.kind = Kind::eager;
+  message->head.tag = request.tag;
+  message->head.bytes = static_cast<std::uint64_t>(request.bytes);
+  if (request.bytes <= options_.eager_bytes) {
+    message->data = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(request.bytes));
+    if (request.bytes > 0) context_.pack(request.layout, request.base, 0, request.bytes, message->data.get());
+    statistics_.unexpected_bytes += request.bytes;
+    done(request);
+  } else {
+    message->send = &request;
+  }
+  matcher_.keep(*message.release());
+  return {};
+}
+
+Result<void> Ranks::deliver_self(Request& receive, Request& send) {
+  receive.status = {.source = rank_, .tag = send.tag, .bytes = send.bytes};
+  receive.error = truncation(send.bytes, receive.layout.size());
+  if (send.bytes == receive.layout.size()) {
+    if (send.bytes > 0) LACUNA_TRY(context_.transpack(send.layout, send.base, receive.layout, receive.base));
+  } else {
+    const std::int64_t wanted = std::min(send.bytes, receive.layout.size());
+    const auto packed = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(wanted));
+    if (wanted > 0) context_.pack(send.layout, send.base, 0, wanted, packed.get());
+    if (wanted > 0) context_.unpack(receive.layout, receive.base, 0, wanted, packed.get());
+  }
+  receive.protocol = Protocol::self;
+  statistics_.count(statistics_.sent, Protocol::self, send.bytes);
+  statistics_.count(statistics_.received, Protocol::self, send.bytes);
+  done(send);
+  done(receive);
+  return {};
+}
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,47 @@
+// What the communicator keeps of a message at this end: a request of the program, or a message that came before its receive.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lacuna/protocol/matching.hpp"
+#include "lacuna/protocol/protocol.hpp"
+#include "lacuna/protocol/stream.hpp"
+
+namespace lacuna::protocol {
+
+/// A send or a receive. As a Matchable it is a receive that waits.
+class Request : public Matchable {
+ public:
+  enum class State : std::uint8_t {
+    waiting,  ///< a receive for its message; a send for room in the channel, or for its answer
+    moving,   ///< its bytes are under way
+    done,
+  };
+  State state = State::waiting;
+  bool sends = false;
+  bool detached = false;  ///< nobody asks for it any more: it goes once it is done
+  Protocol protocol = Protocol::eager;
+  std::uint32_t number = 0;  ///< its name for the peer while it waits for something from there; 0: none
+  std::uint32_t told = 0;    ///< the number of its layout there; 0: none
+  int peer = 0;              ///< of a receive, once it is matched
+  Layout layout;
+  std::byte* base = nullptr;  ///< of a send: not written
+  std::int64_t bytes = 0;     ///< of the message
+  Status status;
+  std::optional<base::Error> error;
+  std::optional<OutStream> out;
+  std::optional<InStream> in;
+};
+
+/// A message that waits for its receive.
+struct Unexpected : Matchable {
+  Head head;
+  std::unique_ptr<std::byte[]> data;  ///< of an eager message
+  std::optional<InStream> in;         ///< of a stream
+  bool method = false;                ///< of an announcement: it goes by a method,
+  std::optional<Layout> layout;       ///< from this layout
+  Request* send = nullptr;            ///< of a message to oneself that was not copied
+};
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,156 @@
+// A channel through memory that both CPUs reach. Each end owns what the other writes: a ring of heads, a ring of payload bytes, and how far
+// the other has read what this end sent.
+//
+//   sender's CPU ── stores ──▶ heads[i], then its mark ──▶ receiver's CPU loads
+//                              payload, in turn
+//   sender's CPU ◀── loads ── read (in the sender's own memory) ◀── stores, now and then ── receiver's CPU
+//
+// A message of up to 36 bytes is one cache line. Its mark is its number, which no line of an earlier round has, so nobody has to clear it.
+#include <array>
+#include <atomic>
+
+#include "lacuna/protocol/channel.hpp"
+
+namespace lacuna::protocol {
+namespace {
+
+constexpr std::uint64_t kHeads = 256;
+constexpr std::uint64_t kPayload = 256 << 10;
+constexpr std::int64_t kTimeout = 10'000'000'000;  // ns for the peer to answer
+
+struct Inbox {
+  // Written by the peer as it reads.
+  struct alignas(64) {
+    std::atomic<std::uint64_t> heads;
+    std::atomic<std::uint64_t> payload;
+  } read;
+  // Written by the peer as it sends.
+  std::array<Head, kHeads> heads;
+  alignas(64) std::array<std::byte, kPayload> payload;
+};
+
+struct Place {
+  std::uint64_t addr;
+  std::uint64_t rkey;
+};
+
+std::uint64_t rounded(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class Ring final : public Channel {
+ public:
+  Ring(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp,
+       Inbox& theirs)
+      : context_(context),
+        memory_(std::move(memory)),
+        queue_(std::move(queue)),
+        qp_(std::move(qp)),
+        own_(*reinterpret_cast<Inbox*>(memory_.buffer.data())),
+        theirs_(theirs) {}
+
+  std::byte* claim(std::size_t bytes) override {
+    if (sent_ - heads_read_ >= kHeads || !fits(bytes)) {
+      if (!look()) return nullptr;
+      if (sent_ - heads_read_ >= kHeads || !fits(bytes)) return nullptr;
+    }
+    return theirs_.payload.data() + claimed_at_ % kPayload;
+  }
+
+  void commit(Head& head) override {
+    if (head.payload > 0) payload_sent_ = claimed_at_ + rounded(head.payload);
+    Head& line = theirs_.heads[sent_ % kHeads];
+    std::memcpy(reinterpret_cast<std::byte*>(&line) + sizeof line.mark, reinterpret_cast<const std::byte*>(&head) + sizeof head.mark,
+                sizeof head - sizeof head.mark);
+    __atomic_store_n(&line.mark, static_cast<std::uint32_t>(++sent_), __ATOMIC_RELEASE);
+  }
+
+  Result<bool> next(Arrival& arrival) override {
+    const Head& line = own_.heads[taken_ % kHeads];
+    if (__atomic_load_n(&line.mark, __ATOMIC_ACQUIRE) != static_cast<std::uint32_t>(taken_ + 1)) return false;
+    std::memcpy(&arrival.head, &line, sizeof line);
+    arrival.payload = nullptr;
+    length_ = 0;
+    if (arrival.head.payload == 0) return true;
+    length_ = arrival.head.payload;
+    if (length_ > kMostPayload) return base::fail(base::Code::malformed, "a payload that is longer than any");
+    at_ = start_of(payload_taken_, length_);
+    arrival.payload = own_.payload.data() + at_ % kPayload;
+    return true;
+  }
+
+  void pop() override {
+    ++taken_;
+    if (length_ > 0) payload_taken_ = at_ + rounded(length_);
+    if (taken_ - heads_told_ >= kHeads / 4 || payload_taken_ - payload_told_ >= kPayload / 4) {
+      theirs_.read.heads.store(heads_told_ = taken_, std::memory_order_release);
+      theirs_.read.payload.store(payload_told_ = payload_taken_, std::memory_order_release);
+    }
+  }
+
+  const base::Error* fault() override {
+    if (broken_) return &*broken_;
+    context_.poll(*queue_, {});
+    return qp_->fault();
+  }
+  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
+    return qp_->rkey_ptr(addr, rkey, bytes);
+  }
+  [[nodiscard]] bool shares_memory() const override { return true; }
+
+ private:
+  // A payload lies in one piece: one that would go over the end begins at the beginning.
+  static std::uint64_t start_of(std::uint64_t at, std::uint64_t bytes) {
+    return at % kPayload + bytes <= kPayload ? at : (at / kPayload + 1) * kPayload;
+  }
+  bool fits(std::uint64_t bytes) {
+    claimed_at_ = start_of(payload_sent_, bytes);
+    return claimed_at_ + rounded(bytes) - payload_read_ <= kPayload;
+  }
+  // What the peer has read since; false if it says what cannot be.
+  bool look() {
+    const std::uint64_t heads = own_.read.heads.load(std::memory_order_acquire);
+    const std::uint64_t payload = own_.read.payload.load(std::memory_order_acquire);
+    if (heads < heads_read_ || heads > sent_ || payload < payload_read_ || payload > payload_sent_) {
+      broken_ = base::Error{base::Code::malformed, "the peer says that it read what was not sent"};
+      return false;
+    }
+    heads_read_ = heads;
+    payload_read_ = payload;
+    return true;
+  }
+
+  nic::Context& context_;
+  nic::RegisteredBuffer memory_;
+  std::unique_ptr<nic::CompletionQueue> queue_;
+  std::unique_ptr<nic::QueuePair> qp_;
+  Inbox& own_;
+  Inbox& theirs_;
+  std::optional<base::Error> broken_;
+  // As sender: heads and bytes sent, and known to be read.
+  std::uint64_t sent_ = 0, heads_read_ = 0;
+  std::uint64_t payload_sent_ = 0, payload_read_ = 0, claimed_at_ = 0;
+  // As receiver: heads and bytes taken, and told; the payload at hand.
+  std::uint64_t taken_ = 0, heads_told_ = 0;
+  std::uint64_t payload_taken_ = 0, payload_told_ = 0, at_ = 0, length_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Channel>> make_ring(nic::Context& context, nic::Bootstrap& bootstrap) {
+  nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, sizeof(Inbox)));
+  auto queue = LACUNA_TRY(context.create_completion_queue(16));
+  auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {nic::Path::mapped, 1, 1}));
+  const Place mine{memory.region.addr(), memory.region.rkey()};
+  nic::Hello hello;
+  hello.bytes.resize(sizeof mine);
+  std::memcpy(hello.bytes.data(), &mine, sizeof mine);
+  const nic::Hello answer = LACUNA_TRY(bootstrap.exchange(hello, kTimeout));
+  Place place{};
+  if (answer.bytes.size() != sizeof place) return base::fail(base::Code::malformed, "the peer does not say where its inbox is");
+  std::memcpy(&place, answer.bytes.data(), sizeof place);
+  std::byte* theirs = qp->rkey_ptr(place.addr, static_cast<std::uint32_t>(place.rkey), sizeof(Inbox));
+  if (theirs == nullptr || reinterpret_cast<std::uintptr_t>(theirs) % alignof(Inbox) != 0)
+    return base::fail(base::Code::malformed, "the peer's inbox is not where it says");
+  return std::make_unique<Ring>(context, std::move(memory), std::move(queue), std::move(qp), *reinterpret_cast<Inbox*>(theirs));
+}
+
+}  // namespace lacuna::protocol

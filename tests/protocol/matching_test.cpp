@@ -1,0 +1,249 @@
+// MPI's rules of matching, tried with hundreds of thousands of random sends and receives.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "lacuna/protocol/matching.hpp"
+#include "tests/protocol/ranks.hpp"
+#include "tests/support/random.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using protocol::Communicator;
+using protocol::kAnySource;
+using protocol::kAnyTag;
+using protocol::Matchable;
+using protocol::Matcher;
+using support::Random;
+
+// The rules as the standard words them: two lists, looked through from the front.
+struct Plain {
+  struct Item {
+    int id, source, tag;
+  };
+  std::vector<Item> receives, messages;
+  static bool fit(const Item& receive, const Item& message) {
+    return (receive.source == kAnySource || receive.source == message.source) && (receive.tag == kAnyTag || receive.tag == message.tag);
+  }
+  // The id of what matches, or -1 after it was put behind the others.
+  int receive(const Item& item) {
+    const auto found = std::ranges::find_if(messages, [&](const Item& message) { return fit(item, message); });
+    return take(messages, found, receives, item);
+  }
+  int message(const Item& item) {
+    const auto found = std::ranges::find_if(receives, [&](const Item& receive) { return fit(receive, item); });
+    return take(receives, found, messages, item);
+  }
+  static int take(std::vector<Item>& from, std::vector<Item>::iterator found, std::vector<Item>& others, const Item& item) {
+    if (found == from.end()) {
+      others.push_back(item);
+      return -1;
+    }
+    const int id = found->id;
+    from.erase(found);
+    return id;
+  }
+};
+
+TEST(Matcher, DoesWhatTwoListsDo) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const int sources = static_cast<int>(random.between(1, 5));
+    const int tags = static_cast<int>(random.between(1, 40));
+    const std::int64_t wild = random.between(2, 20);
+    struct Thing : Matchable {
+      int id = 0;
+    };
+    constexpr int kSteps = 10'000;
+    std::vector<Thing> things(kSteps);
+    Matcher matcher;
+    Plain plain;
+    for (int i = 0; i < kSteps; ++i) {
+      Thing& thing = things[static_cast<std::size_t>(i)];
+      thing.id = i;
+      thing.source = static_cast<int>(random.below(sources));
+      thing.tag = static_cast<int>(random.below(tags));
+      const bool receives = plain.receives.size() > 300 ? false : plain.messages.size() > 300 ? true : random.one_in(2);
+      int found = -1;
+      if (receives) {
+        if (random.one_in(wild)) thing.source = kAnySource;
+        if (random.one_in(wild)) thing.tag = kAnyTag;
+        auto* message = static_cast<Thing*>(matcher.find(thing.source, thing.tag));
+        if (message != nullptr) {
+          matcher.remove(*message);
+          found = message->id;
+        } else {
+          matcher.post(thing);
+        }
+      } else if (auto* receive = static_cast<Thing*>(matcher.match(thing.source, thing.tag)); receive != nullptr) {
+        found = receive->id;
+      } else {
+        matcher.keep(thing);
+      }
+      const Plain::Item item{i, thing.source, thing.tag};
+      ASSERT_EQ(found, receives ? plain.receive(item) : plain.message(item)) << "step " << i;
+    }
+  }
+}
+
+// --- between ranks ---------------------------------------------------------------------------------------------------
+
+// Every message tells who sent it, to whom, which of these it is, and its tag; the rest of its bytes follow from that.
+struct Label {
+  std::int32_t source, dest, number, tag;
+};
+std::byte filler(const Label& label, std::size_t i) {
+  return static_cast<std::byte>((static_cast<std::size_t>(label.number) * 31 + static_cast<std::size_t>(label.source) * 7 + i) & 0xff);
+}
+std::int64_t length_of(Random& random) {
+  const std::int64_t high = random.one_in(100) ? 200'000 : random.one_in(10) ? 12'000 : 100;
+  return static_cast<std::int64_t>(sizeof(Label)) + random.scaled(high);
+}
+
+struct Received {
+  Label label;
+  int source, tag;  // that the receive asked for
+};
+
+// What MPI promises of a pair of ranks, whatever the timing: if a receive took a message, then each earlier message of that sender that it would have
+// taken went to a receive that was posted before it.
+std::string in_order(const std::vector<Received>& received) {
+  std::map<int, std::vector<std::pair<int, std::size_t>>> of;  // by source: number of the message, place of its receive
+  for (std::size_t i = 0; i < received.size(); ++i) of[received[i].label.source].emplace_back(received[i].label.number, i);
+  for (auto& [source, messages] : of) {
+    std::ranges::sort(messages);
+    std::map<int, std::size_t> latest;  // by tag: the last receive that an earlier message went to
+    std::size_t latest_of_all = 0;
+    for (std::size_t k = 0; k < messages.size(); ++k) {
+      if (messages[k].first != static_cast<int>(k))
+        return "message " + std::to_string(k) + " of rank " + std::to_string(source) + " came not once";
+      const std::size_t at = messages[k].second;
+      const Received& taken = received[at];
+      const std::size_t before = taken.tag == kAnyTag ? latest_of_all : latest.contains(taken.label.tag) ? latest[taken.label.tag] : 0;
+      if (k > 0 && before > at) return "message " + std::to_string(k) + " of rank " + std::to_string(source) + " overtook another";
+      latest[taken.label.tag] = std::max(latest[taken.label.tag], at);
+      latest_of_all = std::max(latest_of_all, at);
+    }
+  }
+  return {};
+}
+
+// Each rank sends `messages` to random others (and itself) and receives all that comes to it, in windows of requests.
+Program storm(int messages, std::uint64_t seed) {
+  return [=](Communicator& ranks) -> std::string {
+    // Everybody knows how many come to him: all play the same dice.
+    std::vector<std::vector<std::int64_t>> count(static_cast<std::size_t>(ranks.size()),
+                                                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks.size())));
+    std::vector<std::vector<int>> dests(static_cast<std::size_t>(ranks.size()));
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      Random random(seed * 1000 + static_cast<std::uint64_t>(rank));
+      for (int i = 0; i < messages; ++i) {
+        const int dest = static_cast<int>(random.below(ranks.size()));
+        dests[static_cast<std::size_t>(rank)].push_back(dest);
+        ++count[static_cast<std::size_t>(rank)][static_cast<std::size_t>(dest)];
+      }
+    }
+    std::int64_t to_come = 0;
+    for (const auto& row : count) to_come += row[static_cast<std::size_t>(ranks.rank())];
+
+    struct Sent {
+      std::vector<std::byte> bytes;
+      protocol::Request* request;
+    };
+    struct Posted {
+      std::vector<std::byte> bytes;
+      protocol::Request* request;
+      int source, tag;
+    };
+    Random random(seed * 7777 + static_cast<std::uint64_t>(ranks.rank()));
+    std::vector<Sent> sent;
+    std::vector<Posted> posted;
+    std::vector<Received> received;
+    std::vector<int> numbers(static_cast<std::size_t>(ranks.size()));
+    int sends = 0;
+    std::vector<std::pair<std::size_t, Received>> done;  // by the receive's place
+    std::size_t places = 0;
+    std::vector<std::size_t> place;
+    while (sends < messages || !sent.empty() || std::ssize(done) < to_come) {
+      if (sends < messages && sent.size() < 64 && random.one_in(2)) {
+        const int dest = dests[static_cast<std::size_t>(ranks.rank())][static_cast<std::size_t>(sends++)];
+        const Label label{ranks.rank(), dest, numbers[static_cast<std::size_t>(dest)]++, static_cast<int>(random.below(6))};
+        Sent one{std::vector<std::byte>(static_cast<std::size_t>(length_of(random))), nullptr};
+        for (std::size_t i = 0; i < one.bytes.size(); ++i) one.bytes[i] = filler(label, i);
+        std::memcpy(one.bytes.data(), &label, sizeof label);
+        one.request = LACUNA_END_TRY(ranks.isend(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), dest, label.tag));
+        sent.push_back(std::move(one));
+      }
+      // Receives of all kinds. Some will find nothing, so there is always one that takes anything, and the others are cancelled in the end.
+      const bool one_takes_all = std::ranges::any_of(posted, [](const Posted& p) { return p.source == kAnySource && p.tag == kAnyTag; });
+      if (std::ssize(done) < to_come && (posted.size() < 48 ? random.one_in(2) || !one_takes_all : !one_takes_all)) {
+        Posted one{std::vector<std::byte>(random.one_in(50) ? sizeof(Label) : sizeof(Label) + 200'000), nullptr,
+                   !one_takes_all || random.one_in(3) ? kAnySource : static_cast<int>(random.below(ranks.size())),
+                   !one_takes_all || random.one_in(3) ? kAnyTag : static_cast<int>(random.below(6))};
+        one.request =
+            LACUNA_END_TRY(ranks.irecv(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), one.source, one.tag));
+        posted.push_back(std::move(one));
+        place.push_back(places++);
+      }
+      for (std::size_t i = 0; i < posted.size();) {
+        auto ended = ranks.test(posted[i].request);
+        if (!ended) {
+          ++i;
+          continue;
+        }
+        const bool cut = !*ended;
+        if (cut && ended->error().code != base::Code::truncated) return ended->error().text();
+        Label label{};
+        std::memcpy(&label, posted[i].bytes.data(), sizeof label);
+        if (label.dest != ranks.rank()) {
+          return "a message from rank " + std::to_string(label.source) + " for rank " + std::to_string(label.dest) + ", which is " +
+                 std::to_string(label.number) + " with tag " + std::to_string(label.tag) + (cut ? ", cut" : "");
+        }
+        if (!cut) {
+          if ((*ended)->source != label.source || (*ended)->tag != label.tag) return "a wrong status";
+          for (std::size_t at = sizeof label; std::cmp_less(at, (*ended)->bytes); ++at) {
+            if (posted[i].bytes[at] != filler(label, at)) return "wrong bytes";
+          }
+        }
+        done.emplace_back(place[i], Received{label, posted[i].source, posted[i].tag});
+        posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(i));
+        place.erase(place.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      for (std::size_t i = 0; i < sent.size();) {
+        if (auto ended = ranks.test(sent[i].request); !ended) {
+          ++i;
+          continue;
+        } else if (!*ended) {
+          return ended->error().text();
+        }
+        sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    for (const Posted& one : posted) LACUNA_END_EXPECT(ranks.cancel(one.request));
+    std::ranges::sort(done, {}, &std::pair<std::size_t, Received>::first);
+    for (auto& [where, one] : done) received.push_back(one);
+    return in_order(received);
+  };
+}
+
+TEST(Storm, TwoThreads) { EXPECT_EQ(in_ranks({.ranks = 2}, storm(60'000, 1)), ""); }
+TEST(Storm, FiveThreads) { EXPECT_EQ(in_ranks({.ranks = 5}, storm(8'000, 2)), ""); }
+TEST(Storm, FourProcesses) { EXPECT_EQ(in_ranks({.ranks = 4, .processes = true}, storm(10'000, 3)), ""); }
+TEST(Storm, SixteenProcesses) { EXPECT_EQ(in_ranks({.ranks = 16, .processes = true}, storm(500, 4)), ""); }
+TEST(Storm, LittleRoom) { EXPECT_EQ(in_ranks({.ranks = 3, .options = {.unexpected_bytes = 4096}}, storm(5'000, 5)), ""); }
+TEST(Storm, WithoutSharedMemory) {
+  Setting setting{.ranks = 3};
+  setting.nic.forbidden_paths = {nic::Path::mapped};
+  EXPECT_EQ(in_ranks(setting, storm(3'000, 6)), "");
+}
+TEST(Storm, ProgressThreads) { EXPECT_EQ(in_ranks({.ranks = 2, .options = {.progress_thread = true}}, storm(3'000, 7)), ""); }
+TEST(Storm, Model) {
+  EXPECT_EQ(in_model(2, {}, storm(2'000, 8)), "");
+  EXPECT_EQ(in_model(8, {}, storm(300, 9)), "");
+}
+
+}  // namespace
+}  // namespace lacuna::test

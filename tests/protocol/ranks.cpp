@@ -1,0 +1,142 @@
+#include "tests/protocol/ranks.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace lacuna::test {
+namespace {
+
+// A channel that somebody else owns.
+class Borrowed final : public nic::Bootstrap {
+ public:
+  explicit Borrowed(nic::Bootstrap& other) : other_(other) {}
+  base::Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return other_.exchange(mine, timeout_ns); }
+
+ private:
+  nic::Bootstrap& other_;
+};
+
+// Ranks that are through, in memory that all processes share: nobody leaves before all are, or somebody failed.
+class Finish {
+ public:
+  Finish()
+      : count_(static_cast<std::atomic<int>*>(
+            mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~Finish() { munmap(count_, sizeof(std::atomic<int>)); }
+  Finish(const Finish&) = delete;
+  Finish& operator=(const Finish&) = delete;
+
+  std::string wait(protocol::Communicator& ranks, std::string wrong) const {
+    *count_ += wrong.empty() ? 1 : 1000;
+    const std::int64_t deadline = ranks.context().now() + 60'000'000'000;
+    while (*count_ < ranks.size()) {
+      if (!ranks.progress() && !ranks.context().wait(deadline)) return wrong + "the others do not come to an end";
+    }
+    return wrong;
+  }
+
+ private:
+  std::atomic<int>* count_;
+};
+
+std::string run_rank(const Setting& setting, protocol::Group group, const Finish& finish, const Program& program) {
+  const auto context = LACUNA_END_TRY(nic::open("local", setting.nic));
+  const auto ranks = LACUNA_END_TRY(protocol::Communicator::create(*context, "local", std::move(group), setting.options));
+  return finish.wait(*ranks, program(*ranks));
+}
+
+std::string in_threads(const Setting& setting, std::vector<protocol::Group> made, const Program& program) {
+  std::vector<std::string> wrong(made.size());
+  std::vector<std::thread> threads;
+  const Finish finish;
+  for (std::size_t i = 0; i < made.size(); ++i) threads.emplace_back([&, i] { wrong[i] = run_rank(setting, std::move(made[i]), finish, program); });
+  for (std::thread& thread : threads) thread.join();
+  std::string all;
+  for (std::size_t i = 0; i < wrong.size(); ++i) all += wrong[i].empty() ? "" : fmt::format("rank {}: {}\n", i, wrong[i]);
+  return all;
+}
+
+// A child says what went wrong through a pipe.
+std::string in_processes(const Setting& setting, std::vector<protocol::Group> made, const Program& program) {
+  std::string all;
+  std::vector<std::pair<pid_t, int>> children;
+  const Finish finish;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    int ends[2];
+    if (pipe(ends) != 0) return "pipe";
+    const pid_t child = fork();
+    if (child == 0) {
+      close(ends[0]);
+      protocol::Group own = std::move(made[i]);
+      made.clear();
+      const std::string wrong = run_rank(setting, std::move(own), finish, program);
+      if (write(ends[1], wrong.data(), wrong.size()) < 0) _exit(2);
+      _exit(0);
+    }
+    close(ends[1]);
+    children.emplace_back(child, ends[0]);
+  }
+  made.clear();
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    char text[1024];
+    std::string wrong;
+    for (ssize_t n = 0; (n = read(children[i].second, text, sizeof text)) > 0;) wrong.append(text, static_cast<std::size_t>(n));
+    close(children[i].second);
+    int status = 0;
+    waitpid(children[i].first, &status, 0);
+    if (WIFSIGNALED(status)) wrong += fmt::format("died of signal {}", WTERMSIG(status));
+    if (!wrong.empty()) all += fmt::format("rank {}: {}\n", i, wrong);
+  }
+  return all;
+}
+
+}  // namespace
+
+base::Result<std::vector<protocol::Group>> groups(int ranks) {
+  std::vector<protocol::Group> made(static_cast<std::size_t>(ranks));
+  for (int i = 0; i < ranks; ++i) {
+    made[static_cast<std::size_t>(i)].rank = i;
+    made[static_cast<std::size_t>(i)].peers.resize(static_cast<std::size_t>(ranks));
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    for (std::size_t j = i + 1; j < made.size(); ++j) {
+      auto [one, other] = LACUNA_TRY(nic::UnixBootstrap::socket_pair());
+      made[i].peers[j] = std::make_unique<nic::UnixBootstrap>(std::move(one));
+      made[j].peers[i] = std::make_unique<nic::UnixBootstrap>(std::move(other));
+    }
+  }
+  return made;
+}
+
+std::string in_ranks(const Setting& setting, const Program& program) {
+  auto made = LACUNA_END_TRY(groups(setting.ranks));
+  return setting.processes ? in_processes(setting, std::move(made), program) : in_threads(setting, std::move(made), program);
+}
+
+std::string in_model(int ranks, const protocol::Options& options, const Program& program) {
+  auto world = LACUNA_END_TRY(
+      nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = ranks}));
+  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
+  const Finish finish;
+  LACUNA_END_TRY(world->run([&](int rank) -> base::Result<void> {
+    protocol::Group group;
+    group.rank = rank;
+    group.peers.resize(static_cast<std::size_t>(ranks));
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (peer != rank) group.peers[static_cast<std::size_t>(peer)] = std::make_unique<Borrowed>(world->bootstrap(rank, peer));
+    }
+    const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", std::move(group), options));
+    wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made));
+    return {};
+  }));
+  std::string all;
+  for (std::size_t i = 0; i < wrong.size(); ++i) all += wrong[i].empty() ? "" : fmt::format("rank {}: {}\n", i, wrong[i]);
+  return all;
+}
+
+}  // namespace lacuna::test

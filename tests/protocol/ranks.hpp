@@ -1,0 +1,33 @@
+// Communicators for tests: ranks as threads of this process, as processes, or in a simulated world.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "lacuna/protocol/protocol.hpp"
+#include "tests/support/pair.hpp"
+
+namespace lacuna::test {
+
+/// What a rank does; returns what went wrong, or nothing.
+using Program = std::function<std::string(protocol::Communicator&)>;
+
+/// How ranks are made.
+struct Setting {
+  int ranks = 2;
+  bool processes = false;  ///< else threads
+  nic::OpenOptions nic;
+  protocol::Options options;
+};
+
+/// What any rank says went wrong.
+std::string in_ranks(const Setting& setting, const Program& program);
+/// On a simulated NIC.
+std::string in_model(int ranks, const protocol::Options& options, const Program& program);
+
+/// Groups for a test that makes its communicators itself: one for each rank, in one process.
+base::Result<std::vector<protocol::Group>> groups(int ranks);
+
+}  // namespace lacuna::test
