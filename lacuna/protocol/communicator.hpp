@@ -44,6 +44,11 @@ struct Peer {
   Told told;
   Heard heard;
   Line outgoing, incoming;
+
+  /// Nothing is under way but what may arrive.
+  [[nodiscard]] bool idle() const {
+    return sending.empty() && receiving.empty() && for_windows.empty() && outgoing.carried.empty() && incoming.carried.empty();
+  }
 };
 
 class Ranks final : public Communicator {
@@ -94,8 +99,13 @@ class Ranks final : public Communicator {
   template <class Ready>
   Result<void> until(std::unique_lock<std::mutex>& lock, const Ready& ready, std::int64_t timeout_ns = kForever) {
     const std::int64_t deadline = timeout_ns == kForever ? kForever : context_.now() + timeout_ns;
+    int spins = spins_;
     while (!ready()) {
       if (advance()) continue;
+      if (--spins >= 0) {  // a peer that answers at once shall not wait for a look at the clock
+        base::cpu_relax();
+        continue;
+      }
       idle();
       LACUNA_TRY(context_.wait(deadline));
       if (!lock.owns_lock()) continue;
@@ -123,6 +133,8 @@ class Ranks final : public Communicator {
   Result<void> take(Peer& peer, const Channel::Arrival& arrival);
   Result<void> take_message(Peer& peer, const Channel::Arrival& arrival);
   Result<void> deliver(Request& receive, Unexpected& message);
+  void keep_eager(const Peer& peer, const Head& head, const std::byte* data);
+  void keep(std::unique_ptr<Unexpected> message);
   void deliver_eager(Request& receive, int source, const Head& head, const std::byte* data);
   void deliver_stream(Peer& peer, Request& receive, const Head& head, InStream stream);
   void deliver_announced(Peer& peer, Request& receive, const Unexpected& message);
@@ -165,6 +177,7 @@ class Ranks final : public Communicator {
   Statistics statistics_;
   static constexpr std::uint32_t kIdlePerLook = 64;
   std::uint32_t idle_ = 0;
+  int spins_ = 0;  // rounds of waiting before the context is asked to wait
 
   mutable std::mutex mutex_;
   std::thread thread_;

@@ -24,7 +24,7 @@ inline constexpr std::size_t kBody = 36;
 /// What a small message takes beside its bytes where it waits for its receive.
 inline constexpr std::int64_t kEagerCost = 256;
 
-struct alignas(64) Head {
+struct Head {
   std::uint32_t mark = 0;  ///< the channel's own
   Kind kind{};
   std::uint8_t unused = 0;

@@ -8,6 +8,7 @@
 namespace lacuna::protocol {
 namespace {
 
+constexpr int kSpins = 64;
 constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
 constexpr std::int64_t kClosing = 10'000'000'000;  // ns that a peer has to take what was sent to it
 constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self"};
@@ -32,6 +33,8 @@ Result<void> Ranks::connect(Group group) {
     if (std::cmp_equal(i, rank_)) continue;
     LACUNA_TRY(connect(peers_[i]));
   }
+  if (std::ranges::any_of(peers_, [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
+    spins_ = kSpins;
   if (options_.progress_thread) thread_ = std::thread([this] { run_thread(); });
   return {};
 }
@@ -194,6 +197,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     moved = true;
   }
   if (!peer.outbox.empty()) moved = flush(peer) || moved;
+  if (peer.idle()) return moved;
   while (!peer.for_windows.empty()) {
     Windows::Memory* window = LACUNA_TRY(peer.windows.take(context_, true));
     if (window == nullptr) break;
@@ -215,7 +219,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     return {};
   };
   LACUNA_TRY(step_all(peer.sending, [&](Request& send) -> Result<bool> {
-    const bool some = LACUNA_TRY(send.out->step(context_, send.layout, send.base));
+    const bool some = LACUNA_TRY(send.out->step(context_, *send.layout, send.base));
     if (some) step("packed");
     if (send.out->done()) {
       peer.windows.give_back(send.out->window());
@@ -225,7 +229,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     return some;
   }));
   LACUNA_TRY(step_all(peer.receiving, [&](Request& receive) -> Result<bool> {
-    const bool some = LACUNA_TRY(receive.in->step(context_, receive.layout, receive.base));
+    const bool some = LACUNA_TRY(receive.in->step(context_, *receive.layout, receive.base));
     if (some) step("unpacked");
     if (receive.in->done()) {
       statistics_.count(statistics_.received, Protocol::stream, receive.bytes);

@@ -24,7 +24,8 @@ Result<Request*> Ranks::irecv(void* base, const Layout& layout, int source, int 
   Request* request = fresh();
   request->source = source;
   request->tag = tag;
-  request->layout = layout;
+  request->kept = layout;
+  request->layout = &request->kept;
   request->base = static_cast<std::byte*>(base);
   if (Result<void> begun = begin_receive(*request); !begun) {
     retire(request);
@@ -38,7 +39,7 @@ Result<Status> Ranks::recv(void* base, const Layout& layout, int source, int tag
   Request request;
   request.source = source;
   request.tag = tag;
-  request.layout = layout;
+  request.layout = &layout;
   request.base = static_cast<std::byte*>(base);
   LACUNA_TRY(begin_receive(request));
   LACUNA_TRY(until(lock, [&] { return request.state == Request::State::done; }));
@@ -61,7 +62,7 @@ Result<void> Ranks::begin_receive(Request& request) {
   if (request.source >= size() || request.source < kAnySource)
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", request.source, size() - 1));
   if (request.tag < kAnyTag) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags are 0 or more", request.tag));
-  if (LACUNA_TRY(request.layout.overlaps()))
+  if (LACUNA_TRY(request.layout->overlaps()))
     return base::fail(base::Code::invalid_argument, "the layout of a receive names some bytes twice; what they would hold is undefined");
   if (Matchable* found = matcher_.find(request.source, request.tag); found != nullptr) {
     const std::unique_ptr<Unexpected> message(static_cast<Unexpected*>(found));
@@ -173,6 +174,15 @@ Result<void> Ranks::take_answer(Peer& peer, Request& send, const Channel::Arriva
 
 Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
   const Head& head = arrival.head;
+  if (head.kind == Kind::eager) {
+    const std::byte* data = head.payload > 0 ? arrival.payload : head.body;
+    if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) {
+      deliver_eager(*receive, peer.rank, head, data);
+    } else {
+      keep_eager(peer, head, data);
+    }
+    return {};
+  }
   Unexpected came;
   came.source = peer.rank;
   came.tag = head.tag;
@@ -188,32 +198,38 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
     if (announce.layout != 0) came.layout = LACUNA_TRY(peer.heard.find(announce.layout));
     if (came.layout && std::cmp_not_equal(came.layout->size(), head.bytes)) return malformed(peer.rank, "a layout of another size");
   }
-  if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) {
-    if (head.kind == Kind::eager) {
-      deliver_eager(*receive, peer.rank, head, head.payload > 0 ? arrival.payload : head.body);
-      return {};
-    }
-    return deliver(*receive, came);
-  }
-  auto message = std::make_unique<Unexpected>(std::move(came));
-  if (head.kind == Kind::eager) {
-    message->data = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
-    std::memcpy(message->data.get(), head.payload > 0 ? arrival.payload : head.body, head.bytes);
-    statistics_.unexpected_bytes += static_cast<std::int64_t>(head.bytes);
+  if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) return deliver(*receive, came);
+  keep(std::make_unique<Unexpected>(std::move(came)));
+  return {};
+}
+
+void Ranks::keep_eager(const Peer& peer, const Head& head, const std::byte* data) {
+  auto message = std::make_unique<Unexpected>();
+  message->source = peer.rank;
+  message->tag = head.tag;
+  message->head = head;
+  message->data = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
+  std::memcpy(message->data.get(), data, head.bytes);
+  keep(std::move(message));
+}
+
+// A message that no receive is there for.
+void Ranks::keep(std::unique_ptr<Unexpected> message) {
+  if (message->data != nullptr) {
+    statistics_.unexpected_bytes += static_cast<std::int64_t>(message->head.bytes);
     statistics_.unexpected_most = std::max(statistics_.unexpected_most, statistics_.unexpected_bytes);
   }
   ++statistics_.unexpected;
   step("keep unexpected");
   matcher_.keep(*message.release());
-  return {};
 }
 
 void Ranks::deliver_eager(Request& receive, int source, const Head& head, const std::byte* data) {
   const auto bytes = static_cast<std::int64_t>(head.bytes);
-  const std::int64_t wanted = std::min(bytes, receive.layout.size());
-  if (wanted > 0) context_.unpack(receive.layout, receive.base, 0, wanted, data);
+  const std::int64_t wanted = std::min(bytes, receive.layout->size());
+  if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, data);
   receive.status = {.source = source, .tag = head.tag, .bytes = bytes};
-  receive.error = truncation(bytes, receive.layout.size());
+  receive.error = truncation(bytes, receive.layout->size());
   statistics_.count(statistics_.received, Protocol::eager, bytes);
   if (source != rank_) release(peers_[static_cast<std::size_t>(source)], bytes + kEagerCost);
   done(receive);
@@ -224,7 +240,7 @@ void Ranks::deliver_stream(Peer& peer, Request& receive, const Head& head, InStr
   receive.peer = peer.rank;
   receive.protocol = Protocol::stream;
   receive.status = {.source = peer.rank, .tag = head.tag, .bytes = receive.bytes};
-  receive.error = truncation(receive.bytes, receive.layout.size());
+  receive.error = truncation(receive.bytes, receive.layout->size());
   receive.state = Request::State::moving;
   receive.in = stream;
   peer.receiving.push_back(&receive);
@@ -235,7 +251,7 @@ void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& me
   receive.bytes = static_cast<std::int64_t>(message.head.bytes);
   receive.peer = peer.rank;
   receive.status = {.source = peer.rank, .tag = message.head.tag, .bytes = receive.bytes};
-  receive.error = truncation(receive.bytes, receive.layout.size());
+  receive.error = truncation(receive.bytes, receive.layout->size());
   receive.state = Request::State::moving;
   receive.number = ++peer.numbers;
   if (receive.bytes > 0 && !message.method) {
@@ -249,7 +265,7 @@ void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& me
     made.peer_number = message.head.number;
     made.theirs = message.layout;
     made.theirs_shared = body_of<Announce>(message.head).shared != 0;
-    made.own_number = receive.layout.size() == receive.bytes ? tell(peer, receive.layout) : 0;
+    made.own_number = receive.layout->size() == receive.bytes ? tell(peer, *receive.layout) : 0;
     peer.incoming.carried.push_back(std::move(made));
     return;
   }
@@ -286,26 +302,25 @@ Result<void> Ranks::send_to_self(Request& request) {
   message->head.bytes = static_cast<std::uint64_t>(request.bytes);
   if (request.bytes <= options_.eager_bytes) {
     message->data = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(request.bytes));
-    if (request.bytes > 0) context_.pack(request.layout, request.base, 0, request.bytes, message->data.get());
-    statistics_.unexpected_bytes += request.bytes;
+    if (request.bytes > 0) context_.pack(*request.layout, request.base, 0, request.bytes, message->data.get());
     done(request);
   } else {
     message->send = &request;
   }
-  matcher_.keep(*message.release());
+  keep(std::move(message));
   return {};
 }
 
 Result<void> Ranks::deliver_self(Request& receive, Request& send) {
   receive.status = {.source = rank_, .tag = send.tag, .bytes = send.bytes};
-  receive.error = truncation(send.bytes, receive.layout.size());
-  if (send.bytes == receive.layout.size()) {
-    if (send.bytes > 0) LACUNA_TRY(context_.transpack(send.layout, send.base, receive.layout, receive.base));
+  receive.error = truncation(send.bytes, receive.layout->size());
+  if (send.bytes == receive.layout->size()) {
+    if (send.bytes > 0) LACUNA_TRY(context_.transpack(*send.layout, send.base, *receive.layout, receive.base));
   } else {
-    const std::int64_t wanted = std::min(send.bytes, receive.layout.size());
+    const std::int64_t wanted = std::min(send.bytes, receive.layout->size());
     const auto packed = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(wanted));
-    if (wanted > 0) context_.pack(send.layout, send.base, 0, wanted, packed.get());
-    if (wanted > 0) context_.unpack(receive.layout, receive.base, 0, wanted, packed.get());
+    if (wanted > 0) context_.pack(*send.layout, send.base, 0, wanted, packed.get());
+    if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, packed.get());
   }
   receive.protocol = Protocol::self;
   statistics_.count(statistics_.sent, Protocol::self, send.bytes);

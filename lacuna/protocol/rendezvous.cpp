@@ -44,13 +44,13 @@ Result<void> Ranks::prepare_carried(Peer& peer, Carried& now, Role role) {
   Request& request = *now.request;
   const bool sends = role == Role::sender;
   const Layout whole = LACUNA_TRY(Layout::bytes(request.bytes));
-  const bool fits = request.layout.size() == request.bytes && now.own_number != 0;
-  const Layout& own = fits ? request.layout : whole;
+  const bool fits = request.layout->size() == request.bytes && now.own_number != 0;
+  const Layout& own = fits ? *request.layout : whole;
   now.base = request.base;
   if (!fits) {
     now.piece = LACUNA_TRY(nic::RegisteredBuffer::create(context_, request.bytes));
     now.base = now.piece.buffer.data();
-    if (sends) context_.pack(request.layout, request.base, 0, request.bytes, now.base);
+    if (sends) context_.pack(*request.layout, request.base, 0, request.bytes, now.base);
   } else {
     const std::span<std::byte> bytes(now.base + own.true_lower_bound(), static_cast<std::size_t>(own.true_extent()));
     now.region = LACUNA_TRY(context_.register_memory(bytes, {}));
@@ -125,8 +125,8 @@ Result<bool> Ranks::carry(Peer& peer, Role role) {
   if (now.way.method->indirect_keys)
     LACUNA_TRY(endpoint.forget(now.region.lkey() != 0 ? now.region : now.piece.region, options_.timeout_ns));
   if (role == Role::receiver && now.piece.buffer.data() != nullptr) {
-    const std::int64_t wanted = std::min(request.bytes, request.layout.size());
-    if (wanted > 0) context_.unpack(request.layout, request.base, 0, wanted, now.base);
+    const std::int64_t wanted = std::min(request.bytes, request.layout->size());
+    if (wanted > 0) context_.unpack(*request.layout, request.base, 0, wanted, now.base);
   }
 
   Statistics::count(role == Role::sender ? statistics_.sent : statistics_.received, Protocol::rendezvous, request.bytes);

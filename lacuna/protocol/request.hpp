@@ -22,10 +22,11 @@ class Request : public Matchable {
   bool sends = false;
   bool detached = false;  ///< nobody asks for it any more: it goes once it is done
   Protocol protocol = Protocol::eager;
-  std::uint32_t number = 0;  ///< its name for the peer while it waits for something from there; 0: none
-  std::uint32_t told = 0;    ///< the number of its layout there; 0: none
-  int peer = 0;              ///< of a receive, once it is matched
-  Layout layout;
+  std::uint32_t number = 0;        ///< its name for the peer while it waits for something from there; 0: none
+  std::uint32_t told = 0;          ///< the number of its layout there; 0: none
+  int peer = 0;                    ///< of a receive, once it is matched
+  const Layout* layout = nullptr;  ///< the caller's, where he waits; else
+  Layout kept;
   std::byte* base = nullptr;  ///< of a send: not written
   std::int64_t bytes = 0;     ///< of the message
   Status status;

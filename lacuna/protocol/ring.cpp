@@ -25,7 +25,7 @@ struct Inbox {
     std::atomic<std::uint64_t> payload;
   } read;
   // Written by the peer as it sends.
-  std::array<Head, kHeads> heads;
+  alignas(64) std::array<Head, kHeads> heads;
   alignas(64) std::array<std::byte, kPayload> payload;
 };
 

@@ -29,7 +29,8 @@ Result<Request*> Ranks::isend(const void* base, const Layout& layout, int dest, 
     return request;
   }
   request->tag = tag;
-  request->layout = layout;
+  request->kept = layout;
+  request->layout = &request->kept;
   request->base = static_cast<std::byte*>(const_cast<void*>(base));
   if (Result<void> begun = begin_send(*request); !begun) {
     retire(request);
@@ -48,7 +49,7 @@ Result<void> Ranks::send(const void* base, const Layout& layout, int dest, int t
   request.bytes = layout.size();
   request.peer = dest;
   request.tag = tag;
-  request.layout = layout;
+  request.layout = &layout;
   request.base = static_cast<std::byte*>(const_cast<void*>(base));
   LACUNA_TRY(begin_send(request));
   LACUNA_TRY(until(lock, [&] { return request.state == Request::State::done; }));
@@ -101,7 +102,7 @@ Result<void> Ranks::send_large(Peer& peer, Request& request) {
   request.protocol = streams(peer) ? Protocol::stream : Protocol::rendezvous;
   peer.announced[request.number] = &request;
   Announce announce{.layout = 0, .method = streams(peer) ? std::uint8_t{0} : std::uint8_t{1}, .shared = 0};
-  if (!streams(peer)) announce.layout = tell(peer, request.layout);
+  if (!streams(peer)) announce.layout = tell(peer, *request.layout);
   request.told = announce.layout;
   Head head;
   put_body(head, announce);
@@ -156,7 +157,7 @@ bool Ranks::flush(Peer& peer) {
       next.head.kind = Kind::eager;
       next.head.tag = next.eager->tag;
       next.head.bytes = bytes;
-      if (bytes > 0) context_.pack(next.eager->layout, next.eager->base, 0, next.eager->bytes, in_body ? next.head.body : to);
+      if (bytes > 0) context_.pack(*next.eager->layout, next.eager->base, 0, next.eager->bytes, in_body ? next.head.body : to);
     } else {
       std::ranges::copy(next.payload, to);
     }

@@ -54,7 +54,8 @@ std::string in_threads(const Setting& setting, std::vector<protocol::Group> made
   std::vector<std::string> wrong(made.size());
   std::vector<std::thread> threads;
   const Finish finish;
-  for (std::size_t i = 0; i < made.size(); ++i) threads.emplace_back([&, i] { wrong[i] = run_rank(setting, std::move(made[i]), finish, program); });
+  for (std::size_t i = 0; i < made.size(); ++i)
+    threads.emplace_back([&, i] { wrong[i] = run_rank(setting, std::move(made[i]), finish, program); });
   for (std::thread& thread : threads) thread.join();
   std::string all;
   for (std::size_t i = 0; i < wrong.size(); ++i) all += wrong[i].empty() ? "" : fmt::format("rank {}: {}\n", i, wrong[i]);
