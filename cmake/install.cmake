@@ -20,7 +20,7 @@ install(FILES ${PROJECT_BINARY_DIR}/lacunaConfig.cmake ${PROJECT_BINARY_DIR}/lac
 set(LACUNA_PC_REQUIRES_PRIVATE "")
 set(LACUNA_PC_LIBS_PRIVATE "")
 if(NOT BUILD_SHARED_LIBS)
-  set(LACUNA_PC_REQUIRES_PRIVATE "fmt, libhwy")
+  set(LACUNA_PC_REQUIRES_PRIVATE "fmt, libhwy, libsodium")
   set(LACUNA_PC_LIBS_PRIVATE "-pthread -lstdc++ -lm")
 endif()
 foreach(dir LIBDIR INCLUDEDIR)

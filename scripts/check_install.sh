@@ -121,7 +121,7 @@ check_build() {
   fi
 }
 
-no_third_party() { ! grep -rnE '#\s*include\s*[<"](fmt/|xxhash|nlohmann)' "$1"; }
+no_third_party() { ! grep -rnE '#\s*include\s*[<"](fmt/|xxhash|sodium|nlohmann)' "$1"; }
 no_source_path() { ! grep -rlIF "$root" "$1"; }
 worker_links() { local out; out=$(ldd "$1"); echo "$out"; [[ "$out" != *"not found"* ]]; }
 

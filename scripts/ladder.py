@@ -23,6 +23,7 @@ LONG_FILE = 400
 THIRD_PARTY = {
     "fmt/": (r"(.*\.cpp|tests/.*|bench/.*)$", "fmt is for .cpp files only"),
     "xxhash.h": (r"(.*\.cpp|tests/.*|bench/.*)$", "xxhash is for .cpp files only"),
+    "sodium.h": (r"lacuna/protocol/.*\.cpp$", "libsodium is for the .cpp files of protocol only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
     "nlohmann/": (
         r"(lacuna/guide/.*\.cpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",

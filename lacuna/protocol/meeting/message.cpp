@@ -1,0 +1,187 @@
+#include "lacuna/protocol/meeting/message.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+namespace lacuna::protocol::meeting {
+namespace {
+
+using base::Code;
+
+constexpr std::size_t kHeaderBytes = 12;
+constexpr std::size_t kMostTextBytes = 2000;
+
+// The control data has room for more files than one, since the kernel rounds it up: none of them may be lost.
+constexpr std::size_t kMostFiles = 4;
+
+std::unexpected<base::Error> closed() { return base::fail(Code::peer_lost, "the other side closed the connection"); }
+
+bool passing(int error) { return error == EINTR || error == EAGAIN || error == EWOULDBLOCK; }
+
+Result<void> send_parts(int socket, std::string_view bytes, int file, std::int64_t deadline) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  while (!bytes.empty()) {
+    iovec part{const_cast<char*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg() does not write there
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (file >= 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof file);
+      std::memcpy(CMSG_DATA(header), &file, sizeof file);
+    }
+    const ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      file = -1;
+    } else if (errno == ETOOMANYREFS) {  // as many files as a user may have are under way: until the receivers took some
+      if (base::now_ns() >= deadline) return base::fail(Code::timeout, "too many files are on their way between processes");
+      pause_until(std::min(deadline, base::now_ns() + 1'000'000));
+    } else if (passing(errno)) {
+      LACUNA_TRY(wait_for(socket, POLLOUT, deadline));
+    } else {
+      return std::unexpected(base::system_error("sendmsg", errno));
+    }
+  }
+  return {};
+}
+
+// Owns every file that came, so that one that nobody asked for is closed.
+void take_files(msghdr& message, std::vector<base::Fd>& files) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int file = -1;
+      std::memcpy(&file, reinterpret_cast<char*>(header) + at, sizeof file);
+      files.emplace_back(file);
+    }
+  }
+}
+
+Result<void> receive_parts(int socket, std::span<char> bytes, std::vector<base::Fd>& files, std::int64_t deadline) {
+  while (!bytes.empty()) {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostFiles)]{};
+    iovec part{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n == 0) return closed();
+    if (n > 0) {
+      take_files(message, files);
+      if ((message.msg_flags & MSG_CTRUNC) != 0)
+        return base::fail(Code::limit, "a connection that was passed to this process did not arrive: it may not open more files");
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    } else if (passing(errno)) {
+      LACUNA_TRY(wait_for(socket, POLLIN, deadline));
+    } else {
+      return std::unexpected(base::system_error("recvmsg", errno));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> send(int socket, const Message& message, std::int64_t deadline) {
+  std::string stream;
+  put(stream, static_cast<std::uint32_t>(message.kind));
+  put(stream, static_cast<std::uint32_t>(message.value));
+  put(stream, static_cast<std::uint32_t>(message.bytes.size()));
+  stream += message.bytes;
+  return send_parts(socket, stream, message.file.get(), deadline);
+}
+
+void tell(int socket, const Message& message) { [[maybe_unused]] const Result<void> sent = send(socket, message, 0); }
+
+Result<Message> receive(int socket, std::int64_t deadline) {
+  std::array<char, kHeaderBytes> header;
+  std::vector<base::Fd> files;
+  LACUNA_TRY(receive_parts(socket, header, files, deadline));
+  std::string_view fields(header.data(), header.size());
+  Message message;
+  const std::uint32_t kind = take(fields);
+  message.value = static_cast<std::int32_t>(take(fields));
+  const std::uint32_t length = take(fields);
+  if (kind < static_cast<std::uint32_t>(Kind::status) || kind > static_cast<std::uint32_t>(Kind::failed) || length > kMostMessageBytes)
+    return base::fail(Code::malformed, fmt::format("a message of kind {} and {} bytes, which no meeting has", kind, length));
+  message.kind = static_cast<Kind>(kind);
+  message.bytes.resize(length);
+  LACUNA_TRY(receive_parts(socket, message.bytes, files, deadline));
+  if (files.size() > 1) return base::fail(Code::malformed, "a message with more than one file");
+  if (!files.empty()) message.file = std::move(files.front());
+  return message;
+}
+
+Result<void> send_bytes(int socket, std::string_view bytes, std::int64_t deadline) { return send_parts(socket, bytes, -1, deadline); }
+
+Result<void> receive_bytes(int socket, std::span<char> bytes, std::int64_t deadline) {
+  std::vector<base::Fd> unwanted;
+  return receive_parts(socket, bytes, unwanted, deadline);
+}
+
+Message refusal(Kind kind, const base::Error& error) {
+  return {.kind = kind, .value = static_cast<int>(error.code), .bytes = error.message};
+}
+
+std::string told_text(const Message& message) {
+  std::string text = message.bytes.substr(0, kMostTextBytes);
+  std::ranges::replace_if(text, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, '?');
+  return text;
+}
+
+base::Error told_error(const Message& message) {
+  const bool known = message.value >= 0 && message.value <= static_cast<int>(Code::transfer);
+  return {known ? static_cast<Code>(message.value) : Code::malformed, told_text(message)};
+}
+
+int poll_ms(std::int64_t deadline) {
+  return static_cast<int>(std::clamp<std::int64_t>((deadline - base::now_ns() + 999'999) / 1'000'000, 0, 1000));
+}
+
+Result<void> wait_for(int socket, short events, std::int64_t deadline) {
+  for (;;) {
+    if (base::now_ns() >= deadline) return base::fail(Code::timeout, "the other side did not answer");
+    pollfd waiting{socket, events, 0};
+    const int ready = ::poll(&waiting, 1, poll_ms(deadline));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return std::unexpected(base::system_error("poll", errno));
+  }
+}
+
+void pause_until(std::int64_t deadline) {
+  while (base::now_ns() < deadline) ::poll(nullptr, 0, poll_ms(deadline));
+}
+
+void put(std::string& out, std::uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(value >> shift));
+}
+
+std::uint32_t take(std::string_view& in) {
+  std::uint32_t value = 0;
+  for (int shift = 0; shift < 32; shift += 8)
+    value |= std::uint32_t{static_cast<unsigned char>(in[static_cast<std::size_t>(shift) / 8])} << shift;
+  in.remove_prefix(4);
+  return value;
+}
+
+std::string_view take(std::string_view& in, std::size_t bytes) {
+  const std::string_view first = in.substr(0, bytes);
+  in.remove_prefix(bytes);
+  return first;
+}
+
+}  // namespace lacuna::protocol::meeting

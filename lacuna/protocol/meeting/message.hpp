@@ -1,0 +1,67 @@
+// Messages on stream sockets, Unix or TCP, while processes meet and no Bootstrap has the sockets yet. What arrives may be hostile: kinds,
+// lengths and codes are checked here, what they mean is checked by whoever receives them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+
+namespace lacuna::protocol::meeting {
+
+using base::Result;
+
+enum class Kind : std::uint32_t {
+  status = 1,  ///< value: how many came; bytes: who is missing, in words
+  refused,     ///< value: a base::Code; bytes: why this process cannot take part
+  welcome,     ///< bytes: the proof that the listening side knows the secret
+  rank,        ///< value: the receiver's; its connections follow
+  peer,        ///< value: whose; with the socket
+  name,        ///< bytes: where to meet by name
+  mesh,        ///< bytes: the meeting's number and where the others listen
+  done,        ///< the sender has all its connections
+  go,          ///< all have
+  failed,      ///< value: a base::Code; bytes: why nobody can take part
+};
+
+struct Message {
+  Kind kind = Kind::status;
+  std::int32_t value = 0;
+  std::string bytes;
+  base::Fd file;  ///< a Unix socket passes it
+};
+
+inline constexpr std::size_t kMostMessageBytes = 32 << 10;  ///< an address for each of kMostRanks
+
+/// Errors: peer_lost, timeout. With a deadline that is past, what can be sent without waiting is.
+Result<void> send(int socket, const Message& message, std::int64_t deadline);
+/// To one who is to hear something if it still listens.
+void tell(int socket, const Message& message);
+/// Errors: peer_lost, timeout, malformed, limit (no file descriptor is left for the file).
+Result<Message> receive(int socket, std::int64_t deadline);
+
+/// The same for bytes.
+Result<void> send_bytes(int socket, std::string_view bytes, std::int64_t deadline);
+Result<void> receive_bytes(int socket, std::span<char> bytes, std::int64_t deadline);
+
+/// The words, and the error of kinds refused and failed, that a message brings: short, and harmless to a terminal.
+[[nodiscard]] std::string told_text(const Message& message);
+[[nodiscard]] base::Error told_error(const Message& message);
+[[nodiscard]] Message refusal(Kind kind, const base::Error& error);
+
+/// How long poll() may wait: rounded up so that it does not spin, and at most a second.
+[[nodiscard]] int poll_ms(std::int64_t deadline);
+/// Errors: timeout.
+Result<void> wait_for(int socket, short events, std::int64_t deadline);
+void pause_until(std::int64_t deadline);
+
+// Numbers in messages: little-endian, whatever the machine. take() is for what has been measured before.
+void put(std::string& out, std::uint32_t value);
+[[nodiscard]] std::uint32_t take(std::string_view& in);
+[[nodiscard]] std::string_view take(std::string_view& in, std::size_t bytes);
+
+}  // namespace lacuna::protocol::meeting

@@ -1,0 +1,213 @@
+// Meeting by TCP among those who have another secret or none, and those who break the rules.
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "lacuna/protocol/meeting/tcp.hpp"
+#include "tests/protocol/tcp_rig.hpp"
+#include "tests/support/random.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using base::Code;
+
+// --- other secrets ---
+
+TEST(TcpSecret, OfOneIsWrong) {
+  const Port port;
+  Processes processes;
+  processes.start([&] { return meet_and_greet(at(port, 2, 0)); });
+  Meeting wrong = at(port, 2, 1);
+  wrong.secret = kOtherSecret;
+  EXPECT_EQ(meet_and_fail(wrong, Code::permission, {port.address(), "another secret"}), "");
+  processes.start([&] { return meet_and_greet(at(port, 2, 1)); });
+  EXPECT_EQ(processes.wait(), "");
+}
+
+TEST(TcpSecret, OfRank0IsWrong) {
+  const Port port;
+  Processes processes;
+  processes.start([&] {
+    Meeting wrong = at(port, 2, 0);
+    wrong.secret = kOtherSecret;
+    wrong.timeout_s = 1;
+    return meet_and_fail(wrong, Code::timeout, {"1 of 2 processes came", "1 refused", "another secret"});
+  });
+  EXPECT_EQ(meet_and_fail(at(port, 2, 1), Code::permission, {port.address(), "another secret"}), "");
+  EXPECT_EQ(processes.wait(), "");
+}
+
+TEST(TcpSecret, IsToBeProvedByRank0Too) {
+  const auto answered = [](const std::function<std::string(const std::string& request)>& proof) {
+    const Port port;
+    HandMade impostor(port);
+    Processes processes;
+    processes.start([&] { return meet_and_fail(at(port, 2, 1), Code::permission, {"another secret"}); });
+    const meeting::Caller victim = impostor.next();
+    const Message welcome{.kind = Kind::welcome, .value = 0, .bytes = proof(victim.request), .file = {}};
+    EXPECT_TRUE(meeting::send(victim.socket.get(), welcome, soon()));
+    return processes.wait();
+  };
+  EXPECT_EQ(answered([](const std::string&) { return std::string(meeting::kProofBytes, 'x'); }), "");
+  EXPECT_EQ(answered([](const std::string&) { return std::string(); }), "");
+  EXPECT_EQ(answered([](const std::string& request) { return request.substr(request.size() - meeting::kProofBytes); }), "")
+      << "its own proof";
+}
+
+TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
+  const Port there;
+  const Port here;
+  HandMade eavesdropper(there);
+  Processes processes;
+  const pid_t victim = processes.start([&] { return meet_and_greet(at(there, 2, 1)); });
+  const std::string request = eavesdropper.next().request;
+  processes.kill(victim);
+  processes.start([&] { return meet_and_greet(at(here, 2, 0)); });
+  const base::Fd stranger = here.connect();
+  std::array<char, 36> greeting;
+  EXPECT_TRUE(meeting::receive_bytes(stranger.get(), greeting, soon()));
+  say(stranger, request);
+  const auto answer = meeting::receive(stranger.get(), soon());
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(answer->kind, Kind::refused);
+  processes.start([&] { return meet_and_greet(at(here, 2, 1)); });
+  EXPECT_EQ(processes.wait(), "");
+}
+
+// --- strangers ---
+
+// Connections that say nothing, or what no process would say, and do not go.
+class Strangers {
+ public:
+  void come(const std::function<base::Fd()>& connect) {
+    support::Random random(1);
+    for (int i = 0; i < 60; ++i) {
+      sockets_.push_back(connect());
+      std::string words;
+      const std::int64_t length = random.pick(std::vector<std::int64_t>{0, 0, 1, 36, 151, 152, 153, 5000});
+      for (std::int64_t at = 0; at < length; ++at) words.push_back(static_cast<char>(random.next()));
+      say(sockets_.back(), i % 5 == 0 ? "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" : words);
+    }
+  }
+  [[nodiscard]] const base::Fd& first() const { return sockets_.front(); }
+
+ private:
+  std::vector<base::Fd> sockets_;
+};
+
+TEST(TcpStrangers, DoNotDisturb) {
+  const Port port;
+  Processes processes;
+  for (const int rank : {0, 1}) {
+    processes.start([&, rank] {
+      pretend_machine(rank);
+      return meet_and_greet(at(port, 3, rank), false);
+    });
+  }
+  Strangers strangers;
+  strangers.come([&] { return port.connect(); });
+  const std::int64_t start = base::now_ns();
+  processes.start([&] {
+    pretend_machine(2);
+    return meet_and_greet(at(port, 3, 2), false);
+  });
+  EXPECT_EQ(processes.wait(), "");
+  EXPECT_LT(base::now_ns() - start, 5'000'000'000);
+}
+
+TEST(TcpStrangers, AreSentAwaySoon) {
+  const Port port;
+  Processes processes;
+  const pid_t waiting = processes.start([&] { return meet_and_greet(at(port, 2, 0)); });
+  const base::Fd silent = port.connect();
+  const std::int64_t start = base::now_ns();
+  EXPECT_EQ(hear_all(silent).size(), 36U) << "the greeting, and the end";
+  EXPECT_LT(base::now_ns() - start, 5'000'000'000);
+  processes.kill(waiting);
+}
+
+// --- the mesh ---
+
+// What rank 0 tells of a mesh of three: rank 1 as it said, rank 2 nowhere.
+Message mesh_of(const Claim& claim, const std::string& meeting) {
+  Message mesh{.kind = Kind::mesh, .value = 0, .bytes = meeting, .file = {}};
+  for (const std::uint32_t port : {claim.port, 1U}) {
+    mesh.bytes += std::string("\x7f\0\0\x01", 4) + std::string(12, '\0');
+    meeting::put(mesh.bytes, port);
+  }
+  return mesh;
+}
+
+TEST(TcpMesh, HasNoPlaceForStrangers) {
+  const Port port;
+  HandMade rank_0(port);
+  Processes processes;
+  processes.start([&]() -> std::string {
+    const Group group = LACUNA_END_TRY(protocol::meet(at(port, 3, 1)));
+    return group.rank == 1 && group.size() == 3 ? "" : "another group";
+  });
+  const Secret secret = Secret::create(kSecret).value();
+  const Secret other_secret = Secret::create(kOtherSecret).value();
+  const meeting::Caller member = rank_0.next();
+  const Claim theirs = meeting::verify(secret, member).value();
+  const std::string meeting = meeting::random_bytes(meeting::kDigestBytes);
+  EXPECT_TRUE(meeting::send(member.socket.get(), mesh_of(theirs, meeting), soon()));
+
+  meeting::Endpoint endpoint = meeting::far_end(member.socket.get()).value();
+  endpoint.set_port(static_cast<std::uint16_t>(theirs.port));
+  const auto connect = [&] { return meeting::connect_to(endpoint, soon()).value(); };
+  Strangers strangers;
+  strangers.come(connect);
+  Claim mine = theirs;
+  mine.rank = 2;
+  mine.to = 1;
+  mine.meeting = meeting;
+  const auto introduced = [&](const Secret& as, const Claim& claim, base::Fd& socket) {
+    socket = connect();
+    return meeting::introduce(socket.get(), as, claim, soon());
+  };
+  base::Fd socket;
+  EXPECT_EQ(introduced(other_secret, mine, socket).error().code, Code::permission);
+  for (std::uint32_t Claim::* field : {&Claim::size, &Claim::rank, &Claim::to}) {
+    for (const std::uint32_t value : {0U, 4U, 0xffffffffU}) {
+      Claim wrong = mine;
+      wrong.*field = value;
+      EXPECT_TRUE(introduced(secret, wrong, socket));
+      EXPECT_EQ(hear_all(socket), "") << "closed";
+    }
+  }
+  Claim elsewhere = mine;
+  elsewhere.meeting[0] = static_cast<char>(~elsewhere.meeting[0]);
+  EXPECT_TRUE(introduced(secret, elsewhere, socket));
+  EXPECT_EQ(hear_all(socket), "") << "closed";
+
+  EXPECT_TRUE(introduced(secret, mine, socket));
+  EXPECT_EQ(meeting::receive(member.socket.get(), soon()).value().kind, Kind::done);
+  EXPECT_TRUE(meeting::send(member.socket.get(), {.kind = Kind::go}, soon()));
+  EXPECT_EQ(processes.wait(), "");
+}
+
+TEST(TcpMesh, Rank0ThatSaysNonsenseIsNotBelieved) {
+  const auto with = [](const std::function<Message(const Claim&)>& answer) {
+    const Port port;
+    HandMade rank_0(port);
+    Processes processes;
+    processes.start([&] { return meet_and_fail(at(port, 3, 1), Code::malformed, {}); });
+    const meeting::Caller member = rank_0.next();
+    const Claim claim = meeting::verify(Secret::create(kSecret).value(), member).value();
+    EXPECT_TRUE(meeting::send(member.socket.get(), answer(claim), soon()));
+    return processes.wait();
+  };
+  const auto plain = [](Kind kind, std::string bytes) { return Message{.kind = kind, .value = 0, .bytes = std::move(bytes), .file = {}}; };
+  const std::string meeting(meeting::kDigestBytes, 'm');
+  EXPECT_EQ(with([&](const Claim&) { return plain(Kind::mesh, ""); }), "");
+  EXPECT_EQ(with([&](const Claim& claim) { return plain(Kind::mesh, mesh_of(claim, meeting).bytes + "x"); }), "");
+  EXPECT_EQ(with([&](const Claim&) { return plain(Kind::name, "a name that a user could choose"); }), "");
+  EXPECT_EQ(with([&](const Claim&) { return plain(Kind::go, ""); }), "");
+  EXPECT_EQ(with([&](const Claim&) { return plain(Kind::name, std::string(meeting::kMostMessageBytes + 1, ':')); }), "");
+}
+
+}  // namespace
+}  // namespace lacuna::test

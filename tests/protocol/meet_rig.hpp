@@ -1,0 +1,84 @@
+// Processes that meet, what a group that met must be able to do, and strangers who only have a socket.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lacuna/protocol/protocol.hpp"
+#include "tests/support/pair.hpp"
+
+namespace lacuna::test {
+
+using protocol::Group;
+using protocol::Meeting;
+
+/// Children, each with something to do that says what went wrong.
+class Processes {
+ public:
+  using Task = std::function<std::string()>;
+  Processes() = default;
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+  ~Processes() { wait(); }
+
+  pid_t start(const Task& task);
+  void kill(pid_t child);  ///< what it says is of no interest any more
+  std::string wait();      ///< what they said
+  void signal_until_done(int signal);
+
+ private:
+  struct Child {
+    pid_t id;
+    int words;
+    bool killed = false;
+  };
+  std::vector<Child> children_;
+};
+
+/// Meets, and exchanges with each of the others who one is, and a file if `files`; also checks the rank that was asked for.
+std::string meet_and_greet(const Meeting& meeting, bool files = true);
+/// Meets, and wants an error of that code whose message has all of these texts.
+std::string meet_and_fail(const Meeting& meeting, base::Code code, const std::vector<std::string>& texts);
+/// The same of a result.
+std::string failed(const base::Result<Group>& group, base::Code code, const std::vector<std::string>& texts);
+
+/// A number of processes that get a signal each millisecond. What they said.
+std::string under_signals(int count, const std::function<std::string(int)>& task);
+
+/// A name that no other test has.
+std::string unique_name();
+/// A socket that holds the name of this user's meetings and listens, or is connected to it as soon as somebody listens.
+base::Fd hold_name(const std::string& name, uid_t user);
+base::Fd connect_to_name(const std::string& name, uid_t user);
+
+/// A TCP port that nobody else gets while this lives. 0 where the address family is missing.
+class Port {
+ public:
+  explicit Port(bool v6 = false);
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] std::string address() const;
+  base::Fd connect() const;  ///< as soon as somebody listens
+  [[nodiscard]] base::Fd listen() const;
+
+ private:
+  [[nodiscard]] base::Fd make_socket() const;
+  sockaddr_storage where_{};
+  socklen_t length_;
+  bool v6_;
+  int number_ = 0;
+  base::Fd reserved_;
+};
+
+void say(const base::Fd& socket, const std::string& bytes);
+/// All that comes until the other side closes; "(open)" is added if it does not within 10 s.
+std::string hear_all(const base::Fd& socket);
+
+void sleep_ms(int ms);
+std::size_t open_files();
+
+}  // namespace lacuna::test

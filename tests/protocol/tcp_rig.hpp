@@ -1,0 +1,74 @@
+// Meetings by TCP, and parts of them played by hand.
+#pragma once
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <string>
+
+#include "lacuna/protocol/meeting/handshake.hpp"
+#include "lacuna/protocol/meeting/message.hpp"
+#include "tests/protocol/meet_rig.hpp"
+
+namespace lacuna::test {
+
+namespace meeting = protocol::meeting;
+using meeting::Claim;
+using meeting::Kind;
+using meeting::Message;
+using meeting::Secret;
+
+inline const std::string kSecret = "of all who may come";
+inline const std::string kOtherSecret = "of those who may not";
+
+inline std::int64_t soon() { return base::now_ns() + 10'000'000'000; }
+
+inline Meeting at(const Port& port, int size, int rank) {
+  return {.address = port.address(), .size = size, .rank = rank, .secret = kSecret};
+}
+
+/// From here on this process says that it is on a machine of that number.
+inline void pretend_machine(int number) { setenv("LACUNA_TEST_MACHINE", std::to_string(number).c_str(), 1); }
+
+/// A member played by hand, which rank 0 knows.
+inline base::Result<base::Fd> come(const Port& port, int size, int rank) {
+  base::Fd socket = port.connect();
+  const Secret secret = LACUNA_TRY(Secret::create(kSecret));
+  const Claim claim{.size = static_cast<std::uint32_t>(size),
+                    .rank = static_cast<std::uint32_t>(rank),
+                    .port = 1,
+                    .machine = std::string(meeting::kDigestBytes, 'm'),
+                    .meeting = std::string(meeting::kDigestBytes, '\0')};
+  LACUNA_TRY(meeting::introduce(socket.get(), secret, claim, soon()));
+  return socket;
+}
+
+/// Until a member played by hand hears of the mesh.
+inline std::string come_as_far_as_the_mesh(const Port& port, int size, int rank) {
+  const base::Fd socket = LACUNA_END_TRY(come(port, size, rank));
+  for (;;) {
+    const Message message = LACUNA_END_TRY(meeting::receive(socket.get(), soon()));
+    if (message.kind == Kind::mesh) return {};
+    LACUNA_END_EXPECT(message.kind == Kind::status);
+  }
+}
+
+/// Rank 0 played by hand.
+class HandMade {
+ public:
+  explicit HandMade(const Port& port) : listener_(port.listen()) {}
+  /// Greets the next one who connects, and has its request.
+  meeting::Caller next() {
+    meeting::Caller caller;
+    caller.socket = base::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(meeting::challenge(caller));
+    caller.request.resize(meeting::kTcpRequestBytes);
+    EXPECT_TRUE(meeting::receive_bytes(caller.socket.get(), caller.request, soon()));
+    return caller;
+  }
+
+ private:
+  base::Fd listener_;
+};
+
+}  // namespace lacuna::test
