@@ -1,13 +1,10 @@
 // The C API: handles around values, statuses around Results.
-#include "lacuna/c/lacuna.h"
-
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <vector>
 
-#include "lacuna/base/base.hpp"
+#include "lacuna/c/handles.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
@@ -15,11 +12,10 @@
 using lacuna::base::Code;
 using lacuna::base::Error;
 using lacuna::base::Result;
+using lacuna::c::failed;
+using lacuna::c::guarded;
+using lacuna::c::write_text;
 using lacuna::layout::Layout;
-
-struct lacuna_layout {
-  Layout value;
-};
 
 struct lacuna_guide {
   lacuna::guide::Guide guide;
@@ -41,21 +37,11 @@ lacuna_status status_of(Code code) {
     case Code::malformed: return LACUNA_ERR_MALFORMED;
     case Code::out_of_memory: return LACUNA_ERR_OUT_OF_MEMORY;
     case Code::unsupported: return LACUNA_ERR_UNSUPPORTED;
+    case Code::truncated: return LACUNA_ERR_TRUNCATED;
+    case Code::peer_lost: return LACUNA_ERR_PEER_LOST;
+    case Code::timeout: return LACUNA_ERR_TIMEOUT;
+    case Code::permission: return LACUNA_ERR_PERMISSION;
     default: return LACUNA_ERR_OTHER;
-  }
-}
-
-lacuna_status failed(const Error& error) {
-  last_message() = error.text();
-  return status_of(error.code);
-}
-
-// Runs `body` behind C's back: what the standard library throws (there is no memory, or none of that size) becomes a status.
-lacuna_status guarded(const auto& body) {
-  try {
-    return body();
-  } catch (const std::exception&) {
-    return failed({Code::out_of_memory, "no memory for this call"});
   }
 }
 
@@ -67,16 +53,6 @@ lacuna_status hand_out(lacuna_layout** layout, const auto& make) {
     *layout = new lacuna_layout{std::move(*made)};
     return LACUNA_OK;
   });
-}
-
-// As much of a text as there is room for; how long it is.
-std::size_t write_text(const std::string& whole, char* text, std::size_t size) {
-  if (size > 0) {
-    const std::size_t shown = std::min(whole.size(), size - 1);
-    std::memcpy(text, whole.data(), shown);
-    text[shown] = '\0';
-  }
-  return whole.size();
 }
 
 // The library's names are literals, so they end with a NUL.
@@ -110,6 +86,13 @@ Result<void> check_fragment(const Layout& layout, int64_t position, int64_t leng
 }
 
 }  // namespace
+
+void lacuna::c::remember(std::string text) { last_message() = std::move(text); }
+
+lacuna_status lacuna::c::failed(const Error& error) {
+  last_message() = error.text();
+  return status_of(error.code);
+}
 
 const char* lacuna_version(void) {
   return lacuna::base::version().data();  // a literal

@@ -1,4 +1,4 @@
-/* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, and the guide; messages join them in a later version.
+/* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, the guide, and messages between processes.
  *
  * Every function that can fail returns a lacuna_status; outputs come last and are set only on success.
  * lacuna_error_message() then tells the calling thread what went wrong, where, and the limit. Layouts are immutable and
@@ -27,7 +27,11 @@ typedef enum lacuna_status {
   LACUNA_ERR_MALFORMED = 4,        /* a wire form is not one */
   LACUNA_ERR_OUT_OF_MEMORY = 5,
   LACUNA_ERR_OTHER = 6,
-  LACUNA_ERR_UNSUPPORTED = 7 /* this NIC, path or placement cannot do it; the message says why */
+  LACUNA_ERR_UNSUPPORTED = 7, /* this NIC, path or placement cannot do it; the message says why */
+  LACUNA_ERR_TRUNCATED = 8,   /* a message is longer than its receive */
+  LACUNA_ERR_PEER_LOST = 9,   /* a peer died, left, or broke the rules */
+  LACUNA_ERR_TIMEOUT = 10,
+  LACUNA_ERR_PERMISSION = 11 /* the operating system or a peer refused: another user's process, a wrong secret */
 } lacuna_status;
 
 typedef enum lacuna_order { LACUNA_ORDER_C = 0, LACUNA_ORDER_FORTRAN = 1 } lacuna_order;
@@ -125,6 +129,74 @@ lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layou
 /* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as lacuna_layout_describe(); 0 if
  * there is no memory. */
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size);
+
+/* --- messages ---
+ * Between processes that connected, by rank. They have tags, and are matched as MPI matches them (MPI-4.1, 3.5): messages of one sender do not
+ * overtake one another, a receive with wildcards takes the earliest.
+ *
+ * Nothing moves but inside of a call: a call that waits moves everything, lacuna_progress() moves without waiting. A small send is done when it returns;
+ * a large one needs both ends to be in calls. With progress_thread a thread of the library does so while the program computes.
+ *
+ * A connection belongs to one thread at a time; with progress_thread any thread may call. */
+
+typedef struct lacuna_comm lacuna_comm;
+typedef struct lacuna_request lacuna_request;
+
+#define LACUNA_ANY_SOURCE (-1)
+#define LACUNA_ANY_TAG (-1)
+
+typedef struct lacuna_message {
+  int source;
+  int tag;
+  int64_t bytes; /* of its data, packed */
+} lacuna_message;
+
+/* All 0: the defaults. */
+typedef struct lacuna_connect_options {
+  const char* nic;          /* NULL: "local" */
+  double timeout_s;         /* for all to come; 0: 30 */
+  int64_t eager_bytes;      /* a message of up to so many bytes is sent before anybody asks for it; 0: 8192, at most 16384 */
+  int64_t unexpected_bytes; /* for each peer: small messages that wait for their receive; 0: 4 MiB */
+  int progress_thread;      /* 1: a thread moves messages on while the program computes */
+} lacuna_connect_options;
+
+/* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or "host:port", where rank 0
+ * listens, for whoever has the secret (at least 16 bytes; NULL with a name). rank: -1 with a name: as they come. options may be NULL.
+ * The caller frees the connection. Errors: INVALID_ARGUMENT, PERMISSION, TIMEOUT (the message says who is missing), PEER_LOST, UNSUPPORTED. */
+lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
+                             lacuna_comm** comm);
+/* Waits until the peers took what was sent, 10 seconds at most. Requests end with it. NULL is allowed. */
+void lacuna_comm_free(lacuna_comm* comm);
+int lacuna_comm_rank(const lacuna_comm* comm);
+int lacuna_comm_size(const lacuna_comm* comm);
+
+/* Blocking. Memory: `layout` at `base`. message may be NULL. Errors of a receive: TRUNCATED (the memory may hold a part), PEER_LOST. */
+lacuna_status lacuna_send(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag);
+lacuna_status lacuna_recv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_message* message);
+
+/* Begun only: the memory belongs to the request until it is done. The layout may be freed at once. */
+lacuna_status lacuna_isend(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag, lacuna_request** request);
+lacuna_status lacuna_irecv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_request** request);
+/* Ends a request: *request becomes NULL, whatever the status says of the message. A NULL request is done. message may be NULL. */
+lacuna_status lacuna_wait(lacuna_comm* comm, lacuna_request** request, lacuna_message* message);
+/* *done: 1 if the request has ended, as lacuna_wait() ends it; 0: it is under way. */
+lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done, lacuna_message* message);
+/* Waits for one of `count` requests and ends it; *index says which. NULLs are skipped; all NULL: INVALID_ARGUMENT. */
+lacuna_status lacuna_wait_any(lacuna_comm* comm, int count, lacuna_request** requests, int* index, lacuna_message* message);
+/* Ends all; the status, and the message's text, are the first failed one's. messages may be NULL. */
+lacuna_status lacuna_wait_all(lacuna_comm* comm, int count, lacuna_request** requests, lacuna_message* messages);
+/* *cancelled: 1 if a receive that had found no message was taken back: *request is NULL then. 0: it has one. */
+lacuna_status lacuna_cancel(lacuna_comm* comm, lacuna_request** request, int* cancelled);
+/* *found: 1 if a receive would find a message now; message says which. */
+lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, lacuna_message* message);
+/* Moves on without waiting; 1 if something moved. */
+int lacuna_progress(lacuna_comm* comm);
+
+/* What was sent and received, by which protocol and way. Writes at most size bytes with a final NUL, returns the length of the whole text. */
+size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size);
+/* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. */
+lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
+                                  size_t* needed);
 
 #ifdef __cplusplus
 }

@@ -164,6 +164,8 @@ class Ranks final : public Communicator {
   void fail(Request& request, base::Error error);
   void lose(Peer& peer, base::Error error);
   void look_for_faults();
+  /// Whether all other ranks are lost.
+  [[nodiscard]] bool nobody_left() const;
 
   nic::Context& context_;
   int rank_;

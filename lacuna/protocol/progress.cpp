@@ -285,8 +285,7 @@ void Ranks::lose(Peer& peer, base::Error error) {
     delete &message;
   });
   // A peer that died may have been the one that a receive from anybody waits for. One that left was not, as long as there are others.
-  const auto others = [&](const Peer& other) { return other.channel != nullptr && !other.lost; };
-  const bool ends_any = !peer.left || std::ranges::none_of(peers_, others);
+  const bool ends_any = !peer.left || nobody_left();
   matcher_.each_receive([&](Matchable& one) {
     if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
     matcher_.withdraw(one);
@@ -294,7 +293,9 @@ void Ranks::lose(Peer& peer, base::Error error) {
   });
 }
 
-Result<std::string> Ranks::explain(const Layout& /*src*/, const Layout& /*dst*/, int /*dest*/) { return std::string(); }
+bool Ranks::nobody_left() const {
+  return std::ranges::none_of(peers_, [](const Peer& peer) { return peer.channel != nullptr && !peer.lost; });
+}
 
 Statistics Ranks::statistics() const {
   const auto lock = enter();

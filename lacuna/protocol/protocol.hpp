@@ -53,8 +53,10 @@ struct Meeting {
 };
 
 /// Meets the others: returns once all have come. Errors: invalid_argument (an address that is none, a rank that is not below size, a secret too
-/// short); permission (another user's process holds the name; a wrong secret); timeout (and who is missing); limit (more than kMostRanks);
-/// unsupported (the processes are on several machines, and the NIC is not); malformed, peer_lost.
+/// short; what contradicts those who came before: another size, a rank that is taken, one too many); permission (another user's process holds the
+/// name; a wrong secret); timeout (and who is missing); limit (more than kMostRanks or than there may be open files, a name too long);
+/// io (the host is unknown, the port is in use); malformed, peer_lost. Of processes on several machines, or of several users, the peers carry no
+/// files: a NIC that connects one machine's processes says so (unsupported) when it is to connect them.
 Result<Group> meet(const Meeting& meeting);
 inline constexpr int kMostRanks = 1024;
 

@@ -71,6 +71,8 @@ Result<void> Ranks::begin_receive(Request& request) {
   }
   if (request.source >= 0 && peers_[static_cast<std::size_t>(request.source)].lost)
     return std::unexpected(*peers_[static_cast<std::size_t>(request.source)].lost);
+  if (request.source == kAnySource && size() > 1 && nobody_left())
+    return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
   matcher_.post(request);
   return {};
 }

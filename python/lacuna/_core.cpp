@@ -1,5 +1,5 @@
 // lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
-#include "_core.hpp"
+#include "_buffer.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -19,6 +19,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using lacuna::layout::Layout;
 using lacuna::layout::Order;
+using lacuna::python::Bytes;
 using lacuna::python::value_or_raise;
 using Ints = std::vector<std::int64_t>;
 
@@ -36,54 +37,6 @@ lacuna::layout::Distribution distribution_of(const std::string& name) {
   if (name == "cyclic") return lacuna::layout::Distribution::cyclic;
   throw nb::value_error("a distribution must be \"none\", \"block\" or \"cyclic\"");
 }
-
-// A Python buffer for as long as this lives.
-class Bytes {
- public:
-  Bytes(const nb::handle& object, bool writable) {
-    // Any strides: the layout says which bytes are meant, relative to the first element's address.
-    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_STRIDED : PyBUF_STRIDED_RO) != 0) throw nb::python_error();
-  }
-  ~Bytes() { PyBuffer_Release(&view_); }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  // The bytes that the view's elements span, relative to its first element: negative strides reach below it.
-  struct Bounds {
-    std::int64_t low;
-    std::int64_t high;
-  };
-  [[nodiscard]] Bounds bounds() const {
-    Bounds bounds{0, view_.itemsize};
-    for (int d = 0; d < view_.ndim; ++d) {
-      if (view_.shape[d] == 0) return {0, 0};
-      const std::int64_t last = (view_.shape[d] - 1) * view_.strides[d];
-      (last < 0 ? bounds.low : bounds.high) += last;
-    }
-    return bounds;
-  }
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(view_.buf); }
-
-  // Where a layout's base is when it lies in this buffer at `offset`. Raises ValueError if a byte of it lies outside.
-  [[nodiscard]] std::byte* base_of(const Layout& layout, std::int64_t offset) const {
-    const Bounds has = bounds();
-    constexpr std::int64_t far = lacuna::layout::kMaxBytes;  // no buffer reaches so far, and sums of two fit
-    const std::int64_t low = std::clamp(offset, -2 * far, 2 * far) + layout.true_lower_bound();
-    if (layout.size() > 0 && (low < has.low || low + layout.true_extent() > has.high)) {
-      const std::string text = "the layout covers bytes " + std::to_string(low) + " to " + std::to_string(low + layout.true_extent()) +
-                               " of a buffer of bytes " + std::to_string(has.low) + " to " + std::to_string(has.high);
-      throw nb::value_error(text.c_str());
-    }
-    return data() + offset;
-  }
-  [[nodiscard]] Layout layout() const {
-    return value_or_raise(
-        Layout::strided(view_.itemsize, Ints(view_.shape, view_.shape + view_.ndim), Ints(view_.strides, view_.strides + view_.ndim)));
-  }
-
- private:
-  Py_buffer view_{};
-};
 
 void check_threads(int threads) {
   if (threads < 1 || threads > 1024) throw nb::value_error("threads must be between 1 and 1024");
@@ -297,6 +250,7 @@ NB_MODULE(_core, m) {
       "target"_a, "source"_a, "Copies one strided view into another of as many bytes, in index order, without staging.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
   lacuna::python::bind_guide(m);
+  lacuna::python::bind_messages(m);
   m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
   m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
   m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");

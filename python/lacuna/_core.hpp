@@ -14,7 +14,7 @@ using namespace nb::literals;
 using base::Code;
 using base::Result;
 
-/// The value, or Lacuna's message as a ValueError, an OverflowError or a MemoryError.
+/// The value, or Lacuna's message as an exception: ValueError where Python has no better one.
 template <class T>
 T value_or_raise(Result<T> result) {
   if (result) {
@@ -28,11 +28,15 @@ T value_or_raise(Result<T> result) {
   switch (result.error().code) {
     case Code::overflow: PyErr_SetString(PyExc_OverflowError, text.c_str()); break;
     case Code::out_of_memory: PyErr_SetString(PyExc_MemoryError, text.c_str()); break;
+    case Code::peer_lost: PyErr_SetString(PyExc_ConnectionError, text.c_str()); break;
+    case Code::timeout: PyErr_SetString(PyExc_TimeoutError, text.c_str()); break;
+    case Code::permission: PyErr_SetString(PyExc_PermissionError, text.c_str()); break;
     default: PyErr_SetString(PyExc_ValueError, text.c_str());
   }
   throw nb::python_error();
 }
 
 void bind_guide(nb::module_& m);
+void bind_messages(nb::module_& m);
 
 }  // namespace lacuna::python

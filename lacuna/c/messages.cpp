@@ -1,0 +1,174 @@
+// The C API's messages.
+#include <memory>
+
+#include "lacuna/c/handles.hpp"
+#include "lacuna/protocol/protocol.hpp"
+
+using lacuna::base::Code;
+using lacuna::c::failed;
+using lacuna::c::guarded;
+using lacuna::protocol::Communicator;
+using lacuna::protocol::Request;
+using lacuna::protocol::Status;
+
+struct lacuna_comm {
+  std::unique_ptr<lacuna::nic::Context> context;
+  std::unique_ptr<Communicator> ranks;
+};
+
+namespace {
+
+Request* request_of(lacuna_request* request) { return reinterpret_cast<Request*>(request); }
+lacuna_request* handle_of(Request* request) { return reinterpret_cast<lacuna_request*>(request); }
+
+lacuna_status tell(const lacuna::base::Result<Status>& ended, lacuna_message* message) {
+  if (!ended) return failed(ended.error());
+  if (message != nullptr) *message = {ended->source, ended->tag, ended->bytes};
+  return LACUNA_OK;
+}
+
+lacuna_status hand_out(lacuna::base::Result<Request*> begun, lacuna_request** request) {
+  if (!begun) return failed(begun.error());
+  *request = handle_of(*begun);
+  return LACUNA_OK;
+}
+
+}  // namespace
+
+lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
+                             lacuna_comm** comm) {
+  return guarded([&] {
+    namespace library = lacuna::protocol;
+    if (address == nullptr) return failed({Code::invalid_argument, "the address is NULL"});
+    const lacuna_connect_options given = options != nullptr ? *options : lacuna_connect_options{};
+    const std::string nic = given.nic != nullptr ? given.nic : "local";
+    library::Options wanted;
+    if (given.eager_bytes > 0) wanted.eager_bytes = given.eager_bytes;
+    if (given.unexpected_bytes > 0) wanted.unexpected_bytes = given.unexpected_bytes;
+    wanted.progress_thread = given.progress_thread != 0;
+    auto force = lacuna::guide::Force::from_environment();
+    if (!force) return failed(force.error());
+    wanted.force = *force;
+    library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
+    if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
+    auto made = std::make_unique<lacuna_comm>();
+    auto context = lacuna::nic::open(nic);
+    if (!context) return failed(context.error());
+    made->context = std::move(*context);
+    auto group = library::meet(meeting);
+    if (!group) return failed(group.error());
+    auto ranks = Communicator::create(*made->context, nic, std::move(*group), wanted);
+    if (!ranks) return failed(ranks.error());
+    made->ranks = std::move(*ranks);
+    *comm = made.release();
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_comm_free(lacuna_comm* comm) {
+  if (comm == nullptr) return;
+  comm->ranks.reset();
+  delete comm;
+}
+
+int lacuna_comm_rank(const lacuna_comm* comm) { return comm->ranks->rank(); }
+int lacuna_comm_size(const lacuna_comm* comm) { return comm->ranks->size(); }
+
+lacuna_status lacuna_send(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag) {
+  return guarded([&] {
+    const auto sent = comm->ranks->send(base, layout->value, dest, tag);
+    return sent ? LACUNA_OK : failed(sent.error());
+  });
+}
+
+lacuna_status lacuna_recv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_message* message) {
+  return guarded([&] { return tell(comm->ranks->recv(base, layout->value, source, tag), message); });
+}
+
+lacuna_status lacuna_isend(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag, lacuna_request** request) {
+  return guarded([&] { return hand_out(comm->ranks->isend(base, layout->value, dest, tag), request); });
+}
+
+lacuna_status lacuna_irecv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_request** request) {
+  return guarded([&] { return hand_out(comm->ranks->irecv(base, layout->value, source, tag), request); });
+}
+
+lacuna_status lacuna_wait(lacuna_comm* comm, lacuna_request** request, lacuna_message* message) {
+  if (*request == nullptr) return LACUNA_OK;
+  return guarded([&] { return tell(comm->ranks->wait(request_of(std::exchange(*request, nullptr))), message); });
+}
+
+lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done, lacuna_message* message) {
+  *done = 1;
+  if (*request == nullptr) return LACUNA_OK;
+  return guarded([&] {
+    const auto ended = comm->ranks->test(request_of(*request));
+    *done = ended ? 1 : 0;
+    if (!ended) return LACUNA_OK;
+    *request = nullptr;
+    return tell(*ended, message);
+  });
+}
+
+lacuna_status lacuna_wait_any(lacuna_comm* comm, int count, lacuna_request** requests, int* index, lacuna_message* message) {
+  return guarded([&] {
+    if (count < 0) return failed({Code::invalid_argument, "a negative number of requests"});
+    const auto found = comm->ranks->wait_any({reinterpret_cast<Request* const*>(requests), static_cast<std::size_t>(count)});
+    if (!found) return failed(found.error());
+    *index = static_cast<int>(*found);
+    return lacuna_wait(comm, &requests[*found], message);
+  });
+}
+
+lacuna_status lacuna_wait_all(lacuna_comm* comm, int count, lacuna_request** requests, lacuna_message* messages) {
+  lacuna_status first = LACUNA_OK;
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const lacuna_status ended = lacuna_wait(comm, &requests[i], messages != nullptr ? &messages[i] : nullptr);
+    if (ended == LACUNA_OK || first != LACUNA_OK) continue;
+    first = ended;
+    text = lacuna_error_message();
+  }
+  if (first != LACUNA_OK) lacuna::c::remember(std::move(text));
+  return first;
+}
+
+lacuna_status lacuna_cancel(lacuna_comm* comm, lacuna_request** request, int* cancelled) {
+  *cancelled = 0;
+  if (*request == nullptr) return LACUNA_OK;
+  return guarded([&] {
+    *cancelled = comm->ranks->cancel(request_of(*request)) ? 1 : 0;
+    if (*cancelled == 1) *request = nullptr;
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, lacuna_message* message) {
+  return guarded([&] {
+    const auto probed = comm->ranks->probe(source, tag);
+    if (!probed) return failed(probed.error());
+    *found = probed->has_value() ? 1 : 0;
+    return *found == 1 ? tell(**probed, message) : LACUNA_OK;
+  });
+}
+
+int lacuna_progress(lacuna_comm* comm) { return comm->ranks->progress() ? 1 : 0; }
+
+size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size) {
+  std::size_t length = 0;
+  guarded([&] {
+    length = lacuna::c::write_text(comm->ranks->statistics().describe(), text, size);
+    return LACUNA_OK;
+  });
+  return length;
+}
+
+lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
+                                  size_t* needed) {
+  return guarded([&] {
+    const auto why = comm->ranks->explain(src->value, dst->value, dest);
+    if (!why) return failed(why.error());
+    *needed = lacuna::c::write_text(*why, text, size);
+    return LACUNA_OK;
+  });
+}

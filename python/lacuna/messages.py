@@ -1,0 +1,185 @@
+"""Messages between processes: `connect`, and the communicator that it returns."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from lacuna._core import Layout, Pending, Ranks, Status
+
+ANY_SOURCE = -1
+ANY_TAG = -1
+
+
+class Request:
+    """A send or a receive that is under way. Its array is kept until it is done."""
+
+    def __init__(self, ranks: Ranks, pending: Pending) -> None:
+        self._ranks = ranks
+        self._pending = pending
+
+    def test(self) -> bool:
+        """Moves messages on; whether this one is done. What became of it, `wait` says."""
+        return self._ranks.test(self._pending)
+
+    def wait(self) -> Status:
+        """Moves messages on until this one is done. Raises ValueError (a message longer than its receive, a receive
+        that was cancelled), ConnectionError (the peer is lost)."""
+        return self._ranks.wait(self._pending)
+
+    def cancel(self) -> bool:
+        """Takes back a receive that has found no message. False: it has, or it is a send."""
+        return self._ranks.cancel(self._pending)
+
+
+class Communicator:
+    """Processes that send one another messages, by rank. Made by `connect`.
+
+    Arrays are NumPy arrays and all else that has the buffer protocol, or DLPack on the CPU, with any strides; or a
+    `layout` that lies `offset` bytes behind the array's first element. Tags are 0 or more. Messages are matched as in
+    MPI.
+
+    Nothing moves but inside of a call, unless there is a `progress_thread`.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+
+    @property
+    def rank(self) -> int:
+        return self._ranks.rank
+
+    @property
+    def size(self) -> int:
+        return self._ranks.size
+
+    def send(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> None:
+        self.isend(array, dest, tag, layout=layout, offset=offset).wait()
+
+    def recv(
+        self,
+        array: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        *,
+        layout: Layout | None = None,
+        offset: int = 0,
+    ) -> Status:
+        """Receives into the array; what came. Raises as `Request.wait`."""
+        return self.irecv(array, source, tag, layout=layout, offset=offset).wait()
+
+    def isend(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> Request:
+        """Begins to send. Nobody may change the array until the request is done."""
+        return Request(self._ranks, self._ranks.isend(array, dest, tag, layout, offset))
+
+    def irecv(
+        self,
+        array: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        *,
+        layout: Layout | None = None,
+        offset: int = 0,
+    ) -> Request:
+        """Begins to receive. Nobody may look at the array until the request is done."""
+        return Request(self._ranks, self._ranks.irecv(array, source, tag, layout, offset))
+
+    def probe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status | None:
+        """The message that a receive would find now, if there is one."""
+        return self._ranks.probe(source, tag)
+
+    def progress(self) -> bool:
+        """Moves messages on without waiting; whether something moved."""
+        return self._ranks.progress()
+
+    def statistics(self) -> str:
+        """What was sent and received, by which protocol and way."""
+        return self._ranks.statistics()
+
+    def explain(self, send: Layout, receive: Layout, dest: int) -> str:
+        """How a message would travel to `dest`."""
+        return self._ranks.explain(send, receive, dest)
+
+    def close(self) -> None:
+        """Waits until the peers took what was sent, 10 seconds at most. Requests end with it."""
+        self._ranks.close()
+
+    def __enter__(self) -> Communicator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def wait_any(requests: Sequence[Request]) -> int:
+    """Moves messages on until one of the requests is done; its index. They belong to one communicator."""
+    if not requests:
+        raise ValueError("wait_any() of no request")
+    return requests[0]._ranks.wait_any([r._pending for r in requests])
+
+
+def wait_all(requests: Sequence[Request]) -> list[Status]:
+    """Waits for all; what became of each. All are ended before the first one's error is raised."""
+    found: list[Status] = []
+    first: Exception | None = None
+    for request in requests:
+        try:
+            found.append(request.wait())
+        except (ValueError, ConnectionError, RuntimeError) as e:
+            first = first or e
+    if first:
+        raise first
+    return found
+
+
+def connect(
+    address: str | None = None,
+    size: int = 2,
+    *,
+    rank: int = -1,
+    secret: str = "",
+    comm: Any = None,
+    timeout: float = 30.0,
+    nic: str = "local",
+    eager_bytes: int = 8192,
+    unexpected_bytes: int = 4 << 20,
+    progress_thread: bool = False,
+) -> Communicator:
+    """Meets the other processes, and returns once all have come.
+
+    `address` is a name, for processes of one user on one machine, whose ranks are given as they come unless `rank`
+    says; or "host:port", where rank 0 listens, for whoever has the `secret` of at least 16 characters. Or `comm` is an
+    mpi4py communicator, whose ranks and size are taken.
+
+    `eager_bytes`: a message of up to so many is sent before anybody asks for it. `unexpected_bytes`: of such messages,
+    kept for each peer until they are received. `progress_thread`: messages move while the program computes.
+
+    Raises ValueError, PermissionError (another user's process, a wrong secret), TimeoutError (and who is missing),
+    ConnectionError.
+    """
+    if comm is not None:
+        address, size, rank, secret = _meet_through(comm)
+    if address is None:
+        raise ValueError("connect() needs an address or comm")
+    ranks = Ranks(address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread)
+    return Communicator(ranks)
+
+
+def _meet_through(comm: Any) -> tuple[str, int, int, str]:
+    """Where the ranks of an MPI communicator meet: by a random name on one machine, else at rank 0's."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    hosts = comm.allgather(socket.gethostname())
+    name, secret = "", ""
+    if rank == 0:
+        secret = secrets.token_hex(16)
+        name = f"mpi-{secrets.token_hex(16)}"
+        if any(host != hosts[0] for host in hosts):
+            with socket.create_server(("", 0)) as free:
+                name = f"{hosts[0]}:{free.getsockname()[1]}"
+    name, secret = comm.bcast((name, secret), root=0)
+    return name, size, rank, secret

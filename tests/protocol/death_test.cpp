@@ -1,0 +1,133 @@
+// A peer that dies at any step of any protocol: the survivor gets an error within a second, and keeps nothing of it.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/protocol/ranks.hpp"
+#include "tests/support/random_layout.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using protocol::Communicator;
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{});
+}
+// Mappings of memory files: regions, inboxes, key tables.
+int shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);) found += line.contains("memfd:") ? 1 : 0;
+  return found;
+}
+
+// Messages of all kinds in both directions, for ever.
+base::Result<void> talk(Communicator& ranks) {
+  const int peer = 1 - ranks.rank();
+  std::vector<std::byte> out(4 << 20), in(4 << 20);
+  const Layout gaps = LACUNA_TRY(Layout::vector(3000, 40, 90, LACUNA_TRY(Layout::bytes(1))));
+  for (;;) {
+    std::vector<protocol::Request*> requests;
+    // Nobody expects this one for a while.
+    const Layout small = LACUNA_TRY(Layout::bytes(100));
+    LACUNA_TRY(ranks.send(out.data(), small, peer, 7));
+    std::size_t at = 0;
+    for (const std::int64_t n : {8, 6000, 50'000, 700'000}) {
+      const Layout bytes = LACUNA_TRY(Layout::bytes(n));
+      requests.push_back(LACUNA_TRY(ranks.isend(out.data(), bytes, peer, 1)));
+      requests.push_back(LACUNA_TRY(ranks.irecv(in.data() + at, bytes, peer, 1)));
+      at += static_cast<std::size_t>(n);
+    }
+    for (int i = 0; i < 6; ++i) requests.push_back(LACUNA_TRY(ranks.isend(out.data(), gaps, peer, 2)));  // more than there are windows
+    for (int i = 0; i < 6; ++i) requests.push_back(LACUNA_TRY(ranks.irecv(in.data() + (1 << 20) + i * 300'000, gaps, peer, 2)));
+    LACUNA_TRY(ranks.wait_all(requests));
+    LACUNA_TRY(ranks.recv(in.data(), small, peer, 7));
+  }
+}
+
+struct Fate {
+  std::string step;
+  std::string method;  // forced; empty for none
+};
+std::ostream& operator<<(std::ostream& out, const Fate& fate) {
+  return out << fate.step << (fate.method.empty() ? "" : " of ") << fate.method;
+}
+
+class PeerDeath : public testing::TestWithParam<Fate> {};
+
+TEST_P(PeerDeath, IsToldWithinASecond) {
+  auto* died = static_cast<std::atomic<std::int64_t>*>(
+      mmap(nullptr, sizeof(std::atomic<std::int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  protocol::Options options;
+  if (!GetParam().method.empty()) options.force.method = support::value(method::find(GetParam().method));
+  for (const int times : {1, 9}) {
+    *died = 0;
+    const std::ptrdiff_t files = open_files();
+    const int mappings = shared_mappings();
+    {
+      std::vector<protocol::Group> made = support::value(groups(2));
+      const pid_t child = fork();
+      if (child == 0) {
+        int left = times;
+        protocol::Options doomed = options;
+        doomed.at_step = [&](std::string_view step) {
+          if (step != GetParam().step || --left > 0) return;
+          *died = base::now_ns();
+          kill(getpid(), SIGKILL);
+        };
+        auto context = nic::open("local");
+        auto ranks = Communicator::create(**context, "local", std::move(made[1]), doomed);
+        if (ranks) (void)talk(**ranks);
+        _exit(3);
+      }
+      made[1] = {};
+      auto context = support::value(nic::open("local"));
+      auto ranks = support::value(Communicator::create(*context, "local", std::move(made[0]), options));
+      const base::Result<void> ended = talk(*ranks);
+      const std::int64_t now = base::now_ns();
+      ASSERT_FALSE(ended);
+      EXPECT_EQ(ended.error().code, base::Code::peer_lost) << ended.error().text();
+      ASSERT_GT(*died, 0) << "the step was not reached: " << ended.error().text();
+      EXPECT_LT(now - *died, kSecond);
+      // What follows fails at once.
+      int word = 0;
+      EXPECT_FALSE(ranks->send(&word, support::value(Layout::bytes(4)), 1, 1));
+      EXPECT_FALSE(ranks->recv(&word, support::value(Layout::bytes(4)), protocol::kAnySource, 99));
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    EXPECT_EQ(open_files(), files);
+    EXPECT_EQ(shared_mappings(), mappings);
+  }
+  munmap(died, sizeof *died);
+}
+
+std::vector<Fate> fates() {
+  std::vector<Fate> made;
+  for (const char* step :
+       {"send eager", "send stream", "send announce", "send answer", "packed", "unpacked", "receive stream", "keep unexpected"})
+    made.push_back({step, ""});
+  for (const char* method : {"pack", "pack_write", "scatter_read", "sgrs", "umr_write", "umr_read"}) {
+    for (const char* step : {"send announce", "send answer", "start method", "method done"}) made.push_back({step, method});
+  }
+  made.push_back({"send ready", "umr_read"});
+  return made;
+}
+INSTANTIATE_TEST_SUITE_P(AtEveryStep, PeerDeath, testing::ValuesIn(fates()), [](const auto& info) {
+  std::string name = info.param.step + "_" + info.param.method;
+  std::ranges::replace(name, ' ', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace lacuna::test
