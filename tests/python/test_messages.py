@@ -39,6 +39,7 @@ def run(program: Program, size: int = 2, **options: Any) -> None:
         process.start()
     for process in processes:
         process.join(60)
+        process.kill()
         assert process.exitcode == 0
     found = []
     while not wrong.empty():
@@ -131,11 +132,12 @@ def test_requests() -> None:
         with pytest.raises(ValueError, match="cancelled"):
             never.wait()
         assert ranks.probe(peer, 98) is None
-        ranks.send(out[0], peer, 77)
+        last = ranks.isend(out[0], peer, 77)
         while (found := ranks.probe()) is None:
             pass
         assert (found.source, found.tag, found.bytes) == (peer, 77, 400_000)
         ranks.recv(into[0])
+        last.wait()
         assert "stream" in ranks.statistics()
         what = lacuna.Layout.bytes(100_000)
         assert "stream" in ranks.explain(what, what, peer)
