@@ -46,9 +46,13 @@ mkdir -p "$user"
 cat >"$user/program.cpp" <<'EOF'
 #include <cstdio>
 
+#include "lacuna/c/lacuna.hpp"
 #include "lacuna/layout/layout.hpp"
 
-int main() { std::printf("%lld\n", static_cast<long long>(lacuna::layout::Layout::bytes(8)->size())); }
+int main() {
+  if (lacuna::Layout::bytes(8).size() != lacuna::layout::Layout::bytes(8)->size()) return 1;
+  std::printf("%lld\n", static_cast<long long>(lacuna::layout::Layout::bytes(8)->size()));
+}
 EOF
 cat >"$user/program.c" <<'EOF'
 #include <stdio.h>

@@ -40,7 +40,7 @@ def sources(root: Path, *folders: str) -> Iterator[Path]:
 
 
 def public_headers(layer: str) -> set[str]:
-    return {f"lacuna/{layer}/{layer}.hpp"} | ({"lacuna/c/lacuna.h"} if layer == "c" else set())
+    return {f"lacuna/{layer}/{layer}.hpp"} | ({"lacuna/c/lacuna.h", "lacuna/c/lacuna.hpp"} if layer == "c" else set())
 
 
 def strip_comments(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -95,7 +95,7 @@ def include_rule(path: str, bracket: str, target: str) -> str | None:
     if own not in LAYERS:
         return f"no layer is called '{own}'"
     if layer == own:
-        if path in public_headers(own):
+        if path in public_headers(own) and target not in public_headers(own):
             return f"the public header of {own} may not include a header that is not installed"
         return None
     if LAYERS.index(layer) > LAYERS.index(own):
