@@ -60,6 +60,8 @@ class Ranks final : public Communicator {
         guide_(options_.force),
         kind_(&guide_.add(context.limits(), guide::find_profile(nic))) {}
   ~Ranks() override;
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
   Result<void> connect(Group group);
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -94,6 +96,7 @@ class Ranks final : public Communicator {
       options_.at_step(name);
   }
   Request* fresh();
+  Result<Status> end(Request* request);
   void retire(Request* request);
   /// Until `ready` says true. Errors: timeout.
   template <class Ready>
@@ -130,6 +133,7 @@ class Ranks final : public Communicator {
 
   // receive.cpp
   Result<void> begin_receive(Request& request);
+  [[nodiscard]] Result<void> still_there(int source) const;
   Result<void> take(Peer& peer, const Channel::Arrival& arrival);
   Result<void> take_message(Peer& peer, const Channel::Arrival& arrival);
   Result<void> deliver(Request& receive, Unexpected& message);

@@ -36,9 +36,10 @@ Result<void> Heard::part(const LayoutPart& part, std::span<const std::byte> byte
 }
 
 Result<layout::Layout> Heard::find(std::uint32_t number) const {
-  if (number < 1 || number > layouts_.size() || !layouts_[number - 1])
-    return base::fail(base::Code::malformed, fmt::format("layout {}, which a peer did not tell", number));
-  return *layouts_[number - 1];
+  if (number >= 1 && number <= layouts_.size()) {
+    if (const std::optional<layout::Layout>& told = layouts_[number - 1]) return *told;
+  }
+  return base::fail(base::Code::malformed, fmt::format("layout {}, which a peer did not tell", number));
 }
 
 }  // namespace lacuna::protocol

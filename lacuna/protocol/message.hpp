@@ -9,15 +9,16 @@
 namespace lacuna::protocol {
 
 enum class Kind : std::uint8_t {
-  eager = 1,  ///< a message, whole: in the body if it fits there, else in the payload
-  stream,     ///< a message that its sender packs into a window; or, to an answer, where it does
-  announce,   ///< a message whose bytes wait for an answer: Announce
-  answer,     ///< to an announcement: Answer, and the receiver's target as payload
-  ready,      ///< to an answer: the sender's target as payload
-  dropped,    ///< a transfer that cannot be: Dropped
-  layout,     ///< a part of a layout's wire form as payload: LayoutPart
-  credit,     ///< nothing but what every head carries
-  bye,        ///< nothing will follow
+  none,      ///< the channel's own: it carries what every head carries
+  eager,     ///< a message, whole: in the body if it fits there, else in the payload
+  stream,    ///< a message that its sender packs into a window; or, to an answer, where it does
+  announce,  ///< a message whose bytes wait for an answer: Announce
+  answer,    ///< to an announcement: Answer, and the receiver's target as payload
+  ready,     ///< to an answer: the sender's target as payload
+  dropped,   ///< a transfer that cannot be: Dropped
+  layout,    ///< a part of a layout's wire form as payload: LayoutPart
+  credit,    ///< how much of the small messages was received
+  bye,       ///< nothing will follow
 };
 
 inline constexpr std::size_t kBody = 36;
@@ -26,7 +27,7 @@ inline constexpr std::int64_t kEagerCost = 256;
 
 struct Head {
   std::uint32_t mark = 0;  ///< the channel's own
-  Kind kind{};
+  Kind kind = Kind::none;
   std::uint8_t unused = 0;
   std::uint16_t credits = 0;  ///< the channel's own
   std::int32_t tag = 0;

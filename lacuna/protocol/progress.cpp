@@ -128,6 +128,11 @@ std::optional<Result<Status>> Ranks::test(Request* request) {
   const auto lock = enter();
   if (request->state != Request::State::done && !advance()) idle();
   if (request->state != Request::State::done) return std::nullopt;
+  return end(request);
+}
+
+// What became of a request that is done; it is gone then.
+Result<Status> Ranks::end(Request* request) {
   Result<Status> result = request->status;
   if (request->error) result = std::unexpected(std::move(*request->error));
   retire(request);
@@ -135,11 +140,9 @@ std::optional<Result<Status>> Ranks::test(Request* request) {
 }
 
 Result<Status> Ranks::wait(Request* request) {
-  {
-    auto lock = enter();
-    LACUNA_TRY(until(lock, [&] { return request->state == Request::State::done; }));
-  }
-  return *test(request);
+  auto lock = enter();
+  LACUNA_TRY(until(lock, [&] { return request->state == Request::State::done; }));
+  return end(request);
 }
 
 bool Ranks::cancel(Request* request) {
@@ -181,8 +184,8 @@ bool Ranks::advance() {
   bool moved = false;
   for (Peer& peer : peers_) {
     if (peer.channel == nullptr || peer.lost) continue;
-    Result<bool> some = advance(peer);
-    if (!some) lose(peer, std::move(some).error());
+    const Result<bool> some = advance(peer);
+    if (!some) lose(peer, some.error());
     moved = moved || !some || *some;
   }
   return moved;

@@ -54,7 +54,7 @@ Result<std::optional<Status>> Ranks::probe(int source, int tag) {
   if (!advance()) idle();
   const auto* found = static_cast<const Unexpected*>(matcher_.find(source, tag));
   if (found != nullptr) return Status{found->source, found->tag, static_cast<std::int64_t>(found->head.bytes)};
-  if (source >= 0 && peers_[static_cast<std::size_t>(source)].lost) return std::unexpected(*peers_[static_cast<std::size_t>(source)].lost);
+  LACUNA_TRY(still_there(source));
   return std::nullopt;
 }
 
@@ -69,25 +69,34 @@ Result<void> Ranks::begin_receive(Request& request) {
     matcher_.remove(*found);
     return deliver(request, *message);
   }
-  if (request.source >= 0 && peers_[static_cast<std::size_t>(request.source)].lost)
-    return std::unexpected(*peers_[static_cast<std::size_t>(request.source)].lost);
-  if (request.source == kAnySource && size() > 1 && nobody_left())
-    return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
+  LACUNA_TRY(still_there(request.source));
   matcher_.post(request);
+  return {};
+}
+
+// Whether somebody may still send what a receive waits for.
+Result<void> Ranks::still_there(int source) const {
+  if (source == kAnySource) {
+    if (size() == 1 || !nobody_left()) return {};
+    return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
+  }
+  const std::optional<base::Error>& lost = peers_[static_cast<std::size_t>(source)].lost;
+  if (lost) return std::unexpected(*lost);
   return {};
 }
 
 Result<void> Ranks::deliver(Request& receive, Unexpected& message) {
   Peer& peer = peers_[static_cast<std::size_t>(message.source)];
   if (message.send != nullptr) return deliver_self(receive, *message.send);
-  switch (message.head.kind) {
-    case Kind::eager:
-      statistics_.unexpected_bytes -= static_cast<std::int64_t>(message.head.bytes);
-      deliver_eager(receive, message.source, message.head, message.data.get());
-      return {};
-    case Kind::stream: deliver_stream(peer, receive, message.head, *message.in); return {};
-    default: deliver_announced(peer, receive, message); return {};
+  if (message.head.kind == Kind::eager) {
+    statistics_.unexpected_bytes -= static_cast<std::int64_t>(message.head.bytes);
+    deliver_eager(receive, message.source, message.head, message.data.get());
+  } else if (message.in) {
+    deliver_stream(peer, receive, message.head, *message.in);
+  } else {
+    deliver_announced(peer, receive, message);
   }
+  return {};
 }
 
 // --- what a peer says ------------------------------------------------------------------------------------------------
