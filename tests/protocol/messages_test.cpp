@@ -91,11 +91,11 @@ std::string moves(Communicator& ranks) {
         const Status status = LACUNA_END_TRY(ranks.wait(sent));
         LACUNA_END_EXPECT(status.bytes == send.layout.size() && status.tag == 5);
       } else {
+        const std::vector<std::byte> wanted = expected(receive, send, send.layout.size());
         protocol::Request* posted = nullptr;
         if (early) LACUNA_END_TRY(ranks.recv(&token, word, 0, 9));
         posted = LACUNA_END_TRY(ranks.irecv(receive.base(), receive.layout, 0, 5));
         if (!early) LACUNA_END_TRY(ranks.send(&token, word, 0, 9));
-        const std::vector<std::byte> wanted = expected(receive, send, send.layout.size());
         const Status status = LACUNA_END_TRY(ranks.wait(posted));
         if (status.bytes != send.layout.size() || status.source != 0 || status.tag != 5) return shape.name + ": a wrong status";
         if (receive.bytes != wanted) return shape.name + (early ? ", early" : "") + ": wrong bytes";
