@@ -150,6 +150,7 @@ class Ranks final : public Communicator {
   std::uint32_t tell(Peer& peer, const Layout& layout);
   Result<void> prepare_carried(Peer& peer, Carried& now, method::Role role);
   Result<bool> carry(Peer& peer, method::Role role);
+  void drop(Peer& peer, std::uint32_t number, base::Code code);
   static Result<bool> alive(const method::Endpoint& endpoint, bool moved);
   void count(const guide::Way& way, std::int64_t bytes);
   Result<void> put_long(Peer& peer, Head head, std::span<const std::byte> payload);

@@ -24,8 +24,12 @@ Result<void> Heard::part(const LayoutPart& part, std::span<const std::byte> byte
   const auto malformed = [](std::string what) { return base::fail(base::Code::malformed, "a peer's layout: " + std::move(what)); };
   if (part.layout < 1 || part.layout > kNumbers) return malformed(fmt::format("number {} of {}", part.layout, kNumbers));
   if (part.total > kMostWireForm) return malformed(fmt::format("{} bytes; at most {}", part.total, kMostWireForm));
-  if (part.from == 0) wire_.clear();
-  if (part.from != wire_.size() || bytes.size() > part.total - part.from || bytes.empty())
+  if (part.from == 0) {
+    wire_.clear();
+    coming_ = part;
+  }
+  if (part.layout != coming_.layout || part.total != coming_.total || part.from != wire_.size() ||
+      bytes.size() > part.total - wire_.size() || bytes.empty())
     return malformed("parts that do not follow one another");
   wire_.insert(wire_.end(), bytes.begin(), bytes.end());
   if (wire_.size() < part.total) return {};

@@ -40,7 +40,8 @@ class Heard {
 
  private:
   std::vector<std::optional<layout::Layout>> layouts_;
-  std::vector<std::byte> wire_;  // of the one that is coming
+  LayoutPart coming_{};          // the first part of the one that is coming,
+  std::vector<std::byte> wire_;  // and what came of it
 };
 
 }  // namespace lacuna::protocol

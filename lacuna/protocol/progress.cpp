@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kSpins = 64;
 constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
+constexpr int kLastRounds = 1024;                  // for what a peer sent before it went; one that only seems gone may go on for ever
 constexpr std::int64_t kClosing = 10'000'000'000;  // ns that a peer has to take what was sent to it
 constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self"};
 
@@ -50,6 +51,7 @@ Result<void> Ranks::connect(Peer& peer) {
     if (path == kInOrder.end()) return base::fail(base::Code::unsupported, "this NIC has no path that takes messages");
     peer.channel = LACUNA_TRY(make_queue_channel(context_, *peer.bootstrap, *path));
   }
+  if (options_.wrap_channel) peer.channel = options_.wrap_channel(std::move(peer.channel));
   const bool first = rank_ < peer.rank;
   LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(context_, *peer.bootstrap));
   return (first ? peer.incoming : peer.outgoing).connect(context_, *peer.bootstrap);
@@ -251,10 +253,13 @@ void Ranks::look_for_faults() {
     const base::Error* fault = peer.channel->fault();
     if (fault == nullptr) continue;
     // What it sent before is still there.
-    for (Result<bool> some = true; some && *some;) {
-      some = advance(peer);
+    const base::Error error{fault->code == base::Code::malformed ? fault->code : base::Code::peer_lost,
+                            fmt::format("rank {}: {}", peer.rank, fault->message)};
+    if (error.code == base::Code::peer_lost) {
+      Result<bool> some = true;
+      for (int i = 0; i < kLastRounds && some && *some; ++i) some = advance(peer);
     }
-    lose(peer, {base::Code::peer_lost, fmt::format("rank {}: {}", peer.rank, fault->message)});
+    lose(peer, error);
   }
 }
 

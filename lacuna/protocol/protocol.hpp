@@ -102,6 +102,8 @@ struct Statistics {
   [[nodiscard]] std::string describe() const;  ///< lines of text
 };
 
+class Channel;
+
 struct Options {
   std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, that is sent before anybody asks for it
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
@@ -110,6 +112,8 @@ struct Options {
   guide::Force force = {};
   /// For tests: called with the name of each step of a protocol as it is reached.
   std::function<void(std::string_view step)> at_step = {};
+  /// For tests: what is put between a communicator and the channel to a peer.
+  std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
 };
 
 /// A send or a receive that is under way. It belongs to its communicator.

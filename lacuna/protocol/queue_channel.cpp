@@ -53,7 +53,7 @@ class QueueChannel final : public Channel {
   }
 
   Result<bool> next(Arrival& arrival) override {
-    for (;;) {
+    for (int i = 0; i < receives_; ++i) {  // a peer that sends nothing but credit shall not keep this end from everything else
       if (arrived_.empty()) poll();
       if (owed_ >= receives_ / 2 && credits_ > 0 && in_flight_ < sends_) {
         Head nothing;
@@ -74,6 +74,7 @@ class QueueChannel final : public Channel {
       if (arrival.head.kind != Kind::none) return true;
       pop();
     }
+    return false;
   }
 
   void pop() override {

@@ -8,6 +8,10 @@
 namespace lacuna::protocol {
 namespace {
 
+// What a method brings beyond a receive's end needs memory too: of a peer's claim, and some methods touch it all. A sender whose message is
+// longer yet is told that it cannot be received.
+constexpr std::int64_t kMostExcess = 256 << 20;
+
 std::unexpected<base::Error> malformed(int rank, std::string_view what) {
   return base::fail(base::Code::malformed, fmt::format("rank {} says {}", rank, what));
 }
@@ -105,6 +109,7 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
   const Head& head = arrival.head;
   switch (head.kind) {
     case Kind::eager:
+      if (head.tag < 0) return malformed(peer.rank, "that a message has a tag below 0");
       if (head.payload > 0 ? head.payload != head.bytes : head.bytes > kBody) return malformed(peer.rank, "that a message has other bytes");
       return take_message(peer, arrival);
     case Kind::stream:
@@ -112,9 +117,10 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
         const auto found = peer.expected.find(window.answer);
         if (found == peer.expected.end() || std::cmp_not_equal(found->second->bytes, head.bytes))
           return malformed(peer.rank, "that it streams what was not asked for");
+        // What is refused stays expected, so that losing the peer ends it.
         Request& receive = *found->second;
-        peer.expected.erase(found);
         receive.in.emplace(LACUNA_TRY(InStream::open(*peer.channel, window, receive.bytes)));
+        peer.expected.erase(found);
         peer.receiving.push_back(&receive);
         return {};
       }
@@ -123,14 +129,15 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
     case Kind::answer: {
       const auto found = peer.announced.find(head.number);
       if (found == peer.announced.end()) return malformed(peer.rank, "that it wants what was not announced");
-      Request& send = *found->second;
-      peer.announced.erase(found);
-      return take_answer(peer, send, arrival);
+      LACUNA_TRY(take_answer(peer, *found->second, arrival));
+      peer.announced.erase(found);  // not before: losing the peer ends what is announced
+      return {};
     }
     case Kind::ready: {
       Line& line = peer.incoming;
       const auto found = std::ranges::find_if(line.carried, [&](const Carried& one) { return one.request->number == head.number; });
-      if (found == line.carried.end() || found->target_came) return malformed(peer.rank, "that it is ready for what was not answered");
+      if (found == line.carried.end() || found->target_came || !found->told || !found->pulls())
+        return malformed(peer.rank, "that it is ready for what was not answered");
       found->target = LACUNA_TRY(method::Target::decode({arrival.payload, head.payload}));
       found->target_came = true;
       return {};
@@ -162,20 +169,22 @@ Result<void> Ranks::take_answer(Peer& peer, Request& send, const Channel::Arriva
       done(send);
       return {};
     case How::stream:
-      if (!peer.channel->shares_memory()) break;
+      if (!peer.channel->shares_memory() || send.bytes == 0) break;
       send.number = answer.number;
       peer.for_windows.push_back(&send);
       return {};
     case How::method: {
+      if (send.bytes == 0) break;
       Carried made;
       made.request = &send;
       made.peer_number = answer.number;
       made.own_number = send.told;
-      send.state = Request::State::moving;
       made.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(answer.way))));
       made.target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload}));
       if (answer.layout != 0) made.theirs = LACUNA_TRY(peer.heard.find(answer.layout));
       if (made.theirs && made.theirs->size() != send.bytes) break;
+      if (peer.outgoing.endpoint(made.way.path) == nullptr) break;
+      send.state = Request::State::moving;
       peer.outgoing.carried.push_back(std::move(made));
       return {};
     }
@@ -271,6 +280,11 @@ void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& me
   }
   if (message.method) {
     receive.protocol = Protocol::rendezvous;
+    if (receive.bytes - receive.layout->size() > kMostExcess) {
+      drop(peer, message.head.number, base::Code::truncated);
+      done(receive);
+      return;
+    }
     Carried made;
     made.request = &receive;
     made.peer_number = message.head.number;

@@ -70,6 +70,15 @@ Result<void> Ranks::prepare_carried(Peer& peer, Carried& now, Role role) {
   return now.operation->prepare(now.base);
 }
 
+// An announced message cannot be received.
+void Ranks::drop(Peer& peer, std::uint32_t number, base::Code code) {
+  Head head;
+  head.kind = Kind::dropped;
+  head.number = number;
+  put_body(head, Dropped{.number = 0, .code = static_cast<std::uint32_t>(code)});
+  put(peer, head);
+}
+
 // The first transfer of a line, as far as it goes. Errors, of the peer: what is wrong with this one alone ends it alone.
 Result<bool> Ranks::carry(Peer& peer, Role role) {
   Line& line = role == Role::sender ? peer.outgoing : peer.incoming;
@@ -78,19 +87,18 @@ Result<bool> Ranks::carry(Peer& peer, Role role) {
   Request& request = *now.request;
   if (now.operation == nullptr) {
     if (Result<void> prepared = prepare_carried(peer, now, role); !prepared) {
-      if (role == Role::sender) return std::unexpected(std::move(prepared).error());  // the receiver relies on it
-      Head head;
-      head.kind = Kind::dropped;
-      head.number = now.peer_number;
-      put_body(head, Dropped{.number = 0, .code = static_cast<std::uint32_t>(prepared.error().code)});
-      put(peer, head);
+      if (role == Role::sender) {  // the receiver relies on it
+        const bool chosen = prepared.error().code == base::Code::unsupported || prepared.error().code == base::Code::invalid_argument;
+        return base::fail(chosen ? base::Code::malformed : prepared.error().code, std::move(prepared).error().message);
+      }
+      drop(peer, now.peer_number, prepared.error().code);
       fail(request, std::move(prepared).error());
       line.carried.pop_front();
       return true;
     }
   }
   method::Endpoint& endpoint = *line.endpoint(now.way.path);
-  const bool pulls = now.way.method->one_sided() && now.way.method->initiator == Role::receiver;
+  const bool pulls = now.pulls();
   bool moved = endpoint.poll() > 0;
   if (!now.told) {
     const auto target = LACUNA_TRY(now.operation->target());
@@ -99,6 +107,8 @@ Result<bool> Ranks::carry(Peer& peer, Role role) {
     head.number = now.peer_number;
     if (role == Role::receiver) {
       head.kind = Kind::answer;
+      // Its number may have gone to another layout since.
+      if (now.own_number != 0) now.own_number = tell(peer, *request.layout);
       Answer answer{.number = request.number, .layout = now.own_number, .way = {}, .how = How::method};
       const auto way = now.way.encode();
       std::memcpy(answer.way, way.data(), sizeof answer.way);

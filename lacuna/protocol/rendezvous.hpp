@@ -34,19 +34,23 @@ struct Carried {
   nic::Region region;           ///< registered for this transfer,
   nic::RegisteredBuffer piece;  ///< or where the own layout cannot be used
   std::unique_ptr<method::Operation> operation;
+
+  /// Whether the receiver reaches into the sender's memory, so that it has to know the sender's target.
+  [[nodiscard]] bool pulls() const {
+    return way.method != nullptr && way.method->one_sided() && way.method->initiator == method::Role::receiver;
+  }
 };
 
 /// All transfers of one direction with one peer, at one end.
 class Line {
+  std::vector<std::unique_ptr<method::Endpoint>> endpoints_;  // operations end before their endpoint does
+
  public:
   /// The peer at the same time. Errors: those of Endpoint::connect().
   Result<void> connect(nic::Context& context, nic::Bootstrap& bootstrap);
   [[nodiscard]] method::Endpoint* endpoint(nic::Path path) const;
 
   std::deque<Carried> carried;  ///< the first one is under way
-
- private:
-  std::vector<std::unique_ptr<method::Endpoint>> endpoints_;
 };
 
 }  // namespace lacuna::protocol

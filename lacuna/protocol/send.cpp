@@ -132,6 +132,7 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Memory& 
 
 // Sends now, or behind what waits already.
 void Ranks::put(Peer& peer, Head head, std::span<const std::byte> payload) {
+  if (peer.lost) return;
   head.payload = static_cast<std::uint32_t>(payload.size());
   if (peer.outbox.empty()) {
     if (std::byte* to = peer.channel->claim(payload.size()); to != nullptr) {
