@@ -28,8 +28,11 @@ struct Peer {
   bool left = false;  // it said that nothing follows
 
   // Credit: bytes of small messages that were sent, and that the peer said were received; and the same of its messages here.
+  std::int64_t room = 0;  // that it gives this rank
   std::int64_t eager_sent = 0, eager_released = 0;
-  std::int64_t released = 0, released_told = 0;
+  std::int64_t eager_came = 0, released = 0, released_told = 0;
+  std::int64_t waiting = 0;  // its announcements that no receive took
+  std::size_t served = 0;    // its puts and gets under way
 
   // Streams, and what waits for an answer, or for what an answer asked for.
   Windows windows;
@@ -39,6 +42,9 @@ struct Peer {
   std::unordered_map<std::uint32_t, Request*> announced;
   std::unordered_map<std::uint32_t, Request*> expected;
   std::uint32_t numbers = 0;
+
+  // Accesses of this end that the peer has not spoken of, by number.
+  std::unordered_map<std::uint32_t, Request*> accesses;
 
   // Rendezvous.
   Told told;
@@ -83,6 +89,10 @@ class Ranks final : public Communicator {
     if (!moved) idle();
     return moved;
   }
+  Result<Exposed> expose(void* base, std::int64_t bytes) override;
+  Result<void> withdraw(const Exposed& exposed) override;
+  Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
+  Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) override;
   [[nodiscard]] Statistics statistics() const override;
   Result<std::string> explain(const Layout& src, const Layout& dst, int dest) override;
 
@@ -118,17 +128,22 @@ class Ranks final : public Communicator {
     return {};
   }
   Result<void> connect(Peer& peer);
+  Result<void> agree(Peer& peer) const;
+  void abandon(Request& request);
   void run_thread();
   void close();
 
   // send.cpp
   Result<Peer*> peer_of(int rank, int tag);
+  [[nodiscard]] bool has_room(const Peer& peer, std::int64_t bytes) const {
+    return peer.eager_sent + bytes + kEagerCost - peer.eager_released <= peer.room;
+  }
   bool send_small(Peer& peer, const void* base, const Layout& layout, int tag);
   Result<void> begin_send(Request& request);
   Result<void> send_to_self(Request& request);
   Result<void> send_large(Peer& peer, Request& request);
   Result<void> begin_stream(Peer& peer, Request& request, Windows::Memory& window, std::uint32_t answer);
-  void put(Peer& peer, Head head, std::span<const std::byte> payload = {});
+  void say(Peer& peer, Head head, std::span<const std::byte> payload = {});
   bool flush(Peer& peer);
 
   // receive.cpp
@@ -146,6 +161,35 @@ class Ranks final : public Communicator {
   Result<void> deliver_self(Request& receive, Request& send);
   void release(Peer& peer, std::int64_t bytes);
 
+  // access.cpp
+  struct Memory {
+    std::byte* base = nullptr;
+    std::int64_t bytes = 0;
+    int in_use = 0;  // served requests
+  };
+  Result<Request*> begin_access(void* base, const Layout& own, const Exposed& there, std::int64_t offset, const Layout& theirs, bool gets);
+  Result<void> access_own(void* base, const Layout& own, const Exposed& there, std::int64_t offset, const Layout& theirs, bool gets);
+  Result<void> serve(Peer& peer, const Head& head);
+  Result<void> take_accessed(Peer& peer, const Head& head);
+  void tell_accessed(Peer& peer, std::uint32_t number, bool gets, std::optional<base::Code> refused);
+  void end_served(Request& request);
+  void retire_served();
+
+  // judge.cpp
+  /// What a stream from one layout into another is expected to take.
+  [[nodiscard]] const guide::Peer::Route* mapped() const;
+  [[nodiscard]] double stream_ns(const layout::PairOutline& pair) const;
+  /// Whether that is less than by the best way of the guide, or there is no other.
+  bool streams(const Peer& peer, const Layout& src, const Layout& dst, const guide::Placement& placement);
+  struct Judged {
+    layout::Digest src, dst;
+    bool shared = false;
+    bool streams = false;
+    bool known = false;
+  };
+  static constexpr std::size_t kJudged = 1024;
+  std::vector<Judged> judged_ = std::vector<Judged>(kJudged);
+
   // rendezvous.cpp
   std::uint32_t tell(Peer& peer, const Layout& layout);
   Result<void> prepare_carried(Peer& peer, Carried& now, method::Role role);
@@ -153,10 +197,7 @@ class Ranks final : public Communicator {
   void drop(Peer& peer, std::uint32_t number, base::Code code);
   static Result<bool> alive(const method::Endpoint& endpoint, bool moved);
   void count(const guide::Way& way, std::int64_t bytes);
-  Result<void> put_long(Peer& peer, Head head, std::span<const std::byte> payload);
-  [[nodiscard]] bool streams(const Peer& peer) const {
-    return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
-  }
+  Result<void> say_long(Peer& peer, Head head, std::span<const std::byte> payload);
 
   // progress.cpp
   bool advance();
@@ -181,6 +222,9 @@ class Ranks final : public Communicator {
   Matcher matcher_;
   std::deque<Request> requests_;
   std::vector<Request*> free_;
+  std::unordered_map<std::uint32_t, Memory> exposed_;
+  std::uint32_t exposures_ = 0;
+  std::vector<Request*> served_;  // done, to be retired
   Statistics statistics_;
   static constexpr std::uint32_t kIdlePerLook = 64;
   std::uint32_t idle_ = 0;

@@ -31,20 +31,22 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
   const Peer& peer = *LACUNA_TRY(peer_of(dest, 0));
   LACUNA_TRY(layout::check_sizes(src, dst));
   const std::int64_t bytes = src.size();
+  const guide::Placement placement{.src_shared = false, .dst_shared = false, .uses = 1};
   std::string text = fmt::format("{} bytes to rank {}: ", bytes, dest);
   auto out = std::back_inserter(text);
   if (peer.channel == nullptr) {
     text += "self: one copy from layout to layout.\n";
   } else if (bytes <= options_.eager_bytes) {
     fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
-  } else if (streams(peer)) {
+  } else if (streams(peer, src, dst, placement)) {
     fmt::format_to(
         out,
         "stream: packed into a window of shared memory, {} bytes at a time, and unpacked out of it side by side; it begins before "
-        "the receiver asks.\n",
-        chunk_of(bytes));
+        "the receiver asks. Expected: {:.1f} us.\n",
+        chunk_of(bytes), stream_ns(layout::outline(src, dst)) / 1e3);
+    if (const auto why = guide_.explain(src, dst, *kind_, placement)) text += "Instead, by rendezvous:\n" + guide::describe(*why);
   } else {
-    const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, {.src_shared = false, .dst_shared = false, .uses = 1}));
+    const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
     text += "rendezvous: the receiver chooses the way.\n" + guide::describe(why);
   }
   return text;

@@ -1,7 +1,7 @@
 // Which message goes to which receive, by MPI's rules (MPI-4.1, 3.5): a receive takes the earliest message that fits it, a message goes to
 // the earliest receive that it fits.
 //
-// Whoever names source and tag is found through bins; wildcards are few and looked through in order. All lists run through the objects.
+// Tags below 0 are the library's own; no wildcard takes them. Whoever names source and tag is found through bins; wildcards are few and looked through in order. All lists run through the objects.
 #pragma once
 
 #include <array>
@@ -116,10 +116,10 @@ class Matcher {
     return static_cast<std::size_t>(key * 0x9e3779b97f4a7c15 >> 56);
   }
   static bool accepts(int source, int tag, const Matchable& message) {
-    return (source == kAny || source == message.source) && (tag == kAny || tag == message.tag);
+    return (source == kAny || source == message.source) && (tag == kAny ? message.tag >= 0 : tag == message.tag);
   }
   static bool takes(const Matchable& receive, int source, int tag) {
-    return (receive.source == kAny || receive.source == source) && (receive.tag == kAny || receive.tag == tag);
+    return (receive.source == kAny || receive.source == source) && (receive.tag == kAny ? tag >= 0 : receive.tag == tag);
   }
   List& list_of(const Matchable& receive) {
     return receive.source == kAny || receive.tag == kAny ? wildcards_ : receives_[bin(receive.source, receive.tag)];

@@ -16,6 +16,8 @@ enum class Kind : std::uint8_t {
   answer,    ///< to an announcement: Answer, and the receiver's target as payload
   ready,     ///< to an answer: the sender's target as payload
   dropped,   ///< a transfer that cannot be: Dropped
+  access,    ///< the sender wants to put to, or to get from, exposed memory: Access
+  accessed,  ///< what became of it: Accessed
   layout,    ///< a part of a layout's wire form as payload: LayoutPart
   credit,    ///< how much of the small messages was received
   bye,       ///< nothing will follow
@@ -64,6 +66,24 @@ struct Dropped {
   std::uint32_t number;  ///< of whoever is told
   std::uint32_t code;    ///< base::Code
 };
+
+/// The data of an access is a message of its own, with a tag that only accesses have (access_tag()).
+struct Access {
+  std::int64_t offset;
+  std::uint32_t exposed;
+  std::uint32_t layout;
+  std::uint32_t gets;  ///< 0: puts
+};
+
+struct Accessed {
+  std::uint32_t code;  ///< 0: it is done; else 1 + base::Code
+  std::uint32_t gets;
+};
+
+/// Below all tags that programs use. Numbers come again after 2^30 accesses.
+inline std::int32_t access_tag(std::uint32_t number, bool gets) {
+  return -2 - static_cast<std::int32_t>((number & 0x3fff'ffff) * 2 + (gets ? 1 : 0));
+}
 
 struct LayoutPart {
   std::uint32_t layout;

@@ -51,10 +51,30 @@ Result<void> Ranks::connect(Peer& peer) {
     if (path == kInOrder.end()) return base::fail(base::Code::unsupported, "this NIC has no path that takes messages");
     peer.channel = LACUNA_TRY(make_queue_channel(context_, *peer.bootstrap, *path));
   }
+  LACUNA_TRY(agree(peer));
   if (options_.wrap_channel) peer.channel = options_.wrap_channel(std::move(peer.channel));
   const bool first = rank_ < peer.rank;
   LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(context_, *peer.bootstrap));
   return (first ? peer.incoming : peer.outgoing).connect(context_, *peer.bootstrap);
+}
+
+// What both ends have to know of one another, and whether they speak the same language.
+Result<void> Ranks::agree(Peer& peer) const {
+  struct Terms {
+    std::uint64_t magic = 0x3130'6c6f'636f'7470;  // changes with message.hpp
+    std::int64_t room = 0;
+  };
+  const Terms mine{.room = options_.unexpected_bytes};
+  nic::Hello hello;
+  hello.bytes.resize(sizeof mine);
+  std::memcpy(hello.bytes.data(), &mine, sizeof mine);
+  const nic::Hello answer = LACUNA_TRY(peer.bootstrap->exchange(hello, options_.timeout_ns));
+  Terms theirs;
+  if (answer.bytes.size() == sizeof theirs) std::memcpy(&theirs, answer.bytes.data(), sizeof theirs);
+  if (answer.bytes.size() != sizeof theirs || theirs.magic != mine.magic || theirs.room < 0)
+    return base::fail(base::Code::malformed, fmt::format("rank {} speaks another version of the protocol", peer.rank));
+  peer.room = theirs.room;
+  return {};
 }
 
 Ranks::~Ranks() {
@@ -72,7 +92,7 @@ void Ranks::close() {
     if (peer.channel == nullptr || peer.lost) continue;
     Head head;
     head.kind = Kind::bye;
-    put(peer, head);
+    say(peer, head);
   }
   const auto over = [&](const Peer& peer) {
     return peer.channel == nullptr || peer.lost || peer.left ||
@@ -116,9 +136,36 @@ void Ranks::retire(Request* request) {
 }
 
 void Ranks::done(Request& request) {
-  request.state = Request::State::done;
   request.out.reset();
   request.in.reset();
+  request.went = true;
+  if (request.needs_word && !request.word_came && !request.error) {
+    request.state = Request::State::moving;
+    return;
+  }
+  const bool again = std::exchange(request.state, Request::State::done) == Request::State::done;
+  if (request.access == 0 || again) return;
+  if (request.served) {
+    end_served(request);
+  } else {
+    peers_[static_cast<std::size_t>(request.peer)].accesses.erase(request.access);
+  }
+}
+
+// Its caller waits for it no longer, and its memory is his.
+void Ranks::abandon(Request& request) {
+  if (request.state == Request::State::done) return;
+  if (!request.sends && request.state == Request::State::waiting) return matcher_.withdraw(request);
+  Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
+  if (peer.channel != nullptr) {
+    lose(peer, {base::Code::timeout, fmt::format("rank {}: a message was given up half way", peer.rank)});
+  } else {
+    matcher_.each_message([&](Matchable& one) {  // to oneself
+      if (static_cast<Unexpected&>(one).send != &request) return;
+      matcher_.remove(one);
+      delete static_cast<Unexpected*>(&one);
+    });
+  }
 }
 
 void Ranks::fail(Request& request, base::Error error) {
@@ -136,6 +183,7 @@ std::optional<Result<Status>> Ranks::test(Request* request) {
 // What became of a request that is done; it is gone then.
 Result<Status> Ranks::end(Request* request) {
   Result<Status> result = request->status;
+  if (request->access != 0) result->tag = 0;
   if (request->error) result = std::unexpected(std::move(*request->error));
   retire(request);
   return result;
@@ -149,7 +197,7 @@ Result<Status> Ranks::wait(Request* request) {
 
 bool Ranks::cancel(Request* request) {
   const auto lock = enter();
-  if (request->sends || request->state != Request::State::waiting) return false;
+  if (request->sends || request->access != 0 || request->state != Request::State::waiting) return false;
   matcher_.withdraw(*request);
   retire(request);
   return true;
@@ -190,6 +238,7 @@ bool Ranks::advance() {
     if (!some) lose(peer, some.error());
     moved = moved || !some || *some;
   }
+  if (!served_.empty()) retire_served();
   return moved;
 }
 
@@ -282,9 +331,8 @@ void Ranks::lose(Peer& peer, base::Error error) {
     for (Carried& one : line->carried) fail(*one.request, error);
     line->carried.clear();
   }
-  for (auto* waiting : {&peer.announced, &peer.expected}) {
-    for (auto& [number, request] : *waiting) fail(*request, error);
-    waiting->clear();
+  for (auto* waiting : {&peer.announced, &peer.expected, &peer.accesses}) {
+    for (auto& [number, request] : std::exchange(*waiting, {})) fail(*request, error);
   }
   matcher_.each_message([&](Matchable& one) {
     auto& message = static_cast<Unexpected&>(one);

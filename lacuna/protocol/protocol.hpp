@@ -72,6 +72,14 @@ struct Status {
   std::int64_t bytes = 0;  ///< of its data, packed
 };
 
+/// Memory of a rank that the others may put to and get from: a few bytes, to be given to them by whatever message one likes.
+struct Exposed {
+  std::int32_t rank = 0;
+  std::uint32_t number = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const Exposed&) const = default;
+};
+
 /// How a message travels.
 enum class Protocol : std::uint8_t { eager, stream, rendezvous, self };
 inline constexpr std::size_t kProtocols = 4;
@@ -157,6 +165,19 @@ class Communicator {
   virtual Result<std::optional<Status>> probe(int source, int tag) = 0;
   /// Moves on without waiting; true if something moved.
   virtual bool progress() = 0;
+
+  // One-sided: the program of the other rank makes no call for it, but it has to be in calls, or to have a progress thread: what is put or got travels
+  // as a message does, by the same protocols.
+  /// Errors: invalid_argument (no bytes, or a null pointer).
+  virtual Result<Exposed> expose(void* base, std::int64_t bytes) = 0;
+  /// Nobody reaches it afterwards; waits for what is under way. Errors: invalid_argument (it is not exposed here).
+  virtual Result<void> withdraw(const Exposed& exposed) = 0;
+  /// Moves `src` at base into `dst`, which lies `offset` bytes behind the exposed memory's beginning. Done once the bytes are there. Several puts and
+  /// gets are done in any order. Errors: invalid_argument (sizes differ, dst overlaps itself or is not within the memory), limit (dst's wire form is
+  /// longer than 256 KiB), peer_lost; of the request: invalid_argument (it was withdrawn).
+  virtual Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) = 0;
+  /// Moves `src` of the exposed memory into `dst` at base. Errors: as put().
+  virtual Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) = 0;
 
   [[nodiscard]] virtual Statistics statistics() const = 0;
   /// How a message would travel to `dest`, in words, with the ways that there are.

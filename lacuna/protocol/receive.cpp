@@ -12,6 +12,9 @@ namespace {
 // longer yet is told that it cannot be received.
 constexpr std::int64_t kMostExcess = 256 << 20;
 
+// Announced messages of one peer that no receive took, each some hundred bytes here and a request there.
+constexpr std::int64_t kMostWaiting = 1 << 20;
+
 std::unexpected<base::Error> malformed(int rank, std::string_view what) {
   return base::fail(base::Code::malformed, fmt::format("rank {} says {}", rank, what));
 }
@@ -46,7 +49,10 @@ Result<Status> Ranks::recv(void* base, const Layout& layout, int source, int tag
   request.layout = &layout;
   request.base = static_cast<std::byte*>(base);
   LACUNA_TRY(begin_receive(request));
-  LACUNA_TRY(until(lock, [&] { return request.state == Request::State::done; }));
+  if (Result<void> waited = until(lock, [&] { return request.state == Request::State::done; }); !waited) {
+    abandon(request);
+    return std::unexpected(std::move(waited).error());
+  }
   if (request.error) return std::unexpected(std::move(*request.error));
   return request.status;
 }
@@ -92,6 +98,7 @@ Result<void> Ranks::still_there(int source) const {
 Result<void> Ranks::deliver(Request& receive, Unexpected& message) {
   Peer& peer = peers_[static_cast<std::size_t>(message.source)];
   if (message.send != nullptr) return deliver_self(receive, *message.send);
+  if (message.head.kind != Kind::eager) --peer.waiting;
   if (message.head.kind == Kind::eager) {
     statistics_.unexpected_bytes -= static_cast<std::int64_t>(message.head.bytes);
     deliver_eager(receive, message.source, message.head, message.data.get());
@@ -109,7 +116,6 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
   const Head& head = arrival.head;
   switch (head.kind) {
     case Kind::eager:
-      if (head.tag < 0) return malformed(peer.rank, "that a message has a tag below 0");
       if (head.payload > 0 ? head.payload != head.bytes : head.bytes > kBody) return malformed(peer.rank, "that a message has other bytes");
       return take_message(peer, arrival);
     case Kind::stream:
@@ -150,6 +156,8 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
       fail(send, {base::Code::transfer, fmt::format("rank {} cannot receive it", peer.rank)});
       return {};
     }
+    case Kind::access: return serve(peer, head);
+    case Kind::accessed: return take_accessed(peer, head);
     case Kind::layout: return peer.heard.part(body_of<LayoutPart>(head), {arrival.payload, head.payload});
     case Kind::credit:
       if (std::cmp_less(head.bytes, peer.eager_released) || std::cmp_greater(head.bytes, peer.eager_sent))
@@ -195,9 +203,14 @@ Result<void> Ranks::take_answer(Peer& peer, Request& send, const Channel::Arriva
 Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
   const Head& head = arrival.head;
   if (head.kind == Kind::eager) {
+    peer.eager_came += static_cast<std::int64_t>(head.bytes) + kEagerCost;
+    if (peer.eager_came - peer.released > options_.unexpected_bytes)
+      return malformed(peer.rank, fmt::format("more than the {} bytes that it was given room for", options_.unexpected_bytes));
     const std::byte* data = head.payload > 0 ? arrival.payload : head.body;
     if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) {
       deliver_eager(*receive, peer.rank, head, data);
+    } else if (head.tag < 0) {
+      return malformed(peer.rank, "that it accesses what was not agreed on");
     } else {
       keep_eager(peer, head, data);
     }
@@ -207,7 +220,6 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
   came.source = peer.rank;
   came.tag = head.tag;
   came.head = head;
-  if (head.tag < 0) return malformed(peer.rank, "that a message has a tag below 0");
   if (head.bytes > static_cast<std::uint64_t>(layout::kMaxBytes)) return malformed(peer.rank, "that a message is larger than any");
   if (head.kind == Kind::stream)
     came.in = LACUNA_TRY(InStream::open(*peer.channel, body_of<Window>(head), static_cast<std::int64_t>(head.bytes)));
@@ -219,6 +231,8 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
     if (came.layout && std::cmp_not_equal(came.layout->size(), head.bytes)) return malformed(peer.rank, "a layout of another size");
   }
   if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) return deliver(*receive, came);
+  if (head.tag < 0) return malformed(peer.rank, "that it accesses what was not agreed on");
+  if (++peer.waiting > kMostWaiting) return malformed(peer.rank, fmt::format("more than {} messages that nobody receives", kMostWaiting));
   keep(std::make_unique<Unexpected>(std::move(came)));
   return {};
 }
@@ -299,7 +313,7 @@ void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& me
   head.number = message.head.number;
   put_body(head, Answer{.number = receive.number, .layout = 0, .way = {}, .how = receive.bytes > 0 ? How::stream : How::nothing});
   step("send answer");
-  put(peer, head);
+  say(peer, head);
   if (receive.bytes == 0) done(receive);
 }
 
@@ -311,7 +325,7 @@ void Ranks::release(Peer& peer, std::int64_t bytes) {
   Head head;
   head.kind = Kind::credit;
   head.bytes = static_cast<std::uint64_t>(peer.released);
-  put(peer, head);
+  say(peer, head);
 }
 
 // --- messages to oneself ---------------------------------------------------------------------------------------------

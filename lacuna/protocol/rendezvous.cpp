@@ -34,7 +34,7 @@ std::uint32_t Ranks::tell(Peer& peer, const Layout& layout) {
     Head head;
     head.kind = Kind::layout;
     put_body(head, LayoutPart{.layout = telling.number, .unused = 0, .total = telling.wire.size(), .from = from});
-    put(peer, head, std::span(telling.wire).subspan(from, std::min(kMostPayload, telling.wire.size() - from)));
+    say(peer, head, std::span(telling.wire).subspan(from, std::min(kMostPayload, telling.wire.size() - from)));
   }
   if (!telling.wire.empty()) ++statistics_.layouts_told;
   return telling.number;
@@ -53,7 +53,7 @@ Result<void> Ranks::prepare_carried(Peer& peer, Carried& now, Role role) {
     if (sends) context_.pack(*request.layout, request.base, 0, request.bytes, now.base);
   } else {
     const std::span<std::byte> bytes(now.base + own.true_lower_bound(), static_cast<std::size_t>(own.true_extent()));
-    now.region = LACUNA_TRY(context_.register_memory(bytes, {}));
+    now.region = LACUNA_TRY(context_.register_memory(bytes, {.local_write = !sends, .remote_write = !sends, .remote_read = sends}));
   }
   const nic::Region& region = fits ? now.region : now.piece.region;
   const Layout& theirs = now.theirs ? *now.theirs : whole;
@@ -76,7 +76,7 @@ void Ranks::drop(Peer& peer, std::uint32_t number, base::Code code) {
   head.kind = Kind::dropped;
   head.number = number;
   put_body(head, Dropped{.number = 0, .code = static_cast<std::uint32_t>(code)});
-  put(peer, head);
+  say(peer, head);
 }
 
 // The first transfer of a line, as far as it goes. Errors, of the peer: what is wrong with this one alone ends it alone.
@@ -118,7 +118,7 @@ Result<bool> Ranks::carry(Peer& peer, Role role) {
       head.kind = Kind::ready;
       step("send ready");
     }
-    if (role == Role::receiver || pulls) LACUNA_TRY(put_long(peer, head, target->encode()));
+    if (role == Role::receiver || pulls) LACUNA_TRY(say_long(peer, head, target->encode()));
     now.told = true;
     moved = true;
   }
@@ -159,10 +159,10 @@ void Ranks::count(const guide::Way& way, std::int64_t bytes) {
 }
 
 // A target is longer than a payload where a transfer is cut into very many keys.
-Result<void> Ranks::put_long(Peer& peer, Head head, std::span<const std::byte> payload) {
+Result<void> Ranks::say_long(Peer& peer, Head head, std::span<const std::byte> payload) {
   if (payload.size() > kMostPayload)
     return base::fail(base::Code::limit, fmt::format("a target of {} bytes; a head carries {}", payload.size(), kMostPayload));
-  put(peer, head, payload);
+  say(peer, head, payload);
   return {};
 }
 

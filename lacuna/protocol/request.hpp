@@ -20,7 +20,14 @@ class Request : public Matchable {
   };
   State state = State::waiting;
   bool sends = false;
-  bool detached = false;  ///< nobody asks for it any more: it goes once it is done
+  // Accesses (access.cpp).
+  bool served = false;                ///< a part of the peer's put or get: nobody asks for it, and it goes once it is done
+  bool needs_word = false;            ///< a put: done once the peer says so,
+  bool word_came = false;             ///< which it did,
+  bool went = false;                  ///< and its data went
+  std::uint32_t access = 0;           ///< its number; of a served one, the peer's
+  std::uint32_t exposed = 0;          ///< of a served one: the memory
+  std::optional<base::Code> refused;  ///< of a served one: why it moves nothing
   Protocol protocol = Protocol::eager;
   std::uint32_t number = 0;        ///< its name for the peer while it waits for something from there; 0: none
   std::uint32_t told = 0;          ///< the number of its layout there; 0: none

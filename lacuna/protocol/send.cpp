@@ -52,7 +52,10 @@ Result<void> Ranks::send(const void* base, const Layout& layout, int dest, int t
   request.layout = &layout;
   request.base = static_cast<std::byte*>(const_cast<void*>(base));
   LACUNA_TRY(begin_send(request));
-  LACUNA_TRY(until(lock, [&] { return request.state == Request::State::done; }));
+  if (Result<void> waited = until(lock, [&] { return request.state == Request::State::done; }); !waited) {
+    abandon(request);
+    return waited;
+  }
   if (request.error) return std::unexpected(std::move(*request.error));
   return {};
 }
@@ -61,7 +64,7 @@ Result<void> Ranks::send(const void* base, const Layout& layout, int dest, int t
 bool Ranks::send_small(Peer& peer, const void* base, const Layout& layout, int tag) {
   const std::int64_t bytes = layout.size();
   if (bytes > options_.eager_bytes || peer.channel == nullptr || !peer.outbox.empty()) return false;
-  if (peer.eager_sent + bytes + kEagerCost - peer.eager_released > options_.unexpected_bytes) return false;
+  if (!has_room(peer, bytes)) return false;
   const auto length = static_cast<std::size_t>(bytes);
   Head head;
   head.kind = Kind::eager;
@@ -83,8 +86,7 @@ Result<void> Ranks::begin_send(Request& request) {
   Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
   if (peer.channel == nullptr) return send_to_self(request);
   const bool small = request.bytes <= options_.eager_bytes;
-  const bool credit = peer.eager_sent + request.bytes + kEagerCost - peer.eager_released <= options_.unexpected_bytes;
-  if (small && credit) {  // the channel is full: what is sent after it may not overtake it
+  if (small && has_room(peer, request.bytes)) {  // the channel is full: what is sent after it may not overtake it
     peer.eager_sent += request.bytes + kEagerCost;
     peer.outbox.push_back({.head = {}, .payload = {}, .eager = &request});
     return {};
@@ -94,15 +96,17 @@ Result<void> Ranks::begin_send(Request& request) {
 }
 
 Result<void> Ranks::send_large(Peer& peer, Request& request) {
-  if (streams(peer) && request.bytes > 0) {
+  // The other layout is not known yet; most are alike.
+  const bool by_stream = streams(peer, *request.layout, *request.layout, {.src_shared = false, .dst_shared = false, .uses = 1});
+  if (by_stream && request.bytes > 0) {
     if (Windows::Memory* window = LACUNA_TRY(peer.windows.take(context_, false)); window != nullptr)
       return begin_stream(peer, request, *window, 0);
   }
   request.number = ++peer.numbers;
-  request.protocol = streams(peer) ? Protocol::stream : Protocol::rendezvous;
+  request.protocol = by_stream ? Protocol::stream : Protocol::rendezvous;
   peer.announced[request.number] = &request;
-  Announce announce{.layout = 0, .method = streams(peer) ? std::uint8_t{0} : std::uint8_t{1}, .shared = 0};
-  if (!streams(peer)) announce.layout = tell(peer, *request.layout);
+  Announce announce{.layout = 0, .method = by_stream ? std::uint8_t{0} : std::uint8_t{1}, .shared = 0};
+  if (!by_stream) announce.layout = tell(peer, *request.layout);
   request.told = announce.layout;
   Head head;
   put_body(head, announce);
@@ -111,7 +115,7 @@ Result<void> Ranks::send_large(Peer& peer, Request& request) {
   head.number = request.number;
   head.bytes = static_cast<std::uint64_t>(request.bytes);
   step("send announce");
-  put(peer, head);
+  say(peer, head);
   return {};
 }
 
@@ -125,13 +129,13 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Memory& 
   head.bytes = static_cast<std::uint64_t>(request.bytes);
   put_body(head, peer.windows.describe(window, request.out->chunk(), answer));
   step("send stream");
-  put(peer, head);
+  say(peer, head);
   peer.sending.push_back(&request);
   return {};
 }
 
 // Sends now, or behind what waits already.
-void Ranks::put(Peer& peer, Head head, std::span<const std::byte> payload) {
+void Ranks::say(Peer& peer, Head head, std::span<const std::byte> payload) {
   if (peer.lost) return;
   head.payload = static_cast<std::uint32_t>(payload.size());
   if (peer.outbox.empty()) {

@@ -81,11 +81,17 @@ std::vector<Lie> lies() {
   };
   const auto sharing = [&](const std::string& name, const Head& what) { made.push_back({name, true, what, {}}); };
   sharing("KindZero", plain(Kind{}));
-  both("KindTen", plain(static_cast<Kind>(10)));
+  both("KindTwelve", plain(static_cast<Kind>(12)));
   both("KindLast", plain(static_cast<Kind>(255)));
   both("AnswerToNothing", head(Kind::answer, Answer{1, 0, {}, How::nothing}, 0, 77), 16);
   both("ReadyForNothing", plain(Kind::ready, 0, 77), 16);
   both("DroppedNothing", plain(Kind::dropped, 0, 77));
+  both("AccessOfNoLayout", head(Kind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 7, .gets = 0}, 100, 1));
+  both("AccessOfNoBytes", head(Kind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 0, .gets = 1}, 0, 1));
+  both("AccessedNothing", head(Kind::accessed, protocol::Accessed{.code = 0, .gets = 0}, 0, 77));
+  both("AccessedNothingRefused", head(Kind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 77));
+  both("EagerOfNoAccess", plain(Kind::eager, 8, 0, protocol::access_tag(3, false)));
+  sharing("AnnounceOfNoAccess", head(Kind::announce, Announce{0, 0, 0}, 100'000, 1, protocol::access_tag(3, true)));
   both("EagerOfOtherBytes", plain(Kind::eager, 50), 100);
   both("EagerBeyondTheBody", plain(Kind::eager, protocol::kBody + 1));
   both("EagerHuge", plain(Kind::eager, ~0ull));
@@ -232,7 +238,7 @@ TEST(HostileWindow, LongerThanTheReceive) {
 // The victim's own window, emptied of what never was in it.
 TEST(HostileWindow, EmptiedOfMoreThanWasFilled) {
   Den den(shared(), 0, 0);
-  Guarded source(bytes(700'000), 1);
+  Guarded source(vector(70'000, 10, 15), 1);  // small blocks go by streams
   Request* send = support::value(den.rank(0).isend(source.base(), source.layout, 1, 1));
   ASSERT_TRUE(den.until([&] { return !den.tap().victims_windows().empty(); }));
   reinterpret_cast<Windows::Memory*>(den.tap().victims_windows().front().addr)->emptied = 1ull << 40;
