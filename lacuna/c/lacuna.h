@@ -192,6 +192,31 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
 /* Moves on without waiting; 1 if something moved. */
 int lacuna_progress(lacuna_comm* comm);
 
+/* One-sided. The other rank's program makes no call for a put or a get, but it has to be in calls, or to have a progress thread.
+ * Exposed memory is named by a few bytes, which a rank gives to others by a message. */
+typedef struct lacuna_exposed {
+  int32_t rank;
+  uint32_t number;
+  int64_t bytes;
+} lacuna_exposed;
+
+lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed);
+/* Nobody reaches it afterwards; waits for what is under way. */
+lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed);
+/* Moves `src` at base into `dst`, which lies `offset` bytes behind the beginning of the exposed memory; done once the bytes are there. Puts and gets that
+ * are under way together are done in any order. Errors: INVALID_ARGUMENT (sizes differ, dst is not within the memory, or overlaps itself; it was
+ * withdrawn), LIMIT (the wire form of dst is longer than 256 KiB), PEER_LOST. */
+lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
+                         const lacuna_layout* dst);
+/* Moves `src` of the exposed memory into `dst` at base. */
+lacuna_status lacuna_get(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
+                         const lacuna_layout* src);
+/* The same, begun. */
+lacuna_status lacuna_iput(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
+                          const lacuna_layout* dst, lacuna_request** request);
+lacuna_status lacuna_iget(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
+                          const lacuna_layout* src, lacuna_request** request);
+
 /* What was sent and received, by which protocol and way. Writes at most size bytes with a final NUL, returns the length of the whole text. */
 size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size);
 /* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. */

@@ -105,6 +105,7 @@ class Layout {
 };
 
 using Message = lacuna_message;
+using Exposed = lacuna_exposed;  // memory of a rank that others put to and get from; to be sent to them
 inline constexpr int any_source = LACUNA_ANY_SOURCE;
 inline constexpr int any_tag = LACUNA_ANY_TAG;
 
@@ -205,6 +206,37 @@ class Communicator {
   template <class View>
   [[nodiscard]] Request irecv(View&& view, int source = any_source, int tag = any_tag) {
     return irecv(writable(address_of(view)), layout_of(view), source, tag);
+  }
+
+  // One-sided: `offset` bytes behind the beginning of exposed memory.
+  template <class View>
+  [[nodiscard]] Exposed expose(View&& range) {
+    static_assert(std::ranges::contiguous_range<View>, "a contiguous range is needed");
+    using Element = std::ranges::range_value_t<View>;
+    static_assert(std::is_trivially_copyable_v<Element>, "elements must be trivially copyable");
+    Exposed exposed{};
+    detail::check(lacuna_expose(get(), writable(std::ranges::data(range)),
+                                static_cast<std::int64_t>(std::ranges::size(range) * sizeof(Element)), &exposed));
+    return exposed;
+  }
+  void withdraw(const Exposed& exposed) { detail::check(lacuna_withdraw(get(), &exposed)); }
+  template <class View>
+  void put(const View& view, const Exposed& to, std::int64_t offset, const Layout& there) {
+    const Layout here = layout_of(view);
+    detail::check(lacuna_put(get(), address_of(view), here.get(), &to, offset, there.get()));
+  }
+  template <class View>
+  void put(const View& view, const Exposed& to, std::int64_t offset = 0) {
+    put(view, to, offset, Layout::bytes(layout_of(view).size()));
+  }
+  template <class View>
+  void get(View&& view, const Exposed& from, std::int64_t offset, const Layout& there) {
+    const Layout here = layout_of(view);
+    detail::check(lacuna_get(get(), writable(address_of(view)), here.get(), &from, offset, there.get()));
+  }
+  template <class View>
+  void get(View&& view, const Exposed& from, std::int64_t offset = 0) {
+    get(view, from, offset, Layout::bytes(layout_of(view).size()));
   }
 
   [[nodiscard]] std::optional<Message> probe(int source = any_source, int tag = any_tag) {

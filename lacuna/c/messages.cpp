@@ -33,6 +33,8 @@ lacuna_status hand_out(lacuna::base::Result<Request*> begun, lacuna_request** re
   return LACUNA_OK;
 }
 
+lacuna::protocol::Exposed value_of(const lacuna_exposed& exposed) { return {exposed.rank, exposed.number, exposed.bytes}; }
+
 }  // namespace
 
 lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
@@ -153,6 +155,46 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
 }
 
 int lacuna_progress(lacuna_comm* comm) { return comm->ranks->progress() ? 1 : 0; }
+
+lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed) {
+  return guarded([&] {
+    const auto made = comm->ranks->expose(base, bytes);
+    if (!made) return failed(made.error());
+    *exposed = {made->rank, made->number, made->bytes};
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed) {
+  return guarded([&] {
+    const auto gone = comm->ranks->withdraw(value_of(*exposed));
+    return gone ? LACUNA_OK : failed(gone.error());
+  });
+}
+
+lacuna_status lacuna_iput(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
+                          const lacuna_layout* dst, lacuna_request** request) {
+  return guarded([&] { return hand_out(comm->ranks->put(base, src->value, value_of(*to), offset, dst->value), request); });
+}
+
+lacuna_status lacuna_iget(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
+                          const lacuna_layout* src, lacuna_request** request) {
+  return guarded([&] { return hand_out(comm->ranks->get(base, dst->value, value_of(*from), offset, src->value), request); });
+}
+
+lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
+                         const lacuna_layout* dst) {
+  lacuna_request* request = nullptr;
+  const lacuna_status begun = lacuna_iput(comm, base, src, to, offset, dst, &request);
+  return begun != LACUNA_OK ? begun : lacuna_wait(comm, &request, nullptr);
+}
+
+lacuna_status lacuna_get(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
+                         const lacuna_layout* src) {
+  lacuna_request* request = nullptr;
+  const lacuna_status begun = lacuna_iget(comm, base, dst, from, offset, src, &request);
+  return begun != LACUNA_OK ? begun : lacuna_wait(comm, &request, nullptr);
+}
 
 size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size) {
   std::size_t length = 0;

@@ -3,10 +3,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <optional>
 
 #include "_buffer.hpp"
@@ -98,6 +100,7 @@ class Ranks {
       pending->array.reset();
     }
     pending_.clear();
+    exposed_.clear();
   }
 
   [[nodiscard]] int rank() { return get().rank(); }
@@ -113,6 +116,42 @@ class Ranks {
         value_or_raise(sends ? get().isend(base, made->array->layout(), peer, tag) : get().irecv(base, made->array->layout(), peer, tag));
     pending_.push_back(made);
     return made;
+  }
+
+  // Of a put, or a get, between an array and exposed memory.
+  std::shared_ptr<Pending> access(const nb::handle& object, bool gets, const protocol::Exposed& there, std::int64_t offset,
+                                  const std::optional<Layout>& theirs) {
+    auto made = std::make_shared<Pending>();
+    made->array = std::make_unique<Array>(object, gets);
+    std::byte* base = made->array->base(std::nullopt, 0);
+    const Layout& own = made->array->layout();
+    const Layout there_layout = theirs ? *theirs : value_or_raise(Layout::bytes(own.size()));
+    const Entered entered(*this);
+    made->request =
+        value_or_raise(gets ? get().get(base, own, there, offset, there_layout) : get().put(base, own, there, offset, there_layout));
+    pending_.push_back(made);
+    return made;
+  }
+  protocol::Exposed expose(const nb::handle& object) {
+    auto bytes = std::make_unique<Bytes>(object, true);
+    const Layout layout = bytes->layout();
+    if (!layout.contiguous_bytes() || layout.size() == 0)
+      throw nb::value_error("what is exposed has to be contiguous, and at least a byte");
+    const Entered entered(*this);
+    const protocol::Exposed made = value_or_raise(get().expose(bytes->data() + layout.true_lower_bound(), layout.size()));
+    exposed_[made.number] = std::move(bytes);
+    return made;
+  }
+  void withdraw(const protocol::Exposed& exposed) {
+    const Entered entered(*this);
+    Result<void> gone;
+    {
+      protocol::Communicator& ranks = get();
+      const nb::gil_scoped_release unlocked;
+      gone = ranks.withdraw(exposed);
+    }
+    value_or_raise(std::move(gone));
+    exposed_.erase(exposed.number);
   }
 
   bool test(const std::shared_ptr<Pending>& pending) {
@@ -215,6 +254,7 @@ class Ranks {
   std::unique_ptr<nic::Context> context_;
   std::unique_ptr<protocol::Communicator> ranks_;
   std::list<std::shared_ptr<Pending>> pending_;  // their memory is kept, whatever becomes of the Python objects
+  std::map<std::uint32_t, std::unique_ptr<Bytes>> exposed_;
   bool threads_ = false;
   std::atomic<bool> busy_ = false;
 };
@@ -229,6 +269,16 @@ void bind_messages(nb::module_& m) {
       .def("__repr__", [](const Status& status) {
         return "Status(source=" + std::to_string(status.source) + ", tag=" + std::to_string(status.tag) +
                ", bytes=" + std::to_string(status.bytes) + ")";
+      });
+  nb::class_<protocol::Exposed>(m, "Exposed", "Memory of a rank that others put to and get from. Can be pickled, and sent to them.")
+      .def(nb::init<std::int32_t, std::uint32_t, std::int64_t>(), "rank"_a, "number"_a, "bytes"_a)
+      .def_ro("rank", &protocol::Exposed::rank)
+      .def_ro("number", &protocol::Exposed::number)
+      .def_ro("bytes", &protocol::Exposed::bytes)
+      .def("__eq__", [](const protocol::Exposed& a, const protocol::Exposed& b) { return a == b; })
+      .def("__getstate__", [](const protocol::Exposed& e) { return nb::make_tuple(e.rank, e.number, e.bytes); })
+      .def("__setstate__", [](protocol::Exposed& e, const std::tuple<std::int32_t, std::uint32_t, std::int64_t>& state) {
+        new (&e) protocol::Exposed{std::get<0>(state), std::get<1>(state), std::get<2>(state)};
       });
   nb::class_<Pending>(m, "Pending", "A request, with the memory that it uses.").def_prop_ro("done", [](const Pending& pending) {
     return pending.request == nullptr;
@@ -251,6 +301,20 @@ void bind_messages(nb::module_& m) {
             return ranks.begin(array, false, source, tag, layout, offset);
           },
           "array"_a, "source"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def(
+          "put",
+          [](Ranks& ranks, const nb::object& array, const protocol::Exposed& to, std::int64_t offset, const std::optional<Layout>& layout) {
+            return ranks.access(array, false, to, offset, layout);
+          },
+          "array"_a, "to"_a, "offset"_a, "layout"_a.none())
+      .def(
+          "get",
+          [](Ranks& ranks, const nb::object& array, const protocol::Exposed& source, std::int64_t offset,
+             const std::optional<Layout>& layout) { return ranks.access(array, true, source, offset, layout); },
+          "array"_a, "source"_a, "offset"_a, "layout"_a.none())
+      .def(
+          "expose", [](Ranks& ranks, const nb::object& array) { return ranks.expose(array); }, "array"_a)
+      .def("withdraw", &Ranks::withdraw, "exposed"_a)
       .def("test", &Ranks::test, "pending"_a)
       .def("wait", &Ranks::wait, "pending"_a)
       .def("wait_any", &Ranks::wait_any, "pending"_a)

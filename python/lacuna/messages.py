@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from lacuna._core import Layout, Pending, Ranks, Status
+from lacuna._core import Exposed, Layout, Pending, Ranks, Status
 
 ANY_SOURCE = -1
 ANY_TAG = -1
@@ -86,6 +86,32 @@ class Communicator:
     ) -> Request:
         """Begins to receive. Nobody may look at the array until the request is done."""
         return Request(self._ranks, self._ranks.irecv(array, source, tag, layout, offset))
+
+    def expose(self, array: Any) -> Exposed:
+        """Lets the other ranks put to, and get from, a contiguous array. What is returned names it: send it to them."""
+        return self._ranks.expose(array)
+
+    def withdraw(self, exposed: Exposed) -> None:
+        """Nobody reaches it afterwards; waits for what is under way."""
+        self._ranks.withdraw(exposed)
+
+    def put(self, array: Any, to: Exposed, offset: int = 0, *, layout: Layout | None = None) -> None:
+        """Moves the array into exposed memory, into `layout` (as many bytes in a row if left out), `offset` bytes
+        behind its beginning. The other rank's program makes no call for it, but it has to be in calls, or to have a
+        progress thread. Returns once the bytes are there."""
+        self.iput(array, to, offset, layout=layout).wait()
+
+    def get(self, array: Any, source: Exposed, offset: int = 0, *, layout: Layout | None = None) -> None:
+        """Moves exposed memory into the array; as `put`."""
+        self.iget(array, source, offset, layout=layout).wait()
+
+    def iput(self, array: Any, to: Exposed, offset: int = 0, *, layout: Layout | None = None) -> Request:
+        """Begins to put. Several that are under way are done in any order."""
+        return Request(self._ranks, self._ranks.put(array, to, offset, layout))
+
+    def iget(self, array: Any, source: Exposed, offset: int = 0, *, layout: Layout | None = None) -> Request:
+        """Begins to get."""
+        return Request(self._ranks, self._ranks.get(array, source, offset, layout))
 
     def probe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status | None:
         """The message that a receive would find now, if there is one."""

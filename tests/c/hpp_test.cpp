@@ -75,6 +75,26 @@ TEST(Hpp, SendsWhateverIsShapedLikeAView) {
   });
 }
 
+TEST(Hpp, PutsAndGets) {
+  two_ranks([](lacuna::Communicator& ranks) {
+    std::vector<int> numbers(1000);
+    lacuna::Exposed exposed{};
+    if (ranks.rank() == 1) {
+      exposed = ranks.expose(numbers);
+      ranks.send(std::span(&exposed, 1), 0);
+      ranks.recv(std::span(&exposed, 1), 0);
+      EXPECT_EQ(numbers[8], 2);
+      ranks.withdraw(exposed);
+      return;
+    }
+    ranks.recv(std::span(&exposed, 1), 1);
+    ranks.put(std::array{1, 2, 3}, exposed, 16, lacuna::Layout::hvector(3, 1, 16, lacuna::Layout::bytes(4)));
+    ranks.get(numbers, exposed);
+    EXPECT_EQ(numbers[4] + numbers[8] + numbers[12], 6);
+    ranks.send(std::span(&exposed, 1), 1);
+  });
+}
+
 TEST(Hpp, RequestsEndWithTheirScope) {
   two_ranks([](lacuna::Communicator& ranks) {
     const int peer = 1 - ranks.rank();

@@ -78,7 +78,7 @@ TEST(CMessages, AreSentAndReceived) {
       }
       EXPECT_EQ(memory[100], 'x');
     }
-    char text[1000];
+    char text[20'000];
     EXPECT_GT(lacuna_comm_statistics(comm, text, sizeof text), 20U);
     EXPECT_NE(std::strstr(text, "stream"), nullptr);
     size_t needed = 0;
@@ -122,6 +122,36 @@ TEST(CMessages, RequestsEndOnce) {
         EXPECT_EQ(found, 0);
       },
       &options);
+}
+
+TEST(CMessages, PutsAndGets) {
+  two_ranks([](lacuna_comm* comm) {
+    const Layout token = loop(1, sizeof(lacuna_exposed), sizeof(lacuna_exposed));
+    const Layout spread = loop(50, 4, 12);
+    const Layout block = loop(1, 200, 200);
+    std::vector<char> memory(1000, 'm');
+    lacuna_exposed exposed{};
+    if (lacuna_comm_rank(comm) == 1) {
+      ASSERT_EQ(lacuna_expose(comm, memory.data(), 1000, &exposed), LACUNA_OK);
+      ASSERT_EQ(lacuna_send(comm, &exposed, token.get(), 0, 1), LACUNA_OK);
+      ASSERT_EQ(lacuna_recv(comm, &exposed, token.get(), 0, 1, nullptr), LACUNA_OK);
+      EXPECT_EQ(memory[10], 'p');
+      EXPECT_EQ(memory[14], 'm');
+      EXPECT_EQ(lacuna_withdraw(comm, &exposed), LACUNA_OK);
+      EXPECT_EQ(lacuna_withdraw(comm, &exposed), LACUNA_ERR_INVALID_ARGUMENT);
+      return;
+    }
+    ASSERT_EQ(lacuna_recv(comm, &exposed, token.get(), 1, 1, nullptr), LACUNA_OK);
+    const std::vector<char> out(200, 'p');
+    ASSERT_EQ(lacuna_put(comm, out.data(), block.get(), &exposed, 10, spread.get()), LACUNA_OK) << lacuna_error_message();
+    std::vector<char> in(1000, 'i');
+    ASSERT_EQ(lacuna_get(comm, in.data(), spread.get(), &exposed, 0, block.get()), LACUNA_OK) << lacuna_error_message();
+    EXPECT_EQ(in[0], 'm');
+    EXPECT_EQ(in[2 * 12 + 2], 'p');  // the tenth byte of the block
+    EXPECT_EQ(in[4], 'i');
+    EXPECT_EQ(lacuna_put(comm, out.data(), block.get(), &exposed, 801, block.get()), LACUNA_ERR_INVALID_ARGUMENT);
+    ASSERT_EQ(lacuna_send(comm, &exposed, token.get(), 1, 1), LACUNA_OK);
+  });
 }
 
 TEST(CMessages, SayWhatIsWrong) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import secrets
 import signal
 import socket
@@ -144,6 +145,33 @@ def test_requests() -> None:
 
     run(program)
     run(program, progress_thread=True)
+
+
+def test_puts_and_gets() -> None:
+    def program(ranks: Communicator) -> None:
+        grid = np.zeros((100, 100))
+        if ranks.rank == 1:
+            exposed = ranks.expose(grid)
+            ranks.send(pickle.dumps(exposed).ljust(1000), 0)
+            ranks.recv(np.zeros(1), 0)  # it is over
+            assert (grid[:, 3] == 7).all()
+            assert grid.sum() == 700
+            ranks.withdraw(exposed)
+            return
+        text = bytearray(1000)
+        ranks.recv(text, 1)
+        there = pickle.loads(text)
+        assert (there.rank, there.bytes) == (1, grid.nbytes)
+        column = lacuna.Layout.vector(100, 8, 800, lacuna.Layout.bytes(1))
+        ranks.put(np.full(100, 7.0), there, 24, layout=column)
+        everything = np.zeros((100, 100), order="F")
+        ranks.get(everything, there)
+        assert (everything[:, 3] == 7).all()
+        with pytest.raises(ValueError, match="exposed"):
+            ranks.put(np.zeros(2), there, grid.nbytes - 8)
+        ranks.send(np.zeros(1), 1)
+
+    run(program)
 
 
 def test_many_ranks() -> None:
