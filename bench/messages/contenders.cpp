@@ -27,11 +27,12 @@ Exchange::Exchange(Case what, const Pair& pair) : case_(std::move(what)), pair_(
   add_lacuna();
   if (case_.group == "contiguous") {
     add_bytes();
-    return;
+  } else {
+    add_datatype();
+    add_by_hand(Form::elements);
+    if (has_blocks(case_.send.nests) || has_blocks(case_.receive.nests)) add_by_hand(Form::memcpy);
   }
-  add_datatype();
-  add_by_hand(Form::elements);
-  if (has_blocks(case_.send.nests) || has_blocks(case_.receive.nests)) add_by_hand(Form::memcpy);
+  if (const char* fault = std::getenv("LACUNA_TEST_FAULT")) plant(fault);
 }
 
 void Exchange::add_lacuna() {
@@ -92,6 +93,21 @@ void Exchange::add_by_hand(Form form) {
                            check(mpi->recv(in, bytes, nullptr, peer), "MPI_Recv failed");
                            hand_unpack(case_.receive.nests, form, receive_.base(), in);
                          }});
+}
+
+// "corrupt:NAME": what this one receives has another first byte; "gap:NAME": the byte behind the first block is another one.
+void Exchange::plant(const std::string& fault) {
+  layout::Cursor cursor(case_.receive.layout);
+  const layout::Run first = cursor.next_run(INT64_MAX);
+  for (Messenger& messenger : messengers_) {
+    const bool in_gap = fault == "gap:" + messenger.name;
+    if (!in_gap && fault != "corrupt:" + messenger.name) continue;
+    std::byte* spoilt = receive_.base() + first.offset + (in_gap ? first.length : 0);
+    messenger.recv = [spoilt, recv = std::move(messenger.recv)] {
+      recv();
+      *spoilt ^= std::byte{1};
+    };
+  }
 }
 
 void Exchange::Free::operator()(std::byte* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc)

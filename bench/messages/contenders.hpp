@@ -32,6 +32,7 @@ class Exchange {
   void add_bytes();
   void add_datatype();
   void add_by_hand(Form form);
+  void plant(const std::string& fault);
 
   Case case_;
   const Pair& pair_;

@@ -333,13 +333,17 @@ def test_an_mpi_that_dies_leaves_the_others_measured(job: Peer, tmp_path: Path) 
 # --- the real bench ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pattern", ["contiguous 1 KiB", "33x33", "ai context_parallel_1to8 1792"])
-def test_a_few_real_cases_if_there_is_an_mpi(tmp_path: Path, pattern: str) -> None:
+def require_mpi() -> None:
     if not peers.find([]):
         pytest.skip("no mpicc on the PATH: messages were not compared")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU: two ranks would wait for one another")
     find_bench()
+
+
+@pytest.mark.parametrize("pattern", ["contiguous 1 KiB", "33x33", "ai context_parallel_1to8 1792"])
+def test_a_few_real_cases_if_there_is_an_mpi(tmp_path: Path, pattern: str) -> None:
+    require_mpi()
     done = invoke("--quick", "--only", pattern, "-o", str(tmp_path))
     assert done.exit_code == 0, done.output
     data = json.loads((tmp_path / "messages.json").read_text())
@@ -349,3 +353,16 @@ def test_a_few_real_cases_if_there_is_an_mpi(tmp_path: Path, pattern: str) -> No
     assert found == ({"lacuna", "mpi_contiguous"} if "contiguous" in pattern else {"lacuna", "mpi_datatype", "hand"})
     assert all(r["latency_us"] > 0 and r["ratio_low"] <= r["ratio"] <= r["ratio_high"] for r in data["rows"])
     assert (tmp_path / "messages.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("competitor", ["lacuna", "mpi_datatype", "hand_memcpy"])
+@pytest.mark.parametrize("fault", ["corrupt", "gap"])
+def test_a_wrong_byte_in_the_data_or_in_a_gap_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, competitor: str
+) -> None:
+    require_mpi()
+    monkeypatch.setenv("LACUNA_TEST_FAULT", f"{fault}:{competitor}")
+    done = invoke("--quick", "--only", "NAS_LU_y 33x33", "--json", str(tmp_path / "m.json"))
+    assert done.exit_code == 1, done.output
+    errors = json.loads((tmp_path / "m.json").read_text())["errors"]
+    assert errors == [f"mpicc: NAS_LU_y 33x33: {competitor} moved wrong bytes to rank 0"]
