@@ -27,8 +27,8 @@ def ratios(messages: Messages) -> Figure | None:
     datatype = _largest([r for r in messages.rows if r.competitor == "mpi_datatype"])
     panels = [
         (contiguous, "contiguous", [r.case for r in contiguous]),
-        (hand, "layouts, against loops by hand", [r.family for r in hand]),
-        (datatype, "layouts, against the MPI's datatype", [r.family for r in datatype]),
+        (hand, "largest of each family, against loops by hand", [r.family for r in hand]),
+        (datatype, "the same, against the MPI's datatype", [r.family for r in datatype]),
     ]
     shown = [(rows, title, list(dict.fromkeys(groups))) for rows, title, groups in panels if rows]
     if not shown:

@@ -36,7 +36,7 @@ def show(console: Console, messages: Messages) -> None:
     if messages.rows:
         console.print(_shown(*_figures(messages)))
         console.print(Text(_MEANINGS, style="dim"))
-    contiguous = messages.rows_of("contiguous", "mpi_contiguous")
+    contiguous = sorted(messages.rows_of("contiguous", "mpi_contiguous"), key=lambda r: r.payload_bytes)
     if contiguous:
         console.print(Text("\nContiguous messages", style="bold"))
         console.print(_shown(_HEAD, _cells(messages, contiguous)))
