@@ -11,6 +11,8 @@ GUIDE_OUT ?= guide-out
 GUIDE_ARGS ?=
 COPY_OUT ?= copy-out
 COPY_ARGS ?=
+MESSAGES_OUT ?= messages-out
+MESSAGES_ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
 python := .venv/bin/python
@@ -25,12 +27,16 @@ guide: package ## Measure this machine and say which method to use (GUIDE_OUT=di
 	@.venv/bin/lacuna guide --output $(GUIDE_OUT) $(GUIDE_ARGS)
 
 .PHONY: peers
-peers: ## Install the MPIs that `make bench-copy` compares with (Debian packages, and environments in .peers)
+peers: ## Install the MPIs that the benches compare with (Debian packages, and environments in .peers)
 	@scripts/peers.sh install
 
 .PHONY: bench-copy
 bench-copy: package peers ## Measure copies against loops by hand and four MPIs (COPY_OUT=dir, COPY_ARGS=--quick)
 	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench copy --output $(COPY_OUT) $(COPY_ARGS)
+
+.PHONY: bench-messages
+bench-messages: package peers ## Measure messages against four MPIs (MESSAGES_OUT=dir, MESSAGES_ARGS=--quick)
+	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench messages --output $(MESSAGES_OUT) $(MESSAGES_ARGS)
 
 .PHONY: test
 test: packages .venv/.dev ## Run all tests: release, sanitizers, Python, ladder, install
@@ -77,7 +83,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake lacuna bench/copy python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake lacuna bench/copy bench/messages python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

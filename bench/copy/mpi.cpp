@@ -12,14 +12,15 @@ using base::Result;
 using guide::Datatype;
 using Op = Datatype::Op;
 
-Result<std::unique_ptr<Mpi>> Mpi::start(const std::string& shim) {
+Result<std::unique_ptr<Mpi>> Mpi::start(const std::string& shim, int ranks) {
   void* library = dlopen(shim.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return base::fail(Code::unsupported, dlerror());
   const auto table = reinterpret_cast<lacuna_mpi_shim_function>(dlsym(library, "lacuna_mpi_shim_table"));
   if (table == nullptr) return base::fail(Code::unsupported, shim + " has no lacuna_mpi_shim_table");
   const lacuna_mpi_shim* calls = table();
   if (calls->version != LACUNA_MPI_SHIM_VERSION) return base::fail(Code::unsupported, shim + " is of another version");
-  if (calls->start() != 0) return base::fail(Code::unsupported, shim + ": MPI_Init failed");
+  if (calls->start(ranks) != 0)
+    return base::fail(Code::unsupported, shim + ": MPI_Init failed, or there are not " + std::to_string(ranks) + " ranks");
   return std::unique_ptr<Mpi>(new Mpi(calls));
 }
 

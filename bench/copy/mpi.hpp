@@ -11,8 +11,8 @@ namespace lacuna::bench {
 
 class Mpi {
  public:
-  /// Loads a shim and starts its MPI. Errors: unsupported, with what the loader or MPI said.
-  static base::Result<std::unique_ptr<Mpi>> start(const std::string& shim);
+  /// Loads a shim and starts its MPI, as one of a job of `ranks`. Errors: unsupported, with what the loader or MPI said.
+  static base::Result<std::unique_ptr<Mpi>> start(const std::string& shim, int ranks = 1);
   ~Mpi();
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;

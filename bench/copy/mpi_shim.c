@@ -16,12 +16,12 @@ struct lacuna_mpi_type {
 
 static char library_version[MPI_MAX_LIBRARY_VERSION_STRING];
 
-static int start(void) {
+static int start(int ranks) {
   if (MPI_Init(NULL, NULL) != MPI_SUCCESS) return -1;
   if (MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != MPI_SUCCESS) return -1;
   if (MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN) != MPI_SUCCESS) return -1;
-  int ranks = 0;
-  if (MPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS || ranks != 1) return -1;
+  int size = 0;
+  if (MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != ranks) return -1;
   int length = 0;
   if (MPI_Get_library_version(library_version, &length) != MPI_SUCCESS) return -1;
   library_version[strcspn(library_version, "\r\n")] = '\0';
@@ -31,6 +31,11 @@ static int start(void) {
 static int stop(void) { return MPI_Finalize() == MPI_SUCCESS ? 0 : -1; }
 
 static const char* library(void) { return library_version; }
+
+static int rank(void) {
+  int own = -1;
+  return MPI_Comm_rank(MPI_COMM_WORLD, &own) == MPI_SUCCESS ? own : -1;
+}
 
 /* A handle for `*type`, which the handle then owns; null after an error. */
 static lacuna_mpi_type* handle(int error, MPI_Datatype* type) {
@@ -143,11 +148,20 @@ static long unpack(const void* packed, int bytes, void* base, const lacuna_mpi_t
   return MPI_Unpack(packed, bytes, &position, base, 1, type->type, MPI_COMM_SELF) == MPI_SUCCESS ? position : -1;
 }
 
+static int send(const void* base, int count, const lacuna_mpi_type* type, int dest) {
+  return MPI_Send(base, count, type == NULL ? MPI_BYTE : type->type, dest, 0, MPI_COMM_WORLD) == MPI_SUCCESS ? 0 : -1;
+}
+
+static int recv(void* base, int count, const lacuna_mpi_type* type, int source) {
+  return MPI_Recv(base, count, type == NULL ? MPI_BYTE : type->type, source, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS ? 0 : -1;
+}
+
 static const struct lacuna_mpi_shim table = {
     .version = LACUNA_MPI_SHIM_VERSION,
     .start = start,
     .stop = stop,
     .library = library,
+    .rank = rank,
     .basic = basic,
     .contiguous = contiguous,
     .vector = vector,
@@ -164,6 +178,8 @@ static const struct lacuna_mpi_shim table = {
     .size = size,
     .pack = pack,
     .unpack = unpack,
+    .send = send,
+    .recv = recv,
 };
 
 __attribute__((visibility("default"))) const struct lacuna_mpi_shim* lacuna_mpi_shim_table(void) { return &table; }

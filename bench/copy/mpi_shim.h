@@ -1,6 +1,6 @@
-/* What the copy benchmark asks of an MPI: datatypes, MPI_Pack and MPI_Unpack. mpi_shim.c implements it in terms of one
- * mpi.h and is compiled by that MPI's own mpicc into a shared library, which the benchmark loads: one process per MPI, so
- * that no two of them meet. Types are handles of the shim's; each constructor returns null where MPI reports an error. */
+/* What the benchmarks ask of an MPI: datatypes, MPI_Pack and MPI_Unpack, MPI_Send and MPI_Recv. mpi_shim.c implements it in
+ * terms of one mpi.h and is compiled by that MPI's own mpicc into a shared library, which a benchmark loads: no process loads
+ * two, so that no two MPIs meet. Types are handles of the shim's; each constructor returns null where MPI reports an error. */
 #ifndef LACUNA_BENCH_MPI_SHIM_H
 #define LACUNA_BENCH_MPI_SHIM_H
 
@@ -12,11 +12,12 @@ typedef struct lacuna_mpi_type lacuna_mpi_type;
 
 struct lacuna_mpi_shim {
   int version; /* LACUNA_MPI_SHIM_VERSION */
-  /* MPI_Init of a single process; MPI_Finalize. 0 if all is well. Errors return, they do not abort. */
-  int (*start)(void);
+  /* MPI_Init of a job of so many processes; MPI_Finalize. 0 if all is well. Errors return, they do not abort. */
+  int (*start)(int ranks);
   int (*stop)(void);
   /* MPI_Get_library_version, one line; valid until stop(). */
   const char* (*library)(void);
+  int (*rank)(void);
   /* A basic type of 1, 2, 4, 8 or 16 bytes: MPI_BYTE, SHORT, FLOAT, DOUBLE, C_DOUBLE_COMPLEX. */
   lacuna_mpi_type* (*basic)(int bytes);
   lacuna_mpi_type* (*contiguous)(int count, const lacuna_mpi_type* old);
@@ -37,9 +38,12 @@ struct lacuna_mpi_shim {
   /* One element of `type` at `base`, into or out of `bytes` packed bytes. Returns the position afterwards, -1 on error. */
   long (*pack)(const void* base, const lacuna_mpi_type* type, void* packed, int bytes);
   long (*unpack)(const void* packed, int bytes, void* base, const lacuna_mpi_type* type);
+  /* Blocking, in MPI_COMM_WORLD; 0 if all is well. A type of null: `count` bytes. */
+  int (*send)(const void* base, int count, const lacuna_mpi_type* type, int dest);
+  int (*recv)(void* base, int count, const lacuna_mpi_type* type, int source);
 };
 
-#define LACUNA_MPI_SHIM_VERSION 1
+#define LACUNA_MPI_SHIM_VERSION 2
 
 /* The only symbol: `const struct lacuna_mpi_shim* lacuna_mpi_shim_table(void)`. */
 typedef const struct lacuna_mpi_shim* (*lacuna_mpi_shim_function)(void);

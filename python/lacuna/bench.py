@@ -193,6 +193,74 @@ def copy(
     )
 
 
+@app.command()
+def messages(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two sizes of each family of layouts, within 60 s with four MPIs.")
+    ] = False,
+    only: Annotated[
+        str,
+        typer.Option(
+            "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
+        ),
+    ] = "",
+    mpi: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mpi",
+            metavar="[NAME=]MPICC",
+            help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
+            show_default=False,
+        ),
+    ] = None,
+    data: JsonOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write messages.json, messages.html and messages.png here; made if it is not there.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            min=5,
+            help="Wall time; cases that do not fit are left out and counted. [default: 900, with --quick 55]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Measure messages between two processes on this machine, through Lacuna and through MPIs.
+
+    Contiguous messages of 8 B to 64 MiB, every DDTBench layout, and transfers of AI systems, against the MPI's own
+    datatypes and against loops by hand around its contiguous send. Each MPI's mpiexec starts two processes, which are
+    connected through Lacuna as well: in every round all contenders of a case take turns between the same buffers, and
+    what arrives is verified in the first and in the last one.
+
+    \b
+    Examples:
+      lacuna bench messages --quick
+      lacuna bench messages --only contiguous --mpi openmpi=/usr/bin/mpicc.openmpi
+      lacuna bench messages --mpi /opt/mpich/bin/mpicc --json messages.json
+
+    \b
+    Exit status:
+      0    all is well
+      1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
+      2    wrong usage
+      3    the bench is missing, or there is no MPI
+      130  interrupted by Ctrl-C or SIGTERM; what was measured is written
+    """
+    from lacuna import message_command
+
+    message_command.run(quick=quick, only=only, mpi=mpi or [], data=data, output=output, budget=budget)
+
+
 def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
     every = experiments.all_experiments()
     if not wanted:

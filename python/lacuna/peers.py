@@ -26,29 +26,30 @@ class Peer:
     def environment(self) -> dict[str, str]:
         """The caller's variables, and those with which this MPI starts alone and at once: without a launcher, without
         looking for networks, without a daemon. Variables of other MPIs do no harm."""
-        prefix = self.mpicc.parent.parent
         ours = {
             "OMPI_MCA_pml": "ob1",
             "OMPI_MCA_btl": "self",
             "OMPI_MCA_if": "^posix_ipv4",
             "OMPI_MCA_ess_singleton_isolated": "1",
             "PMIX_MCA_pif": "^posix_ipv4",
-            "HWLOC_COMPONENTS": "-gl,-opencl",
             "MPIR_CVAR_CH4_NETMOD": "ucx",
             "UCX_TLS": "self",
             "UCX_MODULES": "none",
             "I_MPI_FABRICS": "shm",
-            "I_MPI_PIN": "0",
-            "HOME": os.environ.get("HOME", "/tmp"),
         }
+        return {**os.environ, **self.place(), **ours}
+
+    def place(self) -> dict[str, str]:
+        """The variables by which its programs find what belongs to it, wherever it was unpacked."""
+        prefix = self.mpicc.parent.parent
+        ours = {"HWLOC_COMPONENTS": "-gl,-opencl", "I_MPI_PIN": "0", "HOME": os.environ.get("HOME", "/tmp")}
         if (prefix / "share" / "openmpi").is_dir() and prefix != Path("/usr"):
             ours["OPAL_PREFIX"] = str(prefix)
         if (prefix / "lib" / "libmpi.so").exists() or (prefix / "lib" / "libmpi.so.12").exists():
             ours["I_MPI_ROOT"] = str(prefix)
-        environment = {**os.environ, **ours}
-        if "LD_LIBRARY_PATH" in environment:  # another MPI's library of the same name must not come first
-            environment["LD_LIBRARY_PATH"] = f"{prefix / 'lib'}:{environment['LD_LIBRARY_PATH']}"
-        return environment
+        if "LD_LIBRARY_PATH" in os.environ:  # another MPI's library of the same name must not come first
+            ours["LD_LIBRARY_PATH"] = f"{prefix / 'lib'}:{os.environ['LD_LIBRARY_PATH']}"
+        return ours
 
     def shim(self, folder: Path) -> Path:
         """Compiles the shim with this MPI's wrapper into `folder`. Raises PeerError with what the compiler said."""

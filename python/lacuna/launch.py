@@ -1,0 +1,86 @@
+"""How an MPI starts two processes on this machine, and what their messages go through."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lacuna.peers import Peer, PeerError
+
+_AS_ROOT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+"""Containers and test machines have no other user, and nothing here leaves the machine."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What comes before the program on the command line, and its variables."""
+
+    line: tuple[str, ...]
+    environment: dict[str, str]
+    transport: str
+    """What was asked for: "pml ob1, btl self,vader"."""
+
+
+def launch(peer: Peer) -> Launch:
+    """Two processes that no launcher binds to CPUs: they take one each by themselves. Raises PeerError."""
+    mpiexec = _mpiexec(peer)
+    place = peer.place()
+    said = _version(peer, mpiexec, place)
+    line: tuple[str, ...] = (str(mpiexec), "-n", "2")
+    if "Intel(R) MPI" in said:
+        place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
+        fabrics = _chosen({"I_MPI_FABRICS": "shm"})
+        line = (str(mpiexec), "-hosts", "localhost", "-n", "2")
+        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics))
+    if "HYDRA" in said:
+        return Launch(line, {**os.environ, **place}, "ch4, shared memory")
+    version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
+    if version is None:
+        raise PeerError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
+    btl = "self,vader" if int(version[1]) < 5 else "self,sm"
+    components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
+    line = (str(mpiexec), "--bind-to", "none", "-n", "2")
+    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components))
+
+
+def _mpiexec(peer: Peer) -> Path:
+    """Beside the compiler and named like it: mpiexec.openmpi beside mpicc.openmpi."""
+    suffix = peer.mpicc.name.removeprefix("mpicc")
+    for name in (f"mpiexec{suffix}", f"mpirun{suffix}", "mpiexec", "mpirun"):
+        found = peer.mpicc.with_name(name)
+        if os.access(found, os.X_OK):
+            return found
+    raise PeerError(f"{peer.name}: there is no mpiexec beside {peer.mpicc}")
+
+
+def _version(peer: Peer, mpiexec: Path, place: dict[str, str]) -> str:
+    environment = {**os.environ, **place}
+    try:
+        done = subprocess.run(
+            [str(mpiexec), "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise PeerError(f"{peer.name}: cannot run {mpiexec}: {e}") from e
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def _chosen(ours: dict[str, str]) -> dict[str, str]:
+    """These, unless the caller has set them."""
+    return {name: os.environ.get(name, value) for name, value in ours.items()}
+
+
+def _text(variables: dict[str, str]) -> str:
+    return ", ".join(f"{name.removeprefix('OMPI_MCA_')} {value}" for name, value in variables.items())
