@@ -19,9 +19,9 @@ from lacuna.units import bytes_text, us_text
 _MEANINGS = (
     "A time is that of one message, half a round trip between two processes on two CPUs. A ratio is Lacuna's time over "
     "the other's, the median of ratios within rounds in the same two processes, with its 95 % interval; below 1 Lacuna "
-    "is faster. A figure named after a bandwidth is a ratio of bandwidths: above 1 Lacuna is faster. By hand is the "
-    "faster of two loops around the MPI's contiguous send, over the elements or a memcpy for each block, compiled for "
-    "this machine. Of several MPIs the one that takes least counts; worst is the largest lower end of an interval. "
+    "is faster, in figures named after a bandwidth too. By hand is the faster of two loops around the MPI's contiguous "
+    "send, over the elements or a memcpy for each block, compiled for this machine. Of several MPIs the one that takes "
+    "least counts; worst is the largest lower end of an interval. "
     "Large: 32 KiB of payload and more."
 )
 _NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "by hand"}
