@@ -17,12 +17,21 @@ namespace lacuna::copy {
 
 using layout::Layout;
 
+/// What becomes of the caches where bytes are written.
+enum class Caching : std::uint8_t {
+  asked,   ///< long pieces pass them by if the destination is in none of them, which is asked of the memory itself
+  kept,    ///< they take what is written
+  passed,  ///< whole lines pass them by, as is best where this CPU needs them no more and another one reads them, or nobody soon
+};
+
 /// Copies bytes [position, position + length) of the packed stream of `layout` at `base` to `out`.
 /// Requires 0 <= position, 0 <= length, position + length <= layout.size().
-void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
+void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
+          Caching caching = Caching::asked);
 
 /// The inverse of pack(): writes `in` to the bytes that the fragment names, and to no others.
-void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
+            Caching caching = Caching::asked);
 
 /// Moves the whole of `src` at `src_base` into `dst` at `dst_base` in one pass, without staging. The buffers must not
 /// overlap. Errors: invalid_argument if the sizes differ.

@@ -280,9 +280,10 @@ void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense,
   Mover<false>(stream).whole(step, scattered, dense);
 }
 
-void Plan::pack(const std::byte* base, Index position, Index length, std::byte* dense) const {
+void Plan::pack(const std::byte* base, Index position, Index length, std::byte* dense, Caching caching) const {
+  if (caching == Caching::passed) return pack_past(base, position, length, dense);
   bool stream = false;
-  if (streams_ && length >= kAsk) {
+  if (caching == Caching::asked && streams_ && length >= kAsk) {
     const std::array<const std::byte*, 2> places{dense + length / 3, dense + length / 3 * 2};
     stream = is_cold(places);
   }
@@ -290,9 +291,23 @@ void Plan::pack(const std::byte* base, Index position, Index length, std::byte* 
   if (stream) end_of_streaming();
 }
 
-void Plan::unpack(std::byte* base, Index position, Index length, const std::byte* dense) const {
-  bool stream = false;
-  if (streams_ && length >= kAsk) {
+// Blocks that do not fill lines are packed where this CPU has them at hand, and go on from there in whole lines.
+void Plan::pack_past(const std::byte* base, Index position, Index length, std::byte* dense) const {
+  constexpr Index kAtHand = 4096;  // stays in the L1 cache, with what is packed
+  const Mover<true> mover(false);
+  alignas(64) std::array<std::byte, kAtHand> at_hand;
+  for (Index done = 0; done < length && root_.kind != Step::Kind::run; done += kAtHand) {
+    const Index bytes = std::min(length - done, kAtHand);
+    mover.part(root_, base + at_, at_hand.data(), position + done, position + done + bytes);
+    copy_block(dense + done, at_hand.data(), bytes, true);
+  }
+  if (root_.kind == Step::Kind::run) copy_block(dense, base + at_ + position, length, true);
+  end_of_streaming();
+}
+
+void Plan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {
+  bool stream = caching == Caching::passed;
+  if (caching == Caching::asked && streams_ && length >= kAsk) {
     const std::array<const std::byte*, 2> places{base + at_ + offset_at(root_, position + length / 3),
                                                  base + at_ + offset_at(root_, position + length / 3 * 2)};
     stream = is_cold(places);

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/kernels.hpp"
 #include "lacuna/copy/windows.hpp"
 #include "lacuna/layout/layout.hpp"
@@ -93,8 +94,8 @@ class Plan final : public layout::Companion {
   }
 
   /// Bytes [position, position + length) of the stream; base and dense as in pack() and unpack().
-  void pack(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense) const;
-  void unpack(std::byte* base, std::int64_t position, std::int64_t length, const std::byte* dense) const;
+  void pack(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense, Caching caching) const;
+  void unpack(std::byte* base, std::int64_t position, std::int64_t length, const std::byte* dense, Caching caching) const;
 
   [[nodiscard]] const Step& root() const { return root_; }
 
@@ -103,6 +104,7 @@ class Plan final : public layout::Companion {
 
  private:
   static const Plan& make(const layout::Layout& layout);
+  void pack_past(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense) const;
 
   Step root_;
   std::int64_t at_ = 0;

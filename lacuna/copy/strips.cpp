@@ -76,8 +76,8 @@ void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst
     if (poor > 3) {
       alignas(64) std::array<std::byte, kBounce> bounce;
       const Index bytes = std::min(kBounce, end - position);
-      Plan::of(src).pack(src_base, position, bytes, bounce.data());
-      Plan::of(dst).unpack(dst_base, position, bytes, bounce.data());
+      Plan::of(src).pack(src_base, position, bytes, bounce.data(), Caching::kept);
+      Plan::of(dst).unpack(dst_base, position, bytes, bounce.data(), Caching::kept);
       position += bytes;
       from.seek(position);
       to.seek(position);

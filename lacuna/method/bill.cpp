@@ -166,19 +166,6 @@ void Bill::bind(double keys, double entries) {
   add(When::aside, Stage::registration, Who::receiver, Price::bind_entry, entries / uses_);
 }
 
-void Bill::window(double chunks) {
-  requests_ = std::max(requests_, chunks);
-  add(When::before, Stage::wire, Who::wire, Price::start, 1);
-  const auto bytes = static_cast<double>(pair_.bytes());
-  const double footprint = bytes + static_cast<double>(kLine) * (pair_.src.lines + pair_.dst.lines) / 2;
-  if (pair_.src.contiguous())
-    add_bytes(When::between, Stage::copy, Who::sender, Price::write_byte, Price::write_far_byte, bytes, footprint);
-  if (pair_.dst.contiguous())
-    add_bytes(When::between, Stage::unpack, Who::receiver, Price::read_byte, Price::read_far_byte, bytes, footprint);
-  pack(When::between, chunks);
-  unpack(When::between, chunks);
-}
-
 double Bill::latency_ns() const {
   const std::size_t last = slowest();
   double ns = alone_;

@@ -312,9 +312,6 @@ class Bill {
   /// The last thing on a bill; said again, it takes the place of what was said before.
   void notify(Role initiator, Notify notify);
   void bind(double keys, double entries);
-  /// What no method does, but a protocol: both CPUs copy, chunk by chunk, one out of the source into memory that both reach, the other out of that into
-  /// the destination.
-  void window(double chunks);
 
   [[nodiscard]] double latency_ns() const;
   [[nodiscard]] std::array<double, kStages> stages_ns() const;  ///< their sum is the latency

@@ -196,14 +196,14 @@ Result<void> Operation::healthy() const {
 
 void Operation::pack(std::int64_t position, std::int64_t length, std::byte* out) {
   const std::int64_t began = endpoint_.context().now();
-  endpoint_.context().pack(own_, base_, position, length, out);
+  endpoint_.context().pack(own_, base_, position, length, out, copy::Caching::asked);
   counters_.copy_ns += endpoint_.context().now() - began;
   counters_.bytes_copied += length;
 }
 
 void Operation::unpack(std::int64_t position, std::int64_t length, const std::byte* in) {
   const std::int64_t began = endpoint_.context().now();
-  endpoint_.context().unpack(own_, base_, position, length, in);
+  endpoint_.context().unpack(own_, base_, position, length, in, copy::Caching::asked);
   counters_.copy_ns += endpoint_.context().now() - began;
   counters_.bytes_copied += length;
 }

@@ -350,8 +350,10 @@ class Context {
   virtual int poll(CompletionQueue& queue, std::span<Completion> completions) = 0;
 
   // The CPU's copies (copy.hpp).
-  virtual void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) = 0;
-  virtual void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) = 0;
+  virtual void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
+                    copy::Caching caching) = 0;
+  virtual void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
+                      copy::Caching caching) = 0;
   virtual Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) = 0;
   /// The value of an aligned word that a peer may be writing; what was written before it is visible afterwards.
   virtual std::uint64_t load_flag(const std::uint64_t* flag) = 0;

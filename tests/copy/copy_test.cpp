@@ -65,7 +65,18 @@ struct Engine {
   Unpack unpack;
   Transpack transpack;
 };
-constexpr Engine kEngines[] = {{"fast", copy::pack, copy::unpack, copy::transpack},
+template <copy::Caching kCaching>
+void pack_so(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) {
+  copy::pack(layout, base, position, length, out, kCaching);
+}
+template <copy::Caching kCaching>
+void unpack_so(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) {
+  copy::unpack(layout, base, position, length, in, kCaching);
+}
+
+constexpr Engine kEngines[] = {{"fast", pack_so<copy::Caching::asked>, unpack_so<copy::Caching::asked>, copy::transpack},
+                               {"kept", pack_so<copy::Caching::kept>, unpack_so<copy::Caching::kept>, copy::transpack},
+                               {"passed", pack_so<copy::Caching::passed>, unpack_so<copy::Caching::passed>, copy::transpack},
                                {"reference", copy::reference::pack, copy::reference::unpack, copy::reference::transpack}};
 
 void check_pack(const Engine& engine, const Layout& layout, const naive::Typemap& map, Random& random, const std::string& recipe) {

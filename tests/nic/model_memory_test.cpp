@@ -218,11 +218,11 @@ std::int64_t packing(const Parameters& on, const Layout& layout, std::int64_t le
     const nic::Buffer memory = LACUNA_TRY(end.context->allocate(static_cast<std::size_t>(layout.true_extent() + layout.size()) + 1));
     std::byte* packed = memory.data() + layout.true_extent();
     took = LACUNA_TRY(timed(end, [&]() -> Result {
-      end.context->pack(layout, memory.data(), 0, length, packed);
+      end.context->pack(layout, memory.data(), 0, length, packed, copy::Caching::asked);
       return {};
     }));
     const std::int64_t back = LACUNA_TRY(timed(end, [&]() -> Result {
-      end.context->unpack(layout, memory.data(), 0, length, packed);
+      end.context->unpack(layout, memory.data(), 0, length, packed, copy::Caching::asked);
       return {};
     }));
     EXPECT_EQ(back, took);

@@ -150,14 +150,16 @@ int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions
 
 // --- copies and time ------------------------------------------------------------------------------------------------
 
-void Context::pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) {
+void Context::pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
+                   copy::Caching caching) {
   charge(copy_time(profile(), copy_of(layout, length)));
-  if (shared_.moves_bytes) copy::pack(layout, base, position, length, out);
+  if (shared_.moves_bytes) copy::pack(layout, base, position, length, out, caching);
 }
 
-void Context::unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) {
+void Context::unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
+                     copy::Caching caching) {
   charge(copy_time(profile(), copy_of(layout, length)));
-  if (shared_.moves_bytes) copy::unpack(layout, base, position, length, in);
+  if (shared_.moves_bytes) copy::unpack(layout, base, position, length, in, caching);
 }
 
 Result<void> Context::transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) {

@@ -54,8 +54,10 @@ class Context final : public nic::Context {
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
   int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
-  void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out) override;
-  void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) override;
+  void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
+            copy::Caching caching) override;
+  void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
+              copy::Caching caching) override;
   Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) override;
   std::uint64_t load_flag(const std::uint64_t* flag) override;
   [[nodiscard]] std::int64_t now() override { return clock() / 1000; }
