@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "results"
 LONGEST_LISTED = 5  # slow tests named for each stage
 SLOW_SECONDS = 10.0
+FUZZ_SECONDS = "60"
+"""What all fuzzers of messages have together in the release build; elsewhere some seconds."""
 
 
 @dataclass
@@ -111,6 +113,8 @@ def cmake_stage(preset: str, jobs: int) -> Results:
 
     heading(f"{preset}: testing")
     env = dict(os.environ)
+    if preset == "release":
+        env.setdefault("LACUNA_FUZZ_SECONDS", FUZZ_SECONDS)
     prefix: list[str] = []
     if preset == "asan":
         without_leaks_if_refused(preset, env)

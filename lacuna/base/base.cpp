@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,6 +56,18 @@ std::int64_t now_ns() {
 int usable_cpus() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void populate(const void* memory, std::size_t bytes, bool write) {
+#if defined(MADV_POPULATE_WRITE)
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(memory) / page * page;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory) + bytes;
+  madvise(reinterpret_cast<void*>(first), end - first,
+          write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);  // a hint: what fails is touched later
+#else
+  (void)memory, (void)bytes, (void)write;
+#endif
 }
 
 Result<void> pin_to_cpu(int index) {

@@ -94,6 +94,19 @@ inline void cpu_relax() {
 #endif
 }
 
+/// A hint that this thread will write the cache line of `address`, which other CPUs may have.
+inline void prefetch_to_write(const void* address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
+/// Has the system give pages to this memory now, for writing or for reading, instead of one by one when they are touched first.
+/// Does nothing where the system cannot (madvise(2), MADV_POPULATE_WRITE: Linux 5.14).
+void populate(const void* memory, std::size_t bytes, bool write);
+
 /// Number of CPUs that this process may run on.
 [[nodiscard]] int usable_cpus();
 

@@ -36,6 +36,8 @@ struct Peer {
 
   // Streams, and what waits for an answer, or for what an answer asked for.
   Windows windows;
+  Stores stores;
+  Seen seen;
   std::vector<Request*> sending;     // being packed
   std::vector<Request*> receiving;   // being unpacked
   std::deque<Request*> for_windows;  // answered sends without a window
@@ -138,11 +140,17 @@ class Ranks final : public Communicator {
   [[nodiscard]] bool has_room(const Peer& peer, std::int64_t bytes) const {
     return peer.eager_sent + bytes + kEagerCost - peer.eager_released <= peer.room;
   }
+  /// Whether what is too long for a small message goes by a stream. Between CPUs that share memory nothing else was faster, at any size and for
+  /// any layout (docs/messages.md).
+  [[nodiscard]] bool streams(const Peer& peer) const {
+    return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
+  }
   bool send_small(Peer& peer, const void* base, const Layout& layout, int tag);
   Result<void> begin_send(Request& request);
   Result<void> send_to_self(Request& request);
   Result<void> send_large(Peer& peer, Request& request);
-  Result<void> begin_stream(Peer& peer, Request& request, Windows::Memory& window, std::uint32_t answer);
+  Result<void> begin_stream(Peer& peer, Request& request, Windows::Place& window, std::uint32_t answer);
+  Result<bool> go_on(Peer& peer, Request& send);
   void say(Peer& peer, Head head, std::span<const std::byte> payload = {});
   bool flush(Peer& peer);
 
@@ -174,21 +182,6 @@ class Ranks final : public Communicator {
   void tell_accessed(Peer& peer, std::uint32_t number, bool gets, std::optional<base::Code> refused);
   void end_served(Request& request);
   void retire_served();
-
-  // judge.cpp
-  /// What a stream from one layout into another is expected to take.
-  [[nodiscard]] const guide::Peer::Route* mapped() const;
-  [[nodiscard]] double stream_ns(const layout::PairOutline& pair) const;
-  /// Whether that is less than by the best way of the guide, or there is no other.
-  bool streams(const Peer& peer, const Layout& src, const Layout& dst, const guide::Placement& placement);
-  struct Judged {
-    layout::Digest src, dst;
-    bool shared = false;
-    bool streams = false;
-    bool known = false;
-  };
-  static constexpr std::size_t kJudged = 1024;
-  std::vector<Judged> judged_ = std::vector<Judged>(kJudged);
 
   // rendezvous.cpp
   std::uint32_t tell(Peer& peer, const Layout& layout);

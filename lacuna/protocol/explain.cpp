@@ -38,13 +38,12 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
     text += "self: one copy from layout to layout.\n";
   } else if (bytes <= options_.eager_bytes) {
     fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
-  } else if (streams(peer, src, dst, placement)) {
+  } else if (streams(peer)) {
     fmt::format_to(
         out,
         "stream: packed into a window of shared memory, {} bytes at a time, and unpacked out of it side by side; it begins before "
-        "the receiver asks. Expected: {:.1f} us.\n",
-        chunk_of(bytes), stream_ns(layout::outline(src, dst)) / 1e3);
-    if (const auto why = guide_.explain(src, dst, *kind_, placement)) text += "Instead, by rendezvous:\n" + guide::describe(*why);
+        "the receiver asks.\n",
+        chunk_of(bytes, peer.stores.caching()));
   } else {
     const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
     text += "rendezvous: the receiver chooses the way.\n" + guide::describe(why);

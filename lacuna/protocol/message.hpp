@@ -30,7 +30,7 @@ inline constexpr std::int64_t kEagerCost = 256;
 struct Head {
   std::uint32_t mark = 0;  ///< the channel's own
   Kind kind = Kind::none;
-  std::uint8_t unused = 0;
+  std::uint8_t again = 0;     ///< the channel's own
   std::uint16_t credits = 0;  ///< the channel's own
   std::int32_t tag = 0;
   std::uint32_t number = 0;   ///< the sender's, for the announcement and what follows it

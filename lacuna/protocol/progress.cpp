@@ -253,7 +253,7 @@ Result<bool> Ranks::advance(Peer& peer) {
   if (!peer.outbox.empty()) moved = flush(peer) || moved;
   if (peer.idle()) return moved;
   while (!peer.for_windows.empty()) {
-    Windows::Memory* window = LACUNA_TRY(peer.windows.take(context_, true));
+    Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, peer.for_windows.front()->bytes, true));
     if (window == nullptr) break;
     Request& send = *peer.for_windows.front();
     peer.for_windows.pop_front();
@@ -272,16 +272,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     }
     return {};
   };
-  LACUNA_TRY(step_all(peer.sending, [&](Request& send) -> Result<bool> {
-    const bool some = LACUNA_TRY(send.out->step(context_, *send.layout, send.base));
-    if (some) step("packed");
-    if (send.out->done()) {
-      peer.windows.give_back(send.out->window());
-      statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
-      done(send);
-    }
-    return some;
-  }));
+  LACUNA_TRY(step_all(peer.sending, [&](Request& send) { return go_on(peer, send); }));
   LACUNA_TRY(step_all(peer.receiving, [&](Request& receive) -> Result<bool> {
     const bool some = LACUNA_TRY(receive.in->step(context_, *receive.layout, receive.base));
     if (some) step("unpacked");

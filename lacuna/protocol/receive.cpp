@@ -125,7 +125,7 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
           return malformed(peer.rank, "that it streams what was not asked for");
         // What is refused stays expected, so that losing the peer ends it.
         Request& receive = *found->second;
-        receive.in.emplace(LACUNA_TRY(InStream::open(*peer.channel, window, receive.bytes)));
+        receive.in.emplace(LACUNA_TRY(InStream::open(*peer.channel, peer.seen, window, receive.bytes)));
         peer.expected.erase(found);
         peer.receiving.push_back(&receive);
         return {};
@@ -222,7 +222,7 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
   came.head = head;
   if (head.bytes > static_cast<std::uint64_t>(layout::kMaxBytes)) return malformed(peer.rank, "that a message is larger than any");
   if (head.kind == Kind::stream)
-    came.in = LACUNA_TRY(InStream::open(*peer.channel, body_of<Window>(head), static_cast<std::int64_t>(head.bytes)));
+    came.in = LACUNA_TRY(InStream::open(*peer.channel, peer.seen, body_of<Window>(head), static_cast<std::int64_t>(head.bytes)));
   if (head.kind == Kind::announce) {
     const auto announce = body_of<Announce>(head);
     came.method = announce.method != 0 && head.bytes > 0;
@@ -261,7 +261,7 @@ void Ranks::keep(std::unique_ptr<Unexpected> message) {
 void Ranks::deliver_eager(Request& receive, int source, const Head& head, const std::byte* data) {
   const auto bytes = static_cast<std::int64_t>(head.bytes);
   const std::int64_t wanted = std::min(bytes, receive.layout->size());
-  if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, data);
+  if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, data, copy::Caching::kept);
   receive.status = {.source = source, .tag = head.tag, .bytes = bytes};
   receive.error = truncation(bytes, receive.layout->size());
   statistics_.count(statistics_.received, Protocol::eager, bytes);
@@ -341,7 +341,7 @@ Result<void> Ranks::send_to_self(Request& request) {
   message->head.bytes = static_cast<std::uint64_t>(request.bytes);
   if (request.bytes <= options_.eager_bytes) {
     message->data = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(request.bytes));
-    if (request.bytes > 0) context_.pack(*request.layout, request.base, 0, request.bytes, message->data.get());
+    if (request.bytes > 0) context_.pack(*request.layout, request.base, 0, request.bytes, message->data.get(), copy::Caching::kept);
     done(request);
   } else {
     message->send = &request;
@@ -358,8 +358,8 @@ Result<void> Ranks::deliver_self(Request& receive, Request& send) {
   } else {
     const std::int64_t wanted = std::min(send.bytes, receive.layout->size());
     const auto packed = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(wanted));
-    if (wanted > 0) context_.pack(*send.layout, send.base, 0, wanted, packed.get());
-    if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, packed.get());
+    if (wanted > 0) context_.pack(*send.layout, send.base, 0, wanted, packed.get(), copy::Caching::asked);
+    if (wanted > 0) context_.unpack(*receive.layout, receive.base, 0, wanted, packed.get(), copy::Caching::asked);
   }
   receive.protocol = Protocol::self;
   statistics_.count(statistics_.sent, Protocol::self, send.bytes);

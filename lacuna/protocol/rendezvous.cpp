@@ -50,7 +50,7 @@ Result<void> Ranks::prepare_carried(Peer& peer, Carried& now, Role role) {
   if (!fits) {
     now.piece = LACUNA_TRY(nic::RegisteredBuffer::create(context_, request.bytes));
     now.base = now.piece.buffer.data();
-    if (sends) context_.pack(*request.layout, request.base, 0, request.bytes, now.base);
+    if (sends) context_.pack(*request.layout, request.base, 0, request.bytes, now.base, copy::Caching::asked);
   } else {
     const std::span<std::byte> bytes(now.base + own.true_lower_bound(), static_cast<std::size_t>(own.true_extent()));
     now.region = LACUNA_TRY(context_.register_memory(bytes, {.local_write = !sends, .remote_write = !sends, .remote_read = sends}));
@@ -136,7 +136,7 @@ Result<bool> Ranks::carry(Peer& peer, Role role) {
     LACUNA_TRY(endpoint.forget(now.region.lkey() != 0 ? now.region : now.piece.region, options_.timeout_ns));
   if (role == Role::receiver && now.piece.buffer.data() != nullptr) {
     const std::int64_t wanted = std::min(request.bytes, request.layout->size());
-    if (wanted > 0) context_.unpack(*request.layout, request.base, 0, wanted, now.base);
+    if (wanted > 0) context_.unpack(*request.layout, request.base, 0, wanted, now.base, copy::Caching::asked);
   }
 
   Statistics::count(role == Role::sender ? statistics_.sent : statistics_.received, Protocol::rendezvous, request.bytes);

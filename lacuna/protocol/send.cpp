@@ -6,6 +6,12 @@
 #include "lacuna/protocol/communicator.hpp"
 
 namespace lacuna::protocol {
+namespace {
+
+// What is longer is with the receiver sooner by a stream, if there is a window (docs/messages.md).
+constexpr std::int64_t kOnePiece = 2 << 10;
+
+}  // namespace
 
 Result<Peer*> Ranks::peer_of(int rank, int tag) {
   if (rank < 0 || rank >= size())
@@ -64,6 +70,7 @@ Result<void> Ranks::send(const void* base, const Layout& layout, int dest, int t
 bool Ranks::send_small(Peer& peer, const void* base, const Layout& layout, int tag) {
   const std::int64_t bytes = layout.size();
   if (bytes > options_.eager_bytes || peer.channel == nullptr || !peer.outbox.empty()) return false;
+  if (bytes > kOnePiece && streams(peer)) return false;
   if (!has_room(peer, bytes)) return false;
   const auto length = static_cast<std::size_t>(bytes);
   Head head;
@@ -74,7 +81,7 @@ bool Ranks::send_small(Peer& peer, const void* base, const Layout& layout, int t
   std::byte* payload = peer.channel->claim(in_body ? 0 : length);
   if (payload == nullptr) return false;
   head.payload = in_body ? 0 : static_cast<std::uint32_t>(length);
-  if (length > 0) context_.pack(layout, static_cast<const std::byte*>(base), 0, bytes, in_body ? head.body : payload);
+  if (length > 0) peer.stores.pack(context_, layout, static_cast<const std::byte*>(base), 0, bytes, in_body ? head.body : payload);
   step("send eager");
   peer.channel->commit(head);
   peer.eager_sent += bytes + kEagerCost;
@@ -86,6 +93,10 @@ Result<void> Ranks::begin_send(Request& request) {
   Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
   if (peer.channel == nullptr) return send_to_self(request);
   const bool small = request.bytes <= options_.eager_bytes;
+  if (streams(peer) && request.bytes > std::min(options_.eager_bytes, kOnePiece)) {
+    if (Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, request.bytes, false)); window != nullptr)
+      return begin_stream(peer, request, *window, 0);
+  }
   if (small && has_room(peer, request.bytes)) {  // the channel is full: what is sent after it may not overtake it
     peer.eager_sent += request.bytes + kEagerCost;
     peer.outbox.push_back({.head = {}, .payload = {}, .eager = &request});
@@ -96,12 +107,7 @@ Result<void> Ranks::begin_send(Request& request) {
 }
 
 Result<void> Ranks::send_large(Peer& peer, Request& request) {
-  // The other layout is not known yet; most are alike.
-  const bool by_stream = streams(peer, *request.layout, *request.layout, {.src_shared = false, .dst_shared = false, .uses = 1});
-  if (by_stream && request.bytes > 0) {
-    if (Windows::Memory* window = LACUNA_TRY(peer.windows.take(context_, false)); window != nullptr)
-      return begin_stream(peer, request, *window, 0);
-  }
+  const bool by_stream = streams(peer);
   request.number = ++peer.numbers;
   request.protocol = by_stream ? Protocol::stream : Protocol::rendezvous;
   peer.announced[request.number] = &request;
@@ -119,19 +125,36 @@ Result<void> Ranks::send_large(Peer& peer, Request& request) {
   return {};
 }
 
-Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Memory& window, std::uint32_t answer) {
+Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& window, std::uint32_t answer) {
   request.protocol = Protocol::stream;
   request.state = Request::State::moving;
-  request.out.emplace(window, request.bytes);
+  request.out.emplace(peer.windows, window, peer.stores, request.bytes);
   Head head;
   head.kind = Kind::stream;
   head.tag = request.tag;
   head.bytes = static_cast<std::uint64_t>(request.bytes);
-  put_body(head, peer.windows.describe(window, request.out->chunk(), answer));
+  put_body(head, request.out->describe(answer));
   step("send stream");
   say(peer, head);
+  // What fits the window is there even if this process makes no call for long.
   peer.sending.push_back(&request);
+  if (const Result<bool> gone = go_on(peer, request); !gone) {
+    lose(peer, gone.error());
+  } else if (request.state == Request::State::done) {
+    peer.sending.pop_back();
+  }
   return {};
+}
+
+// Packs what there is room for.
+Result<bool> Ranks::go_on(Peer& peer, Request& send) {
+  const bool some = LACUNA_TRY(send.out->step(context_, peer.stores, *send.layout, send.base));
+  if (some) step("packed");
+  if (!send.out->done()) return some;
+  send.out->give_back();
+  statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
+  done(send);
+  return true;
 }
 
 // Sends now, or behind what waits already.
@@ -162,7 +185,8 @@ bool Ranks::flush(Peer& peer) {
       next.head.kind = Kind::eager;
       next.head.tag = next.eager->tag;
       next.head.bytes = bytes;
-      if (bytes > 0) context_.pack(*next.eager->layout, next.eager->base, 0, next.eager->bytes, in_body ? next.head.body : to);
+      if (bytes > 0)
+        context_.pack(*next.eager->layout, next.eager->base, 0, next.eager->bytes, in_body ? next.head.body : to, copy::Caching::kept);
     } else {
       std::ranges::copy(next.payload, to);
     }

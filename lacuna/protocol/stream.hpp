@@ -14,87 +14,129 @@
 
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/protocol/channel.hpp"
+#include "lacuna/protocol/stores.hpp"
 
 namespace lacuna::protocol {
+
+inline constexpr std::uint32_t kLine = 64;
+inline constexpr std::uint32_t kPage = 4096;
 
 /// What the receiver has to know of a window; a body.
 struct Window {
   std::uint64_t addr = 0;
   std::uint64_t first = 0;  ///< what `filled` was before this message
   std::uint32_t rkey = 0;
-  std::uint32_t chunk = 0;   ///< bytes of each chunk but the last
+  std::uint32_t at = 0;      ///< where the first chunk is; a multiple of a chunk. The others follow, and go on at the beginning
   std::uint32_t answer = 0;  ///< the number of the answer that it was made for; 0: none
+  std::uint16_t pages = 0;   ///< 4096 bytes each, of the window
+  std::uint16_t lines = 0;   ///< 64 bytes each, of each chunk but the last; a power of two
 };
 
-/// The windows of this end's memory for one peer.
+/// A window, as it lies in memory: what both ends count, and the bytes behind it. Written by the sender, but for `emptied`.
+struct alignas(kPage) WindowMemory {
+  alignas(64) std::atomic<std::uint64_t> filled;
+  alignas(64) std::atomic<std::uint64_t> emptied;
+  [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+/// The windows of this end's memory for one peer, used in turn; one is kept for messages that are matched already, and one for long messages.
 class Windows {
  public:
-  static constexpr int kWindows = 4;
-  static constexpr std::int64_t kWindowBytes = 128 << 10;
+  static constexpr std::size_t kWindows = 5;
+  static constexpr std::uint32_t kBytes = 512 << 10;
+  static constexpr std::uint32_t kLongBytes = 2 << 20;
 
-  /// Memory that is packed into. Written by this end, but for `emptied`.
-  struct Memory {
-    alignas(64) std::atomic<std::uint64_t> filled;
-    alignas(64) std::atomic<std::uint64_t> emptied;
-    alignas(4096) std::array<std::byte, kWindowBytes> bytes;
+  struct Place {
+    WindowMemory* memory = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint32_t at = 0;  ///< behind what was packed last
+    bool taken = false;
+    bool populated = false;
   };
 
-  /// Takes a window that is empty; `answered`: for a message that is matched already. Null: none is.
+  /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already. Null: none is.
   /// Errors: those of Context::allocate and register_memory.
-  Result<Memory*> take(nic::Context& context, bool answered);
-  /// Its message is packed; it is taken again once it is empty.
-  void give_back(Memory& window) { used_[index_of(window)] = false; }
+  Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered);
   /// Whether all that was packed was unpacked.
   [[nodiscard]] bool empty() const;
-  [[nodiscard]] Window describe(const Memory& window, std::uint32_t chunk, std::uint32_t answer) const;
+  [[nodiscard]] std::uint32_t rkey() const { return memory_.region.rkey(); }
 
  private:
-  [[nodiscard]] std::size_t index_of(const Memory& window) const { return static_cast<std::size_t>(&window - windows()); }
-  [[nodiscard]] Memory* windows() const { return reinterpret_cast<Memory*>(memory_.buffer.data()); }
+  Result<void> make(nic::Context& context);
   nic::RegisteredBuffer memory_;
-  std::array<bool, kWindows> used_{};
+  std::array<Place, kWindows> places_{};
+  std::size_t last_ = 0;  // taken, but for the long one
 };
 
-/// Chunks of a message: a few, so that both CPUs have something to do, not too short, and not longer than L2 likes.
-[[nodiscard]] std::uint32_t chunk_of(std::int64_t bytes);
+/// Bytes of the chunks of a message.
+[[nodiscard]] std::uint32_t chunk_of(std::int64_t bytes, copy::Caching caching);
 
 /// The sender's end of one stream.
 class OutStream {
  public:
-  OutStream(Windows::Memory& window, std::int64_t bytes)
-      : window_(&window), bytes_(bytes), chunk_(chunk_of(bytes)), emptied_(window.emptied.load(std::memory_order_relaxed)) {}
+  OutStream(const Windows& windows, Windows::Place& place, const Stores& stores, std::int64_t bytes);
+  [[nodiscard]] Window describe(std::uint32_t answer) const {
+    return {.addr = reinterpret_cast<std::uint64_t>(place_->memory),
+            .first = first_,
+            .rkey = rkey_,
+            .at = at_,
+            .answer = answer,
+            .pages = static_cast<std::uint16_t>(place_->bytes / kPage),
+            .lines = static_cast<std::uint16_t>(chunk_ / kLine)};
+  }
   /// Packs what there is room for; true if something was. Errors: malformed (the peer counts what was not sent).
-  Result<bool> step(nic::Context& context, const layout::Layout& layout, const std::byte* base);
+  Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
-  [[nodiscard]] std::uint32_t chunk() const { return chunk_; }
-  [[nodiscard]] Windows::Memory& window() const { return *window_; }
+  /// Once it is done.
+  void give_back() {
+    place_->at = next_;
+    place_->taken = false;
+  }
 
  private:
-  Windows::Memory* window_;
+  Windows::Place* place_;
+  std::uint32_t rkey_;
   std::int64_t bytes_;
   std::int64_t packed_ = 0;
   std::uint32_t chunk_;
+  std::uint32_t at_;       // where the first chunk is,
+  std::uint32_t next_;     // and the next one
+  std::uint64_t first_;    // what `filled` was before this message
   std::uint64_t emptied_;  // as far as it was looked at
+};
+
+/// The windows of a peer that this end has seen.
+class Seen {
+ public:
+  /// Has the pages of a new one mapped at once.
+  void look(const WindowMemory& window, std::uint32_t bytes);
+
+ private:
+  std::array<const WindowMemory*, Windows::kWindows> seen_{};
+  std::size_t next_ = 0;
 };
 
 /// The receiver's end.
 class InStream {
  public:
   /// Errors: malformed (a window that is none).
-  static Result<InStream> open(const Channel& channel, const Window& window, std::int64_t bytes);
+  static Result<InStream> open(const Channel& channel, Seen& seen, const Window& window, std::int64_t bytes);
   /// Unpacks what has come, as far as the layout goes; the rest is dropped. True if something had come. Errors: malformed.
   Result<bool> step(nic::Context& context, const layout::Layout& layout, std::byte* base);
   [[nodiscard]] bool done() const { return taken_ == bytes_; }
 
  private:
-  InStream(Windows::Memory& window, const Window& what, std::int64_t bytes)
-      : window_(&window), bytes_(bytes), chunk_(what.chunk), first_(what.first) {}
-  Windows::Memory* window_;
+  InStream(WindowMemory& window, const Window& what, std::int64_t bytes)
+      : window_(&window), window_bytes_(what.pages * kPage), bytes_(bytes), chunk_(what.lines * kLine), at_(what.at), first_(what.first) {}
+  WindowMemory* window_;
+  std::uint32_t window_bytes_;
   std::int64_t bytes_;
   std::int64_t taken_ = 0;
   std::uint32_t chunk_;
+  std::uint32_t at_;  // where the next chunk is
   std::uint64_t first_;
   std::uint64_t chunks_ = 0;  // taken
+  std::uint64_t told_ = 0;    // of them
 };
 
 }  // namespace lacuna::protocol

@@ -9,11 +9,11 @@ namespace lacuna::test {
 using protocol::Head;
 using protocol::Kind;
 using protocol::Window;
-using protocol::Windows;
+using protocol::WindowMemory;
 
 namespace {
 
-Windows::Memory& memory_of(const Window& window) { return *reinterpret_cast<Windows::Memory*>(window.addr); }
+WindowMemory& memory_of(const Window& window) { return *reinterpret_cast<WindowMemory*>(window.addr); }
 
 }  // namespace
 
@@ -116,7 +116,7 @@ void Tap::tamper(Head& head, std::vector<std::byte>& payload) {
 
 Head Tap::made_up(std::vector<std::byte>& payload) {
   Head head;
-  head.kind = static_cast<Kind>(random_.one_in(20) ? random_.below(256) : random_.between(1, 8));
+  head.kind = static_cast<Kind>(random_.one_in(20) ? random_.below(256) : random_.between(1, 11));
   head.tag = random_.one_in(8) ? static_cast<std::int32_t>(number()) : static_cast<std::int32_t>(random_.below(3));
   head.number = static_cast<std::uint32_t>(number());
   head.bytes = number();
@@ -130,7 +130,9 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     case Kind::stream: {
       Window window = own_.empty() ? Window() : own_[random_.next() % own_.size()];
       if (random_.one_in(2)) window.addr += number();
-      if (random_.one_in(2)) window.chunk = static_cast<std::uint32_t>(number());
+      if (random_.one_in(2)) window.lines = static_cast<std::uint16_t>(number());
+      if (random_.one_in(4)) window.pages = static_cast<std::uint16_t>(number());
+      if (random_.one_in(2)) window.at = static_cast<std::uint32_t>(number());
       if (random_.one_in(2)) window.first = number();
       if (random_.one_in(2)) window.answer = static_cast<std::uint32_t>(number());
       protocol::put_body(head, window);
@@ -172,11 +174,12 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
 void Tap::scribble() {
   if (rarity_ == 0 || (own_.empty() && theirs_.empty()) || !random_.one_in(8 * rarity_)) return;
   const bool own = theirs_.empty() || (!own_.empty() && random_.one_in(2));
-  Windows::Memory& memory = memory_of(random_.pick(own ? own_ : theirs_));
+  const Window& window = random_.pick(own ? own_ : theirs_);
+  WindowMemory& memory = memory_of(window);
   const std::uint64_t value = random_.one_in(2) ? number() : memory.filled + static_cast<std::uint64_t>(random_.between(-3, 3));
   if (own && random_.one_in(2)) memory.filled = value;
   if (random_.one_in(2)) memory.emptied = value;
-  if (own && random_.one_in(2)) memory.bytes[random_.next() % memory.bytes.size()] ^= std::byte{0x40};
+  if (own && random_.one_in(2)) memory.data()[random_.next() % (window.pages * 4096U)] ^= std::byte{0x40};
 }
 
 // --- the den ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ using protocol::Kind;
 using protocol::LayoutPart;
 using protocol::Request;
 using protocol::Window;
+using protocol::WindowMemory;
 using protocol::Windows;
 using support::Random;
 
@@ -143,11 +144,11 @@ INSTANTIATE_TEST_SUITE_P(Of, Lies, testing::ValuesIn(lies()), [](const auto& inf
 struct Windowed {
   Den den{shared(), 0, 0};
   nic::RegisteredBuffer buffer =
-      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(Windows::Memory))));
-  Windows::Memory& memory = *reinterpret_cast<Windows::Memory*>(buffer.buffer.data());
+      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(WindowMemory) + Windows::kBytes)));
+  WindowMemory& memory = *reinterpret_cast<WindowMemory*>(buffer.buffer.data());
   Guarded target{vector(1000, 100, 150), 1};
   Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-  Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 4096, 0};
+  Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, Windows::kBytes / 4096, 128};
 
   Code say(std::uint64_t size = 100'000) {
     den.tap().say(head(Kind::stream, window, size));
@@ -157,7 +158,7 @@ struct Windowed {
 
 TEST(HostileWindow, ThatIsGoodIsTaken) {  // so that the others are refused for what is wrong with them
   Windowed at;
-  at.memory.filled = 25;
+  at.memory.filled = 13;
   EXPECT_EQ(at.say(), kSuccess);
   EXPECT_TRUE(at.target.intact());
 }
@@ -190,20 +191,34 @@ TEST(HostileWindow, OfAnotherKey) {
   EXPECT_EQ(at.say(), Code::malformed);
 }
 TEST(HostileWindow, OfChunksThatAreNone) {
-  for (const std::uint32_t chunk : {0u, 1u, 63u, static_cast<std::uint32_t>(Windows::kWindowBytes) + 1, 1u << 31, ~0u}) {
+  for (const std::uint16_t lines : {0, 3, 65, 0x4000, 0xffff}) {
     Windowed at;
-    at.window.chunk = chunk;
-    EXPECT_EQ(at.say(), Code::malformed) << chunk;
+    at.window.lines = lines;
+    EXPECT_EQ(at.say(), Code::malformed) << lines;
   }
 }
-TEST(HostileWindow, OfOddChunksStaysInside) {
-  for (const std::uint32_t chunk : {65u, 4097u, 100'000u, static_cast<std::uint32_t>(Windows::kWindowBytes)}) {
+TEST(HostileWindow, OfNoBytesOrMoreThanThereAre) {
+  for (const std::uint16_t pages : {0U, 1U, 129U, 2 * Windows::kLongBytes / 4096, 0xffffU}) {
     Windowed at;
-    at.window.chunk = chunk;
+    at.window.pages = pages;
+    EXPECT_EQ(at.say(), Code::malformed) << pages;
+  }
+}
+TEST(HostileWindow, OfPlacesThatAreNone) {
+  for (const std::uint32_t place : {1u, 4096u, Windows::kBytes, 1u << 31, ~0u}) {
+    Windowed at;
+    at.window.at = place;
+    EXPECT_EQ(at.say(), Code::malformed) << place;
+  }
+}
+TEST(HostileWindow, OfAnyChunksStaysInside) {
+  for (const std::uint16_t lines : {1, 512, 0x2000}) {
+    Windowed at;
+    at.window.lines = lines;
     at.window.first = ~0ull - 3;  // it goes over the end of all numbers
-    at.memory.filled = at.window.first + static_cast<std::uint64_t>(Windows::kWindowBytes) / chunk;
+    at.memory.filled = at.window.first + Windows::kBytes / (lines * 64ull);
     const Code code = at.say();
-    EXPECT_TRUE(code == kSuccess || code == kPending) << chunk;
+    EXPECT_TRUE(code == kSuccess || code == kPending) << lines;
     EXPECT_TRUE(at.target.intact());
   }
 }
@@ -214,7 +229,7 @@ TEST(HostileWindow, OfBytesThatAreNone) {
   }
 }
 TEST(HostileWindow, FilledByMoreThanItHas) {
-  for (const std::uint64_t filled : {33ull, 1ull << 40, ~0ull}) {
+  for (const std::uint64_t filled : {65ull, 1ull << 40, ~0ull}) {
     Windowed at;
     at.memory.filled = filled;
     EXPECT_EQ(at.say(), Code::malformed) << filled;
@@ -230,7 +245,7 @@ TEST(HostileWindow, FilledBackwards) {
 }
 TEST(HostileWindow, LongerThanTheReceive) {
   Windowed at;
-  at.memory.filled = 32;
+  at.memory.filled = 16;
   EXPECT_EQ(at.say(131'072), Code::truncated);
   EXPECT_TRUE(at.target.intact());
 }
@@ -238,10 +253,10 @@ TEST(HostileWindow, LongerThanTheReceive) {
 // The victim's own window, emptied of what never was in it.
 TEST(HostileWindow, EmptiedOfMoreThanWasFilled) {
   Den den(shared(), 0, 0);
-  Guarded source(vector(70'000, 10, 15), 1);  // small blocks go by streams
+  Guarded source(bytes(2'500'000), 1);  // more than a window holds
   Request* send = support::value(den.rank(0).isend(source.base(), source.layout, 1, 1));
   ASSERT_TRUE(den.until([&] { return !den.tap().victims_windows().empty(); }));
-  reinterpret_cast<Windows::Memory*>(den.tap().victims_windows().front().addr)->emptied = 1ull << 40;
+  reinterpret_cast<WindowMemory*>(den.tap().victims_windows().front().addr)->emptied = 1ull << 40;
   EXPECT_EQ(ended(den.rank(0), send), Code::malformed);
   EXPECT_TRUE(source.untouched());
 }
@@ -254,7 +269,7 @@ TEST(HostileWindow, ToAnAnswer) {
     Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
     den.tap().say(head(Kind::announce, Announce{0, 0, 0}, 100'000, 1));
     den.victim_moves();
-    Window window{64, 0, 1, 4096, 1};
+    Window window{64, 0, 1, 0, 1, Windows::kBytes / 4096, 64};
     den.tap().say(head(Kind::stream, window, other_bytes ? 100'001 : 100'000));
     EXPECT_EQ(ended(den.rank(0), receive), Code::malformed);
     EXPECT_TRUE(target.untouched());
