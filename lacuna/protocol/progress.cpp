@@ -264,7 +264,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     for (std::size_t i = 0; i < list.size();) {
       Request& request = *list[i];
       moved = LACUNA_TRY(stepped(request)) || moved;
-      if (request.state != Request::State::done) {
+      if (request.out || request.in) {  // a put is not done then, but its stream is
         ++i;
         continue;
       }

@@ -35,8 +35,18 @@ base::Result<void> talk(Communicator& ranks) {
   const int peer = 1 - ranks.rank();
   std::vector<std::byte> out(4 << 20), in(4 << 20);
   const Layout gaps = LACUNA_TRY(Layout::vector(3000, 40, 90, LACUNA_TRY(Layout::bytes(1))));
+  std::vector<std::byte> memory(100'000);
+  protocol::Exposed mine = LACUNA_TRY(ranks.expose(memory.data(), static_cast<std::int64_t>(memory.size()))), theirs;
+  const Layout token = LACUNA_TRY(Layout::bytes(sizeof mine));
+  LACUNA_TRY(ranks.send(&mine, token, peer, 3));
+  LACUNA_TRY(ranks.recv(&theirs, token, peer, 3));
   for (;;) {
     std::vector<protocol::Request*> requests;
+    for (const std::int64_t n : {500, 90'000}) {
+      const Layout bytes = LACUNA_TRY(Layout::bytes(n));
+      requests.push_back(LACUNA_TRY(ranks.put(out.data(), bytes, theirs, 0, bytes)));
+      requests.push_back(LACUNA_TRY(ranks.get(in.data() + (3 << 20) + n, bytes, theirs, 0, bytes)));
+    }
     // Nobody expects this one for a while.
     const Layout small = LACUNA_TRY(Layout::bytes(100));
     LACUNA_TRY(ranks.send(out.data(), small, peer, 7));
@@ -114,8 +124,8 @@ TEST_P(PeerDeath, IsToldWithinASecond) {
 
 std::vector<Fate> fates() {
   std::vector<Fate> made;
-  for (const char* step :
-       {"send eager", "send stream", "send announce", "send answer", "packed", "unpacked", "receive stream", "keep unexpected"})
+  for (const char* step : {"send eager", "send stream", "send announce", "send answer", "packed", "unpacked", "receive stream",
+                           "keep unexpected", "send access", "serve access"})
     made.push_back({step, ""});
   for (const char* method : {"pack", "pack_write", "scatter_read", "sgrs", "umr_write", "umr_read"}) {
     for (const char* step : {"send announce", "send answer", "start method", "method done"}) made.push_back({step, method});
