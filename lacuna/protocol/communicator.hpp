@@ -2,6 +2,7 @@
 // bytes, the matcher says for whom they are.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -145,7 +146,12 @@ class Ranks final : public Communicator {
   [[nodiscard]] bool streams(const Peer& peer) const {
     return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
   }
+  /// Whether it does so if there is a window, though it may be a small message: from 2 KiB on it is with the receiver sooner.
+  [[nodiscard]] bool streams_first(const Peer& peer, std::int64_t bytes) const {
+    return streams(peer) && bytes > std::min<std::int64_t>(options_.eager_bytes, 2 << 10);
+  }
   bool send_small(Peer& peer, const void* base, const Layout& layout, int tag);
+  bool send_eager(Peer& peer, const void* base, const Layout& layout, int tag);
   Result<void> begin_send(Request& request);
   Result<void> send_to_self(Request& request);
   Result<void> send_large(Peer& peer, Request& request);

@@ -36,14 +36,18 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
   auto out = std::back_inserter(text);
   if (peer.channel == nullptr) {
     text += "self: one copy from layout to layout.\n";
-  } else if (bytes <= options_.eager_bytes) {
-    fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
-  } else if (streams(peer)) {
+  } else if (streams_first(peer, bytes)) {
     fmt::format_to(
         out,
         "stream: packed into a window of shared memory, {} bytes at a time, and unpacked out of it side by side; it begins before "
-        "the receiver asks.\n",
-        chunk_of(bytes, peer.stores.caching()));
+        "the receiver asks. Stores {}.\n",
+        chunk_of(bytes, peer.stores.caching()),
+        peer.stores.caching() == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share"
+                                                       : "leave the bytes in the caches");
+    if (bytes <= options_.eager_bytes)
+      fmt::format_to(out, "While no window is free: eager, as all up to {} bytes.\n", options_.eager_bytes);
+  } else if (bytes <= options_.eager_bytes) {
+    fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
   } else {
     const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
     text += "rendezvous: the receiver chooses the way.\n" + guide::describe(why);

@@ -6,12 +6,6 @@
 #include "lacuna/protocol/communicator.hpp"
 
 namespace lacuna::protocol {
-namespace {
-
-// What is longer is with the receiver sooner by a stream, if there is a window (docs/messages.md).
-constexpr std::int64_t kOnePiece = 2 << 10;
-
-}  // namespace
 
 Result<Peer*> Ranks::peer_of(int rank, int tag) {
   if (rank < 0 || rank >= size())
@@ -66,11 +60,14 @@ Result<void> Ranks::send(const void* base, const Layout& layout, int dest, int t
   return {};
 }
 
-// True if it went: the channel had room, and the peer has.
 bool Ranks::send_small(Peer& peer, const void* base, const Layout& layout, int tag) {
+  return peer.channel != nullptr && !streams_first(peer, layout.size()) && send_eager(peer, base, layout, tag);
+}
+
+// True if it went: the channel had room, and the peer has.
+bool Ranks::send_eager(Peer& peer, const void* base, const Layout& layout, int tag) {
   const std::int64_t bytes = layout.size();
-  if (bytes > options_.eager_bytes || peer.channel == nullptr || !peer.outbox.empty()) return false;
-  if (bytes > kOnePiece && streams(peer)) return false;
+  if (bytes > options_.eager_bytes || !peer.outbox.empty()) return false;
   if (!has_room(peer, bytes)) return false;
   const auto length = static_cast<std::size_t>(bytes);
   Head head;
@@ -93,9 +90,13 @@ Result<void> Ranks::begin_send(Request& request) {
   Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
   if (peer.channel == nullptr) return send_to_self(request);
   const bool small = request.bytes <= options_.eager_bytes;
-  if (streams(peer) && request.bytes > std::min(options_.eager_bytes, kOnePiece)) {
+  if (streams_first(peer, request.bytes)) {
     if (Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, request.bytes, false)); window != nullptr)
       return begin_stream(peer, request, *window, 0);
+    if (send_eager(peer, request.base, *request.layout, request.tag)) {
+      done(request);
+      return {};
+    }
   }
   if (small && has_room(peer, request.bytes)) {  // the channel is full: what is sent after it may not overtake it
     peer.eager_sent += request.bytes + kEagerCost;
@@ -140,7 +141,7 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& w
   peer.sending.push_back(&request);
   if (const Result<bool> gone = go_on(peer, request); !gone) {
     lose(peer, gone.error());
-  } else if (request.state == Request::State::done) {
+  } else if (!request.out) {
     peer.sending.pop_back();
   }
   return {};
