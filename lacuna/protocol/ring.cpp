@@ -46,6 +46,8 @@ struct Place {
 
 std::uint64_t rounded(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+base::Error read_what_was_not_sent() { return {base::Code::malformed, "the peer says that it read what was not sent"}; }
+
 class Ring final : public Channel {
  public:
   Ring(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp,
@@ -94,7 +96,7 @@ class Ring final : public Channel {
     const Head& line = own_.heads[taken_ % kHeads];
     if (__atomic_load_n(&line.mark, __ATOMIC_ACQUIRE) != static_cast<std::uint32_t>(taken_ + 1)) return false;
     std::memcpy(&arrival.head, &line, sizeof line);
-    if (!heard(arrival.head.credits)) return std::unexpected(*broken_);
+    if (!heard(arrival.head.credits)) return std::unexpected(read_what_was_not_sent());
     arrival.payload = nullptr;
     length_ = 0;
     if (arrival.head.payload == 0) return true;
@@ -154,7 +156,7 @@ class Ring final : public Channel {
     return true;
   }
   bool impossible() {
-    broken_ = base::Error{base::Code::malformed, "the peer says that it read what was not sent"};
+    broken_ = read_what_was_not_sent();
     return false;
   }
 

@@ -149,10 +149,12 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& w
 
 // Packs what there is room for.
 Result<bool> Ranks::go_on(Peer& peer, Request& send) {
-  const bool some = LACUNA_TRY(send.out->step(context_, peer.stores, *send.layout, send.base));
+  if (!send.out) return false;
+  OutStream& out = *send.out;
+  const bool some = LACUNA_TRY(out.step(context_, peer.stores, *send.layout, send.base));
   if (some) step("packed");
-  if (!send.out->done()) return some;
-  send.out->give_back();
+  if (!out.done()) return some;
+  out.give_back();
   statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
   done(send);
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace lacuna::protocol {
 namespace {
@@ -51,7 +52,7 @@ Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes,
     place.populated = place.taken = true;
     return true;
   };
-  if (bytes > kBytes && taken(places_.back())) return &places_.back();
+  if (std::cmp_greater(bytes, kBytes) && taken(places_.back())) return &places_.back();
   for (std::size_t k = 1; k < kWindows; ++k) {
     const std::size_t i = (last_ + k) % (kWindows - 1);
     if ((i == 0 && !answered) || !taken(places_[i])) continue;
