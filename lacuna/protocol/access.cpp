@@ -38,13 +38,13 @@ Result<Exposed> Ranks::expose(void* base, std::int64_t bytes) {
   return Exposed{rank_, exposures_, bytes};
 }
 
-Result<void> Ranks::withdraw(const Exposed& exposed) {
+Result<void> Ranks::withdraw(const Exposed& exposed, std::int64_t timeout_ns) {
   auto lock = enter();
   const auto found = exposed_.find(exposed.number);
   if (exposed.rank != rank_ || found == exposed_.end())
     return base::fail(base::Code::invalid_argument, "what is to be withdrawn is not exposed here");
   found->second.bytes = 0;  // refused from now on
-  LACUNA_TRY(until(lock, [&] { return exposed_.at(exposed.number).in_use == 0; }));
+  LACUNA_TRY(until(lock, [&] { return exposed_.at(exposed.number).in_use == 0; }, timeout_ns));
   exposed_.erase(exposed.number);
   return {};
 }
@@ -84,7 +84,8 @@ Result<Request*> Ranks::begin_access(void* base, const Layout& own, const Expose
   request->base = static_cast<std::byte*>(base);
   request->bytes = bytes;
   request->peer = there.rank;
-  request->access = ++peer.numbers;
+  if (++peer.numbers == 0) ++peer.numbers;  // 0 is no access
+  request->access = peer.numbers;
   request->tag = access_tag(request->access, gets);
   request->status = {.source = gets ? there.rank : rank_, .tag = 0, .bytes = bytes};
   peer.accesses[request->access] = request;
@@ -117,7 +118,17 @@ Result<Request*> Ranks::begin_access(void* base, const Layout& own, const Expose
 Result<void> Ranks::access_own(void* base, const Layout& own, const Exposed& there, std::int64_t offset, const Layout& theirs, bool gets) {
   const auto found = exposed_.find(there.number);
   if (there.rank != rank_ || found == exposed_.end()) return base::fail(base::Code::invalid_argument, "this memory was withdrawn");
+  LACUNA_TRY(check_within(theirs, offset, found->second.bytes));
   std::byte* memory = found->second.base + offset;
+  const std::byte* mine = static_cast<const std::byte*>(base) + own.true_lower_bound();
+  const std::byte* there_first = memory + theirs.true_lower_bound();
+  if (mine < there_first + theirs.true_extent() && there_first < mine + own.true_extent()) {  // among the exposed bytes themselves
+    std::vector<std::byte> packed(static_cast<std::size_t>(own.size()));
+    context_.pack(gets ? theirs : own, gets ? memory : static_cast<const std::byte*>(base), 0, own.size(), packed.data(),
+                  copy::Caching::kept);
+    context_.unpack(gets ? own : theirs, gets ? static_cast<std::byte*>(base) : memory, 0, own.size(), packed.data(), copy::Caching::kept);
+    return {};
+  }
   return gets ? context_.transpack(theirs, memory, own, static_cast<std::byte*>(base))
               : context_.transpack(own, static_cast<const std::byte*>(base), theirs, memory);
 }
@@ -131,7 +142,7 @@ Result<void> Ranks::serve(Peer& peer, const Head& head) {
   if (peer.served + peer.outbox.size() >= kMostServed)
     return base::fail(base::Code::malformed, fmt::format("rank {} has more than {} puts and gets under way", peer.rank, kMostServed));
   const Layout layout = LACUNA_TRY(peer.heard.find(access.layout));
-  if (std::cmp_not_equal(layout.size(), head.bytes) || head.bytes == 0)
+  if (std::cmp_not_equal(layout.size(), head.bytes) || head.bytes == 0 || head.number == 0)
     return base::fail(base::Code::malformed, fmt::format("rank {} says that an access has other bytes", peer.rank));
   const auto found = exposed_.find(access.exposed);
   Memory* memory = found != exposed_.end() ? &found->second : nullptr;
@@ -169,7 +180,9 @@ Result<void> Ranks::serve(Peer& peer, const Head& head) {
     done(request);
     return {};
   }
-  return begin_send(request);
+  Result<void> begun = begin_send(request);
+  if (!begun) fail(request, begun.error());
+  return begun;
 }
 
 void Ranks::tell_accessed(Peer& peer, std::uint32_t number, bool gets, std::optional<base::Code> refused) {
@@ -184,7 +197,10 @@ void Ranks::tell_accessed(Peer& peer, std::uint32_t number, bool gets, std::opti
 void Ranks::end_served(Request& request) {
   Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
   --peer.served;
-  if (!request.sends) tell_accessed(peer, request.access, false, request.refused);
+  if (!request.sends) {
+    const std::optional<base::Code> failed = request.error ? std::optional(request.error->code) : std::nullopt;
+    tell_accessed(peer, request.access, false, request.refused ? request.refused : failed);
+  }
   if (const auto found = exposed_.find(request.exposed); found != exposed_.end()) --found->second.in_use;
   served_.push_back(&request);
 }
@@ -203,6 +219,8 @@ Result<void> Ranks::take_accessed(Peer& peer, const Head& head) {
       said.code > 1 + static_cast<std::uint32_t>(base::Code::truncated))
     return base::fail(base::Code::malformed, fmt::format("rank {} speaks of an access that it was not asked for", peer.rank));
   Request& request = *found->second;
+  if (said.gets != 0 && request.state != Request::State::waiting)
+    return base::fail(base::Code::malformed, fmt::format("rank {} refuses a get whose data it has sent", peer.rank));
   peer.accesses.erase(found);
   request.word_came = true;
   const bool refused = said.code != 0;

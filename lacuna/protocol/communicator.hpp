@@ -93,7 +93,7 @@ class Ranks final : public Communicator {
     return moved;
   }
   Result<Exposed> expose(void* base, std::int64_t bytes) override;
-  Result<void> withdraw(const Exposed& exposed) override;
+  Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns) override;
   Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
   Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) override;
   [[nodiscard]] Statistics statistics() const override;
@@ -226,6 +226,8 @@ class Ranks final : public Communicator {
   std::vector<Request*> served_;  // done, to be retired
   Statistics statistics_;
   static constexpr std::uint32_t kIdlePerLook = 64;
+  static constexpr std::uint32_t kCallsPerAdvance = 256;
+  std::uint32_t calls_ = 0;  // that name a peer
   std::uint32_t idle_ = 0;
   int spins_ = 0;  // rounds of waiting before the context is asked to wait
 

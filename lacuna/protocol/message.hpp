@@ -80,9 +80,9 @@ struct Accessed {
   std::uint32_t gets;
 };
 
-/// Below all tags that programs use. Numbers come again after 2^30 accesses.
+/// Below all tags that programs use. Numbers come again after 2^29 accesses.
 inline std::int32_t access_tag(std::uint32_t number, bool gets) {
-  return -2 - static_cast<std::int32_t>((number & 0x3fff'ffff) * 2 + (gets ? 1 : 0));
+  return -2 - static_cast<std::int32_t>((number & 0x1fff'ffff) * 2 + (gets ? 1 : 0));
 }
 
 struct LayoutPart {

@@ -61,7 +61,7 @@ Result<void> Ranks::connect(Peer& peer) {
 // What both ends have to know of one another, and whether they speak the same language.
 Result<void> Ranks::agree(Peer& peer) const {
   struct Terms {
-    std::uint64_t magic = 0x3130'6c6f'636f'7470;  // changes with message.hpp
+    std::uint64_t magic = 0x3230'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
     std::int64_t room = 0;
   };
   const Terms mine{.room = options_.unexpected_bytes};
@@ -139,7 +139,7 @@ void Ranks::done(Request& request) {
   request.out.reset();
   request.in.reset();
   request.went = true;
-  if (request.needs_word && !request.word_came && !request.error) {
+  if (request.needs_word && !request.word_came && !peers_[static_cast<std::size_t>(request.peer)].lost) {
     request.state = Request::State::moving;
     return;
   }
@@ -247,6 +247,7 @@ Result<bool> Ranks::advance(Peer& peer) {
   Channel::Arrival arrival;
   for (int i = 0; i < kArrivalsPerRound && LACUNA_TRY(peer.channel->next(arrival)); ++i) {
     LACUNA_TRY(take(peer, arrival));
+    if (peer.lost) return true;
     peer.channel->pop();
     moved = true;
   }
@@ -258,6 +259,7 @@ Result<bool> Ranks::advance(Peer& peer) {
     Request& send = *peer.for_windows.front();
     peer.for_windows.pop_front();
     LACUNA_TRY(begin_stream(peer, send, *window, send.number));
+    if (peer.lost) return true;
     moved = true;
   }
   const auto step_all = [&](std::vector<Request*>& list, const auto& stepped) -> Result<void> {

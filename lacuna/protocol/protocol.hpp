@@ -170,11 +170,12 @@ class Communicator {
   // as a message does, by the same protocols.
   /// Errors: invalid_argument (no bytes, or a null pointer).
   virtual Result<Exposed> expose(void* base, std::int64_t bytes) = 0;
-  /// Nobody reaches it afterwards; waits for what is under way. Errors: invalid_argument (it is not exposed here).
-  virtual Result<void> withdraw(const Exposed& exposed) = 0;
+  /// Nobody reaches it afterwards; waits for what is under way. Errors: invalid_argument (it is not exposed here), timeout (it is refused to whoever
+  /// asks, but something is under way still; to be called again).
+  virtual Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns = kForever) = 0;
   /// Moves `src` at base into `dst`, which lies `offset` bytes behind the exposed memory's beginning. Done once the bytes are there. Several puts and
   /// gets are done in any order. Errors: invalid_argument (sizes differ, dst overlaps itself or is not within the memory), limit (dst's wire form is
-  /// longer than 256 KiB), peer_lost; of the request: invalid_argument (it was withdrawn).
+  /// longer than 256 KiB, or whether it overlaps takes too long to say), peer_lost; of the request: invalid_argument (it was withdrawn).
   virtual Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) = 0;
   /// Moves `src` of the exposed memory into `dst` at base. Errors: as put().
   virtual Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) = 0;

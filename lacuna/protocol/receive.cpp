@@ -77,6 +77,7 @@ Result<void> Ranks::begin_receive(Request& request) {
   if (Matchable* found = matcher_.find(request.source, request.tag); found != nullptr) {
     const std::unique_ptr<Unexpected> message(static_cast<Unexpected*>(found));
     matcher_.remove(*found);
+    if (message->send == nullptr && message->head.kind != Kind::eager) --peers_[static_cast<std::size_t>(message->source)].waiting;
     return deliver(request, *message);
   }
   LACUNA_TRY(still_there(request.source));
@@ -98,7 +99,7 @@ Result<void> Ranks::still_there(int source) const {
 Result<void> Ranks::deliver(Request& receive, Unexpected& message) {
   Peer& peer = peers_[static_cast<std::size_t>(message.source)];
   if (message.send != nullptr) return deliver_self(receive, *message.send);
-  if (message.head.kind != Kind::eager) --peer.waiting;
+
   if (message.head.kind == Kind::eager) {
     statistics_.unexpected_bytes -= static_cast<std::int64_t>(message.head.bytes);
     deliver_eager(receive, message.source, message.head, message.data.get());

@@ -148,11 +148,12 @@ class Ring final : public Channel {
     payload_read_ = std::max(payload_read_, payload);
     return true;
   }
-  // What it says in a head, in the lowest bits; it may have said more elsewhere since.
+  // What it says in a head, in the lowest bits, and never less than in an earlier one; it may have said more elsewhere since.
   bool heard(std::uint16_t heads) {
-    const auto more = static_cast<std::int16_t>(heads - static_cast<std::uint16_t>(heads_read_));
-    if (more > 0 && std::cmp_greater(more, sent_ - heads_read_)) return impossible();
-    if (more > 0) heads_read_ += static_cast<std::uint64_t>(more);
+    const std::uint64_t said = said_ + static_cast<std::uint16_t>(heads - static_cast<std::uint16_t>(said_));
+    if (said > sent_) return impossible();
+    said_ = said;
+    heads_read_ = std::max(heads_read_, said);
     return true;
   }
   bool impossible() {
@@ -168,7 +169,7 @@ class Ring final : public Channel {
   Inbox& theirs_;
   std::optional<base::Error> broken_;
   // As sender: heads and bytes sent, and known to be read.
-  std::uint64_t sent_ = 0, heads_read_ = 0;
+  std::uint64_t sent_ = 0, heads_read_ = 0, said_ = 0;
   std::uint64_t payload_sent_ = 0, payload_read_ = 0, claimed_at_ = 0;
   bool again_ = false;  // what is claimed lies at the beginning
   // As receiver: heads and bytes taken, and told; the payload at hand.

@@ -11,6 +11,7 @@ Result<Peer*> Ranks::peer_of(int rank, int tag) {
   if (rank < 0 || rank >= size())
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", rank, size() - 1));
   if (tag < 0) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags of messages are 0 or more", tag));
+  if (++calls_ % kCallsPerAdvance == 0) advance();  // a program whose sends all go at once would serve nobody
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.lost) return std::unexpected(*peer.lost);
   return &peer;
@@ -91,8 +92,9 @@ Result<void> Ranks::begin_send(Request& request) {
   if (peer.channel == nullptr) return send_to_self(request);
   const bool small = request.bytes <= options_.eager_bytes;
   if (streams_first(peer, request.bytes)) {
-    if (Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, request.bytes, false)); window != nullptr)
-      return begin_stream(peer, request, *window, 0);
+    Result<Windows::Place*> window = peer.windows.take(context_, request.bytes, false);
+    if (!window && !small) return std::unexpected(std::move(window).error());
+    if (window && *window != nullptr) return begin_stream(peer, request, **window, 0);
     if (send_eager(peer, request.base, *request.layout, request.tag)) {
       done(request);
       return {};

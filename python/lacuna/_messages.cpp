@@ -143,14 +143,18 @@ class Ranks {
     return made;
   }
   void withdraw(const protocol::Exposed& exposed) {
-    const Entered entered(*this);
-    Result<void> gone;
-    {
+    for (;;) {
+      const Entered entered(*this);
       protocol::Communicator& ranks = get();
-      const nb::gil_scoped_release unlocked;
-      gone = ranks.withdraw(exposed);
+      Result<void> gone;
+      {
+        const nb::gil_scoped_release unlocked;
+        gone = ranks.withdraw(exposed, kSlice);
+      }
+      if (gone) break;
+      if (gone.error().code != base::Code::timeout) value_or_raise(std::move(gone));
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
-    value_or_raise(std::move(gone));
     exposed_.erase(exposed.number);
   }
 
@@ -208,7 +212,10 @@ class Ranks {
     const Entered entered(*this);
     return get().progress();
   }
-  std::string statistics() { return get().statistics().describe(); }
+  std::string statistics() {
+    const Entered entered(*this);
+    return get().statistics().describe();
+  }
   std::string explain(const Layout& send, const Layout& receive, int dest) {
     const Entered entered(*this);
     return value_or_raise(get().explain(send, receive, dest));

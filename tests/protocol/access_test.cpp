@@ -140,6 +140,12 @@ TEST(Access, IsCheckedAtBothEnds) {
     LACUNA_END_EXPECT(memory[8] == std::byte{7});
     LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.get(&word, bytes(4), there, 0, bytes(4)))));
     LACUNA_END_EXPECT(word == 0);
+    Exposed more = there;
+    more.bytes = 1 << 20;
+    LACUNA_END_EXPECT(code(ranks.put(&word, bytes(4), more, 998, bytes(4))) == base::Code::invalid_argument);
+    for (int i = 0; i < 8; ++i) memory[static_cast<std::size_t>(i)] = static_cast<std::byte>(i);  // a put among the exposed bytes
+    LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.put(memory.data(), bytes(8), there, 3, bytes(8)))));
+    for (int i = 0; i < 8; ++i) LACUNA_END_EXPECT(memory[static_cast<std::size_t>(3 + i)] == static_cast<std::byte>(i));
     LACUNA_END_TRY(ranks.withdraw(there));
     LACUNA_END_EXPECT(code(ranks.put(&word, bytes(4), there, 0, bytes(4))) == base::Code::invalid_argument);
     return {};

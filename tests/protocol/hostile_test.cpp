@@ -250,6 +250,20 @@ TEST(HostileWindow, LongerThanTheReceive) {
   EXPECT_TRUE(at.target.intact());
 }
 
+// A get whose data is under way, and is refused all the same.
+TEST(HostileAccess, RefusesWhatItSends) {
+  Windowed at;
+  std::vector<std::byte> memory(100'000);
+  const Layout all = bytes(100'000);
+  Request* get = support::value(at.den.rank(0).get(memory.data(), all, protocol::Exposed{1, 5, 1 << 20}, 0, all));
+  at.den.tap().say(head(Kind::stream, at.window, 100'000, 0, protocol::access_tag(1, true)));
+  at.den.victim_moves();
+  at.den.tap().say(head(Kind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 1));
+  EXPECT_EQ(ended(at.den.rank(0), get), Code::malformed);
+  EXPECT_EQ(ended(at.den.rank(0), at.receive), Code::malformed);
+  EXPECT_TRUE(at.target.untouched());
+}
+
 // The victim's own window, emptied of what never was in it.
 TEST(HostileWindow, EmptiedOfMoreThanWasFilled) {
   Den den(shared(), 0, 0);

@@ -95,6 +95,23 @@ TEST(Ring, CarriesEverythingInOrder) {
   EXPECT_GT(sent[0] + sent[1], 50'000U);
 }
 
+// What was said long ago is less than what is known since, not more than was sent.
+TEST(Ring, OldWordsAreNoLies) {
+  Rings rings;
+  Channel::Arrival arrival;
+  ASSERT_TRUE(rings.send(0, 0, 0));
+  ASSERT_TRUE(support::value(rings.end[1]->next(arrival)));
+  rings.end[1]->pop();
+  ASSERT_TRUE(rings.send(1, 0, 0));  // says that one was taken
+  for (std::uint64_t i = 1; i < 70'000; ++i) {
+    ASSERT_TRUE(rings.send(0, i, i % 300));
+    ASSERT_TRUE(support::value(rings.end[1]->next(arrival)));
+    ASSERT_EQ(arrival.head.bytes, i);
+    rings.end[1]->pop();
+  }
+  EXPECT_TRUE(support::value(rings.end[0]->next(arrival)));
+}
+
 // Heads are 64 bytes, the first of them behind the line of what was read: 128 bytes.
 TEST(Ring, WhatWasNotSentCannotHaveBeenRead) {
   for (const std::uint64_t said : {std::uint64_t{2}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
