@@ -34,6 +34,17 @@ def _commands() -> None:
     pass
 
 
+MpiOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi",
+        metavar="[NAME=]MPICC",
+        help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
+        show_default=False,
+    ),
+]
+
+
 @app.command()
 def methods(
     quick: Annotated[bool, typer.Option("--quick", help="A third of the sizes, within 45 s instead of 150 s.")] = False,
@@ -134,15 +145,7 @@ def copy(
         str,
         typer.Option("--only", metavar="TEXT", help="Only layouts whose names hold this text.", show_default=False),
     ] = "",
-    mpi: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mpi",
-            metavar="[NAME=]MPICC",
-            help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
-            show_default=False,
-        ),
-    ] = None,
+    mpi: MpiOption = None,
     no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Compare with no MPI.")] = False,
     data: JsonOption = None,
     output: Annotated[
@@ -204,15 +207,7 @@ def messages(
             "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
         ),
     ] = "",
-    mpi: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mpi",
-            metavar="[NAME=]MPICC",
-            help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
-            show_default=False,
-        ),
-    ] = None,
+    mpi: MpiOption = None,
     data: JsonOption = None,
     output: Annotated[
         Path | None,
