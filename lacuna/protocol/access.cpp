@@ -23,12 +23,6 @@ Result<void> check_within(const Layout& layout, std::int64_t offset, std::int64_
                     fmt::format("at offset {} the layout covers bytes {} to {} of {} that are exposed", offset, low, high, bytes));
 }
 
-Result<void> check_receive(const Layout& layout) {
-  if (LACUNA_TRY(layout.overlaps()))
-    return base::fail(base::Code::invalid_argument, "the destination names some bytes twice; what they would hold is undefined");
-  return {};
-}
-
 }  // namespace
 
 Result<Exposed> Ranks::expose(void* base, std::int64_t bytes) {
@@ -63,7 +57,7 @@ Result<Request*> Ranks::begin_access(void* base, const Layout& own, const Expose
                                      bool gets) {
   Peer& peer = *LACUNA_TRY(peer_of(there.rank, 0));
   LACUNA_TRY(layout::check_sizes(own, theirs));
-  LACUNA_TRY(check_receive(gets ? own : theirs));
+  LACUNA_TRY(check_destination(gets ? own : theirs));
   LACUNA_TRY(check_within(theirs, offset, there.bytes));
   const std::int64_t bytes = own.size();
   Request* request = nullptr;
@@ -148,7 +142,7 @@ Result<void> Ranks::serve(Peer& peer, const Head& head) {
   Memory* memory = found != exposed_.end() ? &found->second : nullptr;
   Result<void> allowed = memory != nullptr ? check_within(layout, access.offset, memory->bytes)
                                            : base::fail(base::Code::invalid_argument, "this memory was withdrawn");
-  if (allowed && !gets) allowed = check_receive(layout);
+  if (allowed && !gets) allowed = check_destination(layout);
   step("serve access");
   if (gets && !allowed) {
     tell_accessed(peer, head.number, true, allowed.error().code);
@@ -225,8 +219,9 @@ Result<void> Ranks::take_accessed(Peer& peer, const Head& head) {
   request.word_came = true;
   const bool refused = said.code != 0;
   if (refused)
-    request.error = base::Error{static_cast<base::Code>(said.code - 1),
-                                fmt::format("rank {} refuses the access: it does not expose that memory", peer.rank)};
+    request.error =
+        base::Error{static_cast<base::Code>(said.code - 1),
+                    fmt::format("rank {} refuses the access: what it exposes does not allow it, or it could not be received", peer.rank)};
   if (said.gets != 0) {
     matcher_.withdraw(request);
     done(request);

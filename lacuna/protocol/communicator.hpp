@@ -141,8 +141,7 @@ class Ranks final : public Communicator {
   [[nodiscard]] bool has_room(const Peer& peer, std::int64_t bytes) const {
     return peer.eager_sent + bytes + kEagerCost - peer.eager_released <= peer.room;
   }
-  /// Whether what is too long for a small message goes by a stream. Between CPUs that share memory nothing else was faster, at any size and for
-  /// any layout (docs/messages.md).
+  /// Whether what is too long for a small message goes by a stream (docs/messages.md says what that was compared with).
   [[nodiscard]] bool streams(const Peer& peer) const {
     return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
   }
@@ -161,6 +160,7 @@ class Ranks final : public Communicator {
   bool flush(Peer& peer);
 
   // receive.cpp
+  static Result<void> check_destination(const Layout& layout);
   Result<void> begin_receive(Request& request);
   [[nodiscard]] Result<void> still_there(int source) const;
   Result<void> take(Peer& peer, const Channel::Arrival& arrival);

@@ -31,7 +31,6 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
   const Peer& peer = *LACUNA_TRY(peer_of(dest, 0));
   LACUNA_TRY(layout::check_sizes(src, dst));
   const std::int64_t bytes = src.size();
-  const guide::Placement placement{.src_shared = false, .dst_shared = false, .uses = 1};
   std::string text = fmt::format("{} bytes to rank {}: ", bytes, dest);
   auto out = std::back_inserter(text);
   if (peer.channel == nullptr) {
@@ -49,6 +48,7 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
   } else if (bytes <= options_.eager_bytes) {
     fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
   } else {
+    const guide::Placement placement{.src_shared = false, .dst_shared = false, .uses = 1};
     const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
     text += "rendezvous: the receiver chooses the way.\n" + guide::describe(why);
   }

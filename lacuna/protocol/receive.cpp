@@ -68,12 +68,17 @@ Result<std::optional<Status>> Ranks::probe(int source, int tag) {
   return std::nullopt;
 }
 
+Result<void> Ranks::check_destination(const Layout& layout) {
+  if (LACUNA_TRY(layout.overlaps()))
+    return base::fail(base::Code::invalid_argument, "the destination's layout names some bytes twice; what they would hold is undefined");
+  return {};
+}
+
 Result<void> Ranks::begin_receive(Request& request) {
   if (request.source >= size() || request.source < kAnySource)
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", request.source, size() - 1));
   if (request.tag < kAnyTag) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags are 0 or more", request.tag));
-  if (LACUNA_TRY(request.layout->overlaps()))
-    return base::fail(base::Code::invalid_argument, "the layout of a receive names some bytes twice; what they would hold is undefined");
+  LACUNA_TRY(check_destination(*request.layout));
   if (Matchable* found = matcher_.find(request.source, request.tag); found != nullptr) {
     const std::unique_ptr<Unexpected> message(static_cast<Unexpected*>(found));
     matcher_.remove(*found);

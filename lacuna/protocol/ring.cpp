@@ -81,7 +81,6 @@ class Ring final : public Channel {
       if (again_) payload_read_ = claimed_at_;
       payload_sent_ = claimed_at_ + rounded(head.payload);
     }
-
     Head& line = theirs_.heads[sent_ % kHeads];
     std::memcpy(reinterpret_cast<std::byte*>(&line) + sizeof line.mark, reinterpret_cast<const std::byte*>(&head) + sizeof head.mark,
                 sizeof head - sizeof head.mark);
