@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,10 @@ from lacuna.schema import (
     Subject,
     Work,
 )
+
+# A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RowMaker = Callable[..., Row]
 MACHINE = Machine("Invented CPU <9000>", "Linux 6.1.0", 2, 32 << 10, 1 << 20, 32 << 20, 4096, 8 << 30)
