@@ -96,6 +96,9 @@ class Ranks final : public Communicator {
   Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns) override;
   Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
   Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) override;
+  Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) override;
+  Result<void> leave(Request* offer) override;
+  Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) override;
   [[nodiscard]] Statistics statistics() const override;
   Result<std::string> explain(const Layout& src, const Layout& dst, int dest) override;
 
@@ -188,6 +191,11 @@ class Ranks final : public Communicator {
   void tell_accessed(Peer& peer, std::uint32_t number, bool gets, std::optional<base::Code> refused);
   void end_served(Request& request);
   void retire_served();
+
+  // offers.cpp
+  Result<Peer*> sharing(int rank, std::int64_t bytes);
+  Result<Windows::Place*> place_for(Peer& peer, std::int64_t bytes, bool whole);
+  bool take_back(Request* offer);
 
   // rendezvous.cpp
   std::uint32_t tell(Peer& peer, const Layout& layout);

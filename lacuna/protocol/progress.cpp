@@ -61,7 +61,7 @@ Result<void> Ranks::connect(Peer& peer) {
 // What both ends have to know of one another, and whether they speak the same language.
 Result<void> Ranks::agree(Peer& peer) const {
   struct Terms {
-    std::uint64_t magic = 0x3230'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
+    std::uint64_t magic = 0x3330'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
     std::int64_t room = 0;
   };
   const Terms mine{.room = options_.unexpected_bytes};
@@ -197,6 +197,7 @@ Result<Status> Ranks::wait(Request* request) {
 
 bool Ranks::cancel(Request* request) {
   const auto lock = enter();
+  if (request->offered) return take_back(request);
   if (request->sends || request->access != 0 || request->state != Request::State::waiting) return false;
   matcher_.withdraw(*request);
   retire(request);

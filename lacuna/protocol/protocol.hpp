@@ -16,6 +16,8 @@
 // between the two; nothing of it is written anywhere that a receive did not name.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,6 +82,12 @@ struct Exposed {
   bool operator==(const Exposed&) const = default;
 };
 
+/// What the receiver of an offered message has to be given, by whatever means.
+struct Ticket {
+  std::array<std::byte, 32> bytes{};
+  bool operator==(const Ticket&) const = default;
+};
+
 /// How a message travels.
 enum class Protocol : std::uint8_t { eager, stream, rendezvous, self };
 inline constexpr std::size_t kProtocols = 4;
@@ -115,6 +123,7 @@ class Channel;
 struct Options {
   std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, that is sent before anybody asks for it
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
+  std::int64_t offered_bytes = 256 << 20;    ///< for each peer: offers that are left behind, at most
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};
@@ -152,7 +161,8 @@ class Communicator {
   virtual Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever) = 0;
   /// Moves on until it is done. Errors: as test().
   virtual Result<Status> wait(Request* request) = 0;
-  /// Takes back a receive that has found no message; then the request is gone. False: it has, or it is a send; test() or wait() ends it.
+  /// Takes back a receive that has found no message, or an offer that is not done and whose ticket nobody has; then the request is gone. False: it has
+  /// found one, or it is another send; test() or wait() ends it.
   virtual bool cancel(Request* request) = 0;
   /// Errors: the first one's; all are ended, whatever becomes of them.
   Result<void> wait_all(std::span<Request* const> requests);
@@ -179,6 +189,18 @@ class Communicator {
   virtual Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) = 0;
   /// Moves `src` of the exposed memory into `dst` at base. Errors: as put().
   virtual Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) = 0;
+
+  // Messages that somebody else announces and matches, an MPI for example: only their bytes go from here to there, by a stream. Between ranks whose CPUs
+  // share memory.
+  /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test() and wait() do that, and are
+  /// done once the receiver needs this end no more. `whole`: it will be left behind. Errors: invalid_argument (no such rank, the own one, no
+  /// bytes), unsupported (CPUs do not share memory), limit (to be left behind, with Options::offered_bytes there already), out_of_memory,
+  /// peer_lost. Then nothing has begun.
+  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) = 0;
+  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done. Errors: out_of_memory (it goes on as before).
+  virtual Result<void> leave(Request* offer) = 0;
+  /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
+  virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;
 
   [[nodiscard]] virtual Statistics statistics() const = 0;
   /// How a message would travel to `dest`, in words, with the ways that there are.

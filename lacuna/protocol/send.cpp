@@ -131,7 +131,7 @@ Result<void> Ranks::send_large(Peer& peer, Request& request) {
 Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& window, std::uint32_t answer) {
   request.protocol = Protocol::stream;
   request.state = Request::State::moving;
-  request.out.emplace(peer.windows, window, peer.stores, request.bytes);
+  request.out.emplace(window, peer.stores, request.bytes);
   Head head;
   head.kind = Kind::stream;
   head.tag = request.tag;

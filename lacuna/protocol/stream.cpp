@@ -22,6 +22,18 @@ constexpr std::int64_t kHuge = 8 << 20;
 // How often in a window's round the sender is told what was emptied: a line to take from it each time.
 constexpr std::uint64_t kTellings = 4;
 
+// Extra places.
+constexpr std::int64_t kLeastExtra = 8 << 10;
+constexpr std::size_t kLeastMemory = 1 << 20;  // that is asked of the NIC at once
+constexpr std::size_t kKeptMemory = 16 << 20;  // though nothing is in it
+
+bool taken(Windows::Place& place) {
+  if (place.taken || !place.empty()) return false;
+  if (!place.populated) base::populate(place.memory, sizeof(WindowMemory) + place.bytes, true);
+  place.populated = place.taken = true;
+  return true;
+}
+
 }  // namespace
 
 std::uint32_t chunk_of(std::int64_t bytes, copy::Caching caching) {
@@ -37,6 +49,7 @@ Result<void> Windows::make(nic::Context& context) {
   std::byte* at = memory_.buffer.data();
   for (std::size_t i = 0; i < kWindows; ++i) {
     places_[i].memory = reinterpret_cast<WindowMemory*>(at);
+    places_[i].rkey = memory_.region.rkey();
     places_[i].bytes = i < kShorter ? kBytes : kLongBytes;
     at += sizeof(WindowMemory) + places_[i].bytes;
   }
@@ -45,13 +58,6 @@ Result<void> Windows::make(nic::Context& context) {
 
 Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes, bool answered) {
   if (memory_.buffer.data() == nullptr) LACUNA_TRY(make(context));
-  const auto taken = [&](Place& place) {
-    if (place.taken || place.memory->emptied.load(std::memory_order_acquire) != place.memory->filled.load(std::memory_order_relaxed))
-      return false;
-    if (!place.populated) base::populate(place.memory, sizeof(WindowMemory) + place.bytes, true);
-    place.populated = place.taken = true;
-    return true;
-  };
   if (std::cmp_greater(bytes, kBytes) && taken(places_.back())) return &places_.back();
   for (std::size_t k = 1; k < kWindows; ++k) {
     const std::size_t i = (last_ + k) % (kWindows - 1);
@@ -62,22 +68,74 @@ Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes,
   return nullptr;
 }
 
-bool Windows::empty() const {
-  return std::ranges::all_of(places_, [](const Place& place) {
-    return place.memory == nullptr ||
-           place.memory->emptied.load(std::memory_order_acquire) == place.memory->filled.load(std::memory_order_relaxed);
+// Places of one size lie together, for each piece of memory takes a key of the NIC.
+Result<Windows::Place*> Windows::take_extra(nic::Context& context, std::int64_t bytes) {
+  const auto size =
+      static_cast<std::uint32_t>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(bytes, kLeastExtra, kMostBytes))));
+  for (Extra& extra : extras_) {
+    if (extra.places.front().bytes != size) continue;
+    const auto free = std::ranges::find_if(extra.places, &taken);
+    if (free != extra.places.end()) return &*free;
+  }
+  trim();
+  const std::size_t each = sizeof(WindowMemory) + size;
+  const std::size_t count = std::max<std::size_t>(1, kLeastMemory / each);
+  Extra made;
+  made.memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, static_cast<std::int64_t>(count * each)));
+  for (std::size_t i = 0; i < count; ++i)
+    made.places.push_back({.memory = reinterpret_cast<WindowMemory*>(made.memory.buffer.data() + i * each),
+                           .bytes = size,
+                           .rkey = made.memory.region.rkey()});
+  extras_.push_back(std::move(made));
+  Place& first = extras_.back().places.front();
+  taken(first);
+  return &first;
+}
+
+// Gives the memory back that nothing is in, all but some that comes in handy.
+void Windows::trim() {
+  std::size_t kept = 0;
+  std::erase_if(extras_, [&](const Extra& extra) {
+    if (!std::ranges::all_of(extra.places, [](const Place& place) { return !place.taken && place.empty(); })) return false;
+    kept += extra.memory.buffer.size();
+    return kept > kKeptMemory;
   });
 }
 
-OutStream::OutStream(const Windows& windows, Windows::Place& place, const Stores& stores, std::int64_t bytes)
-    : place_(&place),
-      rkey_(windows.rkey()),
-      bytes_(bytes),
-      chunk_(chunk_of(bytes, stores.caching())),
-      at_((place.at + chunk_ - 1) / chunk_ * chunk_ % place.bytes),
-      next_(at_),
-      first_(place.memory->filled.load(std::memory_order_relaxed)),
-      emptied_(first_) {}
+std::int64_t Windows::extra_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Extra& extra : extras_) {
+    for (const Place& place : extra.places) bytes += place.taken || !place.empty() ? place.bytes : 0;
+  }
+  return bytes;
+}
+
+bool Windows::empty() const {
+  return std::ranges::all_of(places_, &Place::empty) &&
+         std::ranges::all_of(extras_, [](const Extra& extra) { return std::ranges::all_of(extra.places, &Place::empty); });
+}
+
+OutStream::OutStream(Windows::Place& place, const Stores& stores, std::int64_t bytes)
+    : place_(&place), bytes_(bytes), chunk_(chunk_of(bytes, stores.caching())) {
+  begin(place);
+}
+
+void OutStream::begin(Windows::Place& place) {
+  place_ = &place;
+  place.memory->moved.store(0, std::memory_order_relaxed);
+  next_ = at_ = (place.at + chunk_ - 1) / chunk_ * chunk_ % place.bytes;
+  first_ = emptied_ = place.memory->filled.load(std::memory_order_relaxed);
+}
+
+void OutStream::move_to(Windows::Place& place) {
+  Windows::Place& old = *place_;
+  give_back();
+  begin(place);
+  old.memory->rest = describe(0);
+  const std::uint64_t last = old.memory->filled.load(std::memory_order_relaxed) + 1;
+  old.memory->moved.store(last, std::memory_order_relaxed);
+  old.memory->filled.store(last, std::memory_order_release);
+}
 
 Result<bool> OutStream::step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base) {
   bool moved = false;
@@ -100,30 +158,48 @@ Result<bool> OutStream::step(nic::Context& context, Stores& stores, const layout
 }
 
 void Seen::look(const WindowMemory& window, std::uint32_t bytes) {
-  if (std::ranges::find(seen_, &window) != seen_.end()) return;
+  const auto seen = seen_.find(&window);
+  if (seen != seen_.end() && seen->second >= bytes) return;
   base::populate(&window, sizeof window + bytes, false);
-  seen_.at(next_++ % seen_.size()) = &window;
+  if (seen_.size() >= kMost) seen_.clear();
+  seen_[&window] = bytes;
 }
 
 Result<InStream> InStream::open(const Channel& channel, Seen& seen, const Window& window, std::int64_t bytes) {
   const std::uint32_t chunk = window.lines * kLine;
   const std::uint32_t size = window.pages * kPage;
-  std::byte* memory = size <= Windows::kLongBytes ? channel.rkey_ptr(window.addr, window.rkey, sizeof(WindowMemory) + size) : nullptr;
+  std::byte* memory = size <= Windows::kMostBytes ? channel.rkey_ptr(window.addr, window.rkey, sizeof(WindowMemory) + size) : nullptr;
   if (memory == nullptr || reinterpret_cast<std::uintptr_t>(memory) % alignof(WindowMemory) != 0 || bytes <= 0 ||
       !std::has_single_bit(window.lines) || chunk > size || size % chunk != 0 || window.at >= size || window.at % chunk != 0)
     return base::fail(base::Code::malformed, "the peer's window is none");
   WindowMemory& there = *reinterpret_cast<WindowMemory*>(memory);
   seen.look(there, size);
-  return InStream(there, window, bytes);
+  return InStream(channel, seen, there, window, bytes);
+}
+
+// To where the rest is. The window that it leaves may be used for something else once that is said.
+Result<void> InStream::follow() {
+  if (chunks_ == 0) return base::fail(base::Code::malformed, "the peer moved a message of which nothing was there");
+  InStream rest = LACUNA_TRY(open(*channel_, *seen_, window_->rest, bytes_));
+  window_->emptied.store(first_ + chunks_ + 1, std::memory_order_release);
+  rest.taken_ = taken_;
+  *this = rest;
+  return {};
 }
 
 Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout, std::byte* base) {
   const std::uint64_t filled = window_->filled.load(std::memory_order_acquire) - first_;
   if (filled == chunks_) return false;
   const std::uint64_t places = window_bytes_ / chunk_;
-  if (filled - chunks_ > places) return base::fail(base::Code::malformed, "the peer filled more of a window than it has");
+  const std::uint64_t moved = window_->moved.load(std::memory_order_relaxed);
+  if (filled - chunks_ > places + (moved != 0 ? 1 : 0))
+    return base::fail(base::Code::malformed, "the peer filled more of a window than it has");
   const copy::Caching caching = bytes_ >= kHuge ? copy::Caching::passed : copy::Caching::kept;
   for (; chunks_ < filled && taken_ < bytes_; ++chunks_) {
+    if (moved != 0 && moved == first_ + chunks_ + 1) {
+      LACUNA_TRY(follow());
+      return true;
+    }
     const std::int64_t bytes = std::min<std::int64_t>(chunk_, bytes_ - taken_);
     const std::int64_t wanted = std::clamp<std::int64_t>(layout.size() - taken_, 0, bytes);
     if (wanted > 0) context.unpack(layout, base, taken_, wanted, window_->data() + at_, caching);

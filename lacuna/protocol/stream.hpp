@@ -6,11 +6,18 @@
 //
 // So the two CPUs copy side by side, and nothing is copied but by pack and unpack. Windows are few: a message that finds none is announced
 // and gets one once it is matched; one window is kept for such, so they cannot all be taken by messages that nobody receives.
+//
+// What an offer (Communicator::offer) has to leave behind at once moves to a place of its own, which has room for all the rest: the last chunk
+// of the window says where that is.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
+#include <list>
 #include <optional>
+#include <unordered_map>
 
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/protocol/channel.hpp"
@@ -35,37 +42,54 @@ struct Window {
 /// A window, as it lies in memory: what both ends count, and the bytes behind it. Written by the sender, but for `emptied`.
 struct alignas(kPage) WindowMemory {
   alignas(64) std::atomic<std::uint64_t> filled;
+  std::atomic<std::uint64_t> moved;  ///< if not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
+  Window rest;
   alignas(64) std::atomic<std::uint64_t> emptied;
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
 /// The windows of this end's memory for one peer, used in turn; one is kept for messages that are matched already, and one for long messages.
+/// And extra places, as many as are asked for.
 class Windows {
  public:
   static constexpr std::size_t kWindows = 5;
   static constexpr std::uint32_t kBytes = 512 << 10;
   static constexpr std::uint32_t kLongBytes = 2 << 20;
+  static constexpr std::uint32_t kMostBytes = 64 << 20;  ///< of an extra place
 
   struct Place {
     WindowMemory* memory = nullptr;
     std::uint32_t bytes = 0;
+    std::uint32_t rkey = 0;
     std::uint32_t at = 0;  ///< behind what was packed last
     bool taken = false;
     bool populated = false;
+    [[nodiscard]] bool empty() const {
+      return memory == nullptr || memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
+    }
   };
 
   /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already. Null: none is.
   /// Errors: those of Context::allocate and register_memory.
   Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered);
+  /// Takes an extra place with room for so many bytes, or for kMostBytes of them. Errors: as take().
+  Result<Place*> take_extra(nic::Context& context, std::int64_t bytes);
   /// Whether all that was packed was unpacked.
   [[nodiscard]] bool empty() const;
-  [[nodiscard]] std::uint32_t rkey() const { return memory_.region.rkey(); }
+  /// Of extra places that are taken or not yet empty.
+  [[nodiscard]] std::int64_t extra_bytes() const;
 
  private:
+  struct Extra {
+    nic::RegisteredBuffer memory;
+    std::deque<Place> places;  // of one size
+  };
   Result<void> make(nic::Context& context);
+  void trim();
   nic::RegisteredBuffer memory_;
   std::array<Place, kWindows> places_{};
   std::size_t last_ = 0;  // taken, but for the long one
+  std::list<Extra> extras_;
 };
 
 /// Bytes of the chunks of a message.
@@ -74,11 +98,11 @@ class Windows {
 /// The sender's end of one stream.
 class OutStream {
  public:
-  OutStream(const Windows& windows, Windows::Place& place, const Stores& stores, std::int64_t bytes);
+  OutStream(Windows::Place& place, const Stores& stores, std::int64_t bytes);
   [[nodiscard]] Window describe(std::uint32_t answer) const {
     return {.addr = reinterpret_cast<std::uint64_t>(place_->memory),
             .first = first_,
-            .rkey = rkey_,
+            .rkey = place_->rkey,
             .at = at_,
             .answer = answer,
             .pages = static_cast<std::uint16_t>(place_->bytes / kPage),
@@ -87,6 +111,15 @@ class OutStream {
   /// Packs what there is room for; true if something was. Errors: malformed (the peer counts what was not sent).
   Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
+  /// Bytes of a place that takes what is left.
+  [[nodiscard]] std::int64_t left() const { return std::max<std::int64_t>(chunk_, bytes_ - packed_); }
+  /// What is left goes to another place, which is empty and this one's from now on.
+  void move_to(Windows::Place& place);
+  /// Nobody knows of it: what was packed is as if it had been read. Not once it has moved.
+  void take_back() {
+    place_->memory->emptied.store(place_->memory->filled.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    give_back();
+  }
   /// Once it is done.
   void give_back() {
     place_->at = next_;
@@ -94,8 +127,8 @@ class OutStream {
   }
 
  private:
+  void begin(Windows::Place& place);
   Windows::Place* place_;
-  std::uint32_t rkey_;
   std::int64_t bytes_;
   std::int64_t packed_ = 0;
   std::uint32_t chunk_;
@@ -112,8 +145,8 @@ class Seen {
   void look(const WindowMemory& window, std::uint32_t bytes);
 
  private:
-  std::array<const WindowMemory*, Windows::kWindows> seen_{};
-  std::size_t next_ = 0;
+  static constexpr std::size_t kMost = 1024;  // that are remembered
+  std::unordered_map<const WindowMemory*, std::uint32_t> seen_;
 };
 
 /// The receiver's end.
@@ -126,8 +159,18 @@ class InStream {
   [[nodiscard]] bool done() const { return taken_ == bytes_; }
 
  private:
-  InStream(WindowMemory& window, const Window& what, std::int64_t bytes)
-      : window_(&window), window_bytes_(what.pages * kPage), bytes_(bytes), chunk_(what.lines * kLine), at_(what.at), first_(what.first) {}
+  InStream(const Channel& channel, Seen& seen, WindowMemory& window, const Window& what, std::int64_t bytes)
+      : channel_(&channel),
+        seen_(&seen),
+        window_(&window),
+        window_bytes_(what.pages * kPage),
+        bytes_(bytes),
+        chunk_(what.lines * kLine),
+        at_(what.at),
+        first_(what.first) {}
+  Result<void> follow();
+  const Channel* channel_;
+  Seen* seen_;
   WindowMemory* window_;
   std::uint32_t window_bytes_;
   std::int64_t bytes_;

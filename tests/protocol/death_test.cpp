@@ -47,6 +47,20 @@ base::Result<void> talk(Communicator& ranks) {
       requests.push_back(LACUNA_TRY(ranks.put(out.data(), bytes, theirs, 0, bytes)));
       requests.push_back(LACUNA_TRY(ranks.get(in.data() + (3 << 20) + n, bytes, theirs, 0, bytes)));
     }
+    // Offers: one that waits for its receiver, one that is left.
+    const Layout long_one = LACUNA_TRY(Layout::bytes(3'000'000));
+    const Layout ticket = LACUNA_TRY(Layout::bytes(sizeof(protocol::Ticket)));
+    for (const bool leaves : {false, true}) {
+      protocol::Ticket said, heard;
+      protocol::Request* offer = LACUNA_TRY(ranks.offer(out.data(), long_one, peer, leaves, said));
+      if (leaves) LACUNA_TRY(ranks.leave(offer));
+      LACUNA_TRY(ranks.send(&said, ticket, peer, 4));
+      LACUNA_TRY(ranks.recv(&heard, ticket, peer, 4));
+      requests.push_back(LACUNA_TRY(ranks.accept(in.data(), long_one, peer, long_one.size(), heard)));
+      requests.push_back(offer);
+      LACUNA_TRY(ranks.wait_all(requests));
+      requests.clear();
+    }
     // Nobody expects this one for a while.
     const Layout small = LACUNA_TRY(Layout::bytes(100));
     LACUNA_TRY(ranks.send(out.data(), small, peer, 7));
@@ -122,10 +136,43 @@ TEST_P(PeerDeath, IsToldWithinASecond) {
   munmap(died, sizeof *died);
 }
 
+// What an offer's sender left behind is there when it is not.
+TEST(DeadPeer, LeavesWhatItOffered) {
+  std::vector<protocol::Group> made = support::value(groups(2));
+  const Layout bytes = support::value(Layout::bytes(5'000'000));
+  const Layout ticket = support::value(Layout::bytes(sizeof(protocol::Ticket)));
+  const auto leave = [&](protocol::Group group) -> base::Result<void> {
+    auto context = LACUNA_TRY(nic::open("local"));
+    auto ranks = LACUNA_TRY(Communicator::create(*context, "local", std::move(group)));
+    const std::vector<std::byte> source(5'000'000, std::byte{5});
+    protocol::Ticket said;
+    LACUNA_TRY(ranks->leave(LACUNA_TRY(ranks->offer(source.data(), bytes, 0, true, said))));
+    LACUNA_TRY(ranks->send(&said, ticket, 0, 1));
+    _exit(0);
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)leave(std::move(made[1]));
+    _exit(3);
+  }
+  made[1] = {};
+  auto context = support::value(nic::open("local"));
+  auto ranks = support::value(Communicator::create(*context, "local", std::move(made[0])));
+  protocol::Ticket heard;
+  support::value(ranks->recv(&heard, ticket, 1, 1));
+  while (ranks->probe(1, 7)) continue;  // it is lost
+  std::vector<std::byte> target(5'000'000);
+  EXPECT_EQ(support::value(ranks->wait(support::value(ranks->accept(target.data(), bytes, 1, bytes.size(), heard)))).bytes, 5'000'000);
+  EXPECT_EQ(std::ranges::count(target, std::byte{5}), 5'000'000);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 std::vector<Fate> fates() {
   std::vector<Fate> made;
   for (const char* step : {"send eager", "send stream", "send announce", "send answer", "packed", "unpacked", "receive stream",
-                           "keep unexpected", "send access", "serve access"})
+                           "keep unexpected", "send access", "serve access", "offer", "moved"})
     made.push_back({step, ""});
   for (const char* method : {"pack", "pack_write", "scatter_read", "sgrs", "umr_write", "umr_read"}) {
     for (const char* step : {"send announce", "send answer", "start method", "method done"}) made.push_back({step, method});

@@ -243,6 +243,26 @@ TEST(HostileWindow, FilledBackwards) {
   EXPECT_EQ(ended(at.den.rank(0), at.receive), Code::malformed);
   EXPECT_TRUE(at.target.intact());
 }
+TEST(HostileWindow, MovedToOneThatIsNone) {
+  for (const std::uint64_t by : {1ull << 40, 4096ull}) {
+    Windowed at;
+    at.memory.filled = 3;
+    at.memory.moved = 3;
+    at.memory.rest = at.window;
+    at.memory.rest.addr += by;
+    EXPECT_EQ(at.say(), Code::malformed) << by;
+    EXPECT_TRUE(at.target.intact());
+  }
+}
+TEST(HostileWindow, MovedInACircle) {
+  Windowed at;
+  at.memory.filled = 3;
+  at.memory.moved = 3;
+  at.memory.rest = at.window;
+  at.memory.rest.first = 2;
+  EXPECT_EQ(at.say(), Code::malformed);
+  EXPECT_TRUE(at.target.intact());
+}
 TEST(HostileWindow, LongerThanTheReceive) {
   Windowed at;
   at.memory.filled = 16;
