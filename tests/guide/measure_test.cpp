@@ -171,7 +171,7 @@ TEST(Cases, AreTheSeedsOnes) {
 std::string measure(const guide::Case& what, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(nic::open("local"));
   const auto link = LACUNA_END_TRY(guide::make_link(rank, *context, bootstrap));
-  const guide::Report report = LACUNA_END_TRY(link->measure(what, {.max_samples = 30, .budget_ms = 5000, .censor_ms = 1000}));
+  const guide::Report report = LACUNA_END_TRY(link->measure(what, {.max_samples = 30, .budget_ms = 15000, .censor_ms = 1000}));
   guide::Budget few{
       .max_samples = 20, .budget_ms = 5, .methods = {"umr_write", "pack", "by_hand_memcpy"}, .notifies = {method::Notify::imm}};
   const guide::Report chosen = LACUNA_END_TRY(link->measure(what, few));
@@ -213,7 +213,7 @@ std::string plant(std::string_view text, int rank, nic::Bootstrap& bootstrap) {
   const auto link = LACUNA_END_TRY(guide::make_link(rank, *context, bootstrap, fault));
   for (const bool cold : {false, true}) {
     const guide::Case what = LACUNA_END_TRY((cold ? guide::cold_grid_case : guide::grid_case)(64, 16, guide::Shape::symmetric));
-    const guide::Report report = LACUNA_END_TRY(link->measure(what, {.max_samples = 30, .budget_ms = 5000, .censor_ms = 1000}));
+    const guide::Report report = LACUNA_END_TRY(link->measure(what, {.max_samples = 30, .budget_ms = 15000, .censor_ms = 1000}));
     if (rank == 1) continue;
     int wrong = 0;
     for (const guide::Refusal& refusal : report.refusals) {

@@ -1,5 +1,7 @@
 // Every misuse has verbs' status in virtual time too; what is behind it is flushed and moves no byte, and nothing hangs. Unlike on the local NIC,
 // an end does not learn that its peer failed at home: as on a network, it learns when it needs the peer, or when the peer closes.
+#include <algorithm>
+
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {

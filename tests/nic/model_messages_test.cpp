@@ -1,4 +1,5 @@
 // What moves in virtual time, in which order, and what completes when: verbs' meaning, whatever the stages cost.
+#include <algorithm>
 #include <numeric>
 
 #include "tests/nic/model_rig.hpp"

@@ -1,9 +1,7 @@
 // Ends of connections in a simulated world, and a profile in which nothing costs anything until a test says what does.
 #pragma once
 
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "tests/nic/rig.hpp"
 
@@ -14,32 +12,9 @@ inline const std::string kProfile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profile
 using Parameters = std::map<std::string, double>;
 
 /// The names in the profile that end in `suffix`.
-inline std::vector<std::string> parameters_of(std::string_view suffix) {
-  const auto profile = nlohmann::json::parse(std::ifstream(kProfile));
-  std::vector<std::string> names;
-  for (const auto& [name, value] : profile["parameters"].items()) {
-    if (name.ends_with(suffix)) names.push_back(name);
-  }
-  return names;
-}
-
+std::vector<std::string> parameters_of(std::string_view suffix);
 /// A world in which every time is 0 and every rate 10^6 GB/s, but for `on`. What is no time does not hang on the calibration either.
-inline nic::WorldOptions free_world(const Parameters& on = {}, int ranks = 2) {
-  Parameters all{{"nic.mtu", 1024},
-                 {"nic.header_bytes", 0},
-                 {"nic.translations", 1 << 14},
-                 {"register.page_bytes", 4096},
-                 {"register.key_free_entries", 0},
-                 {"indirect.cache_variant", 0},
-                 {"copy.far_gap_bytes", 1e9},
-                 {"copy.ramp_bytes", 1024},
-                 {"limits.max_inline", 256},
-                 {"limits.indirect_inline_entries", 10}};
-  for (const std::string& name : parameters_of("_ns")) all[name] = 0;
-  for (const std::string& name : parameters_of("_gb_s")) all[name] = 1e6;
-  for (const auto& [name, value] : on) all[name] = value;
-  return {.profile = kProfile, .overrides = nlohmann::json(all).dump(), .ranks = ranks};
-}
+nic::WorldOptions free_world(const Parameters& on = {}, int ranks = 2);
 
 inline void run(const nic::WorldOptions& options, const std::function<base::Result<void>(int rank, nic::World& world)>& program) {
   const auto world = nic::simulate(options);

@@ -1,7 +1,9 @@
 // The simulated world: the same times whatever the machine, the memory and the run; whose turn it is; what profiles and ranks get wrong.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/nic/model_rig.hpp"
 

@@ -91,14 +91,19 @@ TEST(Access, PutsAndGets) {
   EXPECT_EQ(in_ranks(queues, moves), "");
 }
 
-TEST(Access, ByEveryMethod) {
-  for (const method::Method& method : method::methods()) {
-    SCOPED_TRACE(method.name);
-    Setting setting;
-    setting.options.force.method = &method;
-    EXPECT_EQ(in_ranks(setting, moves), "");
-  }
+class AccessBy : public testing::TestWithParam<std::string_view> {};
+TEST_P(AccessBy, PutsAndGets) {
+  Setting setting;
+  setting.options.force.method = support::value(method::find(GetParam()));
+  EXPECT_EQ(in_ranks(setting, moves), "");
 }
+std::vector<std::string_view> names_of_methods() {
+  std::vector<std::string_view> names;
+  for (const method::Method& method : method::methods()) names.push_back(method.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(EveryMethod, AccessBy, testing::ValuesIn(names_of_methods()),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(Access, IsCheckedAtBothEnds) {
   const auto ask = [](Communicator& ranks) -> std::string {
