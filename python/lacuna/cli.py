@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench, calibrate, command, explain, plan, tables, validate_command
+from lacuna import __version__, bench, calibrate, command, explain, mpi_command, plan, tables, validate_command
 from lacuna import compare as comparing
 from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
@@ -48,6 +48,7 @@ app = typer.Typer(
 )
 app.add_typer(bench.app)
 app.add_typer(paper.app)
+app.add_typer(mpi_command.app)
 
 
 def main() -> None:
@@ -272,6 +273,10 @@ def compare(
 
 
 app.command()(explain.explain)
+app.command(
+    "mpirun",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+)(mpi_command.run)
 
 
 def _read(path: Path, name: str) -> Guide:

@@ -1,0 +1,27 @@
+// The ABI of the host MPI that this library is built for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+#include "lacuna/mpi/abi_openmpi.hpp"
+#elif defined(LACUNA_MPI_ABI_MPICH)
+#include "lacuna/mpi/abi_mpich.hpp"
+#else
+#error "LACUNA_MPI_ABI_OPENMPI or LACUNA_MPI_ABI_MPICH says which ABI"
+#endif
+
+namespace lacuna::mpi {
+
+using Aint = std::ptrdiff_t;
+using Count = long long;
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kErrBuffer = 1;
+inline constexpr int kErrType = 3;
+inline constexpr int kUndefined = -32766;
+inline constexpr int kAnyTag = -1;
+inline constexpr int kThreadMultiple = 3;
+
+}  // namespace lacuna::mpi

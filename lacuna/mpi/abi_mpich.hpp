@@ -1,0 +1,69 @@
+// The ABI that MPICH, Intel MPI and MVAPICH share (libmpi.so.12): handles are ints, and predefined ones are numbers.
+// tests/mpi/abi_check.c compares them with each mpi.h at hand.
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna::mpi {
+
+// Distinct types, as wide as an int.
+enum class Comm : int {};
+enum class Datatype : int {};
+enum class Request : int {};
+enum class Message : int {};
+enum class Group : int {};
+
+struct Status {
+  int count_low;
+  int count_high_and_cancelled;
+  int source;
+  int tag;
+  int error;
+};
+
+inline constexpr const char* kAbi = "mpich";
+
+inline constexpr int kErrTruncate = 14;
+inline constexpr int kErrOther = 15;
+inline constexpr int kErrInStatus = 17;
+
+inline constexpr int kErrNoMem = 34;
+inline constexpr int kAnySource = -2;
+inline constexpr int kProcNull = -1;
+inline constexpr int kOrderC = 56;
+inline constexpr int kDistributeBlock = 121;
+inline constexpr int kDistributeCyclic = 122;
+inline constexpr int kDefaultBlock = -49767;
+
+inline constexpr Comm kCommWorld{0x44000000};
+inline constexpr Comm kCommSelf{0x44000001};
+inline constexpr Comm kCommNull{0x04000000};
+inline constexpr Datatype kByte{0x4c00010d};
+inline constexpr Datatype kDatatypeNull{0x0c000000};
+inline constexpr Request kRequestNull{0x2c000000};
+inline constexpr Message kMessageNull{0x2c000000};
+inline constexpr Message kMessageNoProc{0x6c000000};
+inline constexpr Group kGroupNull{0x08000000};
+
+inline Status* ignored() { return reinterpret_cast<Status*>(std::intptr_t{1}); }
+
+enum class Combiner : int {
+  named = 1,
+  dup = 2,
+  contiguous = 3,
+  vector = 4,
+  hvector = 6,
+  indexed = 7,
+  hindexed = 9,
+  indexed_block = 10,
+  structure = 12,
+  subarray = 13,
+  darray = 14,
+  f90_real = 15,
+  f90_complex = 16,
+  f90_integer = 17,
+  resized = 18,
+  hindexed_block = 19,
+};
+
+}  // namespace lacuna::mpi

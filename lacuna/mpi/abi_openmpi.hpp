@@ -1,0 +1,65 @@
+// Open MPI 4.1 and 5 (libmpi.so.40): handles are addresses of objects, and predefined ones are exported objects, which Host looks up.
+// tests/mpi/abi_check.c compares the numbers with each mpi.h at hand.
+#pragma once
+
+#include <cstddef>
+
+struct ompi_communicator_t;
+struct ompi_datatype_t;
+struct ompi_request_t;
+struct ompi_message_t;
+struct ompi_group_t;
+struct ompi_info_t;
+
+namespace lacuna::mpi {
+
+using Comm = ompi_communicator_t*;
+using Datatype = ompi_datatype_t*;
+using Request = ompi_request_t*;
+using Message = ompi_message_t*;
+using Group = ompi_group_t*;
+
+struct Status {
+  int source;
+  int tag;
+  int error;
+  int cancelled;
+  std::size_t bytes;
+};
+
+inline constexpr const char* kAbi = "openmpi";
+
+inline constexpr int kErrTruncate = 15;
+inline constexpr int kErrOther = 16;
+inline constexpr int kErrInStatus = 18;
+
+inline constexpr int kErrNoMem = 39;
+inline constexpr int kAnySource = -1;
+inline constexpr int kProcNull = -2;
+inline constexpr int kOrderC = 0;
+inline constexpr int kDistributeBlock = 0;
+inline constexpr int kDistributeCyclic = 1;
+inline constexpr int kDefaultBlock = -1;
+
+inline Status* ignored() { return nullptr; }
+
+enum class Combiner : int {
+  named = 0,
+  dup = 1,
+  contiguous = 2,
+  vector = 3,
+  hvector = 5,
+  indexed = 6,
+  hindexed = 8,
+  indexed_block = 9,
+  structure = 11,
+  subarray = 12,
+  darray = 13,
+  f90_real = 14,
+  f90_complex = 15,
+  f90_integer = 16,
+  resized = 17,
+  hindexed_block = 18,
+};
+
+}  // namespace lacuna::mpi

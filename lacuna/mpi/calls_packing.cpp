@@ -1,0 +1,80 @@
+// MPI_Pack and MPI_Unpack. The packed form is the host's: the bytes in typemap order, without anything in front, on machines that are all alike.
+#include "lacuna/mpi/calls.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// The layout, if the call is right as far as it can be seen here, and all fits; else the host says what is wrong.
+std::shared_ptr<const Type> fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes) {
+  if (count <= 0 || position < 0 || size < position || comm == host().no_comm) return nullptr;
+  std::shared_ptr<const Type> found = j.types.find(type);
+  if (found == nullptr) return nullptr;
+  bytes = found->bytes(count);
+  return bytes > 0 && bytes <= size - position ? found : nullptr;
+}
+
+template <class Number, class Pass>
+int pack(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm, const Pass& pass) {
+  Job* const j = job;
+  if (j == nullptr || position == nullptr || out == nullptr) return pass();
+  std::int64_t bytes = 0;
+  const std::shared_ptr<const Type> of = fitting(*j, count, type, size, *position, comm, bytes);
+  if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
+  const base::Result<Layout> layout = of->of(count);
+  if (!layout) return pass();
+  const bool timed = j->report.on();
+  if (timed && j->report.samples(of.get(), count, -1, Report::Way::pack)) {
+    const Number at = *position;
+    const std::int64_t start = base::now_ns();
+    const int result = pass();
+    j->report.sampled(of.get(), count, -1, Report::Way::pack, base::now_ns() - start);
+    if (result != kSuccess) return result;
+    *position = at;
+  }
+  const std::int64_t start = timed ? base::now_ns() : 0;
+  copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, static_cast<std::byte*>(out) + *position);
+  *position += static_cast<Number>(bytes);
+  if (timed) j->report.count(Report::Way::pack, of.get(), count, -1, bytes, base::now_ns() - start);
+  return kSuccess;
+}
+
+template <class Number, class Pass>
+int unpack(const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm, const Pass& pass) {
+  Job* const j = job;
+  if (j == nullptr || position == nullptr || in == nullptr) return pass();
+  std::int64_t bytes = 0;
+  const std::shared_ptr<const Type> of = fitting(*j, count, type, size, *position, comm, bytes);
+  if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
+  const base::Result<Layout> layout = of->of(count);
+  if (!layout) return pass();
+  const bool timed = j->report.on();
+  if (timed && j->report.samples(of.get(), count, -1, Report::Way::unpack)) {
+    const Number at = *position;
+    const std::int64_t start = base::now_ns();
+    const int result = pass();
+    j->report.sampled(of.get(), count, -1, Report::Way::unpack, base::now_ns() - start);
+    if (result != kSuccess) return result;
+    *position = at;
+  }
+  const std::int64_t start = timed ? base::now_ns() : 0;
+  copy::unpack(*layout, static_cast<std::byte*>(base), 0, bytes, static_cast<const std::byte*>(in) + *position);
+  *position += static_cast<Number>(bytes);
+  if (timed) j->report.count(Report::Way::unpack, of.get(), count, -1, bytes, base::now_ns() - start);
+  return kSuccess;
+}
+
+}  // namespace
+
+#define PACKS(suffix, Number)                                                                                                             \
+  LACUNA_MPI_CALL MPI_Pack##suffix(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm) {  \
+    return pack(base, count, type, out, size, position, comm,                                                                             \
+                [&] { return host().Pack##suffix(base, count, type, out, size, position, comm); });                                       \
+  }                                                                                                                                       \
+  LACUNA_MPI_CALL MPI_Unpack##suffix(const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm) { \
+    return unpack(in, size, position, base, count, type, comm,                                                                            \
+                  [&] { return host().Unpack##suffix(in, size, position, base, count, type, comm); });                                    \
+  }
+PACKS(, int)
+PACKS(_c, Count)
+
+}  // namespace lacuna::mpi

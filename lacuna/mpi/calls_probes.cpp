@@ -1,0 +1,179 @@
+// MPI_Probe and its like, and the receives of what they matched.
+#include "lacuna/mpi/calls.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// Matched messages that were received already have names of ours: small numbers, which are no handles of the host's.
+class Matched {
+ public:
+  Message add(std::unique_ptr<Probed> probed) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = ++names_;
+    all_[name] = std::move(probed);
+    return reinterpret_cast_message(name);
+  }
+  std::unique_ptr<Probed> take(Message message) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = all_.find(number_of(message));
+    if (found == all_.end()) return nullptr;
+    std::unique_ptr<Probed> probed = std::move(found->second);
+    all_.erase(found);
+    return probed;
+  }
+
+ private:
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * 8); }
+  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / 8; }
+#else
+  static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
+  static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
+#endif
+  std::mutex mutex_;
+  std::uintptr_t names_ = 0;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>> all_;
+};
+Matched matched;
+
+bool found_in_stash(Job& j, int source, int tag, Comm comm, Status* status) {
+  const Probed* found = stashed(j, comm, source, tag);
+  if (found == nullptr) return false;
+  put_status(status, found->status);
+  return true;
+}
+
+// Not every host writes all of a status.
+Status as_it_is(const Status* status) { return status == ignored() ? Status{} : *status; }
+
+// A moment of a probe. Under the lock.
+int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status) {
+  *flag = 1;
+  if (found_in_stash(j, source, tag, comm, status)) return kSuccess;
+  Status seen = as_it_is(status);
+  const int result = host().Iprobe(source, tag, comm, flag, &seen);
+  if (result != kSuccess || *flag == 0) return result;
+  if (seen.source != kProcNull && Bytes::received(seen) == Descriptor::kBytes) {
+    look_into(j, comm, seen);
+    *flag = found_in_stash(j, source, tag, comm, status) ? 1 : 0;
+    return kSuccess;
+  }
+  put_status(status, seen);
+  return kSuccess;
+}
+
+int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* message, Status* status) {
+  auto probed = std::make_unique<Probed>();
+  if (const Probed* found = stashed(j, comm, source, tag); found != nullptr) {
+    probed = j.comms->find(comm)->take(*found);
+    *flag = 1;
+  } else {
+    probed->status = as_it_is(status);
+    const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
+    if (result != kSuccess || *flag == 0) return result;
+    probed->size = Bytes::received(probed->status);
+    if (probed->message != host().message_of_none && probed->size == Descriptor::kBytes) {
+      host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
+      probed->received = true;
+      probed->descriptor = Descriptor::decode(probed->wire.data(), j.nonce);
+      put_bytes(probed->status, probed->bytes());
+    }
+  }
+  put_status(status, probed->status);
+  *message = probed->received ? Message{} : probed->message;
+  if (probed->received) *message = matched.add(std::move(probed));
+  return kSuccess;
+}
+
+// Null: it is the host's.
+std::unique_ptr<Probed> ours(Message* message) {
+  if (!takes_messages(job)) return nullptr;
+  std::unique_ptr<Probed> probed = matched.take(*message);
+  if (probed != nullptr) *message = host().no_message;
+  return probed;
+}
+
+int target_of(Job& j, void* base, Count count, Datatype type, Target& target) {
+  int wrong = kSuccess;
+  target.type = j.types.of_message(type, host().world, wrong);
+  if (wrong != kSuccess) return wrong;
+  if (target.type == nullptr || count < 0) return raise(host().world, kErrType);
+  target.base = static_cast<std::byte*>(base);
+  target.count = count;
+  target.capacity = target.type->bytes(count);
+  return kSuccess;
+}
+
+int mrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
+  Target target;
+  const int wrong = target_of(*job, base, count, type, target);
+  return wrong == kSuccess ? deliver(*job, *probed, target, host().world, status) : wrong;
+}
+
+int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Request* request) {
+  auto operation = std::make_unique<Operation>();
+  operation->receives = true;
+  operation->comm = host().world;
+  if (const int wrong = target_of(*job, base, count, type, operation->target); wrong != kSuccess) return wrong;
+  const auto lock = job->enter();
+  begin_delivery(*job, *probed, *operation);
+  return generalize(*job, std::move(operation), request);
+}
+
+}  // namespace
+
+LACUNA_MPI_CALL MPI_Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
+  Job* const j = job;
+  if (!takes_messages(j)) return host().Iprobe(source, tag, comm, flag, status);
+  const auto lock = j->enter();
+  poll_orphans(*j);
+  return probe_once(*j, source, tag, comm, flag, status);
+}
+
+LACUNA_MPI_CALL MPI_Probe(int source, int tag, Comm comm, Status* status) {
+  Job* const j = job;
+  if (!takes_messages(j)) return host().Probe(source, tag, comm, status);
+  for (int rounds = 0, flag = 0;;) {
+    {
+      const auto lock = j->enter();
+      if (const int result = probe_once(*j, source, tag, comm, &flag, status); result != kSuccess || flag != 0) return result;
+      poll_orphans(*j);
+    }
+    pause(rounds);
+  }
+}
+
+LACUNA_MPI_CALL MPI_Improbe(int source, int tag, Comm comm, int* flag, Message* message, Status* status) {
+  Job* const j = job;
+  if (!takes_messages(j)) return host().Improbe(source, tag, comm, flag, message, status);
+  const auto lock = j->enter();
+  poll_orphans(*j);
+  return match_once(*j, source, tag, comm, flag, message, status);
+}
+
+LACUNA_MPI_CALL MPI_Mprobe(int source, int tag, Comm comm, Message* message, Status* status) {
+  Job* const j = job;
+  if (!takes_messages(j)) return host().Mprobe(source, tag, comm, message, status);
+  for (int rounds = 0, flag = 0;;) {
+    {
+      const auto lock = j->enter();
+      if (const int result = match_once(*j, source, tag, comm, &flag, message, status); result != kSuccess || flag != 0) return result;
+      poll_orphans(*j);
+    }
+    pause(rounds);
+  }
+}
+
+#define MATCHED(suffix, Number)                                                                                     \
+  LACUNA_MPI_CALL MPI_Mrecv##suffix(void* base, Number count, Datatype type, Message* message, Status* status) {    \
+    if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                    \
+    return host().Mrecv##suffix(base, count, type, message, status);                                                \
+  }                                                                                                                 \
+  LACUNA_MPI_CALL MPI_Imrecv##suffix(void* base, Number count, Datatype type, Message* message, Request* request) { \
+    if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                  \
+    return host().Imrecv##suffix(base, count, type, message, request);                                              \
+  }
+MATCHED(, int)
+MATCHED(_c, Count)
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,217 @@
+// MPI_Recv and its like, and what sends and receives at once.
+#include "lacuna/mpi/calls.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// The target of a receive that gets what was probed, whatever its size and type.
+int target_of(Job& j, void* base, Count count, Datatype type, Comm comm, Target& target) {
+  int wrong = kSuccess;
+  target.type = j.types.of_message(type, comm, wrong);
+  if (wrong != kSuccess) return wrong;
+  if (target.type == nullptr || count < 0) return raise(comm, kErrType);
+  target.base = static_cast<std::byte*>(base);
+  target.count = count;
+  target.capacity = target.type->bytes(count);
+  return kSuccess;
+}
+
+// `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
+template <class Pass, class PassProbed>
+int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
+             const PassProbed& pass_probed) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  const auto lock = j->enter();  // nobody may take into the stash what this receive would find
+  if (const Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
+    const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+    if (!probed->received) return pass_probed(&probed->message);
+    auto operation = std::make_unique<Operation>();
+    operation->receives = true;
+    operation->comm = comm;
+    if (const int wrong = target_of(*j, base, count, type, comm, operation->target); wrong != kSuccess) return wrong;
+    begin_delivery(*j, *probed, *operation);
+    return generalize(*j, std::move(operation), request);
+  }
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
+  Target target;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::host) return pass();
+  return irecv(*j, target, source, tag, comm, request);
+}
+
+template <class Pass, class PassProbed, class Begin>
+int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Status* status, const Pass& pass,
+            const PassProbed& pass_probed, const Begin& begin) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  if (j->multiple) {
+    Request request{};
+    const int result = begin(&request);
+    return result == kSuccess ? wait(&request, status) : result;
+  }
+  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
+    const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+    if (!probed->received) return pass_probed(&probed->message);
+    Target target;
+    const int wrong = target_of(*j, base, count, type, comm, target);
+    return wrong == kSuccess ? deliver(*j, *probed, target, comm, status) : wrong;
+  }
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
+  Target target;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::host) return pass();
+  return recv(*j, target, source, tag, comm, status);
+}
+
+// Each of them is known, since each start may find its message in the stash.
+template <class Pass>
+int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  Target target;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
+  const int result = pass();
+  if (result != kSuccess || source == kProcNull) return result;
+  auto operation = std::make_unique<Operation>();
+  operation->target = {.base = static_cast<std::byte*>(base), .count = count, .type = j->types.find(type)};
+  if (operation->target.type == nullptr) return result;
+  operation->target.capacity = operation->target.type->bytes(count);
+  operation->persistent = operation->receives = operation->plain = true;
+  operation->active = false;
+  operation->comm = comm;
+  operation->from = source;
+  operation->tag = tag;
+  operation->host = *request;
+  const auto lock = j->enter();
+  j->operations.add(*request, std::move(operation));
+  return result;
+}
+
+bool nothing_stashed(Job& j, Comm comm) {
+  const auto lock = j.enter();
+  const CommOf* of = j.comms->find(comm);
+  return of == nullptr || of->stash.empty();
+}
+
+// A send and a receive at once: each as if it stood alone.
+template <class Pass, class Send, class Receive>
+int both(bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j) || (shorts && nothing_stashed(*j, comm))) return pass();
+  Request request{};
+  if (const int wrong = send(&request); wrong != kSuccess) return wrong;
+  const int received = receive();
+  const int sent = wait(&request, ignored());
+  return received != kSuccess ? received : sent;
+}
+
+// The same, begun: one request for the two.
+template <class Pass, class Send, class Receive>
+int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  auto operation = std::make_unique<Operation>();
+  operation->pair = true;
+  operation->comm = comm;
+  if (const int wrong = send(&operation->parts[0]); wrong != kSuccess) return wrong;
+  if (const int wrong = receive(&operation->parts[1]); wrong != kSuccess) return wrong;
+  const auto lock = j->enter();
+  return generalize(*j, std::move(operation), request);
+}
+
+// What is sent before it is received over. Null: MPI has to say what is wrong with it.
+Bounce copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
+  const std::shared_ptr<const Type> of = j.types.find(type);
+  bytes = of != nullptr && count > 0 ? of->bytes(count) : -1;
+  if (bytes <= 0) return {};
+  const base::Result<Layout> layout = of->of(count);
+  if (!layout) return {};
+  Bounce bounce = j.bounces.take(bytes);
+  copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
+  return bounce;
+}
+
+template <class Pass, class Receive>
+int replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm))) return pass();
+  std::int64_t bytes = 0;
+  const Bounce bounce = copy_of(*j, base, count, type, bytes);
+  if (bounce.data() == nullptr) return pass();
+  if (!Bytes::fits(bytes)) {
+    base::log(base::Level::error, "MPI_Sendrecv_replace of more than 2 GiB, which this MPI cannot send as bytes");
+    return raise(comm, kErrOther);
+  }
+  Request request{};
+  if (const int wrong = Bytes::isend(SendMode::standard, bounce.data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;
+  const int received = receive();
+  const int sent = wait(&request, ignored());
+  return received != kSuccess ? received : sent;
+}
+
+}  // namespace
+
+#define RECEIVES(suffix, Number)                                                                                                         \
+  LACUNA_MPI_CALL MPI_Irecv##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) {         \
+    return irecv_or(                                                                                                                     \
+        base, count, type, source, tag, comm, request,                                                                                   \
+        [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                             \
+        [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                   \
+  }                                                                                                                                      \
+  LACUNA_MPI_CALL MPI_Recv##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status) {            \
+    return recv_or(                                                                                                                      \
+        base, count, type, source, tag, comm, status, [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); }, \
+        [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                      \
+        [&](Request* request) { return MPI_Irecv##suffix(base, count, type, source, tag, comm, request); });                             \
+  }                                                                                                                                      \
+  LACUNA_MPI_CALL MPI_Recv_init##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) {     \
+    return recv_init_or(base, count, type, source, tag, comm, request,                                                                   \
+                        [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                        \
+  }
+RECEIVES(, int)
+RECEIVES(_c, Count)
+
+#define EXCHANGES(suffix, Number)                                                                                                         \
+  LACUNA_MPI_CALL MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);       \
+  LACUNA_MPI_CALL MPI_Sendrecv##suffix(const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,             \
+                                       Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status) {            \
+    const Job* const j = job;                                                                                                             \
+    return both(                                                                                                                          \
+        j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                     \
+            j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                     \
+        comm,                                                                                                                             \
+        [&] {                                                                                                                             \
+          return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);   \
+        },                                                                                                                                \
+        [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                      \
+        [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                           \
+  }                                                                                                                                       \
+  LACUNA_MPI_CALL MPI_Sendrecv_replace##suffix(void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag,    \
+                                               Comm comm, Status* status) {                                                               \
+    return replace(                                                                                                                       \
+        base, count, type, dest, out_tag, comm,                                                                                           \
+        [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                  \
+        [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                               \
+  }                                                                                                                                       \
+  LACUNA_MPI_CALL MPI_Isendrecv##suffix(const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,            \
+                                        Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request) {         \
+    return begin_both(                                                                                                                    \
+        comm, request,                                                                                                                    \
+        [&] {                                                                                                                             \
+          return host().Isendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, request); \
+        },                                                                                                                                \
+        [&](Request* send) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, send); },                            \
+        [&](Request* receive) { return MPI_Irecv##suffix(in, in_count, in_type, source, in_tag, comm, receive); });                       \
+  }
+EXCHANGES(, int)
+EXCHANGES(_c, Count)
+
+}  // namespace lacuna::mpi

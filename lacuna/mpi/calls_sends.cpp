@@ -1,0 +1,75 @@
+// MPI_Send and its like.
+#include "lacuna/mpi/calls.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+template <class Pass>
+int send_or(SendMode mode, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass) {
+  Job* const j = job;
+  if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
+  Source source;
+  int result = kSuccess;
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  if (how == How::wrong) return result;
+  return how != How::host && send(*j, how, mode, source, tag, comm, result) ? result : pass();
+}
+
+template <class Pass>
+int isend_or(SendMode mode, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request,
+             const Pass& pass) {
+  Job* const j = job;
+  if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
+  Source source;
+  int result = kSuccess;
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  if (how == How::wrong) return result;
+  return how != How::host && isend(*j, how, mode, source, tag, comm, request, result) ? result : pass();
+}
+
+template <class Pass>
+int send_init_or(SendMode mode, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request,
+                 const Pass& pass) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  Source source;
+  int result = kSuccess;
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  if (how == How::wrong) return result;
+  return send_init(*j, how, mode, source, tag, comm, request, result) ? result : pass();
+}
+
+}  // namespace
+
+// Every function twice: with counts that are ints, and with large ones.
+#define SEND(name, mode)                                                                                                           \
+  LACUNA_MPI_CALL MPI_##name(const void* base, int count, Datatype type, int dest, int tag, Comm comm) {                           \
+    return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name(base, count, type, dest, tag, comm); });     \
+  }                                                                                                                                \
+  LACUNA_MPI_CALL MPI_##name##_c(const void* base, Count count, Datatype type, int dest, int tag, Comm comm) {                     \
+    return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name##_c(base, count, type, dest, tag, comm); }); \
+  }
+#define BEGIN(name, mode, begin)                                                                                                 \
+  LACUNA_MPI_CALL MPI_##name(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {       \
+    return begin(mode, base, count, type, dest, tag, comm, request,                                                              \
+                 [&] { return host().name(base, count, type, dest, tag, comm, request); });                                      \
+  }                                                                                                                              \
+  LACUNA_MPI_CALL MPI_##name##_c(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request) { \
+    return begin(mode, base, count, type, dest, tag, comm, request,                                                              \
+                 [&] { return host().name##_c(base, count, type, dest, tag, comm, request); });                                  \
+  }
+
+SEND(Send, SendMode::standard)
+SEND(Ssend, SendMode::synchronous)
+SEND(Rsend, SendMode::ready)
+SEND(Bsend, SendMode::buffered)
+BEGIN(Isend, SendMode::standard, isend_or)
+BEGIN(Issend, SendMode::synchronous, isend_or)
+BEGIN(Irsend, SendMode::ready, isend_or)
+BEGIN(Ibsend, SendMode::buffered, isend_or)
+BEGIN(Send_init, SendMode::standard, send_init_or)
+BEGIN(Ssend_init, SendMode::synchronous, send_init_or)
+BEGIN(Rsend_init, SendMode::ready, send_init_or)
+BEGIN(Bsend_init, SendMode::buffered, send_init_or)
+
+}  // namespace lacuna::mpi

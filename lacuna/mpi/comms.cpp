@@ -1,0 +1,53 @@
+#include "lacuna/mpi/comms.hpp"
+
+#include <numeric>
+
+namespace lacuna::mpi {
+
+Comms::Comms(std::vector<int> local) : world_(std::move(local)) {
+  of_world_.local = world_;
+  host().Comm_group(host().world, &group_);
+  host().Comm_create_keyval(&copied, &deleted, &keyval_, this);
+}
+
+int Comms::copied(Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return kSuccess;
+}
+
+int Comms::deleted(Comm comm, int, void*, void* comms) {
+  auto& self = *static_cast<Comms*>(comms);
+  const std::scoped_lock lock(self.mutex_);
+  self.known_.erase(comm);
+  return kSuccess;
+}
+
+bool Comms::lives(Comm comm) {
+  const std::scoped_lock lock(mutex_);
+  return comm == host().world || known_.contains(comm);
+}
+
+CommOf* Comms::find(Comm comm) {
+  if (comm == host().world) return &of_world_;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = known_.find(comm); known != known_.end()) return known->second.get();
+  }
+  if (comm == host().no_comm) return nullptr;
+  int inter = 0, size = 0;
+  Group group{};
+  if (host().Comm_test_inter(comm, &inter) != kSuccess) return nullptr;
+  if ((inter != 0 ? host().Comm_remote_group(comm, &group) : host().Comm_group(comm, &group)) != kSuccess) return nullptr;
+  host().Group_size(group, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), worlds(ranks.size(), kUndefined);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  host().Group_translate_ranks(group, size, ranks.data(), group_, worlds.data());
+  host().Group_free(&group);
+  auto made = std::make_unique<CommOf>();
+  for (const int world : worlds) made->local.push_back(world < 0 ? -1 : world_.at(static_cast<std::size_t>(world)));
+  if (host().Comm_set_attr(comm, keyval_, nullptr) != kSuccess) return nullptr;
+  const std::scoped_lock lock(mutex_);
+  return known_.try_emplace(comm, std::move(made)).first->second.get();
+}
+
+}  // namespace lacuna::mpi

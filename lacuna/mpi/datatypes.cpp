@@ -1,0 +1,103 @@
+#include "lacuna/mpi/datatypes.hpp"
+
+#include "lacuna/copy/copy.hpp"
+
+namespace lacuna::mpi {
+
+std::int64_t Type::bytes(Count count) const {
+  std::int64_t product = 0;
+  return base::mul(size_, count, product) && product <= layout::kMaxBytes ? product : -1;
+}
+
+base::Result<Layout> Type::of(Count count) const {
+  if (count == 1) return layout_;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [kept, layout] : several_) {
+    if (kept == count) return layout;
+  }
+  Layout made = LACUNA_TRY(Layout::contiguous(count, layout_));
+  if (several_.size() < kKept) return several_.emplace_back(count, std::move(made)).second;
+  several_[next_] = {count, std::move(made)};
+  return several_[std::exchange(next_, (next_ + 1) % kKept)].second;
+}
+
+Types::Types() {
+  host().Type_create_keyval(&copied, &deleted, &keyval_, this);
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+  for (const char* name : {"byte",
+                           "char",
+                           "signed_char",
+                           "unsigned_char",
+                           "wchar",
+                           "short",
+                           "unsigned_short",
+                           "int",
+                           "unsigned",
+                           "long",
+                           "unsigned_long",
+                           "long_long_int",
+                           "unsigned_long_long",
+                           "float",
+                           "double",
+                           "long_double",
+                           "int8_t",
+                           "uint8_t",
+                           "int16_t",
+                           "uint16_t",
+                           "int32_t",
+                           "uint32_t",
+                           "int64_t",
+                           "uint64_t",
+                           "aint",
+                           "offset",
+                           "count",
+                           "c_bool",
+                           "c_float_complex",
+                           "c_double_complex",
+                           "packed"}) {
+    const auto type = static_cast<Datatype>(host().find((std::string("ompi_mpi_") + name).c_str()));
+    int size = 0;
+    if (type != nullptr && host().Type_size(type, &size) == kSuccess) predefined_[slot_of(type)] = {type, size};
+  }
+#endif
+}
+
+int Types::copied(Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return kSuccess;
+}
+
+int Types::deleted(Datatype type, int, void*, void* types) {
+  auto& self = *static_cast<Types*>(types);
+  const std::scoped_lock lock(self.mutex_);
+  self.known_.erase(type);
+  return kSuccess;
+}
+
+std::shared_ptr<const Type> Types::find(Datatype type) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = known_.find(type); known != known_.end()) return known->second;
+  }
+  return is_predefined(type) ? adopt(type) : nullptr;
+}
+
+std::shared_ptr<const Type> Types::of_message(Datatype type, Comm comm, int& wrong) {
+  std::shared_ptr<const Type> found = find(type);
+  if (found != nullptr) return found;
+  const char nothing = 0;  // is read of one element that goes nowhere
+  wrong = host().Send(&nothing, 1, type, kProcNull, 0, comm);
+  return wrong == kSuccess ? adopt(type) : nullptr;
+}
+
+std::shared_ptr<const Type> Types::adopt(Datatype type) {
+  base::Result<Layout> layout = decode(type);
+  if (!layout) return nullptr;
+  copy::prepare(*layout);
+  auto made = std::make_shared<const Type>(std::move(*layout));
+  if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) return made;  // for this once
+  const std::scoped_lock lock(mutex_);
+  return known_.try_emplace(type, std::move(made)).first->second;
+}
+
+}  // namespace lacuna::mpi

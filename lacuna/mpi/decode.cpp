@@ -1,0 +1,209 @@
+// From a datatype's envelope and contents to its layout.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "lacuna/mpi/datatypes.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+using base::Result;
+using Numbers = std::vector<std::int64_t>;
+using Span = std::span<const std::int64_t>;
+
+// What MPI_Type_get_contents says. Which of its lists a number is in depends on the constructor and on whether it was the one for large counts;
+// `numbers` has all of them in the order of the constructor's arguments, as MPI-4.1 lists them for the large ones.
+struct Contents {
+  Combiner combiner{};
+  Numbers integers;   // int
+  Numbers addresses;  // MPI_Aint
+  Numbers counts;     // MPI_Count: of large constructors
+  std::vector<Datatype> types;
+
+  Contents() = default;
+  Contents(Contents&&) = default;
+  Contents& operator=(Contents&&) = default;
+  Contents(const Contents&) = delete;
+  Contents& operator=(const Contents&) = delete;
+  // The handles are ours, but for those of predefined types.
+  ~Contents() {
+    for (Datatype& type : types) {
+      if (!is_predefined(type)) host().Type_free(&type);
+    }
+  }
+};
+
+base::Error failed(const char* what) { return {base::Code::unsupported, std::string(what) + " of a datatype failed"}; }
+
+Result<Contents> contents_of(Datatype type) {
+  Contents made;
+  Count integers = 0, addresses = 0, counts = 0, types = 0;
+  int combiner = 0;
+  const bool large = host().Type_get_envelope_c != nullptr && host().Type_get_contents_c != nullptr;
+  if (large) {
+    if (host().Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner) != kSuccess)
+      return std::unexpected(failed("MPI_Type_get_envelope_c"));
+  } else {
+    int integers_n = 0, addresses_n = 0, types_n = 0;
+    if (host().Type_get_envelope(type, &integers_n, &addresses_n, &types_n, &combiner) != kSuccess)
+      return std::unexpected(failed("MPI_Type_get_envelope"));
+    integers = integers_n;
+    addresses = addresses_n;
+    types = types_n;
+  }
+  made.combiner = static_cast<Combiner>(combiner);
+  if (made.combiner == Combiner::named) return made;
+  std::vector<int> ints(static_cast<std::size_t>(integers));
+  std::vector<Aint> aints(static_cast<std::size_t>(addresses));
+  std::vector<Count> large_counts(static_cast<std::size_t>(counts));
+  std::vector<Datatype> members(static_cast<std::size_t>(types));
+  const int got = large ? host().Type_get_contents_c(type, integers, addresses, counts, types, ints.data(), aints.data(),
+                                                     large_counts.data(), members.data())
+                        : host().Type_get_contents(type, static_cast<int>(integers), static_cast<int>(addresses), static_cast<int>(types),
+                                                   ints.data(), aints.data(), members.data());
+  if (got != kSuccess) return std::unexpected(failed("MPI_Type_get_contents"));
+  made.integers.assign(ints.begin(), ints.end());
+  made.addresses.assign(aints.begin(), aints.end());
+  made.counts.assign(large_counts.begin(), large_counts.end());
+  made.types = std::move(members);
+  return made;
+}
+
+// A predefined type. Those of a value and an int may have a gap; where, MPI_Pack tells.
+Result<Layout> predefined(Datatype type) {
+  int size = 0;
+  Aint low = 0, extent = 0;
+  if (host().Type_size(type, &size) != kSuccess || host().Type_get_extent(type, &low, &extent) != kSuccess)
+    return std::unexpected(failed("MPI_Type_size"));
+  if (low == 0 && extent == size) return Layout::bytes(size);
+  std::array<unsigned char, 64> memory{}, packed{};
+  if (low != 0 || extent > static_cast<Aint>(memory.size()) || size > extent) return std::unexpected(failed("MPI_Type_get_extent"));
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<unsigned char>(i);
+  int position = 0;
+  if (host().Pack(memory.data(), 1, type, packed.data(), static_cast<int>(packed.size()), &position, host().self) != kSuccess ||
+      position != size)
+    return std::unexpected(failed("MPI_Pack"));
+  Numbers offsets, lengths(static_cast<std::size_t>(size), 1);
+  for (int i = 0; i < size; ++i) offsets.push_back(packed[static_cast<std::size_t>(i)]);
+  return Layout::resized(LACUNA_TRY(Layout::blocks(offsets, lengths)), 0, extent);
+}
+
+// The arguments of a constructor, one after another, from whichever list holds them. Constructors for large counts have their counts in the third.
+class Arguments {
+ public:
+  explicit Arguments(const Contents& contents) : contents_(contents), large_(!contents.counts.empty()) {}
+  std::int64_t integer() { return contents_.integers.at(integers_++); }
+  std::int64_t count() { return large_ ? contents_.counts.at(counts_++) : integer(); }
+  std::int64_t address() { return large_ ? contents_.counts.at(counts_++) : contents_.addresses.at(addresses_++); }
+  Span integers(std::int64_t n) { return take(contents_.integers, integers_, n); }
+  Span counts(std::int64_t n) { return large_ ? take(contents_.counts, counts_, n) : integers(n); }
+  Span addresses(std::int64_t n) { return large_ ? take(contents_.counts, counts_, n) : take(contents_.addresses, addresses_, n); }
+  [[nodiscard]] Result<Layout> member(std::size_t i = 0) const { return decode(contents_.types.at(i)); }
+
+ private:
+  static Span take(const Numbers& from, std::size_t& at, std::int64_t n) {
+    const Span span = Span(from).subspan(at, static_cast<std::size_t>(n));
+    at += static_cast<std::size_t>(n);
+    return span;
+  }
+  const Contents& contents_;
+  bool large_;
+  std::size_t integers_ = 0, addresses_ = 0, counts_ = 0;
+};
+
+Result<Layout> darray(Arguments& from) {
+  const std::int64_t processes = from.integer(), rank = from.integer(), dims = from.integer();
+  const Span sizes = from.counts(dims), kinds = from.integers(dims), blocks = from.integers(dims), grid = from.integers(dims);
+  const std::int64_t order = from.integer();
+  std::vector<layout::Distribution> distributions;
+  for (const std::int64_t kind : kinds)
+    distributions.push_back(kind == kDistributeBlock    ? layout::Distribution::block
+                            : kind == kDistributeCyclic ? layout::Distribution::cyclic
+                                                        : layout::Distribution::none);
+  Numbers block_sizes(blocks.begin(), blocks.end());
+  std::ranges::replace(block_sizes, std::int64_t{kDefaultBlock}, layout::kDefaultBlock);
+  return Layout::darray(processes, rank, sizes, distributions, block_sizes, grid,
+                        order == kOrderC ? layout::Order::c : layout::Order::fortran, LACUNA_TRY(from.member()));
+}
+
+Result<Layout> structure(const Contents& contents, Arguments& from) {
+  const std::int64_t count = from.count();
+  const Span lengths = from.counts(count), displacements = from.addresses(count);
+  std::vector<Layout> members;
+  for (std::size_t i = 0; i < contents.types.size(); ++i) members.push_back(LACUNA_TRY(from.member(i)));
+  return Layout::structure(lengths, displacements, members);
+}
+
+Result<Layout> construct(Datatype type, const Contents& contents) {
+  Arguments from(contents);
+  switch (contents.combiner) {
+    case Combiner::named:
+    case Combiner::f90_real:
+    case Combiner::f90_complex:
+    case Combiner::f90_integer: return predefined(type);
+    case Combiner::dup: return from.member();
+    case Combiner::contiguous: return Layout::contiguous(from.count(), LACUNA_TRY(from.member()));
+    case Combiner::vector: {
+      const std::int64_t count = from.count(), length = from.count(), stride = from.count();
+      return Layout::vector(count, length, stride, LACUNA_TRY(from.member()));
+    }
+    case Combiner::hvector: {
+      const std::int64_t count = from.count(), length = from.count(), stride = from.address();
+      return Layout::hvector(count, length, stride, LACUNA_TRY(from.member()));
+    }
+    case Combiner::indexed: {
+      const std::int64_t count = from.count();
+      const Span lengths = from.counts(count), displacements = from.counts(count);
+      return Layout::indexed(lengths, displacements, LACUNA_TRY(from.member()));
+    }
+    case Combiner::hindexed: {
+      const std::int64_t count = from.count();
+      const Span lengths = from.counts(count), displacements = from.addresses(count);
+      return Layout::hindexed(lengths, displacements, LACUNA_TRY(from.member()));
+    }
+    case Combiner::indexed_block: {
+      const std::int64_t count = from.count(), length = from.count();
+      return Layout::indexed_block(length, from.counts(count), LACUNA_TRY(from.member()));
+    }
+    case Combiner::hindexed_block: {
+      const std::int64_t count = from.count(), length = from.count();
+      return Layout::hindexed_block(length, from.addresses(count), LACUNA_TRY(from.member()));
+    }
+    case Combiner::structure: return structure(contents, from);
+    case Combiner::subarray: {
+      const std::int64_t dims = from.integer();
+      const Span sizes = from.counts(dims), subsizes = from.counts(dims), starts = from.counts(dims);
+      const layout::Order order = from.integer() == kOrderC ? layout::Order::c : layout::Order::fortran;
+      return Layout::subarray(sizes, subsizes, starts, order, LACUNA_TRY(from.member()));
+    }
+    case Combiner::darray: return darray(from);
+    case Combiner::resized: {
+      const std::int64_t low = from.address(), extent = from.address();
+      return Layout::resized(LACUNA_TRY(from.member()), low, extent);
+    }
+  }
+  return base::fail(base::Code::unsupported, "a datatype by a constructor that is not known");
+}
+
+}  // namespace
+
+bool is_predefined(Datatype type) {
+  if (type == host().no_type) return false;
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  if (host().Type_get_envelope(type, &integers, &addresses, &types, &combiner) != kSuccess) return false;
+  const auto made_by = static_cast<Combiner>(combiner);
+  return made_by == Combiner::named || made_by == Combiner::f90_real || made_by == Combiner::f90_complex ||
+         made_by == Combiner::f90_integer;
+}
+
+base::Result<Layout> decode(Datatype type) {
+  Layout made = LACUNA_TRY(construct(type, LACUNA_TRY(contents_of(type))));
+  // MPI pads the extents of structures as it sees fit (its epsilon).
+  Aint low = 0, extent = 0;
+  if (host().Type_get_extent(type, &low, &extent) != kSuccess) return std::unexpected(failed("MPI_Type_get_extent"));
+  if (made.lower_bound() == low && made.extent() == extent) return made;
+  return Layout::resized(made, low, extent);
+}
+
+}  // namespace lacuna::mpi

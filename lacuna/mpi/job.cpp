@@ -1,0 +1,156 @@
+#include "lacuna/mpi/job.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lacuna::mpi {
+
+Job* job = nullptr;
+
+namespace {
+
+constexpr const char* kNic = "local";
+
+/// What each rank says of itself in MPI_Init.
+struct Card {
+  std::uint64_t magic = 0x3130'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t node[2] = {};
+  Nonce random{};
+  std::int32_t mode = 0;
+  std::int32_t works = 0;
+};
+
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t value = 0xcbf29ce484222325;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return value;
+}
+
+// Processes with the same kernel that can meet by name, which namespaces of the network may keep them from.
+void identify(Card& card) {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  struct stat space{};
+  stat("/proc/self/ns/net", &space);
+  card.node[0] = hash(boot);
+  card.node[1] = hash(fmt::format("{} {} {}", space.st_dev, space.st_ino, geteuid()));
+}
+
+Mode mode_of_environment() {
+  const char* said = std::getenv("LACUNA_MPI");
+  const std::string_view mode = said == nullptr ? "full" : said;
+  if (mode == "off") return Mode::off;
+  if (mode == "pack") return Mode::pack;
+  if (mode != "full" && !mode.empty()) std::fprintf(stderr, "lacuna: LACUNA_MPI is '%s'; it may be off, pack or full. Taking full\n", said);
+  return Mode::full;
+}
+
+std::vector<Card> exchange(const Card& mine) {
+  int size = 0;
+  host().Comm_size(host().world, &size);
+  std::vector<Card> all(static_cast<std::size_t>(size));
+  host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
+  return all;
+}
+
+std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
+  const char* said = std::getenv(name);
+  if (said == nullptr || *said == '\0') return otherwise;
+  char* end = nullptr;
+  const long long value = std::strtoll(said, &end, 10);
+  if (*end == '\0' && value > Descriptor::kBytes) return value;
+  std::fprintf(stderr, "lacuna: %s is '%s'; it takes a number of bytes above %d\n", name, said, Descriptor::kBytes);
+  return otherwise;
+}
+
+// Where the host is fast itself, it keeps its contiguous messages (docs/mpi.md has the measurements).
+Thresholds thresholds() {
+  std::string version(8192, '\0');
+  int length = 0;
+  host().Get_library_version(version.data(), &length);
+  version.resize(static_cast<std::size_t>(std::max(length, 0)));
+  Thresholds from;
+  if (version.contains("Intel")) from.contiguous = 1 << 20;
+  from.gaps = bytes_of_environment("LACUNA_MPI_OFFER", from.gaps);
+  from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
+  return from;
+}
+
+base::Result<void> connect(Job& made, const std::string& name, int ranks) {
+  protocol::Group group = LACUNA_TRY(protocol::meet({.address = name, .size = ranks, .rank = made.local_rank, .secret = {}}));
+  made.context = LACUNA_TRY(nic::open(kNic));
+  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group)));
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Job> Job::begin(Mode most) {
+  Card mine;
+  identify(mine);
+  mine.mode = static_cast<std::int32_t>(std::min(mode_of_environment(), most));
+  std::random_device random;
+  for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());
+  std::vector<Card> all = exchange(mine);
+  if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;
+
+  std::unique_ptr<Job> made(new Job);
+  made->mode = static_cast<Mode>(mine.mode);
+  int provided = 0;
+  host().Query_thread(&provided);
+  made->multiple = provided == kThreadMultiple;
+  host().Comm_rank(host().world, &made->world_rank);
+  const auto full = [&](const Card& card) { return card.magic == mine.magic && static_cast<Mode>(card.mode) == Mode::full; };
+  if (!std::ranges::all_of(all, full)) {
+    made->mode = Mode::pack;
+    return made;
+  }
+  made->nonce = all.front().random;
+  made->from = thresholds();
+
+  std::vector<int> local(all.size(), -1);
+  int here = 0, first = -1;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!std::ranges::equal(all[rank].node, mine.node)) continue;
+    if (first < 0) first = static_cast<int>(rank);
+    local[rank] = here++;
+  }
+  made->local_rank = std::exchange(local[static_cast<std::size_t>(made->world_rank)], -1);
+  std::string name = fmt::format("mpi-{}-", first);
+  for (const std::byte byte : made->nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  const base::Result<void> connected = here > 1 ? connect(*made, name, here) : base::Result<void>();
+  if (!connected)
+    base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made->world_rank, connected.error().text()));
+  mine.works = connected ? 1 : 0;
+  all = exchange(mine);
+  if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) made->mode = Mode::pack;
+  made->comms = std::make_unique<Comms>(std::move(local));
+  return made;
+}
+
+// Nothing of ours has to be waited for: what was sent is packed. What the program freed may want us still.
+void Job::end() {
+  {
+    const auto lock = enter();
+    poll_orphans(*this);
+  }
+  report.print(world_rank);
+}
+
+Job::~Job() = default;
+
+int raise(Comm comm, int code) {
+  host().Comm_call_errhandler(job != nullptr && job->comms != nullptr && !job->comms->lives(comm) ? host().world : comm, code);
+  return code;
+}
+
+}  // namespace lacuna::mpi

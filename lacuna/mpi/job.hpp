@@ -1,0 +1,62 @@
+// The job, as one of its processes sees it: what MPI_Init found out, and everything that lives until MPI_Finalize.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/comms.hpp"
+#include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/descriptor.hpp"
+#include "lacuna/mpi/mpi.hpp"
+#include "lacuna/mpi/operation.hpp"
+#include "lacuna/mpi/report.hpp"
+
+namespace lacuna::mpi {
+
+/// From how many bytes on a message is offered instead of sent by the host.
+struct Thresholds {
+  std::int64_t gaps = 1 << 10;
+  std::int64_t contiguous = 8 << 10;
+};
+
+class Job {
+ public:
+  /// After the host's MPI_Init, by all ranks. `most`: what is taken, unless LACUNA_MPI says less. Null: this job does without us.
+  static std::unique_ptr<Job> begin(Mode most);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  /// Before the host's MPI_Finalize.
+  void end();
+
+  Mode mode = Mode::full;
+  Thresholds from;
+  Nonce nonce{};
+  int world_rank = 0;
+  int local_rank = 0;  ///< on this node
+  Types types;
+  std::unique_ptr<Comms> comms;
+  Bounces bounces;
+  Operations operations;
+  Report report;
+  std::unique_ptr<nic::Context> context;
+  std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
+
+  /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has threads that call MPI at once.
+  [[nodiscard]] std::unique_lock<std::mutex> enter() { return multiple ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>(); }
+  bool multiple = false;
+
+ private:
+  Job() = default;
+  std::mutex mutex_;
+};
+
+/// Null before MPI_Init, after MPI_Finalize, and if this job does without us.
+extern Job* job;
+
+/// Tells the communicator's error handler, as the host would; returns the code.
+int raise(Comm comm, int code);
+
+}  // namespace lacuna::mpi

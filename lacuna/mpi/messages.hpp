@@ -1,0 +1,68 @@
+// What the calls are made of. Each answers with what the MPI function returns; `pass` makes the same call of the host, for what is not ours.
+#pragma once
+
+#include "lacuna/mpi/job.hpp"
+
+namespace lacuna::mpi {
+
+/// Counts of the host's that are ints, or not.
+struct Bytes {
+  static int send(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm);
+  static int isend(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm, Request* request);
+  /// Whether one message may be so long.
+  static bool fits(std::int64_t bytes);
+  static std::int64_t received(const Status& status);
+};
+
+// --- sends.cpp -------------------------------------------------------------------------------------------------------
+
+enum class How { host, packed, offered, wrong };
+/// How a message is to be sent; fills the source in, or says in `wrong` what the call returns.
+How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong);
+/// As planned; false: the host has to send it after all.
+bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result);
+bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
+/// False: it is a request of the host's alone.
+bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
+/// Makes the descriptor of a persistent send that starts.
+int prepare_start(Job& job, Operation& operation);
+
+// --- receives.cpp ----------------------------------------------------------------------------------------------------
+
+/// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards.
+How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong);
+int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
+int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
+int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
+/// The host has delivered into an operation's target or bounce.
+void arrived(Job& job, Operation& operation);
+/// What was probed, into a target.
+int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status);
+void begin_delivery(Job& job, Probed& probed, Operation& operation);
+/// Makes a request for an operation that needs none of the host's.
+int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request);
+
+// --- probes.cpp ------------------------------------------------------------------------------------------------------
+
+/// What was probed before and a receive or probe finds first; null: nothing. It stays in the stash.
+Probed* stashed(Job& job, Comm comm, int source, int tag);
+/// Takes what the host would show to a probe into the stash, if it may be a descriptor.
+void look_into(Job& job, Comm comm, const Status& status);
+
+// --- requests.cpp ----------------------------------------------------------------------------------------------------
+
+/// Waits until an operation is complete.
+void wait_for(Job& job, Operation& operation);
+/// A moment of waiting.
+void pause(int& rounds);
+
+/// A status as the program wants it: one that is ignored is not written, and MPI_ERROR is left alone.
+inline void put_status(Status* to, const Status& from) {
+  if (to == ignored() || to == nullptr) return;
+  const int error = to->error;
+  *to = from;
+  to->error = error;
+}
+inline void put_bytes(Status& status, std::int64_t bytes) { host().Status_set_elements_x(&status, host().byte, bytes); }
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,120 @@
+// Requests that need something of us before they are complete: receives that may turn out to be descriptors, sends whose packed bytes the host still reads.
+// The program's handle is always one of the host's, so that whatever we do not take works on it; this table knows what else there is to it.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/comms.hpp"
+#include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/descriptor.hpp"
+
+namespace lacuna::mpi {
+
+class Job;
+
+/// Where a receive's bytes belong.
+struct Target {
+  std::byte* base = nullptr;
+  Count count = 0;
+  std::shared_ptr<const Type> type;
+  std::int64_t capacity = 0;
+  Datatype handle{};  ///< while the receive is begun
+
+  [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
+  [[nodiscard]] std::byte* start() const { return base + type->start(); }
+};
+
+enum class SendMode { standard, synchronous, ready, buffered };
+
+/// What a send moves.
+struct Source {
+  const std::byte* base = nullptr;
+  Count count = 0;
+  std::shared_ptr<const Type> type;
+  std::int64_t bytes = 0;
+  int local = -1;  ///< the receiver on this node
+  int dest = 0;    ///< in its communicator
+  Datatype handle{};  ///< while the send is begun
+
+  [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
+};
+
+struct Operation {
+  Request handle{};  ///< the program's
+  Request host{};    ///< what the host has to complete; the handle itself, but for a pair
+  Comm comm{};
+  bool persistent = false;
+  bool active = true;
+  bool generalized = false;  ///< the handle is a generalized request of ours
+
+  // A receive.
+  bool receives = false;
+  bool plain = false;     ///< as the program asked for it: too short for a descriptor
+  int from = 0, tag = 0;  ///< of a persistent one
+  Target target;
+  Bounce bounce;       ///< where the host puts it, if it has gaps; of a send, what the host reads
+  bool typed = false;  ///< the host puts it where it belongs, though it has gaps
+  protocol::Request* payload = nullptr;
+
+  // A persistent send that is offered at each start.
+  Source source;
+  bool offers = false;
+  Descriptor::Wire wire{};  ///< of any send: what the host reads
+
+  // A pair (MPI_Isendrecv): complete when both are.
+  Request parts[2]{};
+  bool pair = false;
+
+  enum class State { posted, moving, done } state = State::posted;
+  bool taken = false;  ///< the host's request was completed already
+  Status status{};
+  int error = kSuccess;
+  bool raised = false;  ///< the error handler knows
+  std::int64_t began = 0;
+};
+
+class Operations {
+ public:
+  [[nodiscard]] bool empty() const { return all_.empty(); }
+  /// Null: the host's alone.
+  [[nodiscard]] Operation* find(Request handle) {
+    const auto found = all_.find(handle);
+    return found == all_.end() ? nullptr : found->second.get();
+  }
+  Operation& add(Request handle, std::unique_ptr<Operation> operation) {
+    operation->handle = handle;
+    return *(all_[handle] = std::move(operation));
+  }
+  void remove(Request handle) { all_.erase(handle); }
+  /// The program has freed the request (MPI_Request_free), and it goes on.
+  void orphan(Request handle) {
+    const auto found = all_.find(handle);
+    orphans_.push_back(std::move(found->second));
+    all_.erase(found);
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<Operation>>& orphans() { return orphans_; }
+  template <class Visit>
+  void each(const Visit& visit) {
+    for (auto& [handle, operation] : all_) visit(*operation);
+  }
+
+ private:
+  std::unordered_map<Request, std::unique_ptr<Operation>> all_;
+  std::vector<std::unique_ptr<Operation>> orphans_;
+};
+
+// In requests.cpp, under the job's lock where it has one.
+
+/// Moves an operation on; whether it is complete. Nothing of the host's is freed.
+bool poll(Job& job, Operation& operation);
+/// Ends one that is complete: the host's request, the table's entry, *request. Returns what MPI_Wait does; its status is in `status`.
+int finish(Job& job, Operation& operation, Request* request, Status* status);
+/// What was freed by the program.
+void poll_orphans(Job& job);
+/// What the program receives meanwhile.
+void poll_receives(Job& job);
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,34 @@
+// Probes. A descriptor is as long as it is, not as the message that it stands for, so a probed message of that length is taken from the host. What came before
+// it from the same sender is taken too, unread: then whatever is in the stash came before all that the host still has from that sender,
+// and looking into the stash first keeps the order.
+#include "lacuna/mpi/messages.hpp"
+
+namespace lacuna::mpi {
+
+Probed* stashed(Job& job, Comm comm, int source, int tag) {
+  CommOf* of = job.comms->find(comm);
+  return of == nullptr || of->stash.empty() ? nullptr : of->find(source, tag);
+}
+
+void look_into(Job& job, Comm comm, const Status& status) {
+  CommOf* of = job.comms->find(comm);
+  if (of == nullptr) return;
+  for (;;) {
+    auto probed = std::make_unique<Probed>();
+    int found = 0;
+    if (host().Improbe(status.source, kAnyTag, comm, &found, &probed->message, &probed->status) != kSuccess || found == 0) return;
+    probed->size = Bytes::received(probed->status);
+    const bool it = probed->size == Descriptor::kBytes;
+    if (it) {
+      host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
+      probed->received = true;
+      probed->descriptor = Descriptor::decode(probed->wire.data(), job.nonce);
+      put_bytes(probed->status, probed->bytes());
+    }
+    const bool last = it && probed->status.tag == status.tag;
+    of->stash.push_back(std::move(probed));
+    if (last) return;
+  }
+}
+
+}  // namespace lacuna::mpi

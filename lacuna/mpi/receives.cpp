@@ -1,0 +1,199 @@
+// Receives: the host puts bytes into the program's memory where they are contiguous, else into a bounce buffer. If they are a descriptor, what it names is
+// unpacked where it belongs; else a bounce buffer is.
+#include <climits>
+
+#include "lacuna/mpi/messages.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+int to_int(std::int64_t bytes) { return static_cast<int>(std::min<std::int64_t>(bytes, INT_MAX)); }
+
+void fail(Operation& operation, int code) {
+  operation.error = code;
+  operation.state = Operation::State::done;
+}
+
+// The bytes of a message that is no descriptor, from anywhere but their place.
+void put(Job& job, Operation& operation, const std::byte* from, std::int64_t bytes) {
+  const Target& target = operation.target;
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  const std::int64_t wanted = std::min(bytes, target.capacity);
+  const base::Result<Layout> layout = target.type->of(target.count);
+  if (layout && wanted > 0) copy::unpack(*layout, target.base, 0, wanted, from, copy::Caching::kept);
+  if (began != 0)
+    job.report.count(Report::Way::unpacked, target.type.get(), target.count, operation.status.source, bytes, base::now_ns() - began);
+}
+
+void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor) {
+  const Target& target = operation.target;
+  const base::Result<Layout> layout = target.type->of(target.count);
+  if (!layout) return fail(operation, kErrOther);
+  base::Result<protocol::Request*> begun =
+      job.ranks == nullptr
+          ? base::fail(base::Code::malformed, "an offer, and nobody to make it")
+          : job.ranks->accept(target.base, *layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
+  if (!begun) {
+    base::log(base::Level::error, "MPI receive: " + begun.error().text());
+    return fail(operation, kErrOther);
+  }
+  put_bytes(operation.status, static_cast<std::int64_t>(descriptor.bytes));
+  operation.payload = *begun;
+  operation.state = Operation::State::moving;
+}
+
+}  // namespace
+
+std::int64_t Bytes::received(const Status& status) {
+  Count bytes = 0;
+  host().Get_elements_x(&status, host().byte, &bytes);
+  return bytes;
+}
+
+How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong) {
+  if (count <= 0 || job.mode != Mode::full || job.ranks == nullptr) return How::host;
+  if (source != kAnySource && job.comms->local(comm, source) < 0) return How::host;
+  target.type = job.types.of_message(type, comm, wrong);
+  if (wrong != kSuccess) return How::wrong;
+  if (target.type == nullptr) return How::host;
+  target.base = static_cast<std::byte*>(base);
+  target.count = count;
+  target.capacity = target.type->bytes(count);
+  target.handle = type;
+  return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
+}
+
+namespace {
+
+std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
+  auto operation = std::make_unique<Operation>();
+  operation->receives = true;
+  operation->comm = comm;
+  operation->target = std::move(target);
+  operation->began = job.report.on() ? base::now_ns() : 0;
+  return operation;
+}
+
+// What the host is asked to receive: bytes, where it can count them.
+struct Landing {
+  void* base;
+  std::int64_t count;
+  Datatype type;
+  bool large;
+};
+Landing landing_of(Job& job, Operation& operation) {
+  const Target& target = operation.target;
+  const bool large = target.capacity > INT_MAX;
+  operation.typed = large && host().Recv_c == nullptr;
+  if (operation.typed) return {target.base, target.count, target.handle, false};
+  if (target.contiguous()) return {target.start(), target.capacity, host().byte, large};
+  operation.bounce = job.bounces.take(target.capacity);
+  return {operation.bounce.data(), target.capacity, host().byte, large};
+}
+
+}  // namespace
+
+void arrived(Job& job, Operation& operation) {
+  int cancelled = 0;
+  host().Test_cancelled(&operation.status, &cancelled);
+  operation.state = Operation::State::done;
+  if (cancelled != 0 || operation.plain) return;
+  const std::int64_t bytes = Bytes::received(operation.status);
+  if (bytes == Descriptor::kBytes && operation.error == kSuccess) {
+    Descriptor::Wire typed;
+    const std::byte* landed = operation.bounce.data() != nullptr ? operation.bounce.data() : operation.target.start();
+    if (operation.typed) {
+      const base::Result<Layout> layout = operation.target.type->of(operation.target.count);
+      if (layout) copy::pack(*layout, operation.target.base, 0, Descriptor::kBytes, typed.data());
+      landed = typed.data();
+    }
+    if (const auto descriptor = Descriptor::decode(landed, job.nonce)) return begin_payload(job, operation, *descriptor);
+  }
+  if (operation.bounce.data() != nullptr && bytes > 0) put(job, operation, operation.bounce.data(), bytes);
+}
+
+void begin_delivery(Job& job, Probed& probed, Operation& operation) {
+  operation.status = probed.status;
+  operation.taken = true;
+  operation.state = Operation::State::done;
+  if (probed.descriptor) return begin_payload(job, operation, *probed.descriptor);
+  if (operation.target.capacity < probed.bytes()) operation.error = kErrTruncate;
+  if (probed.received) return put(job, operation, probed.wire.data(), Descriptor::kBytes);
+  // Matched, but not here yet: its sender is in MPI, or will be.
+  const Bounce bounce = job.bounces.take(probed.bytes());
+  if (probed.bytes() > INT_MAX && host().Mrecv_c != nullptr) {
+    host().Mrecv_c(bounce.data(), probed.bytes(), host().byte, &probed.message, ignored());
+  } else {
+    host().Mrecv(bounce.data(), to_int(probed.bytes()), host().byte, &probed.message, ignored());
+  }
+  put(job, operation, bounce.data(), probed.bytes());
+}
+
+int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status) {
+  const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  operation->generalized = true;  // nothing of the host's is left to be freed
+  {
+    const auto lock = job.enter();
+    begin_delivery(job, probed, *operation);
+  }
+  wait_for(job, *operation);
+  put_status(status, operation->status);
+  return operation->error == kSuccess ? kSuccess : raise(comm, operation->error);
+}
+
+int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
+  const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  const Landing at = landing_of(job, *operation);
+  operation->taken = true;
+  operation->error = at.large ? host().Recv_c(at.base, at.count, at.type, source, tag, comm, &operation->status)
+                              : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &operation->status);
+  operation->raised = operation->error != kSuccess;
+  {
+    const auto lock = job.enter();
+    arrived(job, *operation);
+  }
+  wait_for(job, *operation);
+  put_status(status, operation->status);
+  return operation->error == kSuccess || operation->raised ? operation->error : raise(comm, operation->error);
+}
+
+int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
+  std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  const Landing at = landing_of(job, *operation);
+  const int result = at.large ? host().Irecv_c(at.base, at.count, at.type, source, tag, comm, request)
+                              : host().Irecv(at.base, to_int(at.count), at.type, source, tag, comm, request);
+  if (result != kSuccess) return result;
+  operation->host = *request;
+  job.operations.add(*request, std::move(operation));
+  return kSuccess;
+}
+
+int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
+  std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  operation->persistent = true;
+  operation->active = false;
+  operation->from = source;
+  operation->tag = tag;
+  const Landing at = landing_of(job, *operation);
+  const int result = at.large ? host().Recv_init_c(at.base, at.count, at.type, source, tag, comm, request)
+                              : host().Recv_init(at.base, to_int(at.count), at.type, source, tag, comm, request);
+  if (result != kSuccess) return result;
+  operation->host = *request;
+  const auto lock = job.enter();
+  job.operations.add(*request, std::move(operation));
+  return kSuccess;
+}
+
+int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request) {
+  const auto queried = [](void*, Status*) { return kSuccess; };
+  const auto freed = [](void*) { return kSuccess; };
+  const auto cancelled = [](void*, int) { return kSuccess; };
+  const int result = host().Grequest_start(+queried, +freed, +cancelled, nullptr, request);
+  if (result != kSuccess) return result;
+  operation->generalized = true;
+  operation->host = *request;
+  job.operations.add(*request, std::move(operation));
+  return kSuccess;
+}
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,78 @@
+#include "lacuna/mpi/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <tuple>
+
+namespace lacuna::mpi {
+namespace {
+
+constexpr std::int64_t kBetweenSamples = 128;
+
+const char* name_of(Report::Way way) {
+  switch (way) {
+    case Report::Way::host: return "by the host";
+    case Report::Way::packed: return "packed here, sent by the host";
+    case Report::Way::offered: return "offered";
+    case Report::Way::accepted: return "accepted";
+    case Report::Way::unpacked: return "received by the host, unpacked here";
+    case Report::Way::pack: return "MPI_Pack";
+    case Report::Way::unpack: return "MPI_Unpack";
+  }
+  return "";
+}
+
+}  // namespace
+
+Report::Report() {
+  const char* said = std::getenv("LACUNA_MPI_REPORT");
+  on_ = said != nullptr && *said != '\0' && std::string_view(said) != "0";
+}
+
+void Report::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) {
+  const std::scoped_lock lock(mutex_);
+  Line& line = lines_[{way, type->layout().digest(), elements, peer}];
+  if (line.messages++ == 0) {
+    line.way = way;
+    line.form = type->layout().describe();
+  }
+  line.bytes += bytes;
+  line.ns += ns;
+}
+
+bool Report::samples(const Type* type, Count elements, int peer, Way way) {
+  const std::scoped_lock lock(mutex_);
+  const auto line = lines_.find({way, type->layout().digest(), elements, peer});
+  return line != lines_.end() && line->second.messages % kBetweenSamples == 1;
+}
+
+void Report::sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns) {
+  const std::scoped_lock lock(mutex_);
+  Line& line = lines_[{way, type->layout().digest(), elements, peer}];
+  ++line.samples;
+  line.sampled_ns += ns;
+}
+
+void Report::print(int world_rank) {
+  if (!on_) return;
+  const std::scoped_lock lock(mutex_);
+  std::string text = fmt::format("lacuna: rank {}\n", world_rank);
+  for (const auto& [key, line] : lines_) {
+    const auto& [way, digest, elements, peer] = key;
+    text += fmt::format("  {} x [{}]", elements, line.form);
+    if (peer >= 0) text += fmt::format("  with rank {}", peer);
+    text += fmt::format(": {}, {} times, {} bytes, {:.2f} us each", name_of(line.way), line.messages, line.bytes,
+                        static_cast<double>(line.ns) / 1e3 / static_cast<double>(line.messages));
+    if (line.samples > 0)
+      text += fmt::format("; the host packs it in {:.2f} us ({} samples)",
+                          static_cast<double>(line.sampled_ns) / 1e3 / static_cast<double>(line.samples), line.samples);
+    text += '\n';
+  }
+  for (const auto& [why, times] : passed_) text += fmt::format("  passed through: {}, {} times\n", why, times);
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,45 @@
+// LACUNA_MPI_REPORT=1: what was done with each datatype and peer, printed in MPI_Finalize.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "lacuna/mpi/datatypes.hpp"
+
+namespace lacuna::mpi {
+
+class Report {
+ public:
+  enum class Way { host, packed, offered, accepted, unpacked, pack, unpack };
+  Report();
+  [[nodiscard]] bool on() const { return on_; }
+  /// A message, or a call of MPI_Pack or MPI_Unpack (peer -1), that took `ns` of this process in MPI calls.
+  void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns);
+  /// What the host takes to pack or unpack the same, timed now and then: whether it is to be timed now.
+  [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
+  void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
+  /// What passed through, and why.
+  void passed(const char* why) {
+    if (!on_) return;
+    const std::scoped_lock lock(mutex_);
+    ++passed_[why];
+  }
+  void print(int world_rank);
+
+ private:
+  struct Line {
+    Way way;
+    std::int64_t messages = 0, bytes = 0, ns = 0;
+    std::int64_t samples = 0, sampled_ns = 0;
+    std::string form;
+  };
+  using Key = std::tuple<Way, layout::Digest, Count, int>;
+  bool on_ = false;
+  std::mutex mutex_;
+  std::map<Key, Line> lines_;
+  std::map<std::string, std::int64_t> passed_;
+};
+
+}  // namespace lacuna::mpi

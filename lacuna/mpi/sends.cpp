@@ -1,0 +1,234 @@
+// Sends: by the host as they are, packed here for the host, or offered, with a descriptor in their place.
+#include <climits>
+
+#include "lacuna/mpi/messages.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// A receiver that takes nothing for so long does something else: the rest is left behind.
+constexpr std::int64_t kPatience = 1'000'000;  // ns
+constexpr int kSpinsPerLook = 64;
+
+// Null: it cannot be offered now.
+protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
+  const base::Result<Layout> layout = source.type->of(source.count);
+  if (!layout) return nullptr;
+  Descriptor descriptor;
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, *layout, source.local, whole, descriptor.ticket);
+  if (!offered) return nullptr;
+  descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
+  descriptor.source = job.local_rank;
+  wire = descriptor.encode(job.nonce);
+  return *offered;
+}
+
+// Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room.
+void leave(Job& job, protocol::Request* offered) {
+  if (!job.ranks->leave(offered)) {
+    (void)job.ranks->wait(offered);
+    return;
+  }
+  (void)job.ranks->test(offered);
+}
+
+// With a receiver that keeps pace, through windows that stay in the caches.
+void stream(Job& job, protocol::Request* offered) {
+  std::int64_t since = 0;
+  for (int spins = 1;; ++spins) {
+    {
+      const auto lock = job.enter();
+      if (job.ranks->test(offered)) return;
+    }
+    if (spins % kSpinsPerLook != 0) {
+      base::cpu_relax();
+      continue;
+    }
+    const std::int64_t now = base::now_ns();
+    const auto lock = job.enter();
+    const bool moved = job.ranks->progress();
+    poll_receives(job);
+    poll_orphans(job);
+    if (since == 0 || moved) since = now;
+    if (now - since < kPatience) continue;
+    leave(job, offered);
+    return;
+  }
+}
+
+Bounce packed(Job& job, const Source& source) {
+  Bounce bounce = job.bounces.take(source.bytes);
+  const base::Result<Layout> layout = source.type->of(source.count);
+  copy::pack(*layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
+  return bounce;
+}
+
+// Counts a message, and now and then what the host takes to pack the same.
+void count(Job& job, How how, const Source& source, std::int64_t began) {
+  if (began == 0) return;
+  const Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
+  job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
+  if (source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
+      !job.report.samples(source.type.get(), source.count, source.dest, way))
+    return;
+  const Bounce bounce = job.bounces.take(source.bytes);
+  int position = 0;
+  const std::int64_t start = base::now_ns();
+  host().Pack(source.base, static_cast<int>(source.count), source.handle, bounce.data(), static_cast<int>(source.bytes), &position, host().self);
+  job.report.sampled(source.type.get(), source.count, source.dest, way, base::now_ns() - start);
+}
+
+}  // namespace
+
+bool Bytes::fits(std::int64_t bytes) { return bytes <= INT_MAX || host().Send_c != nullptr; }
+
+int Bytes::send(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm) {
+  const Host& h = host();
+  if (bytes > INT_MAX) {
+    const auto call = mode == SendMode::standard      ? h.Send_c
+                      : mode == SendMode::synchronous ? h.Ssend_c
+                      : mode == SendMode::ready       ? h.Rsend_c
+                                                      : h.Bsend_c;
+    return call(base, bytes, h.byte, dest, tag, comm);
+  }
+  const auto call = mode == SendMode::standard      ? h.Send
+                    : mode == SendMode::synchronous ? h.Ssend
+                    : mode == SendMode::ready       ? h.Rsend
+                                                    : h.Bsend;
+  return call(base, static_cast<int>(bytes), h.byte, dest, tag, comm);
+}
+
+int Bytes::isend(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm, Request* request) {
+  const Host& h = host();
+  if (bytes > INT_MAX) {
+    const auto call = mode == SendMode::standard      ? h.Isend_c
+                      : mode == SendMode::synchronous ? h.Issend_c
+                      : mode == SendMode::ready       ? h.Irsend_c
+                                                      : h.Ibsend_c;
+    return call(base, bytes, h.byte, dest, tag, comm, request);
+  }
+  const auto call = mode == SendMode::standard      ? h.Isend
+                    : mode == SendMode::synchronous ? h.Issend
+                    : mode == SendMode::ready       ? h.Irsend
+                                                    : h.Ibsend;
+  return call(base, static_cast<int>(bytes), h.byte, dest, tag, comm, request);
+}
+
+How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong) {
+  if (count <= 0 || dest < 0 || job.mode != Mode::full || job.ranks == nullptr) return How::host;
+  source.local = job.comms->local(comm, dest);
+  if (source.local < 0) return How::host;
+  source.type = job.types.of_message(type, comm, wrong);
+  if (wrong != kSuccess) return How::wrong;
+  if (source.type == nullptr) {
+    job.report.passed("a datatype that could not be decoded");
+    return How::host;
+  }
+  source.bytes = source.type->bytes(count);
+  source.base = static_cast<const std::byte*>(base);
+  source.count = count;
+  source.handle = type;
+  source.dest = dest;
+  if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
+  const bool contiguous = source.contiguous();
+  // A buffered send takes its room from the program's buffer, whatever becomes of the message.
+  if (mode == SendMode::buffered) return contiguous || !Bytes::fits(source.bytes) ? How::host : How::packed;
+  if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) return How::offered;
+  return contiguous ? How::host : How::packed;
+}
+
+bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result) {
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  if (how == How::packed) {
+    const Bounce bounce = packed(job, source);
+    result = Bytes::send(mode, bounce.data(), source.bytes, source.dest, tag, comm);
+  } else {
+    Descriptor::Wire wire;
+    protocol::Request* offered = nullptr;
+    {
+      const auto lock = job.enter();
+      offered = offer(job, source, false, wire);
+      if (offered == nullptr) {
+        job.report.passed("no room to offer it");
+        return false;
+      }
+      // The host returns from a synchronous send once it is received: it shall find the bytes there.
+      if (mode == SendMode::synchronous) leave(job, offered);
+    }
+    result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
+    if (mode != SendMode::synchronous) {
+      if (result != kSuccess) {
+        const auto lock = job.enter();
+        job.ranks->cancel(offered);
+      } else {
+        stream(job, offered);
+      }
+    }
+  }
+  count(job, how, source, began);
+  return true;
+}
+
+bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  auto operation = std::make_unique<Operation>();
+  const auto lock = job.enter();
+  const void* from = nullptr;
+  std::int64_t bytes = Descriptor::kBytes;
+  protocol::Request* offered = nullptr;
+  if (how == How::packed) {
+    operation->bounce = packed(job, source);
+    from = operation->bounce.data();
+    bytes = source.bytes;
+  } else {
+    offered = offer(job, source, true, operation->wire);
+    if (offered == nullptr) {
+      job.report.passed("no room to offer it");
+      return false;
+    }
+    from = operation->wire.data();
+  }
+  result = Bytes::isend(mode, from, bytes, source.dest, tag, comm, request);
+  if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
+  if (offered != nullptr && result == kSuccess) leave(job, offered);
+  if (result != kSuccess) return true;
+  int over = 0;
+  Status status{};
+  if (host().Request_get_status(*request, &over, &status) != kSuccess ||
+      over == 0) {  // what is over may share its handle with others that are
+    operation->host = *request;
+    operation->comm = comm;
+    job.operations.add(*request, std::move(operation));
+  }
+  count(job, how, source, began);
+  return true;
+}
+
+bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
+  if (how != How::offered) return false;
+  auto operation = std::make_unique<Operation>();
+  operation->source = source;
+  operation->persistent = operation->offers = true;
+  operation->active = false;
+  operation->comm = comm;
+  const Host& h = host();
+  const auto call = mode == SendMode::standard ? h.Send_init : mode == SendMode::synchronous ? h.Ssend_init : h.Rsend_init;
+  result = call(operation->wire.data(), Descriptor::kBytes, h.byte, source.dest, tag, comm, request);
+  if (result != kSuccess) return true;
+  operation->host = *request;
+  const auto lock = job.enter();
+  job.operations.add(*request, std::move(operation));
+  return true;
+}
+
+int prepare_start(Job& job, Operation& operation) {
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  const Source& source = operation.source;
+  protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
+  if (offered == nullptr) return kErrNoMem;
+  leave(job, offered);
+  count(job, How::offered, source, began);
+  return kSuccess;
+}
+
+}  // namespace lacuna::mpi

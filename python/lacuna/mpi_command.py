@@ -1,0 +1,92 @@
+"""`lacuna mpirun` and `lacuna mpi`: MPI programs with Lacuna in front of their MPI."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from lacuna import command
+from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
+
+app = typer.Typer(
+    name="mpi",
+    help="The library that makes the datatypes of MPI programs fast (docs/mpi.md).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+AbiOption = Annotated[
+    str | None,
+    typer.Option(
+        "--abi",
+        metavar="ABI",
+        help=f"{' or '.join(ABIS)}, whatever the launcher is. [default: that of the launcher]",
+        show_default=False,
+    ),
+]
+MpirunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mpirun", metavar="PATH", help="The launcher. [default: mpirun or mpiexec, on the PATH]", show_default=False
+    ),
+]
+
+
+@app.callback()
+def _commands() -> None:
+    pass
+
+
+@app.command()
+def preload(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
+    """Print what LD_PRELOAD has to name for the MPI whose mpirun is on the PATH.
+
+    \b
+    Examples:
+      LD_PRELOAD=$(lacuna mpi preload) mpirun -n 2 ./app
+      lacuna mpi preload --abi mpich
+
+    Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
+    """
+    try:
+        print(preload_library(abi or abi_of_launcher(find_mpirun(mpirun))))
+    except MpiError as e:
+        _fail(e)
+
+
+def run(
+    context: typer.Context,
+    abi: AbiOption = None,
+    mpirun: MpirunOption = None,
+) -> None:
+    """Run an MPI program with its datatypes made fast; everything else goes to mpirun as it is.
+
+    \b
+    Examples:
+      lacuna mpirun -n 2 ./app
+      lacuna mpirun --mpirun /opt/mpich/bin/mpiexec -n 4 python halo.py
+      LACUNA_MPI_REPORT=1 lacuna mpirun -n 2 ./app
+
+    \b
+    Variables:
+      LACUNA_MPI=off|pack|full   what is taken: nothing, MPI_Pack and MPI_Unpack, or messages too. [default: full]
+      LACUNA_MPI_REPORT=1        print in MPI_Finalize what was done with each datatype and peer
+
+    Options of this command come first. Exit status: mpirun's; 2 for wrong usage, 3 if there is no MPI.
+    """
+    if not context.args:
+        raise typer.BadParameter("what shall run? lacuna mpirun -n 2 ./app")
+    try:
+        launcher = find_mpirun(mpirun)
+        environment = preloaded(preload_library(abi or abi_of_launcher(launcher)), dict(os.environ))
+    except MpiError as e:
+        _fail(e)
+    os.execve(launcher, [str(launcher), *context.args], environment)
+
+
+def _fail(error: MpiError) -> NoReturn:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
+    raise typer.Exit(command.ENVIRONMENT)
