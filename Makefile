@@ -13,6 +13,8 @@ COPY_OUT ?= copy-out
 COPY_ARGS ?=
 MESSAGES_OUT ?= messages-out
 MESSAGES_ARGS ?=
+MPI_OUT ?= mpi-out
+MPI_ARGS ?=
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
 python := .venv/bin/python
@@ -38,8 +40,12 @@ bench-copy: package peers ## Measure copies against loops by hand and four MPIs 
 bench-messages: package peers ## Measure messages against four MPIs (MESSAGES_OUT=dir, MESSAGES_ARGS=--quick)
 	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench messages --output $(MESSAGES_OUT) $(MESSAGES_ARGS)
 
+.PHONY: bench-mpi
+bench-mpi: package peers ## Measure four MPIs' datatypes with Lacuna preloaded and without (MPI_OUT=dir, MPI_ARGS=--quick)
+	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench mpi --output $(MPI_OUT) $(MPI_ARGS)
+
 .PHONY: test
-test: packages .venv/.dev ## Run all tests: release, sanitizers, Python, ladder, install
+test: packages .venv/.dev peers ## Run all tests: release, sanitizers, Python, MPI programs, install
 	@$(python) scripts/run_tests.py --jobs $(JOBS)
 
 .PHONY: build
@@ -83,7 +89,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake lacuna bench/copy bench/messages python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake lacuna bench/copy bench/job bench/messages bench/mpi python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

@@ -1,8 +1,19 @@
-# lacuna-message-bench measures messages; `lacuna bench messages` has an MPI's mpiexec start two of it.
+# What an MPI's mpiexec starts two of: lacuna-message-bench measures messages (`lacuna bench messages`), lacuna-mpi-bench an MPI with and without Lacuna
+# in front of it (`lacuna bench mpi`).
 
-file(GLOB message_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/messages/*.cpp)
-add_executable(lacuna-message-bench ${message_bench_sources})
-target_link_libraries(lacuna-message-bench PRIVATE lacuna_contenders)
-if(LACUNA_PYTHON)
-  install(TARGETS lacuna-message-bench RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
-endif()
+# What they share: two ranks, the memory of a case, and turns that are timed and verified.
+file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/job/*.cpp)
+add_library(lacuna_job OBJECT ${job_sources})
+target_link_libraries(lacuna_job PUBLIC lacuna_contenders)
+
+function(add_job_bench name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${folder}/*.cpp)
+  add_executable(${name} ${sources})
+  # Both: an object library hands its objects to those who link it themselves, and to nobody further.
+  target_link_libraries(${name} PRIVATE lacuna_job lacuna_contenders)
+  if(LACUNA_PYTHON)
+    install(TARGETS ${name} RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+endfunction()
+add_job_bench(lacuna-message-bench messages)
+add_job_bench(lacuna-mpi-bench mpi)

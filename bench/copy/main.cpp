@@ -1,7 +1,7 @@
 // lacuna-copy-bench: measures pack, unpack and transpack against loops, memcpy and one MPI. It speaks JSON, one line each way:
 //
 //   lacuna-copy-bench [--mpi SHIM]
-//   ◀ {"hello": {"version", "instruction_set", "compiler", "mpi", "cases": [{"group", "name", "kind"}], "equivalents": [..]}}
+//   ◀ {"hello": {"version", "instruction_set", "compiler", "mpi", "machine": {..}, "cases": [{"group", "name", "kind"}], "equivalents": [..]}}
 //   ▶ {"measure": 17, "operation": "pack", "cache": "warm", "milliseconds": 50}    ◀ {"row": {...}} or {"error": "..."}
 //   ▶ {"equivalent": 0, "operation": "pack", ...}    ▶ {"fragments": 17, ...}    ▶ {"calls": true}
 //
@@ -14,6 +14,7 @@
 #include "bench/copy/bench.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/machine_json.hpp"
 
 using namespace lacuna;
 using nlohmann::json;
@@ -26,14 +27,11 @@ json hello(const bench::Mpi* mpi) {
     cases.push_back({{"group", entry.group}, {"name", entry.name}, {"kind", entry.family}});
   json equivalents = json::array();
   for (const bench::Equivalents& e : bench::equivalents()) equivalents.push_back({{"name", e.name}, {"ways", e.ways}});
-  const base::Machine machine = base::machine();
   return {{"version", base::version()},
           {"instruction_set", copy::instruction_set()},
           {"compiler", fmt::format("GCC {}", __VERSION__)},
           {"mpi", mpi == nullptr ? "" : mpi->library()},
-          {"cpu", machine.cpu},
-          {"kernel", machine.kernel},
-          {"llc_bytes", machine.llc_bytes},
+          {"machine", guide::machine_json<json>(base::machine())},
           {"cases", cases},
           {"equivalents", equivalents}};
 }

@@ -67,6 +67,13 @@ static lacuna_mpi_type* basic(int bytes) {
   return made;
 }
 
+static const lacuna_mpi_type* packed(void) {
+  static lacuna_mpi_type type;
+  type.type = MPI_PACKED; /* no constant initializer: some MPIs have an address of theirs here */
+  type.basic = 1;
+  return &type;
+}
+
 static lacuna_mpi_type* contiguous(int count, const lacuna_mpi_type* old) {
   MPI_Datatype type;
   return handle(MPI_Type_contiguous(count, old->type, &type), &type);
@@ -140,12 +147,12 @@ static long size(const lacuna_mpi_type* type) {
 
 static long pack(const void* base, const lacuna_mpi_type* type, void* packed, int bytes) {
   int position = 0;
-  return MPI_Pack(base, 1, type->type, packed, bytes, &position, MPI_COMM_SELF) == MPI_SUCCESS ? position : -1;
+  return MPI_Pack(base, 1, type->type, packed, bytes, &position, MPI_COMM_WORLD) == MPI_SUCCESS ? position : -1;
 }
 
 static long unpack(const void* packed, int bytes, void* base, const lacuna_mpi_type* type) {
   int position = 0;
-  return MPI_Unpack(packed, bytes, &position, base, 1, type->type, MPI_COMM_SELF) == MPI_SUCCESS ? position : -1;
+  return MPI_Unpack(packed, bytes, &position, base, 1, type->type, MPI_COMM_WORLD) == MPI_SUCCESS ? position : -1;
 }
 
 static int send(const void* base, int count, const lacuna_mpi_type* type, int dest) {
@@ -163,6 +170,7 @@ static const struct lacuna_mpi_shim table = {
     .library = library,
     .rank = rank,
     .basic = basic,
+    .packed = packed,
     .contiguous = contiguous,
     .vector = vector,
     .hvector = hvector,

@@ -20,6 +20,8 @@ struct lacuna_mpi_shim {
   int (*rank)(void);
   /* A basic type of 1, 2, 4, 8 or 16 bytes: MPI_BYTE, SHORT, FLOAT, DOUBLE, C_DOUBLE_COMPLEX. */
   lacuna_mpi_type* (*basic)(int bytes);
+  /* MPI_PACKED, for send and recv of what pack() wrote. Not to be released. */
+  const lacuna_mpi_type* (*packed)(void);
   lacuna_mpi_type* (*contiguous)(int count, const lacuna_mpi_type* old);
   lacuna_mpi_type* (*vector)(int count, int blocklength, int stride, const lacuna_mpi_type* old);
   lacuna_mpi_type* (*hvector)(int count, int blocklength, long stride, const lacuna_mpi_type* old);
@@ -35,7 +37,7 @@ struct lacuna_mpi_shim {
   void (*release)(lacuna_mpi_type* type);
   /* MPI_Type_size; -1 on error. */
   long (*size)(const lacuna_mpi_type* type);
-  /* One element of `type` at `base`, into or out of `bytes` packed bytes. Returns the position afterwards, -1 on error. */
+  /* One element of `type` at `base`, into or out of `bytes` packed bytes, for MPI_COMM_WORLD. Returns the position afterwards, -1 on error. */
   long (*pack)(const void* base, const lacuna_mpi_type* type, void* packed, int bytes);
   long (*unpack)(const void* packed, int bytes, void* base, const lacuna_mpi_type* type);
   /* Blocking, in MPI_COMM_WORLD; 0 if all is well. A type of null: `count` bytes. */
@@ -43,7 +45,7 @@ struct lacuna_mpi_shim {
   int (*recv)(void* base, int count, const lacuna_mpi_type* type, int source);
 };
 
-#define LACUNA_MPI_SHIM_VERSION 2
+#define LACUNA_MPI_SHIM_VERSION 3
 
 /* The only symbol: `const struct lacuna_mpi_shim* lacuna_mpi_shim_table(void)`. */
 typedef const struct lacuna_mpi_shim* (*lacuna_mpi_shim_function)(void);

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/messages/cases.hpp"
-#include "bench/messages/pair.hpp"
+#include "bench/messages/contenders.hpp"
 
 namespace lacuna::bench {
 
@@ -19,6 +19,6 @@ struct Effort {
 ///    "contenders": [{"name", "us", "low", "high", "ratio", "ratio_low", "ratio_high"}, ..]}
 /// and rank 1 an empty object. A time is that of one message, half a round trip; a ratio Lacuna's time over this one's, within rounds; both are
 /// medians over the rounds with bootstrap intervals of 95 %. Throws std::runtime_error where wrong bytes arrived (on rank 0), and Broken.
-nlohmann::json measure(const MessageCase& what, const Pair& pair, const Effort& effort);
+nlohmann::json measure(const MessageCase& what, const Pair& pair, const Connection& connection, const Effort& effort);
 
 }  // namespace lacuna::bench

@@ -11,6 +11,7 @@
 
 #include "lacuna/guide/ai.hpp"
 #include "lacuna/guide/ddtbench.hpp"
+#include "lacuna/guide/machine_json.hpp"
 #include "lacuna/guide/simulate.hpp"
 #include "lacuna/guide/words.hpp"
 
@@ -138,17 +139,6 @@ Json describe_nic(std::string_view name, const nic::Limits& limits) {
           {"max_recv_wr", limits.max_recv_wr},
           {"max_message_bytes", limits.max_message_bytes},
           {"paths", paths}};
-}
-
-Json describe_machine(const base::Machine& m) {
-  return {{"cpu", m.cpu},
-          {"kernel", m.kernel},
-          {"cpus", m.cpus},
-          {"l1d_bytes", m.l1d_bytes},
-          {"l2_bytes", m.l2_bytes},
-          {"llc_bytes", m.llc_bytes},
-          {"page_bytes", m.page_bytes},
-          {"memory_bytes", m.memory_bytes}};
 }
 
 Json describe_methods() {
@@ -283,7 +273,7 @@ void greet(const base::Machine& machine, const std::string& nic, const Link& lin
   print({{"hello",
           {{"protocol", kProtocol},
            {"version", base::version()},
-           {"machine", describe_machine(machine)},
+           {"machine", machine_json<Json>(machine)},
            {"nic", describe_nic(nic, link.limits())},
            {"methods", describe_methods()},
            {"fault", fault}}}});

@@ -64,14 +64,14 @@ LACUNA_MPI_CALL MPI_Finalize() {
 
 LACUNA_MPI_CALL MPI_Type_commit(Datatype* type) {
   const int result = host().Type_commit(type);
-  if (result == kSuccess && job != nullptr) (void)job->types.adopt(*type);
+  if (result == kSuccess && job != nullptr) job->types.committed(*type);
   return result;
 }
 
 // As committed as the old one.
 LACUNA_MPI_CALL MPI_Type_dup(Datatype old, Datatype* type) {
   const int result = host().Type_dup(old, type);
-  if (result == kSuccess && job != nullptr && job->types.find(old) != nullptr) (void)job->types.adopt(*type);
+  if (result == kSuccess && job != nullptr && job->types.is_committed(old)) job->types.committed(*type);
   return result;
 }
 

@@ -1,7 +1,5 @@
 #include "lacuna/mpi/datatypes.hpp"
 
-#include "lacuna/copy/copy.hpp"
-
 namespace lacuna::mpi {
 
 std::int64_t Type::bytes(Count count) const {
@@ -74,12 +72,22 @@ int Types::deleted(Datatype type, int, void*, void* types) {
   return kSuccess;
 }
 
+void Types::committed(Datatype type) {
+  if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) return;
+  const std::scoped_lock lock(mutex_);
+  known_.try_emplace(type, nullptr);
+}
+
 std::shared_ptr<const Type> Types::find(Datatype type) {
+  bool is_committed = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto known = known_.find(type); known != known_.end()) return known->second;
+    if (const auto known = known_.find(type); known != known_.end()) {
+      if (known->second != nullptr) return known->second;
+      is_committed = true;
+    }
   }
-  return is_predefined(type) ? adopt(type) : nullptr;
+  return is_committed || is_predefined(type) ? decoded(type) : nullptr;
 }
 
 std::shared_ptr<const Type> Types::of_message(Datatype type, Comm comm, int& wrong) {
@@ -87,17 +95,16 @@ std::shared_ptr<const Type> Types::of_message(Datatype type, Comm comm, int& wro
   if (found != nullptr) return found;
   const char nothing = 0;  // is read of one element that goes nowhere
   wrong = host().Send(&nothing, 1, type, kProcNull, 0, comm);
-  return wrong == kSuccess ? adopt(type) : nullptr;
+  return wrong == kSuccess ? decoded(type) : nullptr;
 }
 
-std::shared_ptr<const Type> Types::adopt(Datatype type) {
+std::shared_ptr<const Type> Types::decoded(Datatype type) {
   base::Result<Layout> layout = decode(type);
   if (!layout) return nullptr;
-  copy::prepare(*layout);
   auto made = std::make_shared<const Type>(std::move(*layout));
   if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) return made;  // for this once
   const std::scoped_lock lock(mutex_);
-  return known_.try_emplace(type, std::move(made)).first->second;
+  return known_[type] = std::move(made);
 }
 
 }  // namespace lacuna::mpi

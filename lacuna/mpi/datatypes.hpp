@@ -57,8 +57,12 @@ class Types {
   /// The type of a message in `comm`. One that was committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it
   /// says, its error handler has been called, and so the program's call is over.
   std::shared_ptr<const Type> of_message(Datatype type, Comm comm, int& wrong);
-  /// It is committed.
-  std::shared_ptr<const Type> adopt(Datatype type);
+  /// MPI_Type_commit took it. It is decoded once it is used: many a type only serves collectives, or other types.
+  void committed(Datatype type);
+  [[nodiscard]] bool is_committed(Datatype type) {
+    const std::scoped_lock lock(mutex_);
+    return known_.contains(type);
+  }
   /// Whether so many elements are of a predefined type without gaps, and fewer bytes than `below`: what most messages are, told at once.
   [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
 #if defined(LACUNA_MPI_ABI_MPICH)
@@ -80,10 +84,11 @@ class Types {
   static std::size_t slot_of(Datatype type) { return reinterpret_cast<std::uintptr_t>(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
   std::array<Predefined, kSlots> predefined_{};
 #endif
+  std::shared_ptr<const Type> decoded(Datatype type);
   static int copied(Datatype, int, void*, void*, void*, int* flag);
   static int deleted(Datatype type, int, void*, void* types);
   std::mutex mutex_;
-  std::unordered_map<Datatype, std::shared_ptr<const Type>> known_;
+  std::unordered_map<Datatype, std::shared_ptr<const Type>> known_;  // null: committed
   int keyval_ = 0;
 };
 

@@ -35,8 +35,8 @@ struct Source {
   Count count = 0;
   std::shared_ptr<const Type> type;
   std::int64_t bytes = 0;
-  int local = -1;  ///< the receiver on this node
-  int dest = 0;    ///< in its communicator
+  int local = -1;     ///< the receiver on this node
+  int dest = 0;       ///< in its communicator
   Datatype handle{};  ///< while the send is begun
 
   [[nodiscard]] bool contiguous() const { return type->contiguous(count); }

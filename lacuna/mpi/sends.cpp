@@ -74,7 +74,8 @@ void count(Job& job, How how, const Source& source, std::int64_t began) {
   const Bounce bounce = job.bounces.take(source.bytes);
   int position = 0;
   const std::int64_t start = base::now_ns();
-  host().Pack(source.base, static_cast<int>(source.count), source.handle, bounce.data(), static_cast<int>(source.bytes), &position, host().self);
+  host().Pack(source.base, static_cast<int>(source.count), source.handle, bounce.data(), static_cast<int>(source.bytes), &position,
+              host().self);
   job.report.sampled(source.type.get(), source.count, source.dest, way, base::now_ns() - start);
 }
 

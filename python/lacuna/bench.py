@@ -256,6 +256,67 @@ def messages(
     message_command.run(quick=quick, only=only, mpi=mpi or [], data=data, output=output, budget=budget)
 
 
+@app.command()
+def mpi(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two sizes of each family of layouts, within two minutes with four MPIs.")
+    ] = False,
+    only: Annotated[
+        str,
+        typer.Option(
+            "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
+        ),
+    ] = "",
+    mpis: MpiOption = None,
+    data: JsonOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write mpi.json, mpi.html and mpi.png here; made if it is not there.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            min=5,
+            help="Wall time; cases that do not fit are left out and counted. [default: 1200, with --quick 120]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Measure the datatypes of MPIs on this machine, with Lacuna preloaded and without.
+
+    Every DDTBench layout by DDTBench's four methods: manual (loops around contiguous messages), mpi_ddt (the
+    datatype), mpi_pack_ddt (MPI_Pack and MPI_Unpack) and reference (as many contiguous bytes). Each MPI's mpiexec
+    starts two jobs of two processes, one of them with Lacuna's library preloaded; in every round all methods of both
+    take turns, and what arrives is verified in the first and in the last one. Besides: what Lacuna costs a message of
+    8 bytes, and MPI_Type_commit.
+
+    \b
+    Examples:
+      lacuna bench mpi --quick
+      lacuna bench mpi --only NAS_MG --mpi openmpi=/usr/bin/mpicc.openmpi
+      lacuna bench mpi --mpi /opt/mpich/bin/mpicc --json mpi.json
+
+    \b
+    Exit status:
+      0    all is well
+      1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
+      2    wrong usage
+      3    the bench is missing, or there is no MPI
+      130  interrupted by Ctrl-C or SIGTERM; what was measured is written
+    """
+    from lacuna import mpi_bench_command
+
+    mpi_bench_command.run(quick=quick, only=only, mpi=mpis or [], data=data, output=output, budget=budget)
+
+
 def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
     every = experiments.all_experiments()
     if not wanted:

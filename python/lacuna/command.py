@@ -16,8 +16,9 @@ from typing import Annotated, Generic, NoReturn, TypeVar
 import typer
 from rich.console import Console
 
-from lacuna import run
+from lacuna import peers, run
 from lacuna.paper import profiles
+from lacuna.peers import Peer, PeerError
 from lacuna.plan import Cell
 from lacuna.progress import Meter
 from lacuna.record import Run
@@ -28,6 +29,8 @@ from lacuna.worker import Worker, WorkerError, find_worker
 MEASUREMENT_FAILED = 1
 ENVIRONMENT = 3
 INTERRUPTED = 130
+
+NO_MPI = "no MPI was found: there is no mpicc on the PATH. --mpi MPICC names one (scripts/peers.sh installs four)"
 
 _PIPE_WIDTH = 120
 
@@ -125,6 +128,19 @@ def worker_nic(nic: str) -> str:
         raise typer.BadParameter(str(e), param_hint="--nic") from e
 
 
+def rivals(wanted: Sequence[str]) -> list[Peer]:
+    """The MPIs that --mpi names."""
+    try:
+        return peers.find(wanted)
+    except PeerError as e:
+        raise typer.BadParameter(str(e), param_hint="--mpi") from e
+
+
+def rivals_line(rivals: Sequence[Peer]) -> str:
+    """What names them on a command line."""
+    return "".join(f" --mpi {peer.name}={peer.mpicc}" for peer in rivals)
+
+
 def created() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -200,6 +216,20 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def fail(text: str) -> NoReturn:
+    """Ends a command that lacks what it needs."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {text}", markup=False)
+    raise typer.Exit(ENVIRONMENT)
+
+
+def end(errors: Sequence[str], *, interrupted: bool) -> None:
+    """Ends a command that has told what went wrong; returns if nothing did."""
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if errors:
+        raise typer.Exit(MEASUREMENT_FAILED)
 
 
 def finish(result: Run | None, failure: WorkerError | None, *, written: bool = True) -> NoReturn:

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lacuna.copies_worker import CopyBench, RowError
+from lacuna.copies_worker import CopyBench
+from lacuna.lines import RowError
 from lacuna.peers import Peer, PeerError
 from lacuna.worker import WorkerError
 

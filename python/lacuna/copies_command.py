@@ -10,10 +10,10 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, copies, copies_view, peers
+from lacuna import __version__, command, copies, copies_view
 from lacuna.copies import Copies
 from lacuna.copies_worker import CopyBench
-from lacuna.peers import Peer, PeerError
+from lacuna.peers import Peer
 from lacuna.progress import Meter
 from lacuna.worker import WorkerError
 
@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """The whole command; ends with the status that its help documents."""
     deadline = time.monotonic() + budget
-    rivals = [] if no_mpi else _peers(mpi)
+    rivals = [] if no_mpi else command.rivals(mpi)
     command.prepare_json(data)
     if output:
         command.prepare(output)
@@ -53,8 +53,8 @@ def run(
                 __version__,
                 command.created(),
                 _line(quick, only, rivals, no_mpi),
-                cpu=str(hello["cpu"]),
-                kernel=str(hello["kernel"]),
+                cpu=str(hello["machine"]["cpu"]),
+                kernel=str(hello["machine"]["kernel"]),
                 instruction_set=str(hello["instruction_set"]),
                 compiler=str(hello["compiler"]),
             )
@@ -77,16 +77,9 @@ def run(
     _finish(result, failure)
 
 
-def _peers(wanted: Sequence[str]) -> list[Peer]:
-    try:
-        return peers.find(wanted)
-    except PeerError as e:
-        raise typer.BadParameter(str(e), param_hint="--mpi") from e
-
-
 def _line(quick: bool, only: str, rivals: Sequence[Peer], no_mpi: bool) -> str:
     line = "lacuna bench copy" + " --quick" * quick + (f" --only {only!r}" if only else "")
-    return line + " --no-mpi" * no_mpi + "".join(f" --mpi {p.name}={p.mpicc}" for p in rivals)
+    return line + " --no-mpi" * no_mpi + command.rivals_line(rivals)
 
 
 def _deliver(console: Console, result: Copies, data: Path | None, output: Path | None) -> None:
@@ -98,9 +91,6 @@ def _deliver(console: Console, result: Copies, data: Path | None, output: Path |
 
 def _finish(result: Copies | None, failure: WorkerError | None) -> None:
     if failure is not None:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {failure}", markup=False)
-        raise typer.Exit(command.ENVIRONMENT)
-    if result is not None and result.interrupted:
-        raise typer.Exit(command.INTERRUPTED)
-    if result is not None and result.errors:
-        raise typer.Exit(command.MEASUREMENT_FAILED)
+        command.fail(str(failure))
+    if result is not None:
+        command.end(result.errors, interrupted=result.interrupted)

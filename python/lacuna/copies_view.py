@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich import box
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna.copies import Against, Copies, CopyRow
+from lacuna.listing import shown, written
 from lacuna.page import Number, Raw, code, figure, note, paragraph, section, table
 from lacuna.report_parts import page
 from lacuna.store import write_whole
@@ -53,7 +53,8 @@ def show(console: Console, copies: Copies) -> None:
         rows = [r for r in copies.rows if r.operation == operation and r.judged]
         if rows:
             console.print(Text(f"\nWhere {operation} is slowest against the loop by hand", style="bold"))
-            console.print(_rows(sorted(rows, key=lambda r: -r.hand.low)[:6], copies))
+            worst = sorted(rows, key=lambda r: -r.hand.low)[:6]
+            console.print(shown(_head(copies), (_cells(row, copies) for row in worst), texts=2))
     for text in _notes(copies):
         console.print(Text(text))
 
@@ -85,15 +86,6 @@ def _summary(copies: Copies) -> Table:
 
 def _figure(name: str, value: float) -> str:
     return f"{value:,.0f} ns" if name.endswith(("_ns", "_hand")) and "vs" not in name else f"{value:.2f}"
-
-
-def _rows(rows: Sequence[CopyRow], copies: Copies) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD)
-    for i, column in enumerate(_head(copies)):
-        shown.add_column(column, justify="left" if i < 2 else "right")
-    for row in rows:
-        shown.add_row(*_cells(row, copies))
-    return shown
 
 
 def _head(copies: Copies) -> list[str]:
@@ -140,7 +132,7 @@ def write(copies: Copies, directory: Path) -> list[Path]:
     return files
 
 
-def _page(copies: Copies, shown: Raw) -> str:
+def _page(copies: Copies, picture: Raw) -> str:
     figures = [
         (name, Number(_figure(name, value)), Number(f"at most {_figure(name, _GOALS[name])}" if name in _GOALS else ""))
         for name, value in copies.summary().items()
@@ -148,7 +140,7 @@ def _page(copies: Copies, shown: Raw) -> str:
     versions = [(name, version) for name, version in copies.mpi.items()]
     parts = [
         section("Summary", paragraph(_MEANINGS), table(("figure", Number("here"), Number("goal")), figures)),
-        section("Bandwidth against the limit", shown),
+        section("Bandwidth against the limit", picture),
         *(_section(copies, operation) for operation in ("pack", "unpack", "transpack")),
         section("Compared with", table(("name", "version"), versions or [("-", "no MPI")])),
         *(section("Errors", *(note(error, bad=True) for error in copies.errors)) for _ in copies.errors[:1]),
@@ -160,10 +152,4 @@ def _page(copies: Copies, shown: Raw) -> str:
 
 def _section(copies: Copies, operation: str) -> Raw:
     rows = [r for r in copies.rows if r.operation == operation]
-    head: list[str | Number] = [*_head(copies)[:2], *map(Number, _head(copies)[2:])]
-    return section(f"{operation}: every row", table(head, (_numbers(_cells(row, copies)) for row in rows)))
-
-
-def _numbers(cells: Iterable[str]) -> list[object]:
-    texts = list(cells)
-    return [*texts[:2], *map(Number, texts[2:])]
+    return section(f"{operation}: every row", written(_head(copies), (_cells(row, copies) for row in rows), texts=2))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import select
 import subprocess
 import tempfile
 import time
@@ -12,18 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lacuna.lines import EndError, EndlessError, LineError, Lines, SilenceError, answer
 from lacuna.worker import WorkerError, find_executable
-
-_LONGEST_LINE = 4 << 20
 
 
 def find_bench() -> Path:
     """The executable: `LACUNA_COPY_BENCH` if set, otherwise the one installed in the package."""
     return find_executable("lacuna-copy-bench", "LACUNA_COPY_BENCH")
-
-
-class RowError(Exception):
-    """The bench could not measure one row, or a contender moved wrong bytes; the bench itself goes on."""
 
 
 class CopyBench:
@@ -35,11 +28,12 @@ class CopyBench:
         """Starts it, with an MPI if there is a shim. `silence`: seconds after which it is given up."""
         self._silence = silence
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed in close()
-        self._lines = b""
         line = [str(find_bench()), *(["--mpi", str(shim)] if shim else [])]
         self._process = subprocess.Popen(
             line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, env=environment, process_group=0
         )
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
         try:
             self.hello = self._read("hello")
         except BaseException:
@@ -77,32 +71,14 @@ class CopyBench:
         return self._read("row")
 
     def _read(self, member: str) -> dict[str, Any]:
-        line = self._line()
         try:
-            answer = json.loads(line)
-        except ValueError as e:
-            raise WorkerError(f"lacuna-copy-bench sent what is no JSON: {line[:80]!r}") from e
-        if isinstance(answer, dict) and isinstance(answer.get("error"), str):
-            raise RowError(answer["error"])
-        if not isinstance(answer, dict) or not isinstance(answer.get(member), dict):
-            raise WorkerError(f"lacuna-copy-bench sent no {member}: {line[:80]!r}")
-        found: dict[str, Any] = answer[member]
-        return found
-
-    def _line(self) -> bytes:
-        assert self._process.stdout is not None
-        output = self._process.stdout.fileno()
-        deadline = time.monotonic() + self._silence
-        while b"\n" not in self._lines:
-            ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise WorkerError(f"lacuna-copy-bench was silent for {self._silence:g} s")
-            chunk = os.read(output, 1 << 16)
-            if not chunk or len(self._lines) > _LONGEST_LINE:
-                raise self._lost("died" if not chunk else "sent an endless line")
-            self._lines += chunk
-        line, _, self._lines = self._lines.partition(b"\n")
-        return line
+            return answer(self._lines.read(time.monotonic() + self._silence), member)
+        except SilenceError:
+            raise WorkerError(f"lacuna-copy-bench was silent for {self._silence:g} s") from None
+        except (EndError, EndlessError) as e:
+            raise self._lost(str(e)) from None
+        except LineError as e:
+            raise WorkerError(f"lacuna-copy-bench {e}") from e
 
     def _lost(self, how: str) -> WorkerError:
         self._process.kill()

@@ -27,6 +27,8 @@ class Launch:
     environment: dict[str, str]
     transport: str
     """What was asked for: "pml ob1, btl self,vader"."""
+    version: str
+    """What mpiexec says of itself, in one line."""
 
 
 def launch(peer: Peer) -> Launch:
@@ -39,16 +41,16 @@ def launch(peer: Peer) -> Launch:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
         fabrics = _chosen({"I_MPI_FABRICS": "shm"})
         line = (str(mpiexec), "-hosts", "localhost", "-n", "2")
-        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics))
+        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
     if "HYDRA" in said:
-        return Launch(line, {**os.environ, **place}, "ch4, shared memory")
+        return Launch(line, {**os.environ, **place}, "ch4, shared memory", said)
     version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
     if version is None:
         raise PeerError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
     btl = "self,vader" if int(version[1]) < 5 else "self,sm"
     components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
     line = (str(mpiexec), "--bind-to", "none", "-n", "2")
-    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components))
+    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
 def _mpiexec(peer: Peer) -> Path:

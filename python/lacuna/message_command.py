@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, message_rows, message_view, peers
-from lacuna.copies_worker import RowError
+from lacuna import __version__, command, message_rows, message_view
+from lacuna.lines import RowError
 from lacuna.message_rows import Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
 from lacuna.peers import Peer, PeerError
@@ -46,17 +45,17 @@ def run(
 ) -> None:
     """The whole command; ends with the status that its help documents."""
     deadline = time.monotonic() + (budget or (QUICK_SECONDS if quick else SECONDS))
-    rivals = _peers(mpi)
+    rivals = command.rivals(mpi)
     command.prepare_json(data)
     if output:
         command.prepare(output)
     console = command.console(to_stderr=command.is_stdout(data))
     if not rivals:
-        _fail("no MPI was found: there is no mpicc on the PATH. --mpi MPICC names one (scripts/peers.sh installs four)")
+        command.fail(command.NO_MPI)
     try:
         find_bench()
     except WorkerError as e:
-        _fail(str(e))
+        command.fail(str(e))
     result = Messages(__version__, command.created(), _line(quick, only, rivals, budget))
     try:
         with command.terminable(), ExitStack() as stack:
@@ -66,25 +65,13 @@ def run(
     except KeyboardInterrupt:
         result.interrupted = True
     _deliver(console, result, data, output)
-    _finish(result)
-
-
-def _fail(text: str) -> NoReturn:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {text}", markup=False)
-    raise typer.Exit(command.ENVIRONMENT)
-
-
-def _peers(wanted: Sequence[str]) -> list[Peer]:
-    try:
-        return peers.find(wanted)
-    except PeerError as e:
-        raise typer.BadParameter(str(e), param_hint="--mpi") from e
+    command.end(result.errors, interrupted=result.interrupted)
 
 
 def _line(quick: bool, only: str, rivals: Sequence[Peer], budget: float | None) -> str:
     line = "lacuna bench messages" + " --quick" * quick + (f" --only {only!r}" if only else "")
     line += f" --budget {budget:g}" if budget else ""
-    return line + "".join(f" --mpi {p.name}={p.mpicc}" for p in rivals)
+    return line + command.rivals_line(rivals)
 
 
 def _start(stack: ExitStack, rivals: Sequence[Peer], result: Messages) -> dict[str, MessageBench]:
@@ -144,10 +131,3 @@ def _deliver(console: Console, result: Messages, data: Path | None, output: Path
     files = command.deliver(console, result.to_json(), data, output, "messages.json", draw)
     message_view.show(console, result)
     command.show_written(console, files)
-
-
-def _finish(result: Messages) -> None:
-    if result.interrupted:
-        raise typer.Exit(command.INTERRUPTED)
-    if result.errors:
-        raise typer.Exit(command.MEASUREMENT_FAILED)

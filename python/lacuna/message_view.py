@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from lacuna.listing import notes, shown, written
 from lacuna.message_rows import OURS, MessageRow, Messages, fastest
-from lacuna.page import Number, Raw, code, figure, note, paragraph, section, table
+from lacuna.page import Raw, code, figure, note, paragraph, section, table
 from lacuna.report_parts import page
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, us_text
@@ -34,37 +33,19 @@ def show(console: Console, messages: Messages) -> None:
     for mpi in messages.mpis:
         console.print(Text(f"{mpi.name}: {mpi.version}; {mpi.transport}", style="dim"))
     if messages.rows:
-        console.print(_shown(*_figures(messages)))
+        console.print(shown(*_figures(messages)))
         console.print(Text(_MEANINGS, style="dim"))
     contiguous = sorted(messages.rows_of("contiguous", "mpi_contiguous"), key=lambda r: r.payload_bytes)
     if contiguous:
         console.print(Text("\nContiguous messages", style="bold"))
-        console.print(_shown(_HEAD, _cells(messages, contiguous)))
+        console.print(shown(_HEAD, _cells(messages, contiguous)))
     hand = fastest(r for r in messages.rows if r.competitor == "hand")
     if hand:
         console.print(Text("\nWhere Lacuna is slowest against the fastest loop by hand", style="bold"))
         worst = sorted(hand, key=lambda r: -r.ratio_low)[:_WORST]
-        console.print(_shown(_HEAD, _cells(messages, worst)))
-    for text in _notes(messages):
+        console.print(shown(_HEAD, _cells(messages, worst)))
+    for text in notes(messages.errors, messages.left_out, interrupted=messages.interrupted):
         console.print(Text(text))
-
-
-def _notes(messages: Messages) -> list[str]:
-    notes = [f"ERROR: {error}" for error in messages.errors]
-    if messages.left_out:
-        notes.append(f"{len(messages.left_out)} were left out, the first of them {messages.left_out[0]}.")
-    if messages.interrupted:
-        notes.append("Interrupted: what was measured is here.")
-    return notes
-
-
-def _shown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD)
-    for i, column in enumerate(head):
-        shown.add_column(column, justify="left" if i == 0 else "right")
-    for row in rows:
-        shown.add_row(*row)
-    return shown
 
 
 def _figures(messages: Messages) -> tuple[list[str], list[list[str]]]:
@@ -124,7 +105,7 @@ def write(messages: Messages, directory: Path) -> list[Path]:
     return [html, picture]
 
 
-def _page(messages: Messages, shown: Raw) -> str:
+def _page(messages: Messages, picture: Raw) -> str:
     head, figures = _figures(messages)
     versions = [(mpi.name, mpi.version, mpi.transport) for mpi in messages.mpis]
     suites = (
@@ -133,9 +114,9 @@ def _page(messages: Messages, shown: Raw) -> str:
         ("AI systems: every row", "ai"),
     )
     parts = [
-        section("Summary", paragraph(_MEANINGS), _numbers(head, figures)),
-        section("Ratios", shown),
-        *(section(title, _numbers(_HEAD, _cells(messages, _others(messages, suite)))) for title, suite in suites),
+        section("Summary", paragraph(_MEANINGS), written(head, figures)),
+        section("Ratios", picture),
+        *(section(title, written(_HEAD, _cells(messages, _others(messages, suite)))) for title, suite in suites),
         section("Compared with", table(("name", "version", "transport"), versions or [("-", "no MPI", "-")])),
         *(section("Errors", *(note(error, bad=True) for error in messages.errors)) for _ in messages.errors[:1]),
         *(section("Left out", paragraph("; ".join(messages.left_out))) for _ in messages.left_out[:1]),
@@ -149,7 +130,3 @@ def _page(messages: Messages, shown: Raw) -> str:
 
 def _others(messages: Messages, suite: str) -> list[MessageRow]:
     return [r for r in messages.rows if r.suite == suite and r.competitor != OURS]
-
-
-def _numbers(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Raw:
-    return table([head[0], *map(Number, head[1:])], ([row[0], *map(Number, row[1:])] for row in rows))

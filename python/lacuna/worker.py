@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import signal
 import subprocess
 import time
@@ -23,10 +22,8 @@ from typing import Self, TypeVar
 
 import lacuna
 from lacuna.fields import Fields, SchemaError
+from lacuna.lines import LONGEST_LINE, EndError, EndlessError, Lines, SilenceError
 from lacuna.schema import Conditions, Failure, Family, Hello, Row, Skip, Subject
-
-_LONGEST_LINE = 4 << 20
-"""Bytes; the longest honest line is the corpus with a few KiB."""
 
 _STDERR_KEPT = 2048
 """Bytes of the end of the worker's standard error that go into an error message."""
@@ -69,7 +66,6 @@ class Worker:
     def __init__(self, executable: Path, nic: str, timeout: float, options: Sequence[str] = ()) -> None:
         """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up."""
         self._timeout = timeout
-        self._lines = b""
         self._stderr = b""
         try:
             # A process group of its own: Ctrl-C reaches only this command, which then ends the worker in order.
@@ -88,9 +84,7 @@ class Worker:
         assert self._process.stderr
         self._stdin = self._process.stdin
         self._pipes = (self._process.stdout, self._process.stderr)
-        self._selector = selectors.DefaultSelector()
-        for pipe in self._pipes:
-            self._selector.register(pipe, selectors.EVENT_READ)
+        self._lines = Lines(self._pipes[0].fileno(), {self._pipes[1].fileno(): self._overhear})
         try:
             self.hello = self._read(lambda f: Hello.read(f.inside("hello")), self._soon())
         except BaseException:
@@ -114,7 +108,6 @@ class Worker:
             self._process.wait(_FAREWELL_SECONDS)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             self._kill()
-        self._selector.close()
         for pipe in self._pipes:
             pipe.close()
 
@@ -158,24 +151,17 @@ class Worker:
             raise WorkerError(f"the worker broke the protocol: {e}. It sent: {shown}{self._tail()}") from e
 
     def _line(self, deadline: float) -> bytes:
-        while b"\n" not in self._lines:
-            if len(self._lines) > _LONGEST_LINE:
-                raise WorkerError(f"the worker broke the protocol: a line of more than {_LONGEST_LINE} bytes")
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise WorkerSilentError(f"the worker fell silent{self._tail()}")
-            for key, _ in self._selector.select(left):
-                chunk = os.read(key.fd, 1 << 16)
-                if key.fileobj is self._pipes[1]:
-                    self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
-                    if not chunk:
-                        self._selector.unregister(key.fileobj)
-                elif chunk:
-                    self._lines += chunk
-                else:
-                    raise self._died()
-        line, _, self._lines = self._lines.partition(b"\n")
-        return line
+        try:
+            return self._lines.read(deadline)
+        except SilenceError as e:
+            raise WorkerSilentError(f"the worker {e}{self._tail()}") from None
+        except EndlessError:
+            raise WorkerError(f"the worker broke the protocol: a line of more than {LONGEST_LINE} bytes") from None
+        except EndError:
+            raise self._died() from None
+
+    def _overhear(self, chunk: bytes) -> None:
+        self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
 
     def _died(self) -> WorkerError:
         try:
@@ -186,7 +172,7 @@ class Worker:
         os.set_blocking(self._pipes[1].fileno(), False)
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(self._pipes[1].fileno(), 1 << 16):
-                self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
+                self._overhear(chunk)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
         return WorkerError(f"the worker died: it {how}{self._tail()}")
 

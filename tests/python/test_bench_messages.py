@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from lacuna import launch, message_rows, message_view, peers
 from lacuna.cli import app
-from lacuna.copies_worker import RowError
+from lacuna.lines import RowError
 from lacuna.message_rows import LARGE, MessageRow, Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
 from lacuna.peers import Peer, PeerError

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from lacuna import copies, copies_figures, copies_view, peers
 from lacuna.cli import app
 from lacuna.copies import Against, Copies, CopyRow
-from lacuna.copies_worker import CopyBench, RowError
+from lacuna.copies_worker import CopyBench
+from lacuna.lines import RowError
 from lacuna.worker import WorkerError
 
 HELLO = {
@@ -22,9 +23,7 @@ HELLO = {
     "instruction_set": "AVX2",
     "compiler": "GCC 12",
     "mpi": "",
-    "cpu": "a CPU",
-    "kernel": "6.1",
-    "llc_bytes": 1,
+    "machine": {"cpu": "a CPU", "kernel": "6.1"},
     "cases": [{"group": "ddtbench", "name": f"case {i}", "kind": "kind"} for i in range(13)],
     "equivalents": [{"name": "a pair", "ways": ["one", "two"]}],
 }

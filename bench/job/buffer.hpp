@@ -19,6 +19,8 @@ class Buffer {
   void fill(std::uint64_t seed);
   /// The layout's bytes, packed.
   [[nodiscard]] std::vector<std::byte> data() const;
+  /// The pattern again where data landed.
+  void clear();
   /// Whether the layout holds these bytes and its gaps the pattern that they were filled with. Then the pattern is everywhere again.
   bool holds(const std::vector<std::byte>& data);
 

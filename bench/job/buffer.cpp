@@ -1,4 +1,4 @@
-#include "bench/messages/buffer.hpp"
+#include "bench/job/buffer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,10 +63,12 @@ std::vector<std::byte> Buffer::data() const {
   return packed;
 }
 
+void Buffer::clear() { copy::reference::unpack(layout_, base(), 0, layout_.size(), pattern_.data()); }
+
 // With the pattern's own bytes back under the layout, a page differs from the pattern only where something wrote into a gap.
 bool Buffer::holds(const std::vector<std::byte>& data) {
   const bool arrived = this->data() == data;
-  copy::reference::unpack(layout_, base(), 0, layout_.size(), pattern_.data());
+  clear();
   for (const std::int64_t number : pages_) {
     const Page page = page_of(number, seed_);
     if (std::memcmp(memory_.get() + number * kPage, page.data(), kPage) == 0) continue;

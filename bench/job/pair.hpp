@@ -1,4 +1,4 @@
-// The two processes of a job, connected twice: by an MPI and by Lacuna. What they agree on while they measure goes by the MPI.
+// The two processes of an MPI's job. What they agree on while they measure goes by that MPI too.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,6 @@
 #include <string>
 
 #include "bench/copy/mpi.hpp"
-#include "lacuna/nic/nic.hpp"
-#include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::bench {
 
@@ -17,15 +15,23 @@ class Broken : public std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// The value of a Result, or Broken.
+template <class T>
+T must(base::Result<T> result, const char* what) {
+  if (!result) throw Broken(std::string(what) + ": " + result.error().text());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
 class Pair {
  public:
-  /// Starts the MPI of the shim, takes the CPU of its rank, and meets the other by `name` through Lacuna. Throws Broken.
-  Pair(const std::string& shim, const std::string& name);
+  static constexpr int kRanks = 2;
+
+  /// Starts the MPI of the shim and takes the CPU of its rank. Throws Broken.
+  explicit Pair(const std::string& shim);
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int peer() const { return 1 - rank_; }
   [[nodiscard]] const Mpi& mpi() const { return *mpi_; }
-  [[nodiscard]] protocol::Communicator& lacuna() const { return *lacuna_; }
 
   /// A few words to the other rank and from it. Throw Broken.
   struct Words {
@@ -38,8 +44,6 @@ class Pair {
  private:
   std::unique_ptr<Mpi> mpi_;
   int rank_ = 0;
-  std::unique_ptr<nic::Context> context_;
-  std::unique_ptr<protocol::Communicator> lacuna_;
 };
 
 }  // namespace lacuna::bench

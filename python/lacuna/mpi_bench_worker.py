@@ -1,0 +1,160 @@
+"""The clients of `lacuna-mpi-bench`: of one MPI two jobs, one as it is and one with Lacuna preloaded, that race."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lacuna.job import Job
+from lacuna.launch import launch
+from lacuna.lines import RowError
+from lacuna.mpi import abi_of, preload_library, preloaded
+from lacuna.mpi_bench_rows import Contender
+from lacuna.peers import Peer
+from lacuna.worker import WorkerError, find_executable
+
+_LIBRARIES = "liblacuna_mpi_"
+_SIDES = {False: "plain", True: "preloaded"}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a race gets."""
+
+    milliseconds: float
+    """Rounds begin until so much time is over."""
+    fewest: int
+    """Rounds at least."""
+    most: int = 301
+
+
+@dataclass(frozen=True)
+class Raced:
+    samples: dict[Contender, list[float]]
+    """Microseconds of a message, by round."""
+    refused: list[str]
+    """What an MPI cannot send: "preloaded: mpi_ddt: MPI refused a constructor"."""
+
+
+def find_bench() -> Path:
+    """The executable: `LACUNA_MPI_BENCH` if set, otherwise the one installed in the package."""
+    return find_executable("lacuna-mpi-bench", "LACUNA_MPI_BENCH")
+
+
+class MpiBench:
+    """The two jobs of an MPI, which sleep but for the one that is asked; a context manager."""
+
+    def __init__(self, peer: Peer, folder: Path, silence: float) -> None:
+        """Compiles the shim into `folder` and starts both. `silence`: seconds after which a job is given up.
+
+        Raises PeerError where this MPI cannot be used, MpiError where there is no library to preload, and WorkerError
+        where a job did not start or did not load it.
+        """
+        bench = find_bench()
+        started = launch(peer)
+        self.transport = started.transport
+        self.library = preload_library(abi_of(started.version))
+        program: list[str | Path] = [bench, peer.shim(folder), "SOCKET"]
+        front = {"LD_PRELOAD": preloaded(self.library, started.environment)["LD_PRELOAD"]}
+        self._stack = ExitStack()
+        self._jobs: dict[bool, Job] = {}
+        with ExitStack() as starting:
+            for side, text in _SIDES.items():
+                name = f"{peer.name} {text}"
+                job = Job(name, started, program, folder, silence, front if side else None)
+                self._jobs[side] = starting.enter_context(job)
+                _check(name, str(job.hello["send_in"]), self.library if side else None)
+            self._stack = starting.pop_all()
+
+    def __enter__(self) -> MpiBench:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def close(self) -> None:
+        """Ends both jobs; then there is nothing left to do at the end."""
+        self._stack.close()
+
+    @property
+    def hello(self) -> dict[str, Any]:
+        """What the plain job's rank 0 said of itself."""
+        return self._jobs[False].hello
+
+    def race(self, case: int, effort: Effort) -> Raced:
+        """Rounds in which every contender of both jobs has a turn, in another order each time: so that whatever the
+        machine does meets all alike. What arrives is verified before the first round and after the last.
+
+        Raises RowError where wrong bytes arrived or the case cannot be opened, WorkerError where a job is gone."""
+        try:
+            raced = self._race(case, effort)
+        except RowError:
+            with suppress(RowError):
+                self._close_case()
+            raise
+        self._close_case()
+        return raced
+
+    def _close_case(self) -> None:
+        for side in _SIDES:
+            self._ask(side, close=True)
+
+    def _race(self, case: int, effort: Effort) -> Raced:
+        contenders: list[tuple[bool, int]] = []
+        names: list[Contender] = []
+        refused: list[str] = []
+        for side, text in _SIDES.items():
+            opened = self._ask(side, open=case)
+            contenders += [(side, i) for i in range(len(opened["contenders"]))]
+            names += [(side, str(name)) for name in opened["contenders"]]
+            refused += [f"{text}: {reason}" for reason in opened["refused"]]
+        for side, i in contenders:
+            self._ask(side, verify=i)
+        for side in _SIDES:
+            self._ask(side, pace=True)
+        samples: dict[Contender, list[float]] = {name: [] for name in names}
+        chance = random.Random(1)
+        order = list(range(len(contenders)))
+        start = time.monotonic()
+        for done in range(1, effort.most + 1):
+            chance.shuffle(order)
+            for turn in order:
+                side, i = contenders[turn]
+                samples[names[turn]].append(float(self._ask(side, batch=i)["us"]))
+            if done >= effort.fewest and time.monotonic() - start > effort.milliseconds / 1e3:
+                break
+        for side, i in contenders:
+            self._ask(side, verify=i)
+        return Raced(samples, refused)
+
+    def commits(self, times: int, turns: int, blocks: int) -> dict[bool, list[float]]:
+        """Microseconds of MPI_Type_commit, `times` in each job, the same types in both; they take turns too."""
+        found: dict[bool, list[float]] = {side: [] for side in _SIDES}
+        for turn in range(turns):
+            for side in sorted(_SIDES, reverse=turn % 2 == 1):
+                answer = self._ask(side, commit=times // turns, blocks=blocks, seed=turn)
+                found[side] += _numbers(answer["us"])
+        return found
+
+    def _ask(self, side: bool, **command: Any) -> dict[str, Any]:
+        try:
+            return self._jobs[side].ask(**command)
+        except RowError as e:
+            raise RowError(f"{_SIDES[side]}: {e}") from e
+
+
+def _numbers(values: Sequence[Any]) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _check(name: str, send_in: str, library: Path | None) -> None:
+    """A library that the loader did not take is a line on standard error for it, and nothing for us to see but this."""
+    if library is None and _LIBRARIES in send_in:
+        raise WorkerError(f"{name}: MPI_Send is in {send_in}; LD_PRELOAD names it already")
+    if library is not None and Path(send_in).name != library.name:
+        raise WorkerError(f"{name}: {library} was not loaded: MPI_Send is in {send_in}")
