@@ -9,9 +9,6 @@
 namespace lacuna::mpi {
 namespace {
 
-// The job outlives MPI_Finalize: what is left behind for others is its memory.
-std::unique_ptr<Job> owner;
-
 // Whether a Fortran binding starts MPI. Its other calls may reach the host without passing here, so that descriptors would not be understood.
 bool by_fortran = false;
 
@@ -25,8 +22,7 @@ Call next(const char* name) {
 }
 
 void begin() {
-  owner = Job::begin(by_fortran ? Mode::pack : Mode::full);
-  job = owner.get();
+  job = Job::begin(by_fortran ? Mode::pack : Mode::full).release();  // for good: what is left behind for others is its memory
 }
 
 }  // namespace
@@ -58,7 +54,6 @@ LACUNA_MPI_CALL MPI_Finalize() {
   if (job != nullptr) job->end();
   const int result = host().Finalize();
   job = nullptr;
-  (void)owner.release();  // not destroyed: a peer may be reading still
   return result;
 }
 

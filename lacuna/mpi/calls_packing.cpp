@@ -65,6 +65,7 @@ int unpack(const void* in, Number size, Number* position, void* base, Number cou
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define PACKS(suffix, Number)                                                                                                             \
   LACUNA_MPI_CALL MPI_Pack##suffix(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm) {  \
     return pack(base, count, type, out, size, position, comm,                                                                             \
@@ -76,5 +77,7 @@ int unpack(const void* in, Number size, Number* position, void* base, Number cou
   }
 PACKS(, int)
 PACKS(_c, Count)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace lacuna::mpi

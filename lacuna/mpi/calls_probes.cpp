@@ -164,6 +164,7 @@ LACUNA_MPI_CALL MPI_Mprobe(int source, int tag, Comm comm, Message* message, Sta
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define MATCHED(suffix, Number)                                                                                     \
   LACUNA_MPI_CALL MPI_Mrecv##suffix(void* base, Number count, Datatype type, Message* message, Status* status) {    \
     if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                    \
@@ -175,5 +176,7 @@ LACUNA_MPI_CALL MPI_Mprobe(int source, int tag, Comm comm, Message* message, Sta
   }
 MATCHED(, int)
 MATCHED(_c, Count)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace lacuna::mpi

@@ -159,6 +159,7 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define RECEIVES(suffix, Number)                                                                                                         \
   LACUNA_MPI_CALL MPI_Irecv##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) {         \
     return irecv_or(                                                                                                                     \
@@ -213,5 +214,7 @@ RECEIVES(_c, Count)
   }
 EXCHANGES(, int)
 EXCHANGES(_c, Count)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace lacuna::mpi

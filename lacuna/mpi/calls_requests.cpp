@@ -82,7 +82,7 @@ class Batch {
     std::vector<int> indices(handles_.size() + 1);
     result = host().Testsome(size(), handles_.data(), &count, indices.data(), results_.data());
     if (count == kUndefined) return false;
-    for (std::size_t n = 0; n < static_cast<std::size_t>(count); ++n) {
+    for (std::size_t n = 0; std::cmp_less(n, count); ++n) {
       requests_[indices[n]] = handles_[static_cast<std::size_t>(indices[n])];
       ended.push_back({indices[n], results_[n], result == kErrInStatus ? results_[n].error : kSuccess});
     }

@@ -42,6 +42,7 @@ int send_init_or(SendMode mode, const void* base, Count count, Datatype type, in
 }  // namespace
 
 // Every function twice: with counts that are ints, and with large ones.
+// NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define SEND(name, mode)                                                                                                           \
   LACUNA_MPI_CALL MPI_##name(const void* base, int count, Datatype type, int dest, int tag, Comm comm) {                           \
     return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name(base, count, type, dest, tag, comm); });     \
@@ -71,5 +72,7 @@ BEGIN(Send_init, SendMode::standard, send_init_or)
 BEGIN(Ssend_init, SendMode::synchronous, send_init_or)
 BEGIN(Rsend_init, SendMode::ready, send_init_or)
 BEGIN(Bsend_init, SendMode::buffered, send_init_or)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace lacuna::mpi

@@ -1,7 +1,5 @@
 #include "lacuna/mpi/comms.hpp"
 
-#include <numeric>
-
 namespace lacuna::mpi {
 
 Comms::Comms(std::vector<int> local) : world_(std::move(local)) {
@@ -39,8 +37,9 @@ CommOf* Comms::find(Comm comm) {
   if (host().Comm_test_inter(comm, &inter) != kSuccess) return nullptr;
   if ((inter != 0 ? host().Comm_remote_group(comm, &group) : host().Comm_group(comm, &group)) != kSuccess) return nullptr;
   host().Group_size(group, &size);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), worlds(ranks.size(), kUndefined);
-  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> ranks, worlds(static_cast<std::size_t>(size), kUndefined);
+  ranks.reserve(worlds.size());
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
   host().Group_translate_ranks(group, size, ranks.data(), group_, worlds.data());
   host().Group_free(&group);
   auto made = std::make_unique<CommOf>();

@@ -1,7 +1,7 @@
 // From a datatype's envelope and contents to its layout.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <utility>
 
 #include "lacuna/mpi/datatypes.hpp"
 
@@ -15,7 +15,7 @@ using Span = std::span<const std::int64_t>;
 // What MPI_Type_get_contents says. Which of its lists a number is in depends on the constructor and on whether it was the one for large counts;
 // `numbers` has all of them in the order of the constructor's arguments, as MPI-4.1 lists them for the large ones.
 struct Contents {
-  Combiner combiner{};
+  Combiner combiner = Combiner::named;
   Numbers integers;   // int
   Numbers addresses;  // MPI_Aint
   Numbers counts;     // MPI_Count: of large constructors
@@ -78,7 +78,7 @@ Result<Layout> predefined(Datatype type) {
     return std::unexpected(failed("MPI_Type_size"));
   if (low == 0 && extent == size) return Layout::bytes(size);
   std::array<unsigned char, 64> memory{}, packed{};
-  if (low != 0 || extent > static_cast<Aint>(memory.size()) || size > extent) return std::unexpected(failed("MPI_Type_get_extent"));
+  if (low != 0 || std::cmp_greater(extent, memory.size()) || size > extent) return std::unexpected(failed("MPI_Type_get_extent"));
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<unsigned char>(i);
   int position = 0;
   if (host().Pack(memory.data(), 1, type, packed.data(), static_cast<int>(packed.size()), &position, host().self) != kSuccess ||
@@ -131,6 +131,7 @@ Result<Layout> structure(const Contents& contents, Arguments& from) {
   const std::int64_t count = from.count();
   const Span lengths = from.counts(count), displacements = from.addresses(count);
   std::vector<Layout> members;
+  members.reserve(contents.types.size());
   for (std::size_t i = 0; i < contents.types.size(); ++i) members.push_back(LACUNA_TRY(from.member(i)));
   return Layout::structure(lengths, displacements, members);
 }

@@ -54,6 +54,7 @@ Host load() {
   Host made;
   void* library = dlsym(RTLD_NEXT, "PMPI_Init") != nullptr ? RTLD_NEXT : library_with("PMPI_Init");
   if (library == nullptr) give_up("PMPI_Init");
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are lists of types
 #define X(name, arguments)                                                       \
   made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name)); \
   if (made.name == nullptr) give_up("PMPI_" #name);
@@ -62,6 +63,7 @@ Host load() {
 #define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name));
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
+// NOLINTEND(bugprone-macro-parentheses)
 #if defined(LACUNA_MPI_ABI_OPENMPI)
   objects_in = library;
   made.find = &find_object;

@@ -112,11 +112,13 @@ namespace lacuna::mpi {
   X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                    \
   X(Imrecv_c, (void*, Count, Datatype, Message*, Request*))
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are lists of types
 struct Host {
 #define X(name, arguments) int(*name) arguments = nullptr;
   LACUNA_MPI_HOST_CALLS(X)
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
+  // NOLINTEND(bugprone-macro-parentheses)
   Comm world{}, self{}, no_comm{};
   Datatype byte{}, no_type{};
   Request no_request{};

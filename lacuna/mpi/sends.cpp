@@ -26,10 +26,12 @@ protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor:
 // Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room.
 void leave(Job& job, protocol::Request* offered) {
   if (!job.ranks->leave(offered)) {
-    (void)job.ranks->wait(offered);
+    const auto given = job.ranks->wait(offered);
+    if (!given) base::log(base::Level::error, "MPI send: " + given.error().text());
     return;
   }
-  (void)job.ranks->test(offered);
+  const auto left = job.ranks->test(offered);
+  if (left && !*left) base::log(base::Level::error, "MPI send: " + left->error().text());
 }
 
 // With a receiver that keeps pace, through windows that stay in the caches.

@@ -19,7 +19,7 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
 
 Result<Windows::Place*> Ranks::place_for(Peer& peer, std::int64_t bytes, bool whole) {
   Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true));
-  if (window != nullptr && (!whole || bytes <= window->bytes)) return window;
+  if (window != nullptr && (!whole || std::cmp_less_equal(bytes, window->bytes))) return window;
   if (whole && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
     if (window != nullptr) window->taken = false;
     return base::fail(base::Code::limit, fmt::format("more than {} bytes would wait for rank {}", options_.offered_bytes, peer.rank));
@@ -93,7 +93,7 @@ Result<Request*> Ranks::accept(void* base, const Layout& layout, int source, std
   peer.receiving.pop_back();
   for (Result<bool> some = true; some && *some && request->in && !request->in->done();)
     some = request->in->step(context_, *request->layout, request->base);
-  if (request->in->done()) {
+  if (request->in && request->in->done()) {
     done(*request);
   } else {
     fail(*request, *peer.lost);
