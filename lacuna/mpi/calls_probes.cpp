@@ -68,7 +68,6 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
     probed = j.comms->find(comm)->take(*found);
     *flag = 1;
   } else {
-    probed->status = as_it_is(status);
     const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
     if (result != kSuccess || *flag == 0) return result;
     probed->size = Bytes::received(probed->status);

@@ -30,6 +30,7 @@ class Batch {
   }
 
   [[nodiscard]] const std::vector<int>& ours() const { return ours_; }
+  [[nodiscard]] const Request* theirs() const { return handles_.data(); }
   [[nodiscard]] bool is_ready(int i) { return poll(job_, *job_.operations.find(requests_[i])); }
   [[nodiscard]] bool ours_are_ready() {
     bool ready = true;
@@ -259,6 +260,56 @@ LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* statu
   *flag = poll(*j, *operation) ? 1 : 0;
   if (*flag != 0) put_status(status, operation->status);
   return kSuccess;
+}
+
+// Of MPI-4.1. Nothing is ended.
+LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_all(count, requests, flag, statuses);
+  const auto lock = j->enter();
+  std::vector<Request> all(requests, requests + count);
+  Batch batch(*j, count, all.data(), ignored());
+  const bool ready = batch.ours_are_ready();
+  const int result = host().Request_get_status_all(count, batch.theirs(), flag, statuses);
+  if (!ready) *flag = 0;
+  for (const int i : batch.ours()) {
+    if (*flag != 0 && statuses != ignored()) put_status(&statuses[i], j->operations.find(requests[i])->status);
+  }
+  return result;
+}
+
+LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_any(count, requests, index, flag, status);
+  const auto lock = j->enter();
+  std::vector<Request> all(requests, requests + count);
+  Batch batch(*j, count, all.data(), ignored());
+  for (const int i : batch.ours()) {
+    if (!batch.is_ready(i)) continue;
+    *flag = 1;
+    *index = i;
+    put_status(status, j->operations.find(requests[i])->status);
+    return kSuccess;
+  }
+  const int result = host().Request_get_status_any(count, batch.theirs(), index, flag, status);
+  if (*flag != 0 && *index == kUndefined && !batch.ours().empty()) *flag = 0;
+  return result;
+}
+
+LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, int* ended, int* indices, Status* statuses) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_some(count, requests, ended, indices, statuses);
+  const auto lock = j->enter();
+  std::vector<Request> all(requests, requests + count);
+  Batch batch(*j, count, all.data(), ignored());
+  const int result = host().Request_get_status_some(count, batch.theirs(), ended, indices, statuses);
+  if (*ended == kUndefined && !batch.ours().empty()) *ended = 0;
+  for (const int i : batch.ours()) {
+    if (!batch.is_ready(i)) continue;
+    if (statuses != ignored()) put_status(&statuses[*ended], j->operations.find(requests[i])->status);
+    indices[(*ended)++] = i;
+  }
+  return result;
 }
 
 LACUNA_MPI_CALL MPI_Start(Request* request) {

@@ -109,6 +109,9 @@ namespace lacuna::mpi {
   X(Isendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Request*)) \
   X(Isendrecv_replace, (void*, int, Datatype, int, int, int, int, Comm, Request*))                           \
   X(Isendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Request*))                       \
+  X(Request_get_status_all, (int, const Request*, int*, Status*))                                            \
+  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                                      \
+  X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                                     \
   X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                    \
   X(Imrecv_c, (void*, Count, Datatype, Message*, Request*))
 

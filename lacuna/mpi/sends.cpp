@@ -134,8 +134,10 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   source.dest = dest;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
   const bool contiguous = source.contiguous();
-  // A buffered send takes its room from the program's buffer, whatever becomes of the message.
-  if (mode == SendMode::buffered) return contiguous || !Bytes::fits(source.bytes) ? How::host : How::packed;
+  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
+  // which only the host can tell: a descriptor may have been received by a probe.
+  if (mode == SendMode::buffered || mode == SendMode::synchronous)
+    return contiguous || !Bytes::fits(source.bytes) ? How::host : How::packed;
   if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) return How::offered;
   return contiguous ? How::host : How::packed;
 }
@@ -155,17 +157,13 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
         job.report.passed("no room to offer it");
         return false;
       }
-      // The host returns from a synchronous send once it is received: it shall find the bytes there.
-      if (mode == SendMode::synchronous) leave(job, offered);
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
-    if (mode != SendMode::synchronous) {
-      if (result != kSuccess) {
-        const auto lock = job.enter();
-        job.ranks->cancel(offered);
-      } else {
-        stream(job, offered);
-      }
+    if (result != kSuccess) {
+      const auto lock = job.enter();
+      job.ranks->cancel(offered);
+    } else {
+      stream(job, offered);
     }
   }
   count(job, how, source, began);
@@ -215,7 +213,7 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   operation->active = false;
   operation->comm = comm;
   const Host& h = host();
-  const auto call = mode == SendMode::standard ? h.Send_init : mode == SendMode::synchronous ? h.Ssend_init : h.Rsend_init;
+  const auto call = mode == SendMode::standard ? h.Send_init : h.Rsend_init;
   result = call(operation->wire.data(), Descriptor::kBytes, h.byte, source.dest, tag, comm, request);
   if (result != kSuccess) return true;
   operation->host = *request;
