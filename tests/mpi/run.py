@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Runs MPI programs plain and with Lacuna loaded before their MPI, and compares what they print and how they end.
+
+    python tests/mpi/run.py [--mpi NAME]... [--only PROGRAM]... [--lib DIR] [--plain-only] [--repeat N] [--seed N]
+
+`make peers` installs the MPIs. PROGRAM is the name of a file beside this one, without .c, and for `progress` and its
+like also `progress-barrier`. Without --lib the libraries are those of LACUNA_MPI_LIB_DIR or of the installed package.
+--seed makes other types and other data; programs that are started by hand take LACUNA_CHECK_SEED for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lacuna.launch import Launch, launch
+from lacuna.mpi import MpiError, preload_library
+from lacuna.peers import Peer, PeerError, find
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SECONDS = 60.0
+"""What a run may take; the programs themselves give up a little earlier, and then say what they had."""
+
+VARIANTS = {
+    "progress": {
+        "barrier": 2,
+        "waitall": 2,
+        "probe": 2,
+        "dup": 2,
+        "fence": 2,
+        "file": 2,
+        "finalize": 2,
+        "both_first": 2,
+        "chain": 4,
+    },
+    "patterns": {"isend_many": 2, "thousands": 2, "halo": 4, "big": 2},
+}
+"""Programs that do one of several things, by their first argument, and with how many ranks."""
+
+_MARK = "LACUNA_TEST_RUN"
+
+
+class RunError(Exception):
+    """Something could not be run or compared; the text says what and why."""
+
+
+@dataclass(frozen=True)
+class Program:
+    source: Path
+    argument: str
+    ranks: int
+
+    @property
+    def name(self) -> str:
+        return self.source.stem + (f"-{self.argument}" if self.argument else "")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    code: int | None  # None: it took too long
+    out: str
+    err: str
+    seconds: float
+    left: str
+    """The lines of ranks that gave up."""
+
+    def text(self) -> str:
+        ending = f"took longer than {SECONDS:.0f} s" if self.code is None else f"ended with {self.code}"
+        parts = [f"{ending} after {self.seconds:.1f} s"]
+        parts += [line for line in (self.out + self.left).splitlines() if line.startswith("WRONG")][:50]
+        for name, said in (("stdout", self.out), ("stderr", self.err), ("lines of ranks that gave up", self.left)):
+            parts.append(f"--- {name}\n{said[-4000:]}")
+        return "\n".join(parts)
+
+
+def programs() -> list[Program]:
+    found = []
+    for source in sorted(HERE.glob("*.c")):
+        text = source.read_text()
+        ranks = re.search(r"^/\* ranks: (\d+) \*/$", text, re.MULTILINE)
+        if "\nint main(" not in text:
+            continue
+        if ranks is None:
+            raise RunError(f"{source} does not say how many ranks it has")
+        for argument, own in VARIANTS.get(source.stem, {"": int(ranks[1])}).items():
+            found.append(Program(source, argument, own))
+    return found
+
+
+def installed() -> list[Peer]:
+    """The MPIs that scripts/peers.sh finds."""
+    said = subprocess.run([str(ROOT / "scripts" / "peers.sh"), "list"], capture_output=True, text=True, check=True)
+    return find([line.replace("\t", "=") for line in said.stdout.splitlines()]) if said.stdout else []
+
+
+def library(peer: Peer) -> Path:
+    """What is loaded before this MPI's programs. Raises MpiError where it is missing."""
+    return preload_library("openmpi" if peer.name.startswith("openmpi") else "mpich")
+
+
+def build(peer: Peer, source: Path, folder: Path) -> Path:
+    """Compiles a program unless `folder` has it from the same sources."""
+    built = folder / peer.name / source.stem
+    newest = max(file.stat().st_mtime for file in (source, *HERE.glob("*.h")))
+    if built.is_file() and built.stat().st_mtime > newest:
+        return built
+    built.parent.mkdir(parents=True, exist_ok=True)
+    line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-pthread", str(source), "-o", str(built)]
+    done = subprocess.run(line, env=peer.environment(), capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise RunError(f"{peer.name}: {peer.mpicc} cannot compile {source.name}: {done.stderr.strip()}")
+    if "warning:" in done.stderr:
+        print(done.stderr, file=sys.stderr)
+    return built
+
+
+def start_line(started: Launch, ranks: int) -> tuple[list[str], dict[str, str]]:
+    """The launcher's line and variables for so many ranks, which may be more than there are CPUs."""
+    line, environment = list(started.line), dict(started.environment)
+    line[line.index("-n") + 1] = str(ranks)
+    if "--bind-to" in line:  # Open MPI
+        line[1:1] = ["--map-by", ":OVERSUBSCRIBE"]
+        environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    return line, environment
+
+
+def run(
+    started: Launch, program: Program, built: Path, preload: Path | None, more: dict[str, str] | None = None
+) -> Outcome:
+    """One run, in an empty folder. Only the ranks get the library, not the launcher. `more`: variables."""
+    line, environment = start_line(started, program.ranks)
+    environment |= more or {}
+    mark = f"{_MARK}={secrets.token_hex(8)}"
+    inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            [*line, *inner, *([program.argument] if program.argument else [])],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+        try:
+            code: int | None = process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process, mark)
+        seconds = time.monotonic() - begin
+        out.seek(0)
+        err.seek(0)
+        said = [file.read().decode(errors="replace") for file in (out, err)]
+        left = [file.read_text(errors="replace") for file in sorted(Path(folder).glob("rank-*.txt"))]
+        return Outcome(code, said[0], said[1], seconds, "\n".join(left))
+
+
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Ends the launcher, which ends the ranks; and these by themselves, whatever the launcher did."""
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, ending)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(2)
+    for pid in _marked(mark):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "environ").read_bytes():
+                    yield int(entry.name)
+
+
+def failure(plain: Outcome, other: Outcome, what: str) -> str | None:
+    """Why a run is not as the plain one; None if it is."""
+    if plain.code != 0:
+        return f"plain: {plain.text()}"
+    if other.code != 0:
+        return f"{what}: {other.text()}"
+    if "cannot be preloaded" in other.err:  # the loader goes on without it
+        return f"{what}: {other.err}"
+    if other.out == plain.out:
+        return None
+    lines = difflib.unified_diff(plain.out.splitlines(), other.out.splitlines(), "plain", what, lineterm="", n=1)
+    return f"{what} printed something else:\n" + "\n".join(list(lines)[:200])
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--mpi", action="append", metavar="NAME", help="one of scripts/peers.sh list; may be repeated")
+    parser.add_argument("--only", action="append", metavar="PROGRAM", help="may be repeated")
+    parser.add_argument("--lib", type=Path, metavar="DIR", help="where liblacuna_mpi_openmpi.so and _mpich.so are")
+    parser.add_argument("--plain-only", action="store_true", help="without Lacuna")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="all N runs must print the same")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="other types and other data")
+    parser.add_argument("--output", action="store_true", help="show what the programs print")
+    return parser.parse_args()
+
+
+def _both(peer: Peer, program: Program, options: argparse.Namespace) -> bool:
+    """Runs it as often as asked for, and says how that went."""
+    started = launch(peer)
+    built = build(peer, program.source, ROOT / "build" / "mpi_programs")
+    preload = None if options.plain_only else library(peer)
+    first: Outcome | None = None
+    times = []
+    for number in range(options.repeat):
+        for loaded in (None,) if preload is None else (None, preload):
+            done = run(started, program, built, loaded, {"LACUNA_CHECK_SEED": str(options.seed)})
+            times.append(done.seconds)
+            first = first or done
+            why = failure(first, done, f"preloaded, run {number + 1}" if loaded else f"plain, run {number + 1}")
+            if why:
+                print(f"{peer.name} {program.name}: FAILED\n{why}", flush=True)
+                return False
+    if options.output and first:
+        print(first.out, end="")
+    print(f"{peer.name} {program.name}: ok, {' '.join(f'{seconds:.1f}' for seconds in times)} s", flush=True)
+    return True
+
+
+def main() -> int:
+    options = _parse()
+    if options.lib:
+        os.environ["LACUNA_MPI_LIB_DIR"] = str(options.lib.absolute())
+    failed = []
+    begin = time.monotonic()
+    try:
+        peers = [peer for peer in installed() if not options.mpi or peer.name in options.mpi]
+        wanted = [p for p in programs() if not options.only or p.name in options.only or p.source.stem in options.only]
+        if not peers or not wanted:
+            raise RunError("there is no such MPI (`make peers` installs them)" if wanted else "no such program")
+        for peer in peers:
+            failed += [f"{peer.name} {program.name}" for program in wanted if not _both(peer, program, options)]
+    except (RunError, PeerError, MpiError) as e:
+        print(e, file=sys.stderr)
+        return 2
+    print(f"{time.monotonic() - begin:.0f} s; " + (f"failed: {', '.join(failed)}" if failed else "all passed"))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""MPI programs do the same with Lacuna loaded before their MPI as without it: data, statuses, errors, and they end.
+
+The programs are in tests/mpi, and tests/mpi/run.py runs one of them by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lacuna.launch import Launch, launch
+from lacuna.peers import Peer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
+
+import run
+
+MPIS = ("openmpi4-debian", "openmpi5", "mpich5", "impi")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An MPI, how it starts ranks, and where its programs are built."""
+
+    peer: Peer
+    started: Launch
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Peer]:
+    return {peer.name: peer for peer in run.installed()}
+
+
+@pytest.fixture(scope="module", params=MPIS)
+def mpi(request: pytest.FixtureRequest, found: dict[str, Peer], tmp_path_factory: pytest.TempPathFactory) -> Ready:
+    if request.param not in found:
+        pytest.skip(f"{request.param} is not here; `make peers` installs it")
+    peer = found[request.param]
+    return Ready(peer, launch(peer), tmp_path_factory.mktemp("mpi"))
+
+
+@pytest.mark.parametrize("program", run.programs(), ids=lambda program: program.name)
+def test_does_the_same_as_without(mpi: Ready, program: run.Program) -> None:
+    library = run.library(mpi.peer)
+    built = run.build(mpi.peer, program.source, mpi.folder)
+    plain = run.run(mpi.started, program, built, None)
+    preloaded = run.run(mpi.started, program, built, library)
+    why = run.failure(plain, preloaded, "preloaded")
+    if why:
+        pytest.fail(f"{why}\nagain: python tests/mpi/run.py --mpi {mpi.peer.name} --only {program.name}", pytrace=False)
+
+
+def test_the_library_takes_part(mpi: Ready) -> None:
+    """Programs in which it leaves everything to the MPI would pass as well."""
+    program = next(program for program in run.programs() if program.name == "reuse")
+    built = run.build(mpi.peer, program.source, mpi.folder)
+    done = run.run(mpi.started, program, built, run.library(mpi.peer), {"LACUNA_MPI_REPORT": "1"})
+    assert done.code == 0, done.text()
+    assert ": offered, " in done.err
+    assert ": accepted, " in done.err
+
+
+def test_failures_are_noticed() -> None:
+    plain = run.Outcome(0, "a\nb\n", "", 1.0, "")
+    assert run.failure(plain, plain, "other") is None
+    assert "+c" in (run.failure(plain, run.Outcome(0, "a\nc\n", "", 1.0, ""), "other") or "")
+    assert "ended with 1" in (run.failure(plain, run.Outcome(1, "WRONG x\n", "", 1.0, ""), "other") or "")
+    late = run.failure(plain, run.Outcome(None, "", "", 60.0, "rank 0 gave up"), "other") or ""
+    assert "longer than 60 s" in late
+    assert "gave up" in late
