@@ -72,8 +72,8 @@ std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
   return otherwise;
 }
 
-// By measurements on two CPUs of an EPYC without a common cache (docs/mpi.md): where a descriptor and shared memory take less than the host does with
-// as many packed bytes. Intel MPI's short messages are the fastest.
+// From one afternoon's ping-pongs on two CPUs of an EPYC in a VM: about where a descriptor and shared memory take less than the host does with as many packed
+// bytes. Intel MPI's short messages are the fastest.
 Thresholds thresholds() {
   std::string version(8192, '\0');
   int length = 0;
