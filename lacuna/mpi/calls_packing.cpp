@@ -13,54 +13,45 @@ std::shared_ptr<const Type> fitting(Job& j, Count count, Datatype type, Count si
   return bytes > 0 && bytes <= size - position ? found : nullptr;
 }
 
-template <class Number, class Pass>
-int pack(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm, const Pass& pass) {
+// Either call: `move` is the copy, `packed` the bytes that *position counts.
+template <class Number, class Pass, class Move>
+int convert(Report::Way way, const void* base, Count count, Datatype type, const void* packed, Number size, Number* position, Comm comm,
+            const Pass& pass, const Move& move) {
   Job* const j = job;
-  if (j == nullptr || position == nullptr || out == nullptr) return pass();
+  if (j == nullptr || position == nullptr || packed == nullptr) return pass();
   std::int64_t bytes = 0;
   const std::shared_ptr<const Type> of = fitting(*j, count, type, size, *position, comm, bytes);
   if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
   const base::Result<Layout> layout = of->of(count);
   if (!layout) return pass();
   const bool timed = j->report.on();
-  if (timed && j->report.samples(of.get(), count, -1, Report::Way::pack)) {
+  if (timed && j->report.samples(of.get(), count, -1, way)) {
     const Number at = *position;
     const std::int64_t start = base::now_ns();
     const int result = pass();
-    j->report.sampled(of.get(), count, -1, Report::Way::pack, base::now_ns() - start);
+    j->report.sampled(of.get(), count, -1, way, base::now_ns() - start);
     if (result != kSuccess) return result;
     *position = at;
   }
   const std::int64_t start = timed ? base::now_ns() : 0;
-  copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, static_cast<std::byte*>(out) + *position);
+  move(*layout, bytes);
   *position += static_cast<Number>(bytes);
-  if (timed) j->report.count(Report::Way::pack, of.get(), count, -1, bytes, base::now_ns() - start);
+  if (timed) j->report.count(way, of.get(), count, -1, bytes, base::now_ns() - start);
   return kSuccess;
 }
 
 template <class Number, class Pass>
+int pack(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm, const Pass& pass) {
+  return convert(Report::Way::pack, base, count, type, out, size, position, comm, pass, [&](const Layout& layout, std::int64_t bytes) {
+    copy::pack(layout, static_cast<const std::byte*>(base), 0, bytes, static_cast<std::byte*>(out) + *position);
+  });
+}
+
+template <class Number, class Pass>
 int unpack(const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm, const Pass& pass) {
-  Job* const j = job;
-  if (j == nullptr || position == nullptr || in == nullptr) return pass();
-  std::int64_t bytes = 0;
-  const std::shared_ptr<const Type> of = fitting(*j, count, type, size, *position, comm, bytes);
-  if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
-  const base::Result<Layout> layout = of->of(count);
-  if (!layout) return pass();
-  const bool timed = j->report.on();
-  if (timed && j->report.samples(of.get(), count, -1, Report::Way::unpack)) {
-    const Number at = *position;
-    const std::int64_t start = base::now_ns();
-    const int result = pass();
-    j->report.sampled(of.get(), count, -1, Report::Way::unpack, base::now_ns() - start);
-    if (result != kSuccess) return result;
-    *position = at;
-  }
-  const std::int64_t start = timed ? base::now_ns() : 0;
-  copy::unpack(*layout, static_cast<std::byte*>(base), 0, bytes, static_cast<const std::byte*>(in) + *position);
-  *position += static_cast<Number>(bytes);
-  if (timed) j->report.count(Report::Way::unpack, of.get(), count, -1, bytes, base::now_ns() - start);
-  return kSuccess;
+  return convert(Report::Way::unpack, base, count, type, in, size, position, comm, pass, [&](const Layout& layout, std::int64_t bytes) {
+    copy::unpack(layout, static_cast<std::byte*>(base), 0, bytes, static_cast<const std::byte*>(in) + *position);
+  });
 }
 
 }  // namespace
