@@ -18,7 +18,6 @@ using Aint = std::ptrdiff_t;
 using Count = long long;
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kErrBuffer = 1;
 inline constexpr int kErrType = 3;
 inline constexpr int kUndefined = -32766;
 inline constexpr int kAnyTag = -1;

@@ -43,7 +43,6 @@ inline constexpr Datatype kDatatypeNull{0x0c000000};
 inline constexpr Request kRequestNull{0x2c000000};
 inline constexpr Message kMessageNull{0x2c000000};
 inline constexpr Message kMessageNoProc{0x6c000000};
-inline constexpr Group kGroupNull{0x08000000};
 
 inline Status* ignored() { return reinterpret_cast<Status*>(std::intptr_t{1}); }
 

@@ -92,20 +92,9 @@ std::unique_ptr<Probed> ours(Message* message) {
   return probed;
 }
 
-int target_of(Job& j, void* base, Count count, Datatype type, Target& target) {
-  int wrong = kSuccess;
-  target.type = j.types.of_message(type, host().world, wrong);
-  if (wrong != kSuccess) return wrong;
-  if (target.type == nullptr || count < 0) return raise(host().world, kErrType);
-  target.base = static_cast<std::byte*>(base);
-  target.count = count;
-  target.capacity = target.type->bytes(count);
-  return kSuccess;
-}
-
 int mrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
   Target target;
-  const int wrong = target_of(*job, base, count, type, target);
+  const int wrong = target_of(*job, base, count, type, host().world, target);
   return wrong == kSuccess ? deliver(*job, *probed, target, host().world, status) : wrong;
 }
 
@@ -113,7 +102,7 @@ int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype typ
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
   operation->comm = host().world;
-  if (const int wrong = target_of(*job, base, count, type, operation->target); wrong != kSuccess) return wrong;
+  if (const int wrong = target_of(*job, base, count, type, host().world, operation->target); wrong != kSuccess) return wrong;
   const auto lock = job->enter();
   begin_delivery(*job, *probed, *operation);
   return generalize(*job, std::move(operation), request);

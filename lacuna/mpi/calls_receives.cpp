@@ -4,18 +4,6 @@
 namespace lacuna::mpi {
 namespace {
 
-// The target of a receive that gets what was probed, whatever its size and type.
-int target_of(Job& j, void* base, Count count, Datatype type, Comm comm, Target& target) {
-  int wrong = kSuccess;
-  target.type = j.types.of_message(type, comm, wrong);
-  if (wrong != kSuccess) return wrong;
-  if (target.type == nullptr || count < 0) return raise(comm, kErrType);
-  target.base = static_cast<std::byte*>(base);
-  target.count = count;
-  target.capacity = target.type->bytes(count);
-  return kSuccess;
-}
-
 // `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
 template <class Pass, class PassProbed>
 int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
@@ -89,7 +77,6 @@ int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Co
   operation->comm = comm;
   operation->from = source;
   operation->tag = tag;
-  operation->host = *request;
   const auto lock = j->enter();
   j->operations.add(*request, std::move(operation));
   return result;

@@ -145,7 +145,6 @@ int start(Job& j, Request* request) {
   operation->state = Operation::State::posted;
   operation->status = {};
   operation->began = j.report.on() ? base::now_ns() : 0;
-  operation->host = operation->handle;
   if (operation->offers) {
     if (const int wrong = prepare_start(j, *operation); wrong != kSuccess) return raise(operation->comm, wrong);
   }

@@ -11,7 +11,6 @@ namespace lacuna::mpi {
   X(Init, (int*, char***))                                                                                                      \
   X(Init_thread, (int*, char***, int, int*))                                                                                    \
   X(Finalize, ())                                                                                                               \
-  X(Abort, (Comm, int))                                                                                                         \
   X(Query_thread, (int*))                                                                                                       \
   X(Comm_rank, (Comm, int*))                                                                                                    \
   X(Comm_size, (Comm, int*))                                                                                                    \
@@ -26,7 +25,6 @@ namespace lacuna::mpi {
   X(Group_free, (Group*))                                                                                                       \
   X(Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))                                                        \
   X(Get_library_version, (char*, int*))                                                                                         \
-  X(Error_class, (int, int*))                                                                                                   \
   X(Type_size, (Datatype, int*))                                                                                                \
   X(Type_get_extent, (Datatype, Aint*, Aint*))                                                                                  \
   X(Type_get_envelope, (Datatype, int*, int*, int*, int*))                                                                      \
@@ -38,7 +36,6 @@ namespace lacuna::mpi {
   X(Type_free, (Datatype*))                                                                                                     \
   X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                                                                 \
   X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                                                               \
-  X(Get_count, (const Status*, Datatype, int*))                                                                                 \
   X(Get_elements_x, (const Status*, Datatype, Count*))                                                                          \
   X(Status_set_elements_x, (Status*, Datatype, Count))                                                                          \
   X(Test_cancelled, (const Status*, int*))                                                                                      \
@@ -84,8 +81,6 @@ namespace lacuna::mpi {
 #define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                       \
   X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*))                                   \
   X(Type_get_contents_c, (Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*))             \
-  X(Type_size_c, (Datatype, Count*))                                                                         \
-  X(Type_get_extent_c, (Datatype, Count*, Count*))                                                           \
   X(Pack_c, (const void*, Count, Datatype, void*, Count, Count*, Comm))                                      \
   X(Unpack_c, (const void*, Count, Count*, void*, Count, Datatype, Comm))                                    \
   X(Send_c, (const void*, Count, Datatype, int, int, Comm))                                                  \

@@ -1,7 +1,6 @@
 // The job, as one of its processes sees it: what MPI_Init found out, and everything that lives until MPI_Finalize.
 #pragma once
 
-#include <cstring>
 #include <memory>
 #include <mutex>
 

@@ -31,6 +31,8 @@ int prepare_start(Job& job, Operation& operation);
 
 /// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards.
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong);
+/// The target of a receive that gets what was probed, whatever its size and type; returns what the call returns if there is none.
+int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
 int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request);

@@ -34,6 +34,7 @@ struct Source {
   const std::byte* base = nullptr;
   Count count = 0;
   std::shared_ptr<const Type> type;
+  Layout layout;  ///< of all elements, if it is ours to send
   std::int64_t bytes = 0;
   int local = -1;     ///< the receiver on this node
   int dest = 0;       ///< in its communicator
@@ -43,8 +44,7 @@ struct Source {
 };
 
 struct Operation {
-  Request handle{};  ///< the program's
-  Request host{};    ///< what the host has to complete; the handle itself, but for a pair
+  Request handle{};  ///< the program's, and the host's
   Comm comm{};
   bool persistent = false;
   bool active = true;

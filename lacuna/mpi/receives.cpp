@@ -63,6 +63,17 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 
+int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target) {
+  int wrong = kSuccess;
+  target.type = job.types.of_message(type, comm, wrong);
+  if (wrong != kSuccess) return wrong;
+  if (target.type == nullptr || count < 0) return raise(comm, kErrType);
+  target.base = static_cast<std::byte*>(base);
+  target.count = count;
+  target.capacity = target.type->bytes(count);
+  return kSuccess;
+}
+
 namespace {
 
 std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
@@ -131,7 +142,6 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
 
 int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status) {
   const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
-  operation->generalized = true;  // nothing of the host's is left to be freed
   {
     const auto lock = job.enter();
     begin_delivery(job, probed, *operation);
@@ -163,7 +173,6 @@ int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* req
   const int result = at.large ? host().Irecv_c(at.base, at.count, at.type, source, tag, comm, request)
                               : host().Irecv(at.base, to_int(at.count), at.type, source, tag, comm, request);
   if (result != kSuccess) return result;
-  operation->host = *request;
   job.operations.add(*request, std::move(operation));
   return kSuccess;
 }
@@ -178,7 +187,6 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
   const int result = at.large ? host().Recv_init_c(at.base, at.count, at.type, source, tag, comm, request)
                               : host().Recv_init(at.base, to_int(at.count), at.type, source, tag, comm, request);
   if (result != kSuccess) return result;
-  operation->host = *request;
   const auto lock = job.enter();
   job.operations.add(*request, std::move(operation));
   return kSuccess;
@@ -191,7 +199,6 @@ int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request)
   const int result = host().Grequest_start(+queried, +freed, +cancelled, nullptr, request);
   if (result != kSuccess) return result;
   operation->generalized = true;
-  operation->host = *request;
   job.operations.add(*request, std::move(operation));
   return kSuccess;
 }

@@ -14,7 +14,6 @@ constexpr std::int64_t kBetweenSamples = 128;
 
 const char* name_of(Report::Way way) {
   switch (way) {
-    case Report::Way::host: return "by the host";
     case Report::Way::packed: return "packed here, sent by the host";
     case Report::Way::offered: return "offered";
     case Report::Way::accepted: return "accepted";

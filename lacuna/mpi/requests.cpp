@@ -48,7 +48,7 @@ bool poll(Job& job, Operation& operation) {
     }
     int over = 0;
     operation.status.error = kSuccess;
-    const int said = host().Request_get_status(operation.host, &over, &operation.status);
+    const int said = host().Request_get_status(operation.handle, &over, &operation.status);
     if (said == kSuccess && over == 0) return false;
     // The host's MPI_Wait may say it again, or not: MPICH forgets what became of a persistent request that it has told of.
     operation.error = said != kSuccess ? said : operation.status.error;

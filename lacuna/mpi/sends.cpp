@@ -12,10 +12,8 @@ constexpr int kSpinsPerLook = 64;
 
 // Null: it cannot be offered now.
 protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
-  const base::Result<Layout> layout = source.type->of(source.count);
-  if (!layout) return nullptr;
   Descriptor descriptor;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, *layout, source.local, whole, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -60,8 +58,7 @@ void stream(Job& job, protocol::Request* offered) {
 
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
-  const base::Result<Layout> layout = source.type->of(source.count);
-  copy::pack(*layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
+  copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
 }
 
@@ -134,12 +131,19 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   source.dest = dest;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
   const bool contiguous = source.contiguous();
+  How how = contiguous ? How::host : How::packed;
   // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
   // which only the host can tell: a descriptor may have been received by a probe.
-  if (mode == SendMode::buffered || mode == SendMode::synchronous)
-    return contiguous || !Bytes::fits(source.bytes) ? How::host : How::packed;
-  if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) return How::offered;
-  return contiguous ? How::host : How::packed;
+  if (mode == SendMode::buffered || mode == SendMode::synchronous) {
+    if (!Bytes::fits(source.bytes)) how = How::host;
+  } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) {
+    how = How::offered;
+  }
+  if (how == How::host) return how;
+  base::Result<Layout> layout = source.type->of(count);
+  if (!layout) return How::host;
+  source.layout = std::move(*layout);
+  return how;
 }
 
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result) {
@@ -197,7 +201,6 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   Status status{};
   if (host().Request_get_status(*request, &over, &status) != kSuccess ||
       over == 0) {  // what is over may share its handle with others that are
-    operation->host = *request;
     operation->comm = comm;
     job.operations.add(*request, std::move(operation));
   }
@@ -216,7 +219,6 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   const auto call = mode == SendMode::standard ? h.Send_init : h.Rsend_init;
   result = call(operation->wire.data(), Descriptor::kBytes, h.byte, source.dest, tag, comm, request);
   if (result != kSuccess) return true;
-  operation->host = *request;
   const auto lock = job.enter();
   job.operations.add(*request, std::move(operation));
   return true;
