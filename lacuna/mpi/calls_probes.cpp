@@ -46,11 +46,6 @@ bool found_in_stash(Job& j, int source, int tag, Comm comm, Status* status) {
 // Not every host writes all of a status.
 Status as_it_is(const Status* status) { return status == ignored() ? Status{} : *status; }
 
-// Who is not of this node sends none, nor does this process to itself.
-bool may_be_descriptor(Job& j, Comm comm, const Status& status, std::int64_t bytes) {
-  return bytes == Descriptor::kBytes && j.comms->local(comm, status.source) >= 0;
-}
-
 // A moment of a probe. Under the lock.
 int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status) {
   *flag = 1;
@@ -58,7 +53,7 @@ int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status
   Status seen = as_it_is(status);
   const int result = host().Iprobe(source, tag, comm, flag, &seen);
   if (result != kSuccess || *flag == 0) return result;
-  if (may_be_descriptor(j, comm, seen, Bytes::received(seen))) {
+  if (seen.source != kProcNull && Bytes::received(seen) == Descriptor::kBytes) {
     look_into(j, comm, seen);
     *flag = found_in_stash(j, source, tag, comm, status) ? 1 : 0;
     return kSuccess;
@@ -76,7 +71,7 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
     const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
     if (result != kSuccess || *flag == 0) return result;
     probed->size = Bytes::received(probed->status);
-    if (may_be_descriptor(j, comm, probed->status, probed->size)) {
+    if (probed->message != host().message_of_none && probed->size == Descriptor::kBytes) {
       host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
       probed->received = true;
       probed->descriptor = Descriptor::decode(probed->wire.data(), j.nonce);

@@ -4,16 +4,10 @@
 namespace lacuna::mpi {
 namespace {
 
-// Most messages. A synchronous one may be as long as a descriptor.
-bool passes(Job* j, SendMode mode, Datatype type, Count count) {
-  if (!takes_messages(j)) return true;
-  return (mode != SendMode::synchronous || count > Descriptor::kBytes) && j->types.is_short(type, count, j->from.contiguous);
-}
-
 template <class Pass>
 int send_or(SendMode mode, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass) {
   Job* const j = job;
-  if (passes(j, mode, type, count)) return pass();
+  if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
   Source source;
   int result = kSuccess;
   const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
@@ -25,7 +19,7 @@ template <class Pass>
 int isend_or(SendMode mode, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request,
              const Pass& pass) {
   Job* const j = job;
-  if (passes(j, mode, type, count)) return pass();
+  if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
   Source source;
   int result = kSuccess;
   const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);

@@ -55,14 +55,13 @@ struct Operation {
   bool plain = false;     ///< as the program asked for it: too short for a descriptor
   int from = 0, tag = 0;  ///< of a persistent one
   Target target;
-  Bounce bounce;                         ///< where the host puts it, if it has gaps; of a send, what the host reads
-  bool typed = false;                    ///< the host puts it where it belongs, though it has gaps
-  protocol::Request* payload = nullptr;  ///< of a synchronous send too: what has to be received
+  Bounce bounce;       ///< where the host puts it, if it has gaps; of a send, what the host reads
+  bool typed = false;  ///< the host puts it where it belongs, though it has gaps
+  protocol::Request* payload = nullptr;
 
   // A persistent send that is offered at each start.
   Source source;
   bool offers = false;
-  SendMode mode = SendMode::standard;
   Descriptor::Wire wire{};  ///< of any send: what the host reads
 
   // A pair (MPI_Isendrecv): complete when both are.

@@ -24,24 +24,14 @@ int end_part(Job& job, Request& request, Status* status) {
   return host().Wait(&request, status);
 }
 
-// A synchronous send whose descriptor has gone, unless it was cancelled.
-void still_to_receive(Job& job, Operation& operation) {
-  int cancelled = 0;
-  host().Test_cancelled(&operation.status, &cancelled);
-  operation.state = Operation::State::moving;
-  if ((cancelled == 0 && operation.error == kSuccess) || !job.ranks->cancel(operation.payload)) return;
-  operation.payload = nullptr;
-  operation.state = Operation::State::done;
-}
-
 void poll_payload(Job& job, Operation& operation) {
   const std::optional<base::Result<protocol::Status>> moved = job.ranks->test(operation.payload);
   if (!moved) return;
   operation.payload = nullptr;
   operation.state = Operation::State::done;
   if (!*moved) operation.error = moved->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
-  if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI: " + moved->error().text());
-  if (operation.began != 0 && operation.receives)
+  if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI receive: " + moved->error().text());
+  if (operation.began != 0)
     job.report.count(Report::Way::accepted, operation.target.type.get(), operation.target.count, operation.status.source,
                      Bytes::received(operation.status), base::now_ns() - operation.began);
 }
@@ -65,7 +55,6 @@ bool poll(Job& job, Operation& operation) {
     operation.raised = said != kSuccess;
     operation.state = Operation::State::done;
     if (operation.receives) arrived(job, operation);
-    if (!operation.receives && operation.payload != nullptr) still_to_receive(job, operation);
   }
   if (operation.state == Operation::State::moving) poll_payload(job, operation);
   return operation.state == Operation::State::done;

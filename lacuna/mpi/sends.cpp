@@ -1,6 +1,4 @@
 // Sends: by the host as they are, packed here for the host, or offered, with a descriptor in their place.
-#include <sched.h>
-
 #include <climits>
 
 #include "lacuna/mpi/messages.hpp"
@@ -13,10 +11,9 @@ constexpr std::int64_t kPatience = 1'000'000;  // ns
 constexpr int kSpinsPerLook = 64;
 
 // Null: it cannot be offered now.
-protocol::Request* offer(Job& job, const Source& source, SendMode mode, bool whole, Descriptor::Wire& wire) {
+protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
   Descriptor descriptor;
-  const auto until = mode == SendMode::synchronous ? protocol::Until::received : protocol::Until::packed;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, until, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -24,26 +21,19 @@ protocol::Request* offer(Job& job, const Source& source, SendMode mode, bool who
   return *offered;
 }
 
-// Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room. What it gives back has yet to be received.
-protocol::Request* leave(Job& job, protocol::Request* offered) {
-  std::optional<base::Result<protocol::Status>> left;
-  if (job.ranks->leave(offered)) {
-    left = job.ranks->test(offered);
-  } else {
-    left = job.ranks->wait(offered);
+// Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room.
+void leave(Job& job, protocol::Request* offered) {
+  if (!job.ranks->leave(offered)) {
+    const auto given = job.ranks->wait(offered);
+    if (!given) base::log(base::Level::error, "MPI send: " + given.error().text());
+    return;
   }
+  const auto left = job.ranks->test(offered);
   if (left && !*left) base::log(base::Level::error, "MPI send: " + left->error().text());
-  return left ? nullptr : offered;
 }
 
-// The host's own messages, which a receiver may need first.
-void progress_of_host() {
-  int found = 0;
-  host().Iprobe(kAnySource, kAnyTag, host().self, &found, ignored());
-}
-
-// With a receiver that keeps pace, through windows that stay in the caches. A synchronous send has to wait for any.
-void stream(Job& job, protocol::Request* offered, SendMode mode) {
+// With a receiver that keeps pace, through windows that stay in the caches.
+void stream(Job& job, protocol::Request* offered) {
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
     {
@@ -61,16 +51,10 @@ void stream(Job& job, protocol::Request* offered, SendMode mode) {
     poll_orphans(job);
     if (since == 0 || moved) since = now;
     if (now - since < kPatience) continue;
-    if (mode != SendMode::synchronous) {
-      leave(job, offered);
-      return;
-    }
-    progress_of_host();
-    sched_yield();
+    leave(job, offered);
+    return;
   }
 }
-
-SendMode of_descriptor(SendMode mode) { return mode == SendMode::ready ? mode : SendMode::standard; }
 
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
@@ -148,12 +132,11 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
   const bool contiguous = source.contiguous();
   How how = contiguous ? How::host : How::packed;
-  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A probe receives what is as long as a descriptor from the
-  // host, to which a synchronous send of so many bytes were over then: so it has to be one.
-  if (mode == SendMode::buffered) {
+  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
+  // which only the host can tell: a descriptor may have been received by a probe.
+  if (mode == SendMode::buffered || mode == SendMode::synchronous) {
     if (!Bytes::fits(source.bytes)) how = How::host;
-  } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps) ||
-             (mode == SendMode::synchronous && source.bytes == Descriptor::kBytes)) {
+  } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) {
     how = How::offered;
   }
   if (how == How::host) return how;
@@ -173,18 +156,18 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     protocol::Request* offered = nullptr;
     {
       const auto lock = job.enter();
-      offered = offer(job, source, mode, false, wire);
+      offered = offer(job, source, false, wire);
       if (offered == nullptr) {
         job.report.passed("no room to offer it");
         return false;
       }
     }
-    result = Bytes::send(of_descriptor(mode), wire.data(), Descriptor::kBytes, source.dest, tag, comm);
+    result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
     if (result != kSuccess) {
       const auto lock = job.enter();
       job.ranks->cancel(offered);
     } else {
-      stream(job, offered, mode);
+      stream(job, offered);
     }
   }
   count(job, how, source, began);
@@ -203,25 +186,23 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     from = operation->bounce.data();
     bytes = source.bytes;
   } else {
-    offered = offer(job, source, mode, true, operation->wire);
+    offered = offer(job, source, true, operation->wire);
     if (offered == nullptr) {
       job.report.passed("no room to offer it");
       return false;
     }
     from = operation->wire.data();
   }
-  result = Bytes::isend(offered != nullptr ? of_descriptor(mode) : mode, from, bytes, source.dest, tag, comm, request);
+  result = Bytes::isend(mode, from, bytes, source.dest, tag, comm, request);
   if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
+  if (offered != nullptr && result == kSuccess) leave(job, offered);
   if (result != kSuccess) return true;
-  if (offered != nullptr) operation->payload = leave(job, offered);
-  operation->comm = comm;
   int over = 0;
-  if (host().Request_get_status(*request, &over, &operation->status) != kSuccess || over == 0) {
+  Status status{};
+  if (host().Request_get_status(*request, &over, &status) != kSuccess ||
+      over == 0) {  // what is over may share its handle with others that are
+    operation->comm = comm;
     job.operations.add(*request, std::move(operation));
-  } else if (operation->payload != nullptr) {  // what is over may share its handle with others that are
-    host().Wait(request, ignored());
-    operation->state = Operation::State::moving;
-    result = generalize(job, std::move(operation), request);
   }
   count(job, how, source, began);
   return true;
@@ -235,8 +216,7 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   operation->active = false;
   operation->comm = comm;
   const Host& h = host();
-  operation->mode = mode;
-  const auto call = mode == SendMode::ready ? h.Rsend_init : h.Send_init;
+  const auto call = mode == SendMode::standard ? h.Send_init : h.Rsend_init;
   result = call(operation->wire.data(), Descriptor::kBytes, h.byte, source.dest, tag, comm, request);
   if (result != kSuccess) return true;
   const auto lock = job.enter();
@@ -247,10 +227,9 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
 int prepare_start(Job& job, Operation& operation) {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const Source& source = operation.source;
-  protocol::Request* offered =
-      offer(job, source, operation.mode, false, operation.wire);  // a send that is started has to go: no bound but memory
+  protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
   if (offered == nullptr) return kErrNoMem;
-  operation.payload = leave(job, offered);
+  leave(job, offered);
   count(job, How::offered, source, began);
   return kSuccess;
 }

@@ -28,14 +28,13 @@ Result<Windows::Place*> Ranks::place_for(Peer& peer, std::int64_t bytes, bool wh
   return peer.windows.take_extra(context_, whole ? bytes : std::min<std::int64_t>(bytes, Windows::kLongBytes));
 }
 
-Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, bool whole, Until until, Ticket& ticket) {
+Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) {
   const auto lock = enter();
   Peer& peer = *LACUNA_TRY(sharing(dest, layout.size()));
   if (peer.lost) return std::unexpected(*peer.lost);
   Windows::Place* place = LACUNA_TRY(place_for(peer, layout.size(), whole));
   Request* request = fresh();
   request->sends = request->offered = true;
-  request->until = until;
   request->status = {.source = rank_, .tag = 0, .bytes = layout.size()};
   request->bytes = layout.size();
   request->peer = dest;
@@ -61,7 +60,6 @@ Result<void> Ranks::leave(Request* offer) {
       return {};
     }
     if (!offer->out) break;
-    if (offer->out->done()) return {};
     offer->out->move_to(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->left())));
     step("moved");
   }

@@ -88,12 +88,6 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
-/// When an offer is done.
-enum class Until : std::uint8_t {
-  packed,    ///< the receiver needs this end no more
-  received,  ///< and has it all
-};
-
 /// How a message travels.
 enum class Protocol : std::uint8_t { eager, stream, rendezvous, self };
 inline constexpr std::size_t kProtocols = 4;
@@ -198,12 +192,12 @@ class Communicator {
 
   // Messages that somebody else announces and matches, an MPI for example: only their bytes go from here to there, by a stream. Between ranks whose CPUs
   // share memory.
-  /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test() and wait() do that, `until` it is
-  /// done. `whole`: it will be left behind. Errors: invalid_argument (no such rank, the own one, no
+  /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test() and wait() do that, and are
+  /// done once the receiver needs this end no more. `whole`: it will be left behind. Errors: invalid_argument (no such rank, the own one, no
   /// bytes), unsupported (CPUs do not share memory), limit (to be left behind, with Options::offered_bytes there already), out_of_memory,
   /// peer_lost. Then nothing has begun.
-  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Until until, Ticket& ticket) = 0;
-  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has only to be received. Errors: out_of_memory (it goes on as before).
+  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) = 0;
+  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done. Errors: out_of_memory (it goes on as before).
   virtual Result<void> leave(Request* offer) = 0;
   /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
   virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;

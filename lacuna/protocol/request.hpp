@@ -21,7 +21,6 @@ class Request : public Matchable {
   State state = State::waiting;
   bool sends = false;
   bool offered = false;  ///< somebody else announces it (offers.cpp)
-  Until until = Until::packed;
   // Accesses (access.cpp).
   bool served = false;                ///< a part of the peer's put or get: nobody asks for it, and it goes once it is done
   bool needs_word = false;            ///< a put: done once the peer says so,

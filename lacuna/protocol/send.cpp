@@ -155,7 +155,7 @@ Result<bool> Ranks::go_on(Peer& peer, Request& send) {
   OutStream& out = *send.out;
   const bool some = LACUNA_TRY(out.step(context_, peer.stores, *send.layout, send.base));
   if (some) step("packed");
-  if (!out.done() || (send.until == Until::received && !out.received())) return some;
+  if (!out.done()) return some;
   out.give_back();
   statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
   done(send);

@@ -111,8 +111,6 @@ class OutStream {
   /// Packs what there is room for; true if something was. Errors: malformed (the peer counts what was not sent).
   Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
-  /// Whether the peer has all that was packed.
-  [[nodiscard]] bool received() const { return place_->empty(); }
   /// Bytes of a place that takes what is left.
   [[nodiscard]] std::int64_t left() const { return std::max<std::int64_t>(chunk_, bytes_ - packed_); }
   /// What is left goes to another place, which is empty and this one's from now on.

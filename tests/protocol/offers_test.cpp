@@ -11,7 +11,6 @@ using layout::Layout;
 using protocol::Communicator;
 using protocol::Request;
 using protocol::Ticket;
-using protocol::Until;
 
 Layout bytes(std::int64_t n) { return support::value(Layout::bytes(n)); }
 Layout vector(std::int64_t count, std::int64_t length, std::int64_t stride) {
@@ -61,7 +60,7 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
     if (ranks.rank() == 0) {
       std::vector<std::byte> source = pattern(shape.from, seed);
       Ticket ticket;
-      Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole, Until::packed, ticket));
+      Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole, ticket));
       if (leaves) {
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_EXPECT(ranks.test(offer).has_value());
@@ -95,31 +94,6 @@ TEST(Offers, AreAccepted) {
   }
 }
 
-// One that has to be received is not done before, be it in a window or where it was left.
-TEST(Offers, AreDoneOnceReceived) {
-  const Layout layout = vector(30000, 100, 120);
-  const auto talk = [&](Communicator& ranks, bool leaves) -> std::string {
-    Ticket ticket;
-    const int peer = 1 - ranks.rank();
-    const std::vector<std::byte> source = pattern(layout, 5);
-    if (ranks.rank() == 0) {
-      Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, leaves, Until::received, ticket));
-      if (leaves) LACUNA_END_TRY(ranks.leave(offer));
-      for (int i = 0; i < 1000; ++i) LACUNA_END_EXPECT(!ranks.test(offer));
-      LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
-      LACUNA_END_TRY(ranks.wait(offer));
-      return {};
-    }
-    LACUNA_END_TRY(ranks.recv(&ticket, of_ticket(), peer, 1));
-    std::vector<std::byte> target(static_cast<std::size_t>(layout.true_extent()), std::byte{9});
-    LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.accept(target.data(), layout, peer, layout.size(), ticket))));
-    LACUNA_END_EXPECT(target == image(layout, layout, 5));
-    return {};
-  };
-  for (const bool leaves : {false, true})
-    EXPECT_EQ(in_ranks({.processes = true}, [&](Communicator& ranks) { return talk(ranks, leaves); }), "") << leaves;
-}
-
 // Many at once, taken in the opposite order, and again, so that places are used more than once.
 std::string many(Communicator& ranks) {
   constexpr int kMany = 100;
@@ -131,8 +105,7 @@ std::string many(Communicator& ranks) {
     if (ranks.rank() == 0) {
       for (int i = 0; i < kMany; ++i) {
         const std::vector<std::byte> source = pattern(layout, static_cast<std::uint64_t>(i));
-        Request* offer =
-            LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, i % 2 == 0, Until::packed, tickets[static_cast<std::size_t>(i)]));
+        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, i % 2 == 0, tickets[static_cast<std::size_t>(i)]));
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_TRY(ranks.wait(offer));
       }
@@ -162,15 +135,15 @@ TEST(Offers, AreTruncatedAndBounded) {
     const Layout all = bytes(2 * sizeof(Ticket));
     if (ranks.rank() == 0) {
       Ticket none;
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 0, false, Until::packed, none)) == base::Code::invalid_argument);
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 2, false, Until::packed, none)) == base::Code::invalid_argument);
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(0), 1, false, Until::packed, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 0, false, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 2, false, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(0), 1, false, none)) == base::Code::invalid_argument);
       for (Ticket& ticket : tickets) {
-        Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(4'000'000), peer, true, Until::packed, ticket));
+        Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(4'000'000), peer, true, ticket));
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_TRY(ranks.wait(offer));
       }
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(4'000'000), peer, true, Until::packed, none)) == base::Code::limit);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(4'000'000), peer, true, none)) == base::Code::limit);
       LACUNA_END_TRY(ranks.send(tickets.data(), all, peer, 1));
       return {};
     }
@@ -195,7 +168,7 @@ TEST(Offers, AreTakenBack) {
     std::vector<std::byte> memory(3'000'000);
     for (int i = 0; i < 100; ++i) {
       Ticket ticket;
-      Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(3'000'000), 1, i % 3 == 0, Until::packed, ticket));
+      Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(3'000'000), 1, i % 3 == 0, ticket));
       if (i % 2 == 0) LACUNA_END_EXPECT(!ranks.test(offer));
       LACUNA_END_EXPECT(ranks.cancel(offer));
     }
@@ -209,7 +182,7 @@ TEST(Offers, NeedMemoryThatBothReach) {
   queues.nic.forbidden_paths = {nic::Path::mapped};
   const auto talk = [](Communicator& ranks) -> std::string {
     Ticket ticket;
-    const auto offer = ranks.offer(&ticket, bytes(8), 1 - ranks.rank(), false, Until::packed, ticket);
+    const auto offer = ranks.offer(&ticket, bytes(8), 1 - ranks.rank(), false, ticket);
     LACUNA_END_EXPECT(!offer && offer.error().code == base::Code::unsupported);
     return {};
   };
