@@ -12,6 +12,7 @@ enum class Datatype : int {};
 enum class Request : int {};
 enum class Message : int {};
 enum class Group : int {};
+enum class Errhandler : int {};
 
 struct Status {
   int count_low;
@@ -26,6 +27,7 @@ inline constexpr const char* kAbi = "mpich";
 inline constexpr int kErrTruncate = 14;
 inline constexpr int kErrOther = 15;
 inline constexpr int kErrInStatus = 17;
+inline constexpr int kErrPending = 18;
 
 inline constexpr int kErrNoMem = 34;
 inline constexpr int kAnySource = -2;

@@ -9,6 +9,7 @@ struct ompi_datatype_t;
 struct ompi_request_t;
 struct ompi_message_t;
 struct ompi_group_t;
+struct ompi_errhandler_t;
 struct ompi_info_t;
 
 namespace lacuna::mpi {
@@ -18,6 +19,7 @@ using Datatype = ompi_datatype_t*;
 using Request = ompi_request_t*;
 using Message = ompi_message_t*;
 using Group = ompi_group_t*;
+using Errhandler = ompi_errhandler_t*;
 
 struct Status {
   int source;
@@ -32,6 +34,7 @@ inline constexpr const char* kAbi = "openmpi";
 inline constexpr int kErrTruncate = 15;
 inline constexpr int kErrOther = 16;
 inline constexpr int kErrInStatus = 18;
+inline constexpr int kErrPending = 19;
 
 inline constexpr int kErrNoMem = 39;
 inline constexpr int kAnySource = -1;

@@ -10,6 +10,8 @@ namespace lacuna::mpi {
 /// Messages are ours.
 inline bool takes_messages(const Job* j) { return j != nullptr && j->mode == Mode::full; }
 
+// In calls_status.cpp: whether some of the requests are ours, or something of ours wants to be moved on.
+bool concerns_us(Job* j, int count, const Request* requests);
 // In calls_requests.cpp: MPI_Wait, for what is made of it.
 int wait(Request* request, Status* status);
 

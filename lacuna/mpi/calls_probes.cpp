@@ -46,6 +46,11 @@ bool found_in_stash(Job& j, int source, int tag, Comm comm, Status* status) {
 // Not every host writes all of a status.
 Status as_it_is(const Status* status) { return status == ignored() ? Status{} : *status; }
 
+// Who is not of this node sends none, nor does this process to itself.
+bool may_be_descriptor(Job& j, Comm comm, const Status& status, std::int64_t bytes) {
+  return bytes == Descriptor::kBytes && j.comms->local(comm, status.source) >= 0;
+}
+
 // A moment of a probe. Under the lock.
 int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status) {
   *flag = 1;
@@ -53,7 +58,7 @@ int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status
   Status seen = as_it_is(status);
   const int result = host().Iprobe(source, tag, comm, flag, &seen);
   if (result != kSuccess || *flag == 0) return result;
-  if (seen.source != kProcNull && Bytes::received(seen) == Descriptor::kBytes) {
+  if (may_be_descriptor(j, comm, seen, Bytes::received(seen))) {
     look_into(j, comm, seen);
     *flag = found_in_stash(j, source, tag, comm, status) ? 1 : 0;
     return kSuccess;
@@ -71,13 +76,14 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
     const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
     if (result != kSuccess || *flag == 0) return result;
     probed->size = Bytes::received(probed->status);
-    if (probed->message != host().message_of_none && probed->size == Descriptor::kBytes) {
+    if (may_be_descriptor(j, comm, probed->status, probed->size)) {
       host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
       probed->received = true;
       probed->descriptor = Descriptor::decode(probed->wire.data(), j.nonce);
       put_bytes(probed->status, probed->bytes());
     }
   }
+  probed->comm = comm;
   put_status(status, probed->status);
   *message = probed->received ? Message{} : probed->message;
   if (probed->received) *message = matched.add(std::move(probed));
@@ -94,15 +100,15 @@ std::unique_ptr<Probed> ours(Message* message) {
 
 int mrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
   Target target;
-  const int wrong = target_of(*job, base, count, type, host().world, target);
-  return wrong == kSuccess ? deliver(*job, *probed, target, host().world, status) : wrong;
+  const int wrong = target_of(*job, base, count, type, probed->comm, target);
+  return wrong == kSuccess ? deliver(*job, *probed, target, Call::completions, probed->comm, status) : wrong;
 }
 
 int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Request* request) {
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
-  operation->comm = host().world;
-  if (const int wrong = target_of(*job, base, count, type, host().world, operation->target); wrong != kSuccess) return wrong;
+  operation->comm = probed->comm;
+  if (const int wrong = target_of(*job, base, count, type, probed->comm, operation->target); wrong != kSuccess) return wrong;
   const auto lock = job->enter();
   begin_delivery(*job, *probed, *operation);
   return generalize(*job, std::move(operation), request);

@@ -45,7 +45,7 @@ int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm co
     if (!probed->received) return pass_probed(&probed->message);
     Target target;
     const int wrong = target_of(*j, base, count, type, comm, target);
-    return wrong == kSuccess ? deliver(*j, *probed, target, comm, status) : wrong;
+    return wrong == kSuccess ? deliver(*j, *probed, target, Call::message, comm, status) : wrong;
   }
   if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
   Target target;
@@ -135,7 +135,7 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
   if (bounce.data() == nullptr) return pass();
   if (!Bytes::fits(bytes)) {
     base::log(base::Level::error, "MPI_Sendrecv_replace of more than 2 GiB, which this MPI cannot send as bytes");
-    return raise(comm, kErrOther);
+    return raise(Call::message, comm, kErrOther);
   }
   Request request{};
   if (const int wrong = Bytes::isend(SendMode::standard, bounce.data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;

@@ -1,142 +1,142 @@
 // MPI_Wait, MPI_Test and their like, and what else is done to requests.
 //
-// Among the requests of one call, those that are operations of ours are polled one by one; the others go to the host together.
+// Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
 #include <algorithm>
 
+#include "lacuna/mpi/batch.hpp"
 #include "lacuna/mpi/calls.hpp"
 
 namespace lacuna::mpi {
 namespace {
 
-bool concerns_us(Job* j, int count, const Request* requests) {
-  if (!takes_messages(j)) return false;
+// An operation whose request one call is about, out of the table. Empty: it is the host's alone.
+Operations::Taken take(Job* j, Request request) {
+  if (!takes_messages(j)) return {};
   const auto lock = j->enter();
-  if (j->operations.empty() && j->operations.orphans().empty()) return false;
-  return !j->operations.orphans().empty() ||
-         std::any_of(requests, requests + std::max(count, 0), [&](Request request) { return j->operations.find(request) != nullptr; });
+  poll_orphans(*j);
+  return j->operations.empty() ? Operations::Taken() : j->operations.take(request);
 }
 
-// The requests of a call: ours, by their indices, and a copy of all with null requests in their places, which the host takes.
-class Batch {
- public:
-  Batch(Job& j, int count, Request* requests, Status* statuses)
-      : job_(j), requests_(requests), statuses_(statuses), handles_(requests, requests + count), results_(handles_.size() + 1) {
-    for (int i = 0; i < count; ++i) {
-      const Operation* operation = j.operations.find(requests[i]);
-      if (operation == nullptr || !operation->active) continue;
-      ours_.push_back(i);
-      handles_[static_cast<std::size_t>(i)] = host().no_request;
-    }
-  }
-
-  [[nodiscard]] const std::vector<int>& ours() const { return ours_; }
-  [[nodiscard]] const Request* theirs() const { return handles_.data(); }
-  [[nodiscard]] bool is_ready(int i) { return poll(job_, *job_.operations.find(requests_[i])); }
-  [[nodiscard]] bool ours_are_ready() {
-    bool ready = true;
-    for (const int i : ours_) ready = is_ready(i) && ready;
-    return ready;
-  }
-  [[nodiscard]] bool theirs_are_ready() const {
-    return std::ranges::all_of(handles_, [](Request request) {
-      int over = 0;
-      Status status{};
-      return request == host().no_request || host().Request_get_status(request, &over, &status) != kSuccess || over != 0;
-    });
-  }
-
-  // All, which are complete, or the host's to wait for. MPI_ERROR of a status is set only if one of them failed.
-  int end_all() {
-    int result = host().Waitall(size(), handles_.data(), results_.data());
-    bool failed = result != kSuccess;
-    std::vector<int> errors(handles_.size(), kSuccess);
-    for (std::size_t i = 0; i < handles_.size() && result == kErrInStatus; ++i) errors[i] = results_[i].error;
-    for (const int i : ours_) {
-      const auto k = static_cast<std::size_t>(i);
-      errors[k] = finish(job_, *job_.operations.find(requests_[i]), &requests_[i], &results_[k]);
-      handles_[k] = requests_[i];
-      if (errors[k] == kSuccess) continue;
-      failed = true;
-      result = kErrInStatus;
-    }
-    std::ranges::copy(handles_, requests_);
-    for (std::size_t i = 0; i < handles_.size() && statuses_ != ignored(); ++i) {
-      put_status(&statuses_[i], results_[i]);
-      if (failed) statuses_[i].error = errors[i];
-    }
-    return result;
-  }
-  // As MPI_Testany does it, of the host's.
-  int test_any_of_theirs(int* index, int* flag, Status* status) {
-    const int result = host().Testany(size(), handles_.data(), index, flag, status);
-    if (*flag != 0 && *index != kUndefined) requests_[*index] = handles_[static_cast<std::size_t>(*index)];
-    return result;
-  }
-  struct Ended {
-    int index;
-    Status status;
-    int error;
-  };
-  // Adds the host's that are complete; false: none is active.
-  bool test_some_of_theirs(std::vector<Ended>& ended, int& result) {
-    int count = 0;
-    std::vector<int> indices(handles_.size() + 1);
-    result = host().Testsome(size(), handles_.data(), &count, indices.data(), results_.data());
-    if (count == kUndefined) return false;
-    for (std::size_t n = 0; std::cmp_less(n, count); ++n) {
-      requests_[indices[n]] = handles_[static_cast<std::size_t>(indices[n])];
-      ended.push_back({indices[n], results_[n], result == kErrInStatus ? results_[n].error : kSuccess});
-    }
-    return true;
-  }
-
- private:
-  [[nodiscard]] int size() const { return static_cast<int>(handles_.size()); }
-  Job& job_;
-  Request* requests_;
-  Status* statuses_;
-  std::vector<int> ours_;
-  std::vector<Request> handles_;
-  std::vector<Status> results_;
-};
-
-int test_any(Job& j, int count, Request* requests, int* index, int* flag, Status* status) {
+int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
+  wait_for(j, *taken.mapped());
   const auto lock = j.enter();
-  poll_orphans(j);
-  Batch batch(j, count, requests, ignored());
-  for (const int i : batch.ours()) {
-    if (!batch.is_ready(i)) continue;
+  const Ended ended = end(j, std::move(taken), request, status);
+  return raise(ended.persistent ? Call::message : Call::completion, ended);
+}
+
+// MPI_Waitany, or MPI_Testany.
+int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag, Status* status) {
+  Batch batch(j, count, requests);
+  for (int rounds = 0;; pause(rounds)) {
     *flag = 1;
-    *index = i;
-    return finish(j, *j.operations.find(requests[i]), &requests[i], status);
+    *index = batch.ready_alone();
+    if (*index >= 0) return raise(Call::completions, batch.end(*index, status));
+    const bool alone = batch.some_alone();
+    Status theirs{};
+    const int result = waits && !alone ? host().Waitany(count, batch.theirs(), index, &theirs)
+                                       : host().Testany(count, batch.theirs(), index, flag, &theirs);
+    if (*flag != 0 && *index >= 0) return raise(Call::completions, batch.end(*index, theirs, result, status));
+    if (result == kSuccess && alone) *flag = 0;
+    if (*flag != 0) put_status(status, theirs);
+    if (result != kSuccess || *flag != 0 || !waits) return result;
   }
-  const int result = batch.test_any_of_theirs(index, flag, status);
-  if (*flag != 0 && *index == kUndefined && !batch.ours().empty()) *flag = 0;
-  return result;
 }
 
-int test_some(Job& j, int count, Request* requests, int* ended, int* indices, Status* statuses) {
-  const auto lock = j.enter();
-  poll_orphans(j);
-  Batch batch(j, count, requests, ignored());
-  std::vector<Batch::Ended> found;
-  for (const int i : batch.ours()) {
-    if (!batch.is_ready(i)) continue;
+// MPI_Waitsome, or MPI_Testsome.
+int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
+  Batch batch(j, count, requests);
+  Outcomes outcomes;
+  for (int rounds = 0;; pause(rounds)) {
+    std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
+    for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
+      Status status{};
+      const Ended how = batch.end(i, &status);
+      outcomes.all.push_back({.index = i, .status = status, .how = how});
+    }
+    const bool alone = batch.some_alone();
+    const auto call = waits && !alone && outcomes.all.empty() ? host().Waitsome : host().Testsome;
+    const int result = call(count, batch.theirs(), ended, indices, theirs.data());
+    if (result != kSuccess && result != kErrInStatus) return result;
+    outcomes.host_returned(result);
+    const bool none = *ended == kUndefined;
+    for (int k = 0; k < *ended; ++k) {
+      Status status{};
+      const Ended how = batch.end(indices[k], theirs[static_cast<std::size_t>(k)], theirs[static_cast<std::size_t>(k)].error, &status);
+      outcomes.all.push_back({.index = indices[k], .status = status, .how = how});
+    }
+    *ended = static_cast<int>(outcomes.all.size());
+    if (*ended == 0 && none && !alone) {
+      *ended = kUndefined;
+      return result;
+    }
+    if (*ended == 0 && waits) continue;
+    for (int k = 0; k < *ended; ++k) indices[k] = outcomes.all[static_cast<std::size_t>(k)].index;
+    outcomes.put(statuses);
+    return outcomes.result();
+  }
+}
+
+Status status_of_none() {
+  Request none = host().no_request;
+  Status status{};
+  host().Wait(&none, &status);
+  return status;
+}
+
+// One by one as the host completes them, so that the bytes of one move while others are awaited.
+int wait_all(Job& j, int count, Request* requests, Status* statuses) {
+  Batch batch(j, count, requests);
+  std::vector<int> indices(static_cast<std::size_t>(count) + 1);
+  std::vector<Status> theirs(indices.size());
+  Outcomes outcomes;
+  for (int i = 0; i < count; ++i) outcomes.all.push_back({.index = i, .status = status_of_none(), .how = {}});
+  const auto at = [&](int i) -> Outcomes::One& { return outcomes.all[static_cast<std::size_t>(i)]; };
+  for (int rounds = 0;; pause(rounds)) {
+    for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) at(i).how = batch.end(i, &at(i).status);
+    const bool alone = batch.some_alone();
+    int ended = 0;
+    for (Status& status : theirs) status.error = kSuccess;  // written only where one failed
+    const int result = (alone ? host().Testsome : host().Waitsome)(count, batch.theirs(), &ended, indices.data(), theirs.data());
+    if (result != kSuccess && result != kErrInStatus) return result;
+    outcomes.host_returned(result);
+    for (int k = 0; k < ended; ++k) {
+      const int i = indices[static_cast<std::size_t>(k)];
+      const Status& status = theirs[static_cast<std::size_t>(k)];
+      if (batch.is_ours(i)) {
+        batch.host_completed(i, status, status.error);
+      } else {
+        at(i).how = batch.end(i, status, status.error, &at(i).status);
+      }
+    }
+    if (ended == kUndefined && !alone) break;
+  }
+  outcomes.put(statuses);
+  return outcomes.result();
+}
+
+int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) {
+  Batch batch(j, count, requests);
+  *flag = 0;
+  if (!batch.all_ready_alone()) return kSuccess;
+  std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
+  const int result = host().Testall(count, batch.theirs(), flag, theirs.data());
+  const bool failed = std::ranges::any_of(theirs, [](const Status& each) { return each.error != kSuccess; });
+  if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
+  Outcomes outcomes;
+  outcomes.host_returned(result);
+  for (int i = 0; i < count; ++i) {
+    const Status& each = theirs[static_cast<std::size_t>(i)];
     Status status{};
-    const int error = finish(j, *j.operations.find(requests[i]), &requests[i], &status);
-    found.push_back({i, status, error});
+    Ended how{.error = each.error, .raised = true, .persistent = false, .comm = {}};
+    if (batch.is_alone(i)) {
+      how = batch.end(i, &status);
+    } else if (each.error != kErrPending) {  // where one failed, MPICH ends those that are complete
+      how = batch.end(i, each, each.error, &status);
+    }
+    outcomes.all.push_back({.index = i, .status = status, .how = how});
   }
-  int result = kSuccess;
-  const bool active = batch.test_some_of_theirs(found, result) || !batch.ours().empty();
-  *ended = active ? static_cast<int>(found.size()) : kUndefined;
-  const bool failed = std::ranges::any_of(found, [](const auto& one) { return one.error != kSuccess; });
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    indices[k] = found[k].index;
-    if (statuses == ignored()) continue;
-    put_status(&statuses[k], found[k].status);
-    if (failed) statuses[k].error = found[k].error;
-  }
-  return failed ? kErrInStatus : result;
+  outcomes.put(statuses);
+  return outcomes.result();
 }
 
 int start(Job& j, Request* request) {
@@ -146,7 +146,7 @@ int start(Job& j, Request* request) {
   operation->status = {};
   operation->began = j.report.on() ? base::now_ns() : 0;
   if (operation->offers) {
-    if (const int wrong = prepare_start(j, *operation); wrong != kSuccess) return raise(operation->comm, wrong);
+    if (const int wrong = prepare_start(j, *operation); wrong != kSuccess) return raise(Call::message, operation->comm, wrong);
   }
   if (operation->receives) {
     if (const Probed* found = stashed(j, operation->comm, operation->from, operation->tag); found != nullptr) {
@@ -165,150 +165,73 @@ int start(Job& j, Request* request) {
 
 int wait(Request* request, Status* status) {
   Job* const j = job;
-  if (!concerns_us(j, 1, request)) return host().Wait(request, status);
-  Operation* operation = nullptr;
-  {
+  Operations::Taken taken = take(j, *request);
+  if (taken.empty()) return host().Wait(request, status);
+  if (!taken.mapped()->alone()) {
+    Request left = *request;
+    Status theirs{};
+    const int error = host().Wait(&left, &theirs);
     const auto lock = j->enter();
-    operation = j->operations.find(*request);
-    poll_orphans(*j);
+    host_completed(*j, *taken.mapped(), left, theirs, error);
   }
-  if (operation == nullptr || !operation->active) return host().Wait(request, status);
-  wait_for(*j, *operation);
-  const auto lock = j->enter();
-  return finish(*j, *operation, request, status);
+  return end_one(*j, std::move(taken), request, status);
 }
 
 LACUNA_MPI_CALL MPI_Wait(Request* request, Status* status) { return wait(request, status); }
 
 LACUNA_MPI_CALL MPI_Test(Request* request, int* flag, Status* status) {
   Job* const j = job;
-  if (!concerns_us(j, 1, request)) return host().Test(request, flag, status);
-  const auto lock = j->enter();
-  poll_orphans(*j);
-  Operation* const operation = j->operations.find(*request);
-  if (operation == nullptr || !operation->active) return host().Test(request, flag, status);
-  *flag = poll(*j, *operation) ? 1 : 0;
-  return *flag == 0 ? kSuccess : finish(*j, *operation, request, status);
+  Operations::Taken taken = take(j, *request);
+  if (taken.empty()) return host().Test(request, flag, status);
+  Operation& operation = *taken.mapped();
+  Request left = *request;
+  Status theirs{};
+  const int error = operation.alone() ? kSuccess : host().Test(&left, flag, &theirs);
+  {
+    const auto lock = j->enter();
+    if (operation.alone()) {
+      *flag = poll(*j, operation) ? 1 : 0;
+    } else if (*flag != 0) {
+      host_completed(*j, operation, left, theirs, error);
+    }
+    if (*flag == 0) j->operations.put_back(std::move(taken));
+  }
+  return *flag != 0 ? end_one(*j, std::move(taken), request, status) : error;
 }
 
 LACUNA_MPI_CALL MPI_Waitall(int count, Request* requests, Status* statuses) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Waitall(count, requests, statuses);
-  std::optional<Batch> made;
-  for (int rounds = 0;;) {
-    {
-      const auto lock = j->enter();
-      poll_orphans(*j);
-      if (!made) made.emplace(*j, count, requests, statuses);
-      Batch& batch = *made;
-      if (batch.ours_are_ready() && (!j->multiple || batch.theirs_are_ready())) return batch.end_all();
-    }
-    pause(rounds);
-  }
+  return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses) : host().Waitall(count, requests, statuses);
 }
 
 LACUNA_MPI_CALL MPI_Testall(int count, Request* requests, int* flag, Status* statuses) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Testall(count, requests, flag, statuses);
-  const auto lock = j->enter();
-  poll_orphans(*j);
-  Batch batch(*j, count, requests, statuses);
-  const bool ready = batch.ours_are_ready();
-  *flag = batch.theirs_are_ready() && ready ? 1 : 0;
-  return *flag != 0 ? batch.end_all() : kSuccess;
+  return concerns_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses) : host().Testall(count, requests, flag, statuses);
 }
 
 LACUNA_MPI_CALL MPI_Testany(int count, Request* requests, int* index, int* flag, Status* status) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Testany(count, requests, index, flag, status);
-  return test_any(*j, count, requests, index, flag, status);
+  return concerns_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
+                                         : host().Testany(count, requests, index, flag, status);
 }
 
 LACUNA_MPI_CALL MPI_Waitany(int count, Request* requests, int* index, Status* status) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Waitany(count, requests, index, status);
-  for (int rounds = 0, flag = 0;;) {
-    const int result = test_any(*j, count, requests, index, &flag, status);
-    if (flag != 0 || result != kSuccess) return result;
-    pause(rounds);
-  }
+  int flag = 0;
+  return concerns_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
+                                         : host().Waitany(count, requests, index, status);
 }
 
 LACUNA_MPI_CALL MPI_Testsome(int count, Request* requests, int* ended, int* indices, Status* statuses) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Testsome(count, requests, ended, indices, statuses);
-  return test_some(*j, count, requests, ended, indices, statuses);
+  return concerns_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
+                                         : host().Testsome(count, requests, ended, indices, statuses);
 }
 
 LACUNA_MPI_CALL MPI_Waitsome(int count, Request* requests, int* ended, int* indices, Status* statuses) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Waitsome(count, requests, ended, indices, statuses);
-  for (int rounds = 0;;) {
-    const int result = test_some(*j, count, requests, ended, indices, statuses);
-    if (*ended != 0 || result != kSuccess) return result;
-    pause(rounds);
-  }
-}
-
-LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* status) {
-  Job* const j = job;
-  if (!concerns_us(j, 1, &request)) return host().Request_get_status(request, flag, status);
-  const auto lock = j->enter();
-  Operation* const operation = j->operations.find(request);
-  if (operation == nullptr || !operation->active) return host().Request_get_status(request, flag, status);
-  *flag = poll(*j, *operation) ? 1 : 0;
-  if (*flag != 0) put_status(status, operation->status);
-  return kSuccess;
-}
-
-// Of MPI-4.1. Nothing is ended.
-LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_all(count, requests, flag, statuses);
-  const auto lock = j->enter();
-  std::vector<Request> all(requests, requests + count);
-  Batch batch(*j, count, all.data(), ignored());
-  const bool ready = batch.ours_are_ready();
-  const int result = host().Request_get_status_all(count, batch.theirs(), flag, statuses);
-  if (!ready) *flag = 0;
-  for (const int i : batch.ours()) {
-    if (*flag != 0 && statuses != ignored()) put_status(&statuses[i], j->operations.find(requests[i])->status);
-  }
-  return result;
-}
-
-LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_any(count, requests, index, flag, status);
-  const auto lock = j->enter();
-  std::vector<Request> all(requests, requests + count);
-  Batch batch(*j, count, all.data(), ignored());
-  for (const int i : batch.ours()) {
-    if (!batch.is_ready(i)) continue;
-    *flag = 1;
-    *index = i;
-    put_status(status, j->operations.find(requests[i])->status);
-    return kSuccess;
-  }
-  const int result = host().Request_get_status_any(count, batch.theirs(), index, flag, status);
-  if (*flag != 0 && *index == kUndefined && !batch.ours().empty()) *flag = 0;
-  return result;
-}
-
-LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, int* ended, int* indices, Status* statuses) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_some(count, requests, ended, indices, statuses);
-  const auto lock = j->enter();
-  std::vector<Request> all(requests, requests + count);
-  Batch batch(*j, count, all.data(), ignored());
-  const int result = host().Request_get_status_some(count, batch.theirs(), ended, indices, statuses);
-  if (*ended == kUndefined && !batch.ours().empty()) *ended = 0;
-  for (const int i : batch.ours()) {
-    if (!batch.is_ready(i)) continue;
-    if (statuses != ignored()) put_status(&statuses[*ended], j->operations.find(requests[i])->status);
-    indices[(*ended)++] = i;
-  }
-  return result;
+  return concerns_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
+                                         : host().Waitsome(count, requests, ended, indices, statuses);
 }
 
 LACUNA_MPI_CALL MPI_Start(Request* request) {

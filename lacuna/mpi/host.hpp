@@ -20,6 +20,12 @@ namespace lacuna::mpi {
   X(Comm_create_keyval, (int (*)(Comm, int, void*, void*, void*, int*), int (*)(Comm, int, void*, void*), int*, void*))         \
   X(Comm_set_attr, (Comm, int, void*))                                                                                          \
   X(Comm_call_errhandler, (Comm, int))                                                                                          \
+  X(Comm_get_errhandler, (Comm, Errhandler*))                                                                                   \
+  X(Comm_create_errhandler, (void (*)(Comm*, int*, ...), Errhandler*))                                                          \
+  X(Comm_set_errhandler, (Comm, Errhandler))                                                                                    \
+  X(Comm_dup, (Comm, Comm*))                                                                                                    \
+  X(Comm_free, (Comm*))                                                                                                         \
+  X(Errhandler_free, (Errhandler*))                                                                                             \
   X(Group_size, (Group, int*))                                                                                                  \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                                                               \
   X(Group_free, (Group*))                                                                                                       \

@@ -149,9 +149,4 @@ void Job::end() {
 
 Job::~Job() = default;
 
-int raise(Comm comm, int code) {
-  host().Comm_call_errhandler(job != nullptr && job->comms != nullptr && !job->comms->lives(comm) ? host().world : comm, code);
-  return code;
-}
-
 }  // namespace lacuna::mpi

@@ -55,7 +55,4 @@ class Job {
 /// Null before MPI_Init, after MPI_Finalize, and if this job does without us.
 extern Job* job;
 
-/// Tells the communicator's error handler, as the host would; returns the code.
-int raise(Comm comm, int code);
-
 }  // namespace lacuna::mpi

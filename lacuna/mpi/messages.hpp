@@ -14,6 +14,23 @@ struct Bytes {
   static std::int64_t received(const Status& status);
 };
 
+// --- errors.cpp ------------------------------------------------------------------------------------------------------
+
+/// What kind of call an error is of.
+enum class Call {
+  message,      ///< its communicator is an argument
+  completion,   ///< MPI_Wait, MPI_Test
+  completions,  ///< MPI_Waitall and others of several requests; MPI_Mrecv
+};
+/// Tells the error handler that the host would tell; returns what the host's call would.
+int raise(Call call, Comm comm, int code);
+/// The same for what MPI_Waitall and its like return MPI_ERR_IN_STATUS for.
+int raise_in_status(const Ended& first);
+/// The same, unless there is no error, or the host has done it.
+inline int raise(Call call, const Ended& ended) {
+  return ended.error == kSuccess || ended.raised ? ended.error : raise(call, ended.comm, ended.error);
+}
+
 // --- sends.cpp -------------------------------------------------------------------------------------------------------
 
 enum class How { host, packed, offered, wrong };
@@ -39,7 +56,7 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
 /// The host has delivered into an operation's target or bounce.
 void arrived(Job& job, Operation& operation);
 /// What was probed, into a target.
-int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status);
+int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
 /// Makes a request for an operation that needs none of the host's.
 int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request);

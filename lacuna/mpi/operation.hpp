@@ -45,6 +45,7 @@ struct Source {
 
 struct Operation {
   Request handle{};  ///< the program's, and the host's
+  Request left{};    ///< what the host made of it when it completed: a persistent one stays, mostly
   Comm comm{};
   bool persistent = false;
   bool active = true;
@@ -74,10 +75,17 @@ struct Operation {
   int error = kSuccess;
   bool raised = false;  ///< the error handler knows
   std::int64_t began = 0;
+
+  /// Whether the host has nothing to complete.
+  [[nodiscard]] bool alone() const { return generalized || taken; }
 };
 
 class Operations {
+  using Table = std::unordered_map<Request, std::unique_ptr<Operation>>;
+
  public:
+  /// An operation outside the table.
+  using Taken = Table::node_type;
   [[nodiscard]] bool empty() const { return all_.empty(); }
   /// Null: the host's alone.
   [[nodiscard]] Operation* find(Request handle) {
@@ -85,10 +93,16 @@ class Operations {
     return found == all_.end() ? nullptr : found->second.get();
   }
   Operation& add(Request handle, std::unique_ptr<Operation> operation) {
-    operation->handle = handle;
+    operation->handle = operation->left = handle;
     return *(all_[handle] = std::move(operation));
   }
   void remove(Request handle) { all_.erase(handle); }
+  /// Takes one that is active out, before the host completes it: then another may get its handle. Empty: the host's alone.
+  [[nodiscard]] Taken take(Request handle) {
+    const auto found = all_.find(handle);
+    return found == all_.end() || !found->second->active ? Taken() : all_.extract(found);
+  }
+  void put_back(Taken taken) { all_.insert(std::move(taken)); }
   /// The program has freed the request (MPI_Request_free), and it goes on.
   void orphan(Request handle) {
     const auto found = all_.find(handle);
@@ -102,7 +116,7 @@ class Operations {
   }
 
  private:
-  std::unordered_map<Request, std::unique_ptr<Operation>> all_;
+  Table all_;
   std::vector<std::unique_ptr<Operation>> orphans_;
 };
 
@@ -110,8 +124,17 @@ class Operations {
 
 /// Moves an operation on; whether it is complete. Nothing of the host's is freed.
 bool poll(Job& job, Operation& operation);
-/// Ends one that is complete: the host's request, the table's entry, *request. Returns what MPI_Wait does; its status is in `status`.
-int finish(Job& job, Operation& operation, Request* request, Status* status);
+/// The host has completed its part of an operation that was taken out of the table.
+void host_completed(Job& job, Operation& operation, Request left, const Status& status, int error);
+/// How an operation ended.
+struct Ended {
+  int error;
+  bool raised;  ///< the host has told the error handler
+  bool persistent;
+  Comm comm;
+};
+/// Ends one that is complete; *request and status are as MPI_Wait leaves them.
+Ended end(Job& job, Operations::Taken taken, Request* request, Status* status);
 /// What was freed by the program.
 void poll_orphans(Job& job);
 /// What the program receives meanwhile.

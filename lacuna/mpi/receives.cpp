@@ -67,7 +67,7 @@ int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Targe
   int wrong = kSuccess;
   target.type = job.types.of_message(type, comm, wrong);
   if (wrong != kSuccess) return wrong;
-  if (target.type == nullptr || count < 0) return raise(comm, kErrType);
+  if (target.type == nullptr || count < 0) return raise(Call::message, comm, kErrType);
   target.base = static_cast<std::byte*>(base);
   target.count = count;
   target.capacity = target.type->bytes(count);
@@ -140,7 +140,7 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   put(job, operation, bounce.data(), probed.bytes());
 }
 
-int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status) {
+int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status) {
   const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
   {
     const auto lock = job.enter();
@@ -148,7 +148,7 @@ int deliver(Job& job, Probed& probed, Target& target, Comm comm, Status* status)
   }
   wait_for(job, *operation);
   put_status(status, operation->status);
-  return operation->error == kSuccess ? kSuccess : raise(comm, operation->error);
+  return raise(call, {.error = operation->error, .raised = false, .persistent = false, .comm = comm});
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
@@ -164,7 +164,7 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
   }
   wait_for(job, *operation);
   put_status(status, operation->status);
-  return operation->error == kSuccess || operation->raised ? operation->error : raise(comm, operation->error);
+  return raise(Call::message, {.error = operation->error, .raised = operation->raised, .persistent = false, .comm = comm});
 }
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {

@@ -1,5 +1,6 @@
-// What completes operations. A request is looked at without being freed (MPI_Request_get_status) until all that belongs to it is there, and then
-// freed by the host's own MPI_Wait, which cannot block any more.
+// What completes operations. The host completes its requests as the program asks for it, by MPI_Wait or another call, so that errors are told to whom the
+// host tells them; then what belongs to them is awaited, which needs nobody else (mpi.hpp, the second rule). Where nothing may be freed yet, a request is
+// looked at by MPI_Request_get_status.
 #include <sched.h>
 
 #include <algorithm>
@@ -18,10 +19,18 @@ bool ready(Job& job, Request request) {
   return host().Request_get_status(request, &over, &status) != kSuccess || over != 0;
 }
 
+// One that is ready.
 int end_part(Job& job, Request& request, Status* status) {
-  if (request == host().no_request) return kSuccess;
-  if (Operation* operation = job.operations.find(request); operation != nullptr) return finish(job, *operation, &request, status);
-  return host().Wait(&request, status);
+  Operations::Taken taken = job.operations.take(request);
+  if (!taken) return host().Wait(&request, status);
+  Operation& operation = *taken.mapped();
+  if (!operation.alone()) {
+    Request left = request;
+    Status theirs{};
+    const int error = host().Wait(&left, &theirs);
+    host_completed(job, operation, left, theirs, error);
+  }
+  return end(job, std::move(taken), &request, status).error;
 }
 
 void poll_payload(Job& job, Operation& operation) {
@@ -60,39 +69,44 @@ bool poll(Job& job, Operation& operation) {
   return operation.state == Operation::State::done;
 }
 
-int finish(Job& job, Operation& operation, Request* request, Status* status) {
-  int result = kSuccess;
-  Status theirs{};
+void host_completed(Job& job, Operation& operation, Request left, const Status& status, int error) {
+  operation.left = left;
+  operation.taken = true;
+  if (error != kSuccess) {
+    operation.error = error;
+    operation.raised = true;
+  }
+  if (!operation.receives || operation.state == Operation::State::posted) operation.status = status;
+  if (operation.state != Operation::State::posted) return;
+  operation.state = Operation::State::done;
+  if (operation.receives) arrived(job, operation);
+}
+
+Ended end(Job& job, Operations::Taken taken, Request* request, Status* status) {
+  Operation& operation = *taken.mapped();
   if (operation.pair) {
     Status sent{};
     const int of_send = end_part(job, operation.parts[0], &sent);
-    result = end_part(job, operation.parts[1], &operation.status);
-    if (result == kSuccess) result = of_send;
+    const int of_receive = end_part(job, operation.parts[1], &operation.status);
+    operation.error = of_receive != kSuccess ? of_receive : of_send;
   }
-  Request handle = operation.handle;
   if (operation.generalized) {
-    host().Grequest_complete(handle);
-    host().Wait(&handle, &theirs);
-  } else if (!operation.taken) {
-    const int said = host().Wait(&handle, &theirs);
-    if (said != kSuccess) {
-      operation.raised = true;
-      operation.error = said;
-    }
-    if (!operation.receives) operation.status = theirs;
+    host().Grequest_complete(operation.handle);
+    operation.left = operation.handle;
+    host().Wait(&operation.left, ignored());
   }
   put_status(status, operation.status);
-  if (operation.error != kSuccess) result = operation.raised ? operation.error : raise(operation.comm, operation.error);
-  if (operation.persistent && handle == operation.handle) {  // Open MPI frees one that failed
+  const Ended ended{.error = operation.error, .raised = operation.raised, .persistent = operation.persistent, .comm = operation.comm};
+  if (operation.persistent && operation.left == operation.handle) {  // Open MPI frees one that failed
     operation.active = false;
     operation.state = Operation::State::posted;
     operation.error = kSuccess;
     operation.raised = operation.taken = false;
+    job.operations.put_back(std::move(taken));
   } else {
-    job.operations.remove(operation.handle);
-    if (request != nullptr) *request = host().no_request;
+    *request = host().no_request;
   }
-  return result;
+  return ended;
 }
 
 void poll_orphans(Job& job) {

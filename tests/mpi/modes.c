@@ -141,6 +141,51 @@ static void synchronous(bool probed) {
   }
 }
 
+/* A receiver that has seen a synchronous send may first want what the same sender has under way. */
+static void behind_another(void) {
+  for (int size = 0; size < SIZES; ++size) {
+    struct end first = end_with(3 * MIB, (enum style)0, 1), e = end_with(sizes[size], (enum style)(size % STYLES), 2);
+    if (me == 0) {
+      MPI_Request request;
+      load(&first, 5);
+      load(&e, 6);
+      MPI_Isend(first.at, first.count, first.shape.type, 1, 1, MPI_COMM_WORLD, &request);
+      MPI_Ssend(e.at, e.count, e.shape.type, 1, 2, MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      blank(&first);
+      blank(&e);
+      MPI_Probe(0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(first.at, first.count, first.shape.type, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(e.at, e.count, e.shape.type, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      check_end(&first, 5, 3 * MIB, "before a synchronous send");
+      check_end(&e, 6, sizes[size], "synchronous, behind another, %ld", sizes[size]);
+    }
+    free_end(&first);
+    free_end(&e);
+  }
+}
+
+/* The receiver of a synchronous send has begun its receive, and is anywhere in MPI. */
+static void in_a_barrier(void) {
+  for (int size = 0; size < SIZES; ++size) {
+    struct end e = end_with(sizes[size], (enum style)((size + me) % STYLES), 3);
+    if (me == 0) {
+      load(&e, 7);
+      MPI_Ssend(e.at, e.count, e.shape.type, 1, 1, MPI_COMM_WORLD);
+      MPI_Barrier(MPI_COMM_WORLD);
+    } else {
+      MPI_Request request;
+      blank(&e);
+      MPI_Irecv(e.at, e.count, e.shape.type, 0, 1, MPI_COMM_WORLD, &request);
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      check_end(&e, 7, sizes[size], "synchronous, in a barrier, %ld", sizes[size]);
+    }
+    free_end(&e);
+  }
+}
+
 /* A buffered send is over at once, whatever the other does: both send all sizes before they receive any. */
 static void buffered(void) {
   struct end out[SIZES];
@@ -185,6 +230,8 @@ int main(int argc, char** argv) {
   all_at_once();
   synchronous(false);
   synchronous(true);
+  behind_another();
+  in_a_barrier();
   buffered();
   return finish();
 }

@@ -1,0 +1,81 @@
+#include "lacuna/mpi/batch.hpp"
+
+#include <algorithm>
+
+namespace lacuna::mpi {
+
+Batch::Batch(Job& job, int count, Request* requests)
+    : job_(job), requests_(requests), handles_(requests, requests + count), taken_(handles_.size()) {
+  const auto lock = job.enter();
+  poll_orphans(job);
+  for (std::size_t i = 0; i < handles_.size(); ++i) {
+    taken_[i] = job.operations.take(handles_[i]);
+    if (taken_[i].empty()) continue;
+    ours_.push_back(static_cast<int>(i));
+    if (taken_[i].mapped()->alone()) handles_[i] = host().no_request;
+  }
+}
+
+Batch::~Batch() {
+  const auto lock = job_.enter();
+  for (const int i : ours_) {
+    if (is_ours(i)) job_.operations.put_back(std::move(taken_[static_cast<std::size_t>(i)]));
+  }
+}
+
+bool Batch::some_alone() const {
+  return std::ranges::any_of(ours_, [&](int i) { return is_alone(i); });
+}
+
+int Batch::ready_alone() {
+  const auto lock = job_.enter();
+  const auto found =
+      std::ranges::find_if(ours_, [&](int i) { return is_alone(i) && poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+  return found == ours_.end() ? -1 : *found;
+}
+
+bool Batch::all_ready_alone() {
+  const auto lock = job_.enter();
+  return std::ranges::all_of(ours_, [&](int i) { return !is_alone(i) || poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+}
+
+void Batch::host_completed(int i, const Status& theirs, int error) {
+  const auto k = static_cast<std::size_t>(i);
+  const auto lock = job_.enter();
+  mpi::host_completed(job_, *taken_[k].mapped(), handles_[k], theirs, error);
+  handles_[k] = host().no_request;
+}
+
+Ended Batch::end(int i, Status* status) {
+  const auto k = static_cast<std::size_t>(i);
+  const auto lock = job_.enter();
+  return mpi::end(job_, std::move(taken_[k]), &requests_[k], status);
+}
+
+Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
+  const auto k = static_cast<std::size_t>(i);
+  if (is_ours(i)) {
+    host_completed(i, theirs, error);
+    wait_for(job_, *taken_[k].mapped());
+    return end(i, status);
+  }
+  requests_[k] = handles_[k];
+  put_status(status, theirs);
+  return {.error = error, .raised = true, .persistent = false, .comm = host().world};
+}
+
+void Outcomes::put(Status* statuses) const {
+  const bool failed = std::ranges::any_of(all, [](const One& one) { return one.how.error != kSuccess; });
+  for (std::size_t k = 0; k < all.size() && statuses != ignored(); ++k) {
+    put_status(&statuses[k], all[k].status);
+    if (failed) statuses[k].error = all[k].how.error;
+  }
+}
+
+int Outcomes::result() const {
+  if (failed_) return kErrInStatus;
+  const auto ours = std::ranges::find_if(all, [](const One& one) { return one.how.error != kSuccess && !one.how.raised; });
+  return ours == all.end() ? kSuccess : raise_in_status(ours->how);
+}
+
+}  // namespace lacuna::mpi

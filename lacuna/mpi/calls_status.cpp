@@ -1,0 +1,106 @@
+// MPI_Request_get_status and its like, which end nothing.
+#include <algorithm>
+
+#include "lacuna/mpi/calls.hpp"
+
+namespace lacuna::mpi {
+
+bool concerns_us(Job* j, int count, const Request* requests) {
+  if (!takes_messages(j)) return false;
+  const auto lock = j->enter();
+  if (!j->operations.orphans().empty()) return true;
+  return !j->operations.empty() &&
+         std::any_of(requests, requests + std::max(count, 0), [&](Request request) { return j->operations.find(request) != nullptr; });
+}
+
+namespace {
+
+// The requests of a call, with null requests where they are ours.
+class Looks {
+ public:
+  Looks(Job& job, int count, const Request* requests) : job_(job), requests_(requests), handles_(requests, requests + count) {
+    for (int i = 0; i < count; ++i) {
+      const Operation* operation = job.operations.find(requests[i]);
+      if (operation == nullptr || !operation->active) continue;
+      ours_.push_back(i);
+      handles_[static_cast<std::size_t>(i)] = host().no_request;
+    }
+  }
+  [[nodiscard]] const std::vector<int>& ours() const { return ours_; }
+  [[nodiscard]] const Request* theirs() const { return handles_.data(); }
+  [[nodiscard]] const Status& status(int i) { return job_.operations.find(requests_[i])->status; }
+  [[nodiscard]] bool is_ready(int i) { return poll(job_, *job_.operations.find(requests_[i])); }
+  [[nodiscard]] bool ours_are_ready() {
+    bool ready = true;
+    for (const int i : ours_) ready = is_ready(i) && ready;
+    return ready;
+  }
+
+ private:
+  Job& job_;
+  const Request* requests_;
+  std::vector<Request> handles_;
+  std::vector<int> ours_;
+};
+
+}  // namespace
+
+LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* status) {
+  Job* const j = job;
+  if (!concerns_us(j, 1, &request)) return host().Request_get_status(request, flag, status);
+  const auto lock = j->enter();
+  Operation* const operation = j->operations.find(request);
+  if (operation == nullptr || !operation->active) return host().Request_get_status(request, flag, status);
+  *flag = poll(*j, *operation) ? 1 : 0;
+  if (*flag != 0) put_status(status, operation->status);
+  return kSuccess;
+}
+
+// Of MPI-4.1. Nothing is ended.
+LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_all(count, requests, flag, statuses);
+  const auto lock = j->enter();
+  Looks looks(*j, count, requests);
+  const bool ready = looks.ours_are_ready();
+  const int result = host().Request_get_status_all(count, looks.theirs(), flag, statuses);
+  if (!ready) *flag = 0;
+  for (const int i : looks.ours()) {
+    if (*flag != 0 && statuses != ignored()) put_status(&statuses[i], looks.status(i));
+  }
+  return result;
+}
+
+LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_any(count, requests, index, flag, status);
+  const auto lock = j->enter();
+  Looks looks(*j, count, requests);
+  for (const int i : looks.ours()) {
+    if (!looks.is_ready(i)) continue;
+    *flag = 1;
+    *index = i;
+    put_status(status, looks.status(i));
+    return kSuccess;
+  }
+  const int result = host().Request_get_status_any(count, looks.theirs(), index, flag, status);
+  if (*flag != 0 && *index == kUndefined && !looks.ours().empty()) *flag = 0;
+  return result;
+}
+
+LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, int* ended, int* indices, Status* statuses) {
+  Job* const j = job;
+  if (!concerns_us(j, count, requests)) return host().Request_get_status_some(count, requests, ended, indices, statuses);
+  const auto lock = j->enter();
+  Looks looks(*j, count, requests);
+  const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, statuses);
+  if (*ended == kUndefined && !looks.ours().empty()) *ended = 0;
+  for (const int i : looks.ours()) {
+    if (!looks.is_ready(i)) continue;
+    if (statuses != ignored()) put_status(&statuses[*ended], looks.status(i));
+    indices[(*ended)++] = i;
+  }
+  return result;
+}
+
+}  // namespace lacuna::mpi
