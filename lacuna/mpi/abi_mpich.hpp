@@ -39,6 +39,7 @@ inline constexpr int kDefaultBlock = -49767;
 
 inline constexpr Comm kCommWorld{0x44000000};
 inline constexpr Comm kCommSelf{0x44000001};
+inline constexpr Errhandler kErrorsAreFatal{0x54000000};
 inline constexpr Comm kCommNull{0x04000000};
 inline constexpr Datatype kByte{0x4c00010d};
 inline constexpr Datatype kDatatypeNull{0x0c000000};

@@ -33,16 +33,20 @@ bool forgives() {
   return forgiven;
 }
 
-bool has_own_handler(Comm comm) {
-  Errhandler handler{};
-  if (host().Comm_get_errhandler(comm, &handler) != kSuccess) return false;
+bool is_own(Errhandler handler) {
   constexpr unsigned kKind = 0xfc00'0000, kPredefined = 0x5400'0000;
-  if ((static_cast<unsigned>(handler) & kKind) == kPredefined) return false;
-  host().Errhandler_free(&handler);
-  return true;
+  return (static_cast<unsigned>(handler) & kKind) != kPredefined;
 }
 
-// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF; Intel MPI, like MPICH 3, tells MPI_COMM_WORLD, of requests too, which it has freed.
+Errhandler handler_of(Comm comm) {
+  Errhandler handler{};
+  if (host().Comm_get_errhandler(comm, &handler) != kSuccess) return kErrorsAreFatal;
+  Errhandler copy = handler;  // its number stays
+  if (is_own(handler)) host().Errhandler_free(&copy);
+  return handler;
+}
+
+// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like MPICH 3, tells MPI_COMM_WORLD, of requests too, which it has freed.
 bool tells_world() {
   std::string version(8192, '\0');
   int length = 0;
@@ -53,7 +57,7 @@ bool tells_world() {
 Comm told(Call call, Comm comm) {
   static const bool world = tells_world();
   if (call == Call::message || (call == Call::completion && !world)) return alive(comm);
-  return world ? host().world : host().self;
+  return world || handler_of(host().self) == kErrorsAreFatal ? host().world : host().self;
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ int raise(Call call, Comm comm, int code) {
   const Comm to = told(call, comm);
   host().Comm_call_errhandler(to, code);
   static const bool forgiven = forgives();
-  return forgiven && has_own_handler(to) ? kSuccess : code;
+  return forgiven && is_own(handler_of(to)) ? kSuccess : code;
 }
 
 int raise_in_status(const Ended& first) { return raise(Call::completions, first.comm, kErrInStatus); }

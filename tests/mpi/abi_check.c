@@ -57,6 +57,7 @@ EQUAL(offsetof(MPI_Status, MPI_TAG), 12);
 EQUAL(offsetof(MPI_Status, MPI_ERROR), 16);
 EQUAL((int)MPI_COMM_WORLD, LACUNA_kCommWorld);
 EQUAL((int)MPI_COMM_SELF, LACUNA_kCommSelf);
+EQUAL((int)MPI_ERRORS_ARE_FATAL, LACUNA_kErrorsAreFatal);
 EQUAL((int)MPI_COMM_NULL, LACUNA_kCommNull);
 EQUAL((int)MPI_BYTE, LACUNA_kByte);
 EQUAL((int)MPI_DATATYPE_NULL, LACUNA_kDatatypeNull);

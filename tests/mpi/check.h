@@ -115,7 +115,9 @@ static inline int begin_with_threads(int* argc, char*** argv, int wanted) {
   MPI_Comm_size(MPI_COMM_WORLD, &everybody);
   MPI_Comm_create_errhandler(on_error, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+#ifndef SELF_HAS_NO_HANDLER
   MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+#endif
   MPI_Errhandler_free(&handler);
   MPI_Comm_dup(MPI_COMM_WORLD, &talk);
   return provided;

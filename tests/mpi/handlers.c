@@ -32,9 +32,7 @@ static int receive(enum how how, void* at, int count, MPI_Datatype type, int tag
   int code = MPI_SUCCESS, flag = 0, index = 0;
   switch (how) {
     case RECV: return MPI_Recv(at, count, type, 0, tag, comm, status);
-    case MRECV:
-      MPI_Mprobe(0, tag, comm, &message, MPI_STATUS_IGNORE);
-      return MPI_Mrecv(at, count, type, &message, status);
+    case MRECV: MPI_Mprobe(0, tag, comm, &message, MPI_STATUS_IGNORE); return MPI_Mrecv(at, count, type, &message, status);
     case PERSISTENT:
       MPI_Recv_init(at, count, type, 0, tag, comm, &request);
       MPI_Start(&request);
@@ -80,8 +78,8 @@ static void truncated(enum how how, const char* what, int count, int blocks, MPI
     bool several = how == WAITALL || how == TESTALL || how == WAITSOME || how == TESTSOME;
     int in_status = 0;
     if (several) MPI_Error_class(status.MPI_ERROR, &in_status);
-    say("%s, %s: returns %d, heard by the communicator %d, the world %d, self %d, last of %d; status %d", how_names[how], what, class, of_comm,
-        of_world, of_self, last, in_status);
+    say("%s, %s: returns %d, heard by the communicator %d, the world %d, self %d, last of %d; status %d", how_names[how], what, class,
+        of_comm, of_world, of_self, last, in_status);
   }
   free(memory);
   MPI_Type_free(&type);
