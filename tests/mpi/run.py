@@ -51,6 +51,8 @@ VARIANTS = {
 """Programs that do one of several things, by their first argument, and with how many ranks."""
 
 _MARK = "LACUNA_TEST_RUN"
+_OF_HOSTS = ("mpich_shm", "Intel_MPI", "vader_segment", "sm_segment", "sem.")
+"""Beginnings of names of shared memory that MPIs make, and may leave when a rank dies."""
 
 
 class RunError(Exception):
@@ -78,6 +80,8 @@ class Outcome:
     seconds: float
     left: str
     """The lines of ranks that gave up."""
+    remains: tuple[str, ...] = ()
+    """Shared memory but the MPI's own, and processes, that were there a moment after the launcher had ended."""
 
     def text(self) -> str:
         ending = f"took longer than {SECONDS:.0f} s" if self.code is None else f"ended with {self.code}"
@@ -147,10 +151,11 @@ def run(
     environment |= more or {}
     mark = f"{_MARK}={secrets.token_hex(8)}"
     inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
+    shared = _shared_memory()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
         process = subprocess.Popen(
-            [*line, *inner, *([program.argument] if program.argument else [])],
+            [*line, *inner, *program.argument.split()],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -163,13 +168,27 @@ def run(
         except subprocess.TimeoutExpired:
             code = None
         finally:
+            remains = _remains(mark, shared)
             _end(process, mark)
         seconds = time.monotonic() - begin
         out.seek(0)
         err.seek(0)
         said = [file.read().decode(errors="replace") for file in (out, err)]
         left = [file.read_text(errors="replace") for file in sorted(Path(folder).glob("rank-*.txt"))]
-        return Outcome(code, said[0], said[1], seconds, "\n".join(left))
+        return Outcome(code, said[0], said[1], seconds, "\n".join(left), remains)
+
+
+def _shared_memory() -> set[str]:
+    return {entry.name for entry in Path("/dev/shm").iterdir()}
+
+
+def _remains(mark: str, shared: set[str]) -> tuple[str, ...]:
+    """What is there that was not; launchers kill a moment after they have ended."""
+    deadline = time.monotonic() + 2
+    while any(_marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    processes = [f"process {pid}" for pid in _marked(mark)]
+    return (*processes, *sorted(name for name in _shared_memory() - shared if not name.startswith(_OF_HOSTS)))
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:

@@ -64,6 +64,20 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert ": accepted, " in done.err
 
 
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+@pytest.mark.parametrize("how", ["kill", "exit", "abort"])
+def test_a_death_ends_the_job(mpi: Ready, how: str, who: str) -> None:
+    """As it does without the library, and nothing stays behind."""
+    program = run.Program(run.HERE / "deaths" / "death.c", f"{how} {who}", 2)
+    built = run.build(mpi.peer, program.source, mpi.folder)
+    plain = run.run(mpi.started, program, built, None)
+    preloaded = run.run(mpi.started, program, built, run.library(mpi.peer))
+    assert plain.code not in (0, None), plain.text()
+    assert preloaded.code not in (0, None), preloaded.text()
+    assert preloaded.seconds < plain.seconds + 10
+    assert preloaded.remains == ()
+
+
 def test_failures_are_noticed() -> None:
     plain = run.Outcome(0, "a\nb\n", "", 1.0, "")
     assert run.failure(plain, plain, "other") is None
