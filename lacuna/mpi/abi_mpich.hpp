@@ -47,6 +47,10 @@ inline constexpr Request kRequestNull{0x2c000000};
 inline constexpr Message kMessageNull{0x2c000000};
 inline constexpr Message kMessageNoProc{0x6c000000};
 
+inline std::int64_t bytes_of(const Status& status) {
+  return static_cast<std::int64_t>(static_cast<unsigned>(status.count_high_and_cancelled) >> 1) << 32 |
+         static_cast<unsigned>(status.count_low);
+}
 inline Status* ignored() { return reinterpret_cast<Status*>(std::intptr_t{1}); }
 
 enum class Combiner : int {

@@ -44,6 +44,7 @@ inline constexpr int kDistributeBlock = 0;
 inline constexpr int kDistributeCyclic = 1;
 inline constexpr int kDefaultBlock = -1;
 
+inline std::int64_t bytes_of(const Status& status) { return static_cast<std::int64_t>(status.bytes); }
 inline Status* ignored() { return nullptr; }
 
 enum class Combiner : int {

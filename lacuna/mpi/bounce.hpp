@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "lacuna/mpi/mutex.hpp"
 
 namespace lacuna::mpi {
 
@@ -71,7 +72,7 @@ class Bounces {
     auto& kept = kept_.at(size_class);
     if (kept.size() < (size_class <= kSmall ? kManyKept : kFewKept)) kept.push_back(std::move(memory));
   }
-  std::mutex mutex_;
+  Mutex mutex_;
   std::array<std::vector<std::unique_ptr<std::byte[]>>, 64> kept_;
 };
 

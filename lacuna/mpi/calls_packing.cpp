@@ -5,9 +5,9 @@ namespace lacuna::mpi {
 namespace {
 
 // The layout, if the call is right as far as it can be seen here, and all fits; else the host says what is wrong.
-std::shared_ptr<const Type> fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes) {
+Use fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes) {
   if (count <= 0 || position < 0 || size < position || comm == host().no_comm) return nullptr;
-  std::shared_ptr<const Type> found = j.types.find(type);
+  Use found = j.types.find(type);
   if (found == nullptr) return nullptr;
   bytes = found->bytes(count);
   return bytes > 0 && bytes <= size - position ? found : nullptr;
@@ -20,9 +20,9 @@ int convert(Report::Way way, const void* base, Count count, Datatype type, const
   Job* const j = job;
   if (j == nullptr || position == nullptr || packed == nullptr) return pass();
   std::int64_t bytes = 0;
-  const std::shared_ptr<const Type> of = fitting(*j, count, type, size, *position, comm, bytes);
+  const Use of = fitting(*j, count, type, size, *position, comm, bytes);
   if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
-  const base::Result<Layout> layout = of->of(count);
+  const base::Result<Elements> layout = of->of(count);
   if (!layout) return pass();
   const bool timed = j->report.on();
   if (timed && j->report.samples(of.get(), count, -1, way)) {

@@ -30,7 +30,7 @@ class Matched {
   static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
   static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
 #endif
-  std::mutex mutex_;
+  Mutex mutex_;
   std::uintptr_t names_ = 0;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>> all_;
 };
@@ -58,7 +58,7 @@ int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status
   Status seen = as_it_is(status);
   const int result = host().Iprobe(source, tag, comm, flag, &seen);
   if (result != kSuccess || *flag == 0) return result;
-  if (may_be_descriptor(j, comm, seen, Bytes::received(seen))) {
+  if (may_be_descriptor(j, comm, seen, bytes_of(seen))) {
     look_into(j, comm, seen);
     *flag = found_in_stash(j, source, tag, comm, status) ? 1 : 0;
     return kSuccess;
@@ -75,7 +75,7 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
   } else {
     const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
     if (result != kSuccess || *flag == 0) return result;
-    probed->size = Bytes::received(probed->status);
+    probed->size = bytes_of(probed->status);
     if (may_be_descriptor(j, comm, probed->status, probed->size)) {
       host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
       probed->received = true;

@@ -35,7 +35,7 @@ int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm co
             const PassProbed& pass_probed, const Begin& begin) {
   Job* const j = job;
   if (!takes_messages(j)) return pass();
-  if (j->multiple) {
+  if (Mutex::threads) {
     Request request{};
     const int result = begin(&request);
     return result == kSuccess ? wait(&request, status) : result;
@@ -71,6 +71,7 @@ int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Co
   auto operation = std::make_unique<Operation>();
   operation->target = {.base = static_cast<std::byte*>(base), .count = count, .type = j->types.find(type)};
   if (operation->target.type == nullptr) return result;
+  operation->target.type.keep();
   operation->target.capacity = operation->target.type->bytes(count);
   operation->persistent = operation->receives = operation->plain = true;
   operation->active = false;
@@ -116,10 +117,10 @@ int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, 
 
 // What is sent before it is received over. Null: MPI has to say what is wrong with it.
 Bounce copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
-  const std::shared_ptr<const Type> of = j.types.find(type);
+  const Use of = j.types.find(type);
   bytes = of != nullptr && count > 0 ? of->bytes(count) : -1;
   if (bytes <= 0) return {};
-  const base::Result<Layout> layout = of->of(count);
+  const base::Result<Elements> layout = of->of(count);
   if (!layout) return {};
   Bounce bounce = j.bounces.take(bytes);
   copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());

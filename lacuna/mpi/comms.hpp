@@ -3,13 +3,13 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "lacuna/mpi/descriptor.hpp"
 #include "lacuna/mpi/host.hpp"
+#include "lacuna/mpi/mutex.hpp"
 
 namespace lacuna::mpi {
 
@@ -64,7 +64,7 @@ class Comms {
  private:
   static int copied(Comm, int, void*, void*, void*, int* flag);
   static int deleted(Comm comm, int, void*, void* comms);
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<int> world_;
   CommOf of_world_;
   std::unordered_map<Comm, std::unique_ptr<CommOf>> known_;

@@ -7,16 +7,19 @@ std::int64_t Type::bytes(Count count) const {
   return base::mul(size_, count, product) && product <= layout::kMaxBytes ? product : -1;
 }
 
-base::Result<Layout> Type::of(Count count) const {
-  if (count == 1) return layout_;
+base::Result<Elements> Type::of(Count count) const {
+  if (count == 1) return Elements(layout_);
   const std::scoped_lock lock(mutex_);
   for (const auto& [kept, layout] : several_) {
-    if (kept == count) return layout;
+    if (kept == count) return Elements(Layout(layout));
   }
   Layout made = LACUNA_TRY(Layout::contiguous(count, layout_));
-  if (several_.size() < kKept) return several_.emplace_back(count, std::move(made)).second;
-  several_[next_] = {count, std::move(made)};
-  return several_[std::exchange(next_, (next_ + 1) % kKept)].second;
+  if (several_.size() < kKept) {
+    several_.emplace_back(count, made);
+  } else {
+    several_[std::exchange(next_, (next_ + 1) % kKept)] = {count, made};
+  }
+  return Elements(std::move(made));
 }
 
 Types::Types() {
@@ -69,6 +72,7 @@ int Types::deleted(Datatype type, int, void*, void* types) {
   auto& self = *static_cast<Types*>(types);
   const std::scoped_lock lock(self.mutex_);
   self.known_.erase(type);
+  if (Recent& recent = self.recent(type); recent.type == type) recent.of = nullptr;
   return kSuccess;
 }
 
@@ -78,33 +82,43 @@ void Types::committed(Datatype type) {
   known_.try_emplace(type, nullptr);
 }
 
-std::shared_ptr<const Type> Types::find(Datatype type) {
+Use Types::find(Datatype type) {
   bool is_committed = false;
   {
     const std::scoped_lock lock(mutex_);
+    Recent& last = recent(type);
+    if (last.type == type && last.of != nullptr) return Use(last.of);
     if (const auto known = known_.find(type); known != known_.end()) {
-      if (known->second != nullptr) return known->second;
+      if (known->second != nullptr) {
+        last = {.type = type, .of = known->second};
+        return Use(last.of);
+      }
       is_committed = true;
     }
   }
   return is_committed || is_predefined(type) ? decoded(type) : nullptr;
 }
 
-std::shared_ptr<const Type> Types::of_message(Datatype type, Comm comm, int& wrong) {
-  std::shared_ptr<const Type> found = find(type);
+Use Types::of_message(Datatype type, Comm comm, int& wrong) {
+  Use found = find(type);
   if (found != nullptr) return found;
   const char nothing = 0;  // is read of one element that goes nowhere
   wrong = host().Send(&nothing, 1, type, kProcNull, 0, comm);
   return wrong == kSuccess ? decoded(type) : nullptr;
 }
 
-std::shared_ptr<const Type> Types::decoded(Datatype type) {
+Use Types::decoded(Datatype type) {
   base::Result<Layout> layout = decode(type);
   if (!layout) return nullptr;
   auto made = std::make_shared<const Type>(std::move(*layout));
-  if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) return made;  // for this once
+  Use use(made);
+  if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) {
+    use.keep();  // for this once
+    return use;
+  }
   const std::scoped_lock lock(mutex_);
-  return known_[type] = std::move(made);
+  known_[type] = std::move(made);
+  return use;
 }
 
 }  // namespace lacuna::mpi

@@ -5,21 +5,35 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/mpi/host.hpp"
+#include "lacuna/mpi/mutex.hpp"
 
 namespace lacuna::mpi {
 
 using layout::Layout;
 
+/// The layout of some elements of a type, for as long as that is kept.
+class Elements {
+ public:
+  explicit Elements(const Layout& one) : one_(&one) {}
+  explicit Elements(Layout&& several) : several_(std::move(several)) {}
+  operator const Layout&() const { return several_ ? *several_ : *one_; }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  const Layout* one_ = nullptr;
+  std::optional<Layout> several_;
+};
+
 /// One datatype. Immutable but for the layouts of several elements that it keeps.
-class Type {
+class Type : public std::enable_shared_from_this<Type> {
  public:
   explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()) {
     const bool one = layout_.run_count() == 1;
@@ -35,7 +49,7 @@ class Type {
   [[nodiscard]] bool absolute() const { return layout_.true_lower_bound() > 65536; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
   /// Of `count` elements one after another. Errors: overflow.
-  base::Result<Layout> of(Count count) const;
+  base::Result<Elements> of(Count count) const;
 
  private:
   Layout layout_;
@@ -43,9 +57,30 @@ class Type {
   bool contiguous_ = false;
   bool single_ = false;
   static constexpr std::size_t kKept = 8;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::vector<std::pair<Count, Layout>> several_;
   mutable std::size_t next_ = 0;
+};
+
+/// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as long as packing 300 bytes.
+class Use {
+ public:
+  Use() = default;
+  Use(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as of pointers
+  explicit Use(const std::shared_ptr<const Type>& of) : of_(of.get()) {
+    if (Mutex::threads) kept_ = of;
+  }
+  const Type* operator->() const { return of_; }
+  [[nodiscard]] const Type* get() const { return of_; }
+  bool operator==(std::nullptr_t) const { return of_ == nullptr; }
+  /// For longer.
+  void keep() {
+    if (of_ != nullptr && kept_ == nullptr) kept_ = of_->shared_from_this();
+  }
+
+ private:
+  const Type* of_ = nullptr;
+  std::shared_ptr<const Type> kept_;
 };
 
 class Types {
@@ -53,10 +88,10 @@ class Types {
   /// Once MPI is up.
   Types();
   /// Null: it was not committed that we know of, or its layout is larger than any.
-  std::shared_ptr<const Type> find(Datatype type);
+  Use find(Datatype type);
   /// The type of a message in `comm`. One that was committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it
   /// says, its error handler has been called, and so the program's call is over.
-  std::shared_ptr<const Type> of_message(Datatype type, Comm comm, int& wrong);
+  Use of_message(Datatype type, Comm comm, int& wrong);
   /// MPI_Type_commit took it. It is decoded once it is used: many a type only serves collectives, or other types.
   void committed(Datatype type);
   [[nodiscard]] bool is_committed(Datatype type) {
@@ -84,11 +119,22 @@ class Types {
   static std::size_t slot_of(Datatype type) { return reinterpret_cast<std::uintptr_t>(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
   std::array<Predefined, kSlots> predefined_{};
 #endif
-  std::shared_ptr<const Type> decoded(Datatype type);
+  Use decoded(Datatype type);
   static int copied(Datatype, int, void*, void*, void*, int* flag);
   static int deleted(Datatype type, int, void*, void* types);
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_map<Datatype, std::shared_ptr<const Type>> known_;  // null: committed
+  struct Recent {
+    Datatype type{};
+    std::shared_ptr<const Type> of;
+  };
+  static constexpr std::size_t kRecent = 64;
+  Recent& recent(Datatype type) {
+    std::uintptr_t bits = 0;
+    std::memcpy(&bits, &type, sizeof type);
+    return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
+  }
+  std::array<Recent, kRecent> recent_;  // of known_, each in one place
   int keyval_ = 0;
 };
 

@@ -42,7 +42,6 @@ namespace lacuna::mpi {
   X(Type_free, (Datatype*))                                                                                                     \
   X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                                                                 \
   X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                                                               \
-  X(Get_elements_x, (const Status*, Datatype, Count*))                                                                          \
   X(Status_set_elements_x, (Status*, Datatype, Count))                                                                          \
   X(Test_cancelled, (const Status*, int*))                                                                                      \
   X(Send, (const void*, int, Datatype, int, int, Comm))                                                                         \

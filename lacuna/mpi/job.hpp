@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "lacuna/mpi/bounce.hpp"
 #include "lacuna/mpi/comms.hpp"
@@ -44,12 +43,11 @@ class Job {
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
 
   /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has threads that call MPI at once.
-  [[nodiscard]] std::unique_lock<std::mutex> enter() { return multiple ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>(); }
-  bool multiple = false;
+  [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }
 
  private:
   Job() = default;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 /// Null before MPI_Init, after MPI_Finalize, and if this job does without us.

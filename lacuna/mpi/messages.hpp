@@ -11,7 +11,6 @@ struct Bytes {
   static int isend(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm, Request* request);
   /// Whether one message may be so long.
   static bool fits(std::int64_t bytes);
-  static std::int64_t received(const Status& status);
 };
 
 // --- errors.cpp ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class Job;
 struct Target {
   std::byte* base = nullptr;
   Count count = 0;
-  std::shared_ptr<const Type> type;
+  Use type;
   std::int64_t capacity = 0;
   Datatype handle{};  ///< while the receive is begun
 
@@ -33,8 +33,8 @@ enum class SendMode { standard, synchronous, ready, buffered };
 struct Source {
   const std::byte* base = nullptr;
   Count count = 0;
-  std::shared_ptr<const Type> type;
-  Layout layout;  ///< of all elements, if it is ours to send
+  Use type;
+  std::optional<Elements> layout;  ///< of all elements, if it is ours to send
   std::int64_t bytes = 0;
   int local = -1;     ///< the receiver on this node
   int dest = 0;       ///< in its communicator

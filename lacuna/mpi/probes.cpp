@@ -17,7 +17,7 @@ void look_into(Job& job, Comm comm, const Status& status) {
     auto probed = std::make_unique<Probed>();
     int found = 0;
     if (host().Improbe(status.source, kAnyTag, comm, &found, &probed->message, &probed->status) != kSuccess || found == 0) return;
-    probed->size = Bytes::received(probed->status);
+    probed->size = bytes_of(probed->status);
     const bool it = probed->size == Descriptor::kBytes;
     if (it) {
       host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());

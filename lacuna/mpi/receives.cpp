@@ -15,19 +15,17 @@ void fail(Operation& operation, int code) {
 }
 
 // The bytes of a message that is no descriptor, from anywhere but their place.
-void put(Job& job, Operation& operation, const std::byte* from, std::int64_t bytes) {
-  const Target& target = operation.target;
+void put(Job& job, const Target& target, int source, const std::byte* from, std::int64_t bytes) {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const std::int64_t wanted = std::min(bytes, target.capacity);
-  const base::Result<Layout> layout = target.type->of(target.count);
+  const base::Result<Elements> layout = target.type->of(target.count);
   if (layout && wanted > 0) copy::unpack(*layout, target.base, 0, wanted, from, copy::Caching::kept);
-  if (began != 0)
-    job.report.count(Report::Way::unpacked, target.type.get(), target.count, operation.status.source, bytes, base::now_ns() - began);
+  if (began != 0) job.report.count(Report::Way::unpacked, target.type.get(), target.count, source, bytes, base::now_ns() - began);
 }
 
 void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor) {
   const Target& target = operation.target;
-  const base::Result<Layout> layout = target.type->of(target.count);
+  const base::Result<Elements> layout = target.type->of(target.count);
   if (!layout) return fail(operation, kErrOther);
   base::Result<protocol::Request*> begun =
       job.ranks == nullptr
@@ -43,12 +41,6 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
 }
 
 }  // namespace
-
-std::int64_t Bytes::received(const Status& status) {
-  Count bytes = 0;
-  host().Get_elements_x(&status, host().byte, &bytes);
-  return bytes;
-}
 
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong) {
   if (count <= 0 || job.mode != Mode::full || job.ranks == nullptr) return How::host;
@@ -68,6 +60,7 @@ int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Targe
   target.type = job.types.of_message(type, comm, wrong);
   if (wrong != kSuccess) return wrong;
   if (target.type == nullptr || count < 0) return raise(Call::message, comm, kErrType);
+  target.type.keep();
   target.base = static_cast<std::byte*>(base);
   target.count = count;
   target.capacity = target.type->bytes(count);
@@ -81,6 +74,7 @@ std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
   operation->receives = true;
   operation->comm = comm;
   operation->target = std::move(target);
+  operation->target.type.keep();
   operation->began = job.report.on() ? base::now_ns() : 0;
   return operation;
 }
@@ -91,15 +85,20 @@ struct Landing {
   std::int64_t count;
   Datatype type;
   bool large;
+  bool typed = false;
 };
-Landing landing_of(Job& job, Operation& operation) {
-  const Target& target = operation.target;
+Landing landing_of(Job& job, const Target& target, Bounce& bounce) {
   const bool large = target.capacity > INT_MAX;
-  operation.typed = large && host().Recv_c == nullptr;
-  if (operation.typed) return {target.base, target.count, target.handle, false};
-  if (target.contiguous()) return {target.start(), target.capacity, host().byte, large};
-  operation.bounce = job.bounces.take(target.capacity);
-  return {operation.bounce.data(), target.capacity, host().byte, large};
+  if (large && host().Recv_c == nullptr)
+    return {.base = target.base, .count = target.count, .type = target.handle, .large = false, .typed = true};
+  if (target.contiguous()) return {.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
+  bounce = job.bounces.take(target.capacity);
+  return {.base = bounce.data(), .count = target.capacity, .type = host().byte, .large = large};
+}
+Landing landing_of(Job& job, Operation& operation) {
+  const Landing at = landing_of(job, operation.target, operation.bounce);
+  operation.typed = at.typed;
+  return at;
 }
 
 }  // namespace
@@ -109,18 +108,18 @@ void arrived(Job& job, Operation& operation) {
   host().Test_cancelled(&operation.status, &cancelled);
   operation.state = Operation::State::done;
   if (cancelled != 0 || operation.plain) return;
-  const std::int64_t bytes = Bytes::received(operation.status);
+  const std::int64_t bytes = bytes_of(operation.status);
   if (bytes == Descriptor::kBytes && operation.error == kSuccess) {
     Descriptor::Wire typed;
     const std::byte* landed = operation.bounce.data() != nullptr ? operation.bounce.data() : operation.target.start();
     if (operation.typed) {
-      const base::Result<Layout> layout = operation.target.type->of(operation.target.count);
+      const base::Result<Elements> layout = operation.target.type->of(operation.target.count);
       if (layout) copy::pack(*layout, operation.target.base, 0, Descriptor::kBytes, typed.data());
       landed = typed.data();
     }
     if (const auto descriptor = Descriptor::decode(landed, job.nonce)) return begin_payload(job, operation, *descriptor);
   }
-  if (operation.bounce.data() != nullptr && bytes > 0) put(job, operation, operation.bounce.data(), bytes);
+  if (operation.bounce.data() != nullptr && bytes > 0) put(job, operation.target, operation.status.source, operation.bounce.data(), bytes);
 }
 
 void begin_delivery(Job& job, Probed& probed, Operation& operation) {
@@ -129,7 +128,7 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   operation.state = Operation::State::done;
   if (probed.descriptor) return begin_payload(job, operation, *probed.descriptor);
   if (operation.target.capacity < probed.bytes()) operation.error = kErrTruncate;
-  if (probed.received) return put(job, operation, probed.wire.data(), Descriptor::kBytes);
+  if (probed.received) return put(job, operation.target, probed.status.source, probed.wire.data(), Descriptor::kBytes);
   // Matched, but not here yet: its sender is in MPI, or will be.
   const Bounce bounce = job.bounces.take(probed.bytes());
   if (probed.bytes() > INT_MAX && host().Mrecv_c != nullptr) {
@@ -137,7 +136,7 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   } else {
     host().Mrecv(bounce.data(), to_int(probed.bytes()), host().byte, &probed.message, ignored());
   }
-  put(job, operation, bounce.data(), probed.bytes());
+  put(job, operation.target, probed.status.source, bounce.data(), probed.bytes());
 }
 
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status) {
@@ -152,19 +151,29 @@ int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Stat
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
+  Bounce bounce;
+  Status theirs{};
+  const Landing at = landing_of(job, target, bounce);
+  const int error = at.large ? host().Recv_c(at.base, at.count, at.type, source, tag, comm, &theirs)
+                             : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &theirs);
+  const std::int64_t bytes = bytes_of(theirs);
+  if (bytes != Descriptor::kBytes || error != kSuccess) {  // most are no descriptors
+    if (bounce.data() != nullptr && bytes > 0) put(job, target, theirs.source, bounce.data(), bytes);
+    put_status(status, theirs);
+    return error;
+  }
   const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
-  const Landing at = landing_of(job, *operation);
+  operation->bounce = std::move(bounce);
+  operation->typed = at.typed;
+  operation->status = theirs;
   operation->taken = true;
-  operation->error = at.large ? host().Recv_c(at.base, at.count, at.type, source, tag, comm, &operation->status)
-                              : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &operation->status);
-  operation->raised = operation->error != kSuccess;
   {
     const auto lock = job.enter();
     arrived(job, *operation);
   }
   wait_for(job, *operation);
   put_status(status, operation->status);
-  return raise(Call::message, {.error = operation->error, .raised = operation->raised, .persistent = false, .comm = comm});
+  return raise(Call::message, {.error = operation->error, .raised = false, .persistent = false, .comm = comm});
 }
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {

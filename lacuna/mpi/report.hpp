@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "lacuna/mpi/datatypes.hpp"
@@ -37,7 +36,7 @@ class Report {
   };
   using Key = std::tuple<Way, layout::Digest, Count, int>;
   bool on_ = false;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<Key, Line> lines_;
   std::map<std::string, std::int64_t> passed_;
 };

@@ -42,7 +42,7 @@ void poll_payload(Job& job, Operation& operation) {
   if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI receive: " + moved->error().text());
   if (operation.began != 0)
     job.report.count(Report::Way::accepted, operation.target.type.get(), operation.target.count, operation.status.source,
-                     Bytes::received(operation.status), base::now_ns() - operation.began);
+                     bytes_of(operation.status), base::now_ns() - operation.began);
 }
 
 }  // namespace

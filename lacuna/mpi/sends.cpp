@@ -13,7 +13,7 @@ constexpr int kSpinsPerLook = 64;
 // Null: it cannot be offered now.
 protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
   Descriptor descriptor;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, *source.layout, source.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -58,7 +58,7 @@ void stream(Job& job, protocol::Request* offered) {
 
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
-  copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
+  copy::pack(*source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
 }
 
@@ -140,9 +140,9 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
     how = How::offered;
   }
   if (how == How::host) return how;
-  base::Result<Layout> layout = source.type->of(count);
+  base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
-  source.layout = std::move(*layout);
+  source.layout.emplace(std::move(*layout));
   return how;
 }
 
@@ -212,6 +212,7 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   if (how != How::offered) return false;
   auto operation = std::make_unique<Operation>();
   operation->source = source;
+  operation->source.type.keep();
   operation->persistent = operation->offers = true;
   operation->active = false;
   operation->comm = comm;
