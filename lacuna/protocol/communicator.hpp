@@ -10,6 +10,7 @@
 
 #include "lacuna/protocol/layouts.hpp"
 #include "lacuna/protocol/rendezvous.hpp"
+#include "lacuna/protocol/rings.hpp"
 
 namespace lacuna::protocol {
 
@@ -38,6 +39,7 @@ struct Peer {
   // Streams, and what waits for an answer, or for what an answer asked for.
   Windows windows;
   Stores stores;
+  Rings rings;
   Seen seen;
   std::vector<Request*> sending;     // being packed
   std::vector<Request*> receiving;   // being unpacked
@@ -194,7 +196,7 @@ class Ranks final : public Communicator {
 
   // offers.cpp
   Result<Peer*> sharing(int rank, std::int64_t bytes);
-  Result<Windows::Place*> place_for(Peer& peer, std::int64_t bytes, bool whole);
+  Result<Windows::Place*> place_for(Peer& peer, const Layout& layout, bool whole);
   bool take_back(Request* offer);
 
   // rendezvous.cpp

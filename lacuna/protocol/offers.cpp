@@ -17,8 +17,10 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
   return &peer;
 }
 
-Result<Windows::Place*> Ranks::place_for(Peer& peer, std::int64_t bytes, bool whole) {
-  Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true));
+Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool whole) {
+  const std::int64_t bytes = layout.size();
+  const Ring ring = whole && bytes > Windows::kNarrowBytes ? Ring::wide : peer.rings.choose(bytes, layout.digest());
+  Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true, ring));
   if (window != nullptr && (!whole || std::cmp_less_equal(bytes, window->bytes))) return window;
   if (whole && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
     if (window != nullptr) window->taken = false;
@@ -32,7 +34,7 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   const auto lock = enter();
   Peer& peer = *LACUNA_TRY(sharing(dest, layout.size()));
   if (peer.lost) return std::unexpected(*peer.lost);
-  Windows::Place* place = LACUNA_TRY(place_for(peer, layout.size(), whole));
+  Windows::Place* place = LACUNA_TRY(place_for(peer, layout, whole));
   Request* request = fresh();
   request->sends = request->offered = true;
   request->status = {.source = rank_, .tag = 0, .bytes = layout.size()};
@@ -44,6 +46,7 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   request->protocol = Protocol::stream;
   request->state = Request::State::moving;
   request->out.emplace(*place, peer.stores, request->bytes);
+  peer.rings.sent(*place, *request->out);
   const Window window = request->out->describe(0);
   std::memcpy(ticket.bytes.data(), &window, sizeof window);
   peer.sending.push_back(request);

@@ -255,7 +255,7 @@ Result<bool> Ranks::advance(Peer& peer) {
   if (!peer.outbox.empty()) moved = flush(peer) || moved;
   if (peer.idle()) return moved;
   while (!peer.for_windows.empty()) {
-    Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, peer.for_windows.front()->bytes, true));
+    Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, peer.for_windows.front()->bytes, true, Ring::wide));
     if (window == nullptr) break;
     Request& send = *peer.for_windows.front();
     peer.for_windows.pop_front();

@@ -92,7 +92,8 @@ Result<void> Ranks::begin_send(Request& request) {
   if (peer.channel == nullptr) return send_to_self(request);
   const bool small = request.bytes <= options_.eager_bytes;
   if (streams_first(peer, request.bytes)) {
-    Result<Windows::Place*> window = peer.windows.take(context_, request.bytes, false);
+    Result<Windows::Place*> window =
+        peer.windows.take(context_, request.bytes, false, peer.rings.choose(request.bytes, request.layout->digest()));
     if (!window && !small) return std::unexpected(std::move(window).error());
     if (window && *window != nullptr) return begin_stream(peer, request, **window, 0);
     if (send_eager(peer, request.base, *request.layout, request.tag)) {
@@ -132,6 +133,7 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& w
   request.protocol = Protocol::stream;
   request.state = Request::State::moving;
   request.out.emplace(window, peer.stores, request.bytes);
+  peer.rings.sent(window, *request.out);
   Head head;
   head.kind = Kind::stream;
   head.tag = request.tag;

@@ -23,12 +23,15 @@ constexpr std::int64_t kHuge = 8 << 20;
 constexpr std::uint64_t kTellings = 4;
 
 // Extra places.
+constexpr std::size_t kNarrow = 1;  // the window of narrow rings
+constexpr std::uint32_t kNarrowChunks = 8;
 constexpr std::int64_t kLeastExtra = 8 << 10;
 constexpr std::size_t kLeastMemory = 1 << 20;  // that is asked of the NIC at once
 constexpr std::size_t kKeptMemory = 16 << 20;  // though nothing is in it
 
 bool taken(Windows::Place& place) {
   if (place.taken || !place.empty()) return false;
+  place.ring = Ring::wide;
   if (!place.populated) base::populate(place.memory, sizeof(WindowMemory) + place.bytes, true);
   place.populated = place.taken = true;
   return true;
@@ -56,8 +59,12 @@ Result<void> Windows::make(nic::Context& context) {
   return {};
 }
 
-Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes, bool answered) {
+Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes, bool answered, Ring ring) {
   if (memory_.buffer.data() == nullptr) LACUNA_TRY(make(context));
+  if (ring == Ring::narrow && taken(places_[kNarrow])) {
+    places_[kNarrow].ring = ring;
+    return &places_[kNarrow];
+  }
   if (std::cmp_greater(bytes, kBytes) && taken(places_.back())) return &places_.back();
   for (std::size_t k = 1; k < kWindows; ++k) {
     const std::size_t i = (last_ + k) % (kWindows - 1);
@@ -117,13 +124,14 @@ bool Windows::empty() const {
 
 OutStream::OutStream(Windows::Place& place, const Stores& stores, std::int64_t bytes)
     : place_(&place), bytes_(bytes), chunk_(chunk_of(bytes, stores.caching())) {
+  if (place.ring == Ring::narrow) chunk_ = std::min(chunk_, Windows::kNarrowBytes / kNarrowChunks);
   begin(place);
 }
 
 void OutStream::begin(Windows::Place& place) {
   place_ = &place;
   place.memory->moved.store(0, std::memory_order_relaxed);
-  next_ = at_ = (place.at + chunk_ - 1) / chunk_ * chunk_ % place.bytes;
+  next_ = at_ = (place.at + chunk_ - 1) / chunk_ * chunk_ % place.ring_bytes();
   first_ = emptied_ = place.memory->filled.load(std::memory_order_relaxed);
 }
 
@@ -140,7 +148,7 @@ void OutStream::move_to(Windows::Place& place) {
 Result<bool> OutStream::step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base) {
   bool moved = false;
   WindowMemory& window = *place_->memory;
-  const std::uint64_t places = place_->bytes / chunk_;
+  const std::uint64_t places = place_->ring_bytes() / chunk_;
   for (std::uint64_t filled = window.filled.load(std::memory_order_relaxed); packed_ < bytes_; ++filled) {
     if (filled - emptied_ >= places) {
       emptied_ = window.emptied.load(std::memory_order_acquire);
@@ -150,7 +158,7 @@ Result<bool> OutStream::step(nic::Context& context, Stores& stores, const layout
     const std::int64_t bytes = std::min<std::int64_t>(chunk_, bytes_ - packed_);
     stores.pack(context, layout, base, packed_, bytes, window.data() + next_);
     window.filled.store(filled + 1, std::memory_order_release);
-    next_ = (next_ + chunk_) % place_->bytes;
+    next_ = (next_ + chunk_) % place_->ring_bytes();
     packed_ += bytes;
     moved = true;
   }
@@ -190,6 +198,7 @@ Result<void> InStream::follow() {
 Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout, std::byte* base) {
   const std::uint64_t filled = window_->filled.load(std::memory_order_acquire) - first_;
   if (filled == chunks_) return false;
+  if (taken_ == 0 && bytes_ >= WindowMemory::kTimed) began_ = base::now_ns();
   const std::uint64_t places = window_bytes_ / chunk_;
   const std::uint64_t moved = window_->moved.load(std::memory_order_relaxed);
   if (filled - chunks_ > places + (moved != 0 ? 1 : 0))
@@ -207,6 +216,10 @@ Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout,
     taken_ += bytes;
     if (taken_ < bytes_ && chunks_ + 1 - told_ < places / kTellings) continue;
     told_ = chunks_ + 1;
+    if (began_ != 0 && taken_ >= bytes_) {
+      window_->took_ns.store(static_cast<std::uint64_t>(base::now_ns() - began_), std::memory_order_relaxed);
+      window_->took_of.store(first_ + told_, std::memory_order_release);
+    }
     window_->emptied.store(first_ + told_, std::memory_order_release);
   }
   return true;

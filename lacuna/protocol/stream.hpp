@@ -39,12 +39,21 @@ struct Window {
   std::uint16_t lines = 0;   ///< 64 bytes each, of each chunk but the last; a power of two
 };
 
-/// A window, as it lies in memory: what both ends count, and the bytes behind it. Written by the sender, but for `emptied`.
+/// How much of a window is gone round.
+enum class Ring : std::uint8_t {
+  wide,   ///< several windows in turn, and all of each
+  narrow  ///< a part of one
+};
+
+/// A window, as it lies in memory: what both ends count, and the bytes behind it. Written by the sender, but for the last line.
 struct alignas(kPage) WindowMemory {
+  static constexpr std::int64_t kTimed = 32 << 10;  ///< bytes of a message, at least, that is timed
   alignas(64) std::atomic<std::uint64_t> filled;
   std::atomic<std::uint64_t> moved;  ///< if not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
   Window rest;
   alignas(64) std::atomic<std::uint64_t> emptied;
+  std::atomic<std::uint64_t> took_of;  ///< what `emptied` was after the last message that was timed,
+  std::atomic<std::uint64_t> took_ns;  ///< and how long the receiver was at it
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
@@ -54,24 +63,27 @@ class Windows {
  public:
   static constexpr std::size_t kWindows = 5;
   static constexpr std::uint32_t kBytes = 512 << 10;
+  static constexpr std::uint32_t kNarrowBytes = 128 << 10;
   static constexpr std::uint32_t kLongBytes = 2 << 20;
   static constexpr std::uint32_t kMostBytes = 64 << 20;  ///< of an extra place
 
   struct Place {
     WindowMemory* memory = nullptr;
     std::uint32_t bytes = 0;
+    Ring ring = Ring::wide;  ///< of the message that is there
     std::uint32_t rkey = 0;
     std::uint32_t at = 0;  ///< behind what was packed last
     bool taken = false;
     bool populated = false;
+    [[nodiscard]] std::uint32_t ring_bytes() const { return ring == Ring::narrow ? kNarrowBytes : bytes; }
     [[nodiscard]] bool empty() const {
       return memory == nullptr || memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
     }
   };
 
-  /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already. Null: none is.
+  /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already; `ring`: which is best. Null: none is.
   /// Errors: those of Context::allocate and register_memory.
-  Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered);
+  Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered, Ring ring);
   /// Takes an extra place with room for so many bytes, or for kMostBytes of them. Errors: as take().
   Result<Place*> take_extra(nic::Context& context, std::int64_t bytes);
   /// Whether all that was packed was unpacked.
@@ -105,12 +117,14 @@ class OutStream {
             .rkey = place_->rkey,
             .at = at_,
             .answer = answer,
-            .pages = static_cast<std::uint16_t>(place_->bytes / kPage),
+            .pages = static_cast<std::uint16_t>(place_->ring_bytes() / kPage),
             .lines = static_cast<std::uint16_t>(chunk_ / kLine)};
   }
   /// Packs what there is room for; true if something was. Errors: malformed (the peer counts what was not sent).
   Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
+  /// What `emptied` is once all was received.
+  [[nodiscard]] std::uint64_t last() const { return first_ + static_cast<std::uint64_t>((bytes_ + chunk_ - 1) / chunk_); }
   /// Bytes of a place that takes what is left.
   [[nodiscard]] std::int64_t left() const { return std::max<std::int64_t>(chunk_, bytes_ - packed_); }
   /// What is left goes to another place, which is empty and this one's from now on.
@@ -180,6 +194,7 @@ class InStream {
   std::uint64_t first_;
   std::uint64_t chunks_ = 0;  // taken
   std::uint64_t told_ = 0;    // of them
+  std::int64_t began_ = 0;    // ns, if it is timed
 };
 
 }  // namespace lacuna::protocol
