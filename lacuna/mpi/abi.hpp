@@ -18,6 +18,7 @@ using Aint = std::ptrdiff_t;
 using Count = long long;
 
 inline constexpr int kSuccess = 0;
+inline constexpr int kErrCount = 2;
 inline constexpr int kErrType = 3;
 inline constexpr int kUndefined = -32766;
 inline constexpr int kAnyTag = -1;

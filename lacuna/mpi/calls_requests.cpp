@@ -70,6 +70,7 @@ int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indi
       return result;
     }
     if (*ended == 0 && waits) continue;
+    std::ranges::sort(outcomes.all, {}, &Outcomes::One::index);
     for (int k = 0; k < *ended; ++k) indices[k] = outcomes.all[static_cast<std::size_t>(k)].index;
     outcomes.put(statuses);
     return outcomes.result();

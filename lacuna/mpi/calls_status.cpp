@@ -93,12 +93,19 @@ LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, 
   if (!concerns_us(j, count, requests)) return host().Request_get_status_some(count, requests, ended, indices, statuses);
   const auto lock = j->enter();
   Looks looks(*j, count, requests);
-  const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, statuses);
-  if (*ended == kUndefined && !looks.ours().empty()) *ended = 0;
+  std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
+  const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, theirs.data());
+  if (*ended == kUndefined && looks.ours().empty()) return result;
+  std::vector<std::pair<int, Status>> all;
+  for (int k = 0; k < *ended; ++k) all.emplace_back(indices[k], theirs[static_cast<std::size_t>(k)]);
   for (const int i : looks.ours()) {
-    if (!looks.is_ready(i)) continue;
-    if (statuses != ignored()) put_status(&statuses[*ended], looks.status(i));
-    indices[(*ended)++] = i;
+    if (looks.is_ready(i)) all.emplace_back(i, looks.status(i));
+  }
+  std::ranges::sort(all, {}, &std::pair<int, Status>::first);
+  *ended = static_cast<int>(all.size());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    indices[k] = all[k].first;
+    if (statuses != ignored()) put_status(&statuses[k], all[k].second);
   }
   return result;
 }

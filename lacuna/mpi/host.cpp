@@ -63,7 +63,9 @@ Host load() {
 #define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name));
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
-// NOLINTEND(bugprone-macro-parentheses)
+  // NOLINTEND(bugprone-macro-parentheses)
+  made.large = made.Send_c != nullptr && made.Recv_c != nullptr && made.Mrecv_c != nullptr;
+  fill_missing(made);
 #if defined(LACUNA_MPI_ABI_OPENMPI)
   objects_in = library;
   made.find = &find_object;

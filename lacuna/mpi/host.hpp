@@ -107,8 +107,6 @@ namespace lacuna::mpi {
   X(Sendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Status*))                         \
   X(Isendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*))       \
   X(Isendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Request*)) \
-  X(Isendrecv_replace, (void*, int, Datatype, int, int, int, int, Comm, Request*))                           \
-  X(Isendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Request*))                       \
   X(Request_get_status_all, (int, const Request*, int*, Status*))                                            \
   X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                                      \
   X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                                     \
@@ -127,11 +125,15 @@ struct Host {
   Request no_request{};
   Message no_message{}, message_of_none{};
 
+  bool large = false;  ///< it takes counts that are no ints; else the _c functions are fill_missing()'s
+
   /// An object of the host's, by its name; null if it has none.
   void* (*find)(const char* name) = nullptr;
 };
 
 /// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host of this ABI.
 const Host& host();
+/// In missing.cpp: makes what the host lacks of what it has.
+void fill_missing(Host& host);
 
 }  // namespace lacuna::mpi

@@ -89,8 +89,7 @@ struct Landing {
 };
 Landing landing_of(Job& job, const Target& target, Bounce& bounce) {
   const bool large = target.capacity > INT_MAX;
-  if (large && host().Recv_c == nullptr)
-    return {.base = target.base, .count = target.count, .type = target.handle, .large = false, .typed = true};
+  if (large && !host().large) return {.base = target.base, .count = target.count, .type = target.handle, .large = false, .typed = true};
   if (target.contiguous()) return {.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
   bounce = job.bounces.take(target.capacity);
   return {.base = bounce.data(), .count = target.capacity, .type = host().byte, .large = large};
@@ -131,7 +130,7 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   if (probed.received) return put(job, operation.target, probed.status.source, probed.wire.data(), Descriptor::kBytes);
   // Matched, but not here yet: its sender is in MPI, or will be.
   const Bounce bounce = job.bounces.take(probed.bytes());
-  if (probed.bytes() > INT_MAX && host().Mrecv_c != nullptr) {
+  if (probed.bytes() > INT_MAX && host().large) {
     host().Mrecv_c(bounce.data(), probed.bytes(), host().byte, &probed.message, ignored());
   } else {
     host().Mrecv(bounce.data(), to_int(probed.bytes()), host().byte, &probed.message, ignored());

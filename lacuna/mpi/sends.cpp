@@ -80,7 +80,7 @@ void count(Job& job, How how, const Source& source, std::int64_t began) {
 
 }  // namespace
 
-bool Bytes::fits(std::int64_t bytes) { return bytes <= INT_MAX || host().Send_c != nullptr; }
+bool Bytes::fits(std::int64_t bytes) { return bytes <= INT_MAX || host().large; }
 
 int Bytes::send(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm) {
   const Host& h = host();

@@ -7,6 +7,7 @@
 #define EQUAL(what, wanted) _Static_assert((what) == (wanted), #what)
 
 EQUAL(MPI_SUCCESS, LACUNA_kSuccess);
+EQUAL(MPI_ERR_COUNT, LACUNA_kErrCount);
 EQUAL(MPI_ERR_TYPE, LACUNA_kErrType);
 EQUAL(MPI_ERR_TRUNCATE, LACUNA_kErrTruncate);
 EQUAL(MPI_ERR_OTHER, LACUNA_kErrOther);

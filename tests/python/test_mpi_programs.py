@@ -5,6 +5,7 @@ The programs are in tests/mpi, and tests/mpi/run.py runs one of them by hand.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,25 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert done.code == 0, done.text()
     assert ": offered, " in done.err
     assert ": accepted, " in done.err
+
+
+@pytest.mark.parametrize("mode", ["full", "pack", "off"])
+def test_mpi4py(mpi: Ready, mode: str) -> None:
+    """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
+    library = run.library(mpi.peer)
+    folder = str(mpi.peer.mpicc.parent.parent / "lib")
+    variables = {
+        "LACUNA_MPI": mode,
+        "MPI4PY_MPIABI": "openmpi" if mpi.peer.name.startswith("openmpi") else "mpich",
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")])),
+    }
+    program = run.Program(run.HERE, str(run.HERE / "mpi4py_program.py"), 2)
+    plain = run.run(mpi.started, program, Path(sys.executable), None, variables)
+    preloaded = run.run(mpi.started, program, Path(sys.executable), library, variables)
+    why = run.failure(plain, preloaded, "preloaded")
+    if why:
+        pytest.fail(why, pytrace=False)
+    assert plain.out.count("threads: True") == 2
 
 
 @pytest.mark.parametrize("who", ["sender", "receiver"])
