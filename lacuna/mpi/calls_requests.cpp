@@ -195,9 +195,12 @@ LACUNA_MPI_CALL MPI_Test(Request* request, int* flag, Status* status) {
     } else if (*flag != 0) {
       host_completed(*j, operation, left, theirs, error);
     }
-    if (*flag == 0) j->operations.put_back(std::move(taken));
+    if (*flag == 0) {
+      j->operations.put_back(std::move(taken));
+      return error;
+    }
   }
-  return *flag != 0 ? end_one(*j, std::move(taken), request, status) : error;
+  return end_one(*j, std::move(taken), request, status);
 }
 
 LACUNA_MPI_CALL MPI_Waitall(int count, Request* requests, Status* statuses) {

@@ -97,6 +97,7 @@ LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, 
   const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, theirs.data());
   if (*ended == kUndefined && looks.ours().empty()) return result;
   std::vector<std::pair<int, Status>> all;
+  all.reserve(theirs.size());
   for (int k = 0; k < *ended; ++k) all.emplace_back(indices[k], theirs[static_cast<std::size_t>(k)]);
   for (const int i : looks.ours()) {
     if (looks.is_ready(i)) all.emplace_back(i, looks.status(i));

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -23,6 +22,7 @@ using layout::Layout;
 /// The layout of some elements of a type, for as long as that is kept.
 class Elements {
  public:
+  Elements() = default;
   explicit Elements(const Layout& one) : one_(&one) {}
   explicit Elements(Layout&& several) : several_(std::move(several)) {}
   operator const Layout&() const { return several_ ? *several_ : *one_; }  // NOLINT(google-explicit-constructor): it is one
@@ -130,8 +130,11 @@ class Types {
   };
   static constexpr std::size_t kRecent = 64;
   Recent& recent(Datatype type) {
-    std::uintptr_t bits = 0;
-    std::memcpy(&bits, &type, sizeof type);
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+    const auto bits = reinterpret_cast<std::uintptr_t>(type);
+#else
+    const auto bits = static_cast<std::uintptr_t>(type);
+#endif
     return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
   }
   std::array<Recent, kRecent> recent_;  // of known_, each in one place

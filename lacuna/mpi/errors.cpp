@@ -17,7 +17,7 @@ Comm alive(Comm comm) { return job != nullptr && job->comms != nullptr && !job->
 
 namespace {
 
-void heard(Comm* /*comm*/, int* /*code*/, ...) {}  // NOLINT(cert-dcl50-cpp): as MPI has it
+void heard(Comm* /*comm*/, int* /*code*/, ...) {}  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
 
 // Of a communicator's own error handler the program knows by now; MPICH 5 then calls it a success. Tried out where nobody sees it.
 bool forgives() {

@@ -34,7 +34,7 @@ struct Source {
   const std::byte* base = nullptr;
   Count count = 0;
   Use type;
-  std::optional<Elements> layout;  ///< of all elements, if it is ours to send
+  Elements layout;  ///< of all elements, if it is ours to send
   std::int64_t bytes = 0;
   int local = -1;     ///< the receiver on this node
   int dest = 0;       ///< in its communicator

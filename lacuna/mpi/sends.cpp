@@ -13,7 +13,7 @@ constexpr int kSpinsPerLook = 64;
 // Null: it cannot be offered now.
 protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
   Descriptor descriptor;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, *source.layout, source.local, whole, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -58,7 +58,7 @@ void stream(Job& job, protocol::Request* offered) {
 
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
-  copy::pack(*source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
+  copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
 }
 
@@ -142,7 +142,7 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   if (how == How::host) return how;
   base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
-  source.layout.emplace(std::move(*layout));
+  source.layout = std::move(*layout);
   return how;
 }
 

@@ -19,7 +19,7 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
 
 Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool whole) {
   const std::int64_t bytes = layout.size();
-  const Ring ring = whole && bytes > Windows::kNarrowBytes ? Ring::wide : peer.rings.choose(bytes, layout.digest());
+  const Ring ring = whole && std::cmp_greater(bytes, Windows::kNarrowBytes) ? Ring::wide : peer.rings.choose(bytes, layout.digest());
   Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true, ring));
   if (window != nullptr && (!whole || std::cmp_less_equal(bytes, window->bytes))) return window;
   if (whole && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
