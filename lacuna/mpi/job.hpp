@@ -15,7 +15,7 @@ namespace lacuna::mpi {
 
 /// From how many bytes on a message is offered instead of sent by the host.
 struct Thresholds {
-  std::int64_t gaps = 2 << 10;
+  std::int64_t gaps = 4 << 10;
   std::int64_t contiguous = 4 << 20;
 };
 

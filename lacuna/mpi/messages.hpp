@@ -32,7 +32,13 @@ inline int raise(Call call, const Ended& ended) {
 
 // --- sends.cpp -------------------------------------------------------------------------------------------------------
 
-enum class How { host, packed, offered, wrong };
+enum class How {
+  host,     ///< by the same call of its own
+  bytes,    ///< as bytes: a contiguous type, which costs hosts more than MPI_BYTE does
+  packed,   ///< as bytes, packed here
+  offered,  ///< a descriptor instead
+  wrong
+};
 /// How a message is to be sent; fills the source in, or says in `wrong` what the call returns.
 How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong);
 /// As planned; false: the host has to send it after all.

@@ -131,7 +131,7 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   source.dest = dest;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
   const bool contiguous = source.contiguous();
-  How how = contiguous ? How::host : How::packed;
+  How how = contiguous ? How::bytes : How::packed;
   // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
   // which only the host can tell: a descriptor may have been received by a probe.
   if (mode == SendMode::buffered || mode == SendMode::synchronous) {
@@ -139,7 +139,8 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) {
     how = How::offered;
   }
-  if (how == How::host) return how;
+  if (how == How::bytes && !Bytes::fits(source.bytes)) how = How::host;
+  if (how == How::host || how == How::bytes) return how;
   base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
   source.layout = std::move(*layout);
@@ -147,6 +148,10 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
 }
 
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result) {
+  if (how == How::bytes) {
+    result = Bytes::send(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm);
+    return true;
+  }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
@@ -175,6 +180,10 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
 }
 
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
+  if (how == How::bytes) {
+    result = Bytes::isend(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm, request);
+    return true;
+  }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   auto operation = std::make_unique<Operation>();
   const auto lock = job.enter();
