@@ -66,7 +66,8 @@ int status_any(int count, const Request* requests, int* index, int* flag, Status
     *index = i;
     return kSuccess;
   }
-  *flag = active ? 0 : 1;
+  if (!active) return host().Request_get_status(host().no_request, flag, status);  // which makes it empty
+  *flag = 0;
   return kSuccess;
 }
 

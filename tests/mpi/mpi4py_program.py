@@ -58,6 +58,10 @@ try:
         pass
     assert MPI.Request.Get_status_any(requests) == (0, True)
     assert MPI.Request.Get_status_some(requests) == [0, 1, 2, 4, 5, 6]
+    status = MPI.Status()
+    status.source = 1
+    assert MPI.Request.Get_status_any([MPI.REQUEST_NULL], status) == (MPI.UNDEFINED, True)
+    assert status.source == MPI.ANY_SOURCE
 except NotImplementedError:  # an MPI before 4.1, unless the library is in front of it
     pass
 MPI.Request.Waitall(requests)
