@@ -3,7 +3,10 @@
 
     scripts/tidy.py [--jobs N] [--build DIR] [FILE...]
 
-A source passes once for one content of itself, of all headers, of .clang-tidy, of its compile command and of the tool.
+A source passes once for one content of itself, of all headers, of .clang-tidy, of its compile commands and of the tool.
+
+What is compiled several times is checked once where that says as much: kernels for one instruction set, which has
+most of them, and what is compiled for both ABIs of MPI for one of them, unless it asks which it is.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import platform
 import subprocess
 import sys
 import time
@@ -20,17 +24,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def fingerprint(common: bytes, command: dict[str, str]) -> str:
+def fingerprint(common: bytes, file: str, commands: list[dict[str, str]]) -> str:
     digest = hashlib.sha256(common)
-    digest.update(command["command"].encode())
-    digest.update(Path(command["file"]).read_bytes())
+    for command in commands:
+        digest.update(command["command"].encode())
+    digest.update(Path(file).read_bytes())
     return digest.hexdigest()
 
 
-def tidy(build: Path, command: dict[str, str]) -> tuple[bool, str, float]:
+def tidy(database: Path, file: str) -> tuple[bool, str, float]:
     start = time.monotonic()
     # The compile commands are GCC's: Clang does not know all of its warnings.
-    arguments = ["clang-tidy", "--quiet", "-p", str(build), "--extra-arg=-Wno-unknown-warning-option", command["file"]]
+    arguments = ["clang-tidy", "--quiet", "-p", str(database), "--extra-arg=-Wno-unknown-warning-option", file]
+    if "foreach_target.h" in Path(file).read_text():
+        arguments.append("--extra-arg=-DHWY_COMPILE_ONLY_STATIC")
+        if platform.machine() == "x86_64":
+            arguments.append("--extra-arg=-march=icelake-server")
     result = subprocess.run(arguments, capture_output=True, text=True, check=False)
     noise = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
     stderr = [line for line in result.stderr.splitlines() if not any(n in line for n in noise)]
@@ -46,26 +55,33 @@ def main() -> int:
 
     commands = json.loads((options.build / "compile_commands.json").read_text())
     wanted = {path.resolve() for path in options.files}
-    commands = [
-        c
-        for c in commands
-        if Path(c["file"]).is_relative_to(ROOT / "lacuna") and (not wanted or Path(c["file"]).resolve() in wanted)
-    ]
+    sources: dict[str, list[dict[str, str]]] = {}
+    for command in commands:
+        file = command["file"]
+        path = Path(file)
+        if not path.is_relative_to(ROOT / "lacuna") or (wanted and path.resolve() not in wanted):
+            continue
+        if file not in sources or "LACUNA_MPI_ABI_" in path.read_text():
+            sources.setdefault(file, []).append(command)
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     headers = sorted(p for p in (ROOT / "lacuna").rglob("*") if p.suffix in {".hpp", ".h"})
-    common = version + (ROOT / ".clang-tidy").read_bytes() + b"".join(p.read_bytes() for p in headers)
+    rules = [Path(__file__), ROOT / ".clang-tidy", *headers]
+    common = version + b"".join(path.read_bytes() for path in rules)
 
     cache = ROOT / "build" / "tidy"
     cache.mkdir(parents=True, exist_ok=True)
-    marks = {c["file"]: cache / fingerprint(common, c) for c in commands}
-    todo = [c for c in commands if not marks[c["file"]].exists()]
-    print(f"    {len(commands)} sources, {len(todo)} to check")
+    marks = {file: cache / fingerprint(common, file, of) for file, of in sources.items()}
+    todo = [file for file in sources if not marks[file].exists()]
+    print(f"    {len(sources)} sources, {len(todo)} to check")
+    database = ROOT / "build" / "tidy-commands"  # clang-tidy takes all that it finds there of a source
+    database.mkdir(parents=True, exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps([c for of in sources.values() for c in of]))
 
     failed = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(tidy, options.build, c): c for c in todo}
+        futures = {pool.submit(tidy, database, file): file for file in todo}
         for done, future in enumerate(as_completed(futures), 1):
-            file = futures[future]["file"]
+            file = futures[future]
             passed, output, seconds = future.result()
             name = Path(file).relative_to(ROOT)
             print(f"    [{done}/{len(todo)}] {name} {'ok' if passed else 'FAILED'} ({seconds:.0f} s)", flush=True)
