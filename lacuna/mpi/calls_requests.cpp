@@ -90,7 +90,8 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   std::vector<int> indices(static_cast<std::size_t>(count) + 1);
   std::vector<Status> theirs(indices.size());
   Outcomes outcomes;
-  for (int i = 0; i < count; ++i) outcomes.all.push_back({.index = i, .status = status_of_none(), .how = {}});
+  const Status of_none = status_of_none();
+  for (int i = 0; i < count; ++i) outcomes.all.push_back({.index = i, .status = of_none, .how = {}});
   const auto at = [&](int i) -> Outcomes::One& { return outcomes.all[static_cast<std::size_t>(i)]; };
   for (int rounds = 0;; pause(rounds)) {
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) at(i).how = batch.end(i, &at(i).status);

@@ -327,6 +327,13 @@ class QueuePair {
   /// them with both remote rights. It stays mapped as long as the queue pair, but no key guards it any more: it is for memory that its owner
   /// keeps and gives to this peer alone.
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const { return nullptr; }
+  /// Whether copy() works.
+  [[nodiscard]] virtual bool copies() const { return false; }
+  /// Copies at once, by this CPU, as many bytes from `ours` to `theirs`, or from there, past all queues. No key guards that either, none is looked at: it
+  /// is for memory that the peer has just named for it, and keeps. Errors: unsupported; transfer (the memory is not there), peer_lost.
+  virtual Result<void> copy(bool /*to_peer*/, std::span<const Sge> /*ours*/, std::span<const Sge> /*theirs*/) {
+    return base::fail(base::Code::unsupported, "this path has no copies past its queues");
+  }
 };
 
 class Context {

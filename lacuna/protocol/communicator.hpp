@@ -10,7 +10,7 @@
 
 #include "lacuna/protocol/layouts.hpp"
 #include "lacuna/protocol/rendezvous.hpp"
-#include "lacuna/protocol/rings.hpp"
+#include "lacuna/protocol/transits.hpp"
 
 namespace lacuna::protocol {
 
@@ -39,7 +39,7 @@ struct Peer {
   // Streams, and what waits for an answer, or for what an answer asked for.
   Windows windows;
   Stores stores;
-  Rings rings;
+  Transits transits;
   Seen seen;
   std::vector<Request*> sending;     // being packed
   std::vector<Request*> receiving;   // being unpacked
@@ -196,7 +196,11 @@ class Ranks final : public Communicator {
 
   // offers.cpp
   Result<Peer*> sharing(int rank, std::int64_t bytes);
+  Advice advice(const Peer& peer, const Layout& layout);
   Result<Windows::Place*> place_for(Peer& peer, const Layout& layout, bool whole);
+  Result<bool> copy_out(Peer& peer, Request& send, OutStream& out);
+  void take_directly(Peer& peer, Request& receive, InStream& in);
+  Result<bool> come_on(Request& receive, InStream& in);
   bool take_back(Request* offer);
 
   // rendezvous.cpp

@@ -17,10 +17,30 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
   return &peer;
 }
 
+// The receiver's layout is not known yet; mostly it is alike. Forces hold whatever the layout is.
+Advice Ranks::advice(const Peer& peer, const Layout& layout) {
+  const nic::QueuePair* const copying = peer.outgoing.copying();
+  if (copying == nullptr) return Advice::impossible;
+  const bool forced = options_.force.method != nullptr || options_.force.path;
+  if (!forced && (layout.size() < DirectCopy::kLeastBytes || layout.size() / layout.run_count() < DirectCopy::kLeastRun))
+    return Advice::impossible;
+  const Result<guide::Choice> choice =
+      guide_.choose(layout, layout, *kind_, {.src_shared = false, .dst_shared = false, .told = true, .uses = 1});
+  const bool one_copy = choice && choice->way.path == copying->path();
+  if (forced && !one_copy) return Advice::impossible;
+  return one_copy ? Advice::one_copy : Advice::two_copies;
+}
+
 Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool whole) {
   const std::int64_t bytes = layout.size();
-  const Ring ring = whole && std::cmp_greater(bytes, Windows::kNarrowBytes) ? Ring::wide : peer.rings.choose(bytes, layout.digest());
-  Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true, ring));
+  Transit transit = Transit::wide;
+  if (!whole) {
+    const Advice advised = advice(peer, layout);
+    transit = advised == Advice::one_copy && options_.force.path ? Transit::direct : peer.transits.choose(bytes, layout.digest(), advised);
+  } else if (std::cmp_less_equal(bytes, Windows::kNarrowBytes)) {
+    transit = peer.transits.choose(bytes, layout.digest());
+  }
+  Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true, transit));
   if (window != nullptr && (!whole || std::cmp_less_equal(bytes, window->bytes))) return window;
   if (whole && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
     if (window != nullptr) window->taken = false;
@@ -46,7 +66,16 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   request->protocol = Protocol::stream;
   request->state = Request::State::moving;
   request->out.emplace(*place, peer.stores, request->bytes);
-  peer.rings.sent(*place, *request->out);
+  peer.transits.sent(*place, *request->out);
+  if (request->out->direct()) {
+    const std::uint32_t number = tell(peer, layout);
+    const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(base), .digest = layout.digest(), .layout = number};
+    if (number != 0) {
+      request->out->offer_directly(own, options_.force.path.has_value());
+    } else {
+      request->out->pack_after_all();
+    }
+  }
   const Window window = request->out->describe(0);
   std::memcpy(ticket.bytes.data(), &window, sizeof window);
   peer.sending.push_back(request);
@@ -63,6 +92,10 @@ Result<void> Ranks::leave(Request* offer) {
       return {};
     }
     if (!offer->out) break;
+    if (offer->out->direct()) {
+      if (!offer->out->withdraw()) idle();  // its receiver is at it
+      continue;
+    }
     offer->out->move_to(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->left())));
     step("moved");
   }
@@ -91,7 +124,10 @@ Result<Request*> Ranks::accept(void* base, const Layout& layout, int source, std
   Head head;
   head.bytes = static_cast<std::uint64_t>(bytes);
   deliver_stream(peer, *request, head, stream);
-  if (!peer.lost) return request;
+  if (!peer.lost) {
+    if (request->in && request->in->offers_directly()) take_directly(peer, *request, *request->in);
+    return request;
+  }
   // What it left behind before it went is there still.
   peer.receiving.pop_back();
   for (Result<bool> some = true; some && *some && request->in && !request->in->done();)
@@ -102,6 +138,68 @@ Result<Request*> Ranks::accept(void* base, const Layout& layout, int source, std
     fail(*request, *peer.lost);
   }
   return request;
+}
+
+// --- direct copies ---------------------------------------------------------------------------------------------------
+
+// The sender's part. Afterwards the stream is done, still direct, or to be packed.
+Result<bool> Ranks::copy_out(Peer& peer, Request& send, OutStream& out) {
+  DirectMemory& memory = out.direct_memory();
+  const DirectState state = out.direct_state();
+  if (state == DirectState::offered && (!out.waited_for_long() || !out.withdraw())) return false;
+  if (state != DirectState::taken) {
+    out.pack_after_all();
+    peer.transits.offered(false);
+    return true;
+  }
+  nic::QueuePair* const copying = peer.outgoing.copying();
+  if (!send.copy && copying != nullptr) {
+    const DirectEnd there = memory.receiver;
+    const Result<Layout> layout = peer.heard.find(there.layout);
+    if (layout && layout->digest() == there.digest && layout->size() >= send.bytes)
+      send.copy.emplace(memory, *copying, true, *send.layout, send.base, *layout, there.addr, send.bytes);
+  }
+  if (send.copy && send.copy->step()) return true;
+  if (!DirectCopy::over(memory, send.bytes)) return false;
+  send.copy.reset();
+  const bool failed = memory.failed.load(std::memory_order_relaxed) != 0;
+  peer.transits.offered(!failed);
+  if (failed) {
+    out.pack_after_all();
+  } else {
+    out.copied();
+    send.protocol = Protocol::direct;
+    step("copied out");
+  }
+  return true;
+}
+
+// A receive that is too short for its message, or a layout that has not come yet, is for windows.
+void Ranks::take_directly(Peer& peer, Request& receive, InStream& in) {
+  const DirectEnd there = in.direct_memory().sender;
+  nic::QueuePair* const copying = peer.incoming.copying();
+  const Result<Layout> layout = peer.heard.find(there.layout);
+  if (copying == nullptr || !layout || layout->digest() != there.digest || layout->size() != receive.bytes ||
+      receive.layout->size() < receive.bytes)
+    return in.refuse_directly();
+  const DirectEnd here{
+      .addr = reinterpret_cast<std::uint64_t>(receive.base), .digest = receive.layout->digest(), .layout = tell(peer, *receive.layout)};
+  if (in.take_directly(here))
+    receive.copy.emplace(in.direct_memory(), *copying, false, *receive.layout, receive.base, *layout, there.addr, receive.bytes);
+}
+
+Result<bool> Ranks::come_on(Request& receive, InStream& in) {
+  if (!receive.copy) return in.step(context_, *receive.layout, receive.base);
+  if (receive.copy->step()) return true;
+  DirectMemory& memory = in.direct_memory();
+  if (!DirectCopy::over(memory, receive.bytes)) return false;
+  receive.copy.reset();
+  if (memory.failed.load(std::memory_order_relaxed) == 0) {
+    in.copied();
+    receive.protocol = Protocol::direct;
+    step("copied in");
+  }
+  return true;
 }
 
 }  // namespace lacuna::protocol

@@ -12,7 +12,7 @@ constexpr int kSpins = 64;
 constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
 constexpr int kLastRounds = 1024;                  // for what a peer sent before it went; one that only seems gone may go on for ever
 constexpr std::int64_t kClosing = 10'000'000'000;  // ns that a peer has to take what was sent to it
-constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self"};
+constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self", "direct"};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ Result<void> Ranks::connect(Peer& peer) {
 // What both ends have to know of one another, and whether they speak the same language.
 Result<void> Ranks::agree(Peer& peer) const {
   struct Terms {
-    std::uint64_t magic = 0x3330'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
+    std::uint64_t magic = 0x3430'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
     std::int64_t room = 0;
   };
   const Terms mine{.room = options_.unexpected_bytes};
@@ -138,6 +138,7 @@ void Ranks::retire(Request* request) {
 void Ranks::done(Request& request) {
   request.out.reset();
   request.in.reset();
+  request.copy.reset();
   request.went = true;
   if (request.needs_word && !request.word_came && !peers_[static_cast<std::size_t>(request.peer)].lost) {
     request.state = Request::State::moving;
@@ -255,7 +256,7 @@ Result<bool> Ranks::advance(Peer& peer) {
   if (!peer.outbox.empty()) moved = flush(peer) || moved;
   if (peer.idle()) return moved;
   while (!peer.for_windows.empty()) {
-    Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, peer.for_windows.front()->bytes, true, Ring::wide));
+    Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, peer.for_windows.front()->bytes, true, Transit::wide));
     if (window == nullptr) break;
     Request& send = *peer.for_windows.front();
     peer.for_windows.pop_front();
@@ -277,10 +278,10 @@ Result<bool> Ranks::advance(Peer& peer) {
   };
   LACUNA_TRY(step_all(peer.sending, [&](Request& send) { return go_on(peer, send); }));
   LACUNA_TRY(step_all(peer.receiving, [&](Request& receive) -> Result<bool> {
-    const bool some = LACUNA_TRY(receive.in->step(context_, *receive.layout, receive.base));
+    const bool some = LACUNA_TRY(come_on(receive, *receive.in));
     if (some) step("unpacked");
     if (receive.in->done()) {
-      statistics_.count(statistics_.received, Protocol::stream, receive.bytes);
+      statistics_.count(statistics_.received, receive.protocol, receive.bytes);
       done(receive);
     }
     return some;

@@ -89,8 +89,8 @@ struct Ticket {
 };
 
 /// How a message travels.
-enum class Protocol : std::uint8_t { eager, stream, rendezvous, self };
-inline constexpr std::size_t kProtocols = 4;
+enum class Protocol : std::uint8_t { eager, stream, rendezvous, self, direct };
+inline constexpr std::size_t kProtocols = 5;
 [[nodiscard]] std::string_view protocol_name(Protocol protocol);
 
 /// Counted since the communicator was made.

@@ -26,6 +26,11 @@ method::Endpoint* Line::endpoint(nic::Path path) const {
   return found != endpoints_.end() ? found->get() : nullptr;
 }
 
+nic::QueuePair* Line::copying() const {
+  const auto found = std::ranges::find_if(endpoints_, [](const auto& one) { return one->qp().copies(); });
+  return found != endpoints_.end() ? &(*found)->qp() : nullptr;
+}
+
 // --- the two ends ----------------------------------------------------------------------------------------------------
 
 std::uint32_t Ranks::tell(Peer& peer, const Layout& layout) {

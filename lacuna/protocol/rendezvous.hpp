@@ -50,6 +50,9 @@ class Line {
   Result<void> connect(nic::Context& context, nic::Bootstrap& bootstrap);
   [[nodiscard]] method::Endpoint* endpoint(nic::Path path) const;
 
+  /// Null: this system lets nobody copy past the queues.
+  [[nodiscard]] nic::QueuePair* copying() const;
+
   std::deque<Carried> carried;  ///< the first one is under way
 };
 

@@ -41,6 +41,7 @@ class Request : public Matchable {
   std::optional<base::Error> error;
   std::optional<OutStream> out;
   std::optional<InStream> in;
+  std::optional<DirectCopy> copy;  ///< instead of what `out` and `in` do
 };
 
 /// A message that waits for its receive.

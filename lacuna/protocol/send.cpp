@@ -93,7 +93,7 @@ Result<void> Ranks::begin_send(Request& request) {
   const bool small = request.bytes <= options_.eager_bytes;
   if (streams_first(peer, request.bytes)) {
     Result<Windows::Place*> window =
-        peer.windows.take(context_, request.bytes, false, peer.rings.choose(request.bytes, request.layout->digest()));
+        peer.windows.take(context_, request.bytes, false, peer.transits.choose(request.bytes, request.layout->digest()));
     if (!window && !small) return std::unexpected(std::move(window).error());
     if (window && *window != nullptr) return begin_stream(peer, request, **window, 0);
     if (send_eager(peer, request.base, *request.layout, request.tag)) {
@@ -133,7 +133,7 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& w
   request.protocol = Protocol::stream;
   request.state = Request::State::moving;
   request.out.emplace(window, peer.stores, request.bytes);
-  peer.rings.sent(window, *request.out);
+  peer.transits.sent(window, *request.out);
   Head head;
   head.kind = Kind::stream;
   head.tag = request.tag;
@@ -155,11 +155,15 @@ Result<void> Ranks::begin_stream(Peer& peer, Request& request, Windows::Place& w
 Result<bool> Ranks::go_on(Peer& peer, Request& send) {
   if (!send.out) return false;
   OutStream& out = *send.out;
+  if (out.direct()) {
+    const bool some = LACUNA_TRY(copy_out(peer, send, out));
+    if (out.direct() && !out.done()) return some;
+  }
   const bool some = LACUNA_TRY(out.step(context_, peer.stores, *send.layout, send.base));
   if (some) step("packed");
   if (!out.done()) return some;
   out.give_back();
-  statistics_.count(statistics_.sent, Protocol::stream, send.bytes);
+  statistics_.count(statistics_.sent, send.protocol, send.bytes);
   done(send);
   return true;
 }

@@ -19,11 +19,18 @@ constexpr std::int64_t kChunks = 32;       // of a message, until they become to
 // A message that is in no cache when it is all there. If its receiver passes the caches by, 64 MiB take 5.0 ms instead of 5.7.
 constexpr std::int64_t kHuge = 8 << 20;
 
+// A receiver that begins so long after its sender was not there.
+constexpr std::int64_t kLate = 20'000;  // ns
+
+// What packing would take, about.
+constexpr std::int64_t kBytesPerNs = 8;
+constexpr std::int64_t kLeastPatience = 5'000;  // ns: a descriptor's way through a host's MPI, and back
+
 // How often in a window's round the sender is told what was emptied: a line to take from it each time.
 constexpr std::uint64_t kTellings = 4;
 
 // Extra places.
-constexpr std::size_t kNarrow = 1;  // the window of narrow rings
+constexpr std::size_t kNarrow = 1;  // the window of narrow transits
 constexpr std::uint32_t kNarrowChunks = 8;
 constexpr std::int64_t kLeastExtra = 8 << 10;
 constexpr std::size_t kLeastMemory = 1 << 20;  // that is asked of the NIC at once
@@ -31,7 +38,7 @@ constexpr std::size_t kKeptMemory = 16 << 20;  // though nothing is in it
 
 bool taken(Windows::Place& place) {
   if (place.taken || !place.empty()) return false;
-  place.ring = Ring::wide;
+  place.transit = Transit::wide;
   if (!place.populated) base::populate(place.memory, sizeof(WindowMemory) + place.bytes, true);
   place.populated = place.taken = true;
   return true;
@@ -59,10 +66,10 @@ Result<void> Windows::make(nic::Context& context) {
   return {};
 }
 
-Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes, bool answered, Ring ring) {
+Result<Windows::Place*> Windows::take(nic::Context& context, std::int64_t bytes, bool answered, Transit transit) {
   if (memory_.buffer.data() == nullptr) LACUNA_TRY(make(context));
-  if (ring == Ring::narrow && taken(places_[kNarrow])) {
-    places_[kNarrow].ring = ring;
+  if (transit != Transit::wide && taken(places_[kNarrow])) {  // a direct copy needs no more than its head
+    places_[kNarrow].transit = transit;
     return &places_[kNarrow];
   }
   if (std::cmp_greater(bytes, kBytes) && taken(places_.back())) return &places_.back();
@@ -124,7 +131,7 @@ bool Windows::empty() const {
 
 OutStream::OutStream(Windows::Place& place, const Stores& stores, std::int64_t bytes)
     : place_(&place), bytes_(bytes), chunk_(chunk_of(bytes, stores.caching())) {
-  if (place.ring == Ring::narrow) chunk_ = std::min(chunk_, Windows::kNarrowBytes / kNarrowChunks);
+  if (place.transit == Transit::narrow) chunk_ = std::min(chunk_, Windows::kNarrowBytes / kNarrowChunks);
   begin(place);
 }
 
@@ -133,6 +140,25 @@ void OutStream::begin(Windows::Place& place) {
   place.memory->moved.store(0, std::memory_order_relaxed);
   next_ = at_ = (place.at + chunk_ - 1) / chunk_ * chunk_ % place.ring_bytes();
   first_ = emptied_ = place.memory->filled.load(std::memory_order_relaxed);
+  if (bytes_ >= WindowMemory::kTimed) place.memory->began.store(base::now_ns(), std::memory_order_relaxed);
+}
+
+void OutStream::offer_directly(const DirectEnd& own, bool patient) {
+  patient_until_ = patient ? INT64_MAX : base::now_ns() + bytes_ / kBytesPerNs + kLeastPatience;
+  place_->memory->direct.offer(first_ + 1, own);
+}
+
+bool OutStream::withdraw() {
+  if (direct_memory().settle(first_ + 1, DirectState::refused) || direct_state() == DirectState::refused) {
+    pack_after_all();
+    return true;
+  }
+  return false;
+}
+
+void OutStream::copied() {
+  packed_ = bytes_;
+  place_->memory->filled.store(first_ + 1, std::memory_order_relaxed);
 }
 
 void OutStream::move_to(Windows::Place& place) {
@@ -195,10 +221,36 @@ Result<void> InStream::follow() {
   return {};
 }
 
+// A receiver that was there already has waited for the first bytes, whoever brings them; for one that comes late the time begins with it.
+void InStream::begin() {
+  if (bytes_ < WindowMemory::kTimed) return;
+  const std::int64_t now = base::now_ns();
+  const std::int64_t offered = window_->began.load(std::memory_order_relaxed);
+  began_ = now > offered && now - offered < kLate ? offered : now;
+}
+
+void InStream::tell_time(std::uint64_t last) {
+  if (began_ == 0) return;
+  window_->took_ns.store(static_cast<std::uint64_t>(base::now_ns() - began_), std::memory_order_relaxed);
+  window_->took_of.store(last, std::memory_order_release);
+}
+
+bool InStream::take_directly(const DirectEnd& own) {
+  begin();
+  window_->direct.receiver = own;
+  return window_->direct.settle(first_ + 1, DirectState::taken);
+}
+
+void InStream::copied() {
+  taken_ = bytes_;
+  tell_time(first_ + 1);
+  window_->emptied.store(first_ + 1, std::memory_order_release);
+}
+
 Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout, std::byte* base) {
   const std::uint64_t filled = window_->filled.load(std::memory_order_acquire) - first_;
   if (filled == chunks_) return false;
-  if (taken_ == 0 && bytes_ >= WindowMemory::kTimed) began_ = base::now_ns();
+  if (taken_ == 0) begin();
   const std::uint64_t places = window_bytes_ / chunk_;
   const std::uint64_t moved = window_->moved.load(std::memory_order_relaxed);
   if (filled - chunks_ > places + (moved != 0 ? 1 : 0))
@@ -216,10 +268,7 @@ Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout,
     taken_ += bytes;
     if (taken_ < bytes_ && chunks_ + 1 - told_ < places / kTellings) continue;
     told_ = chunks_ + 1;
-    if (began_ != 0 && taken_ >= bytes_) {
-      window_->took_ns.store(static_cast<std::uint64_t>(base::now_ns() - began_), std::memory_order_relaxed);
-      window_->took_of.store(first_ + told_, std::memory_order_release);
-    }
+    if (taken_ >= bytes_) tell_time(first_ + told_);
     window_->emptied.store(first_ + told_, std::memory_order_release);
   }
   return true;

@@ -8,7 +8,7 @@
 // and gets one once it is matched; one window is kept for such, so they cannot all be taken by messages that nobody receives.
 //
 // What an offer (Communicator::offer) has to leave behind at once moves to a place of its own, which has room for all the rest: the last chunk
-// of the window says where that is.
+// of the window says where that is. An offer may be for a direct copy at first (direct.hpp); then nothing is packed until it is refused.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/protocol/channel.hpp"
+#include "lacuna/protocol/direct.hpp"
 #include "lacuna/protocol/stores.hpp"
 
 namespace lacuna::protocol {
@@ -39,10 +40,11 @@ struct Window {
   std::uint16_t lines = 0;   ///< 64 bytes each, of each chunk but the last; a power of two
 };
 
-/// How much of a window is gone round.
-enum class Ring : std::uint8_t {
-  wide,   ///< several windows in turn, and all of each
-  narrow  ///< a part of one
+/// How the bytes of a message travel.
+enum class Transit : std::uint8_t {
+  wide,    ///< packed into several windows in turn, and all of each
+  narrow,  ///< packed into a part of one
+  direct,  ///< past its window
 };
 
 /// A window, as it lies in memory: what both ends count, and the bytes behind it. Written by the sender, but for the last line.
@@ -52,8 +54,10 @@ struct alignas(kPage) WindowMemory {
   std::atomic<std::uint64_t> moved;  ///< if not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
   Window rest;
   alignas(64) std::atomic<std::uint64_t> emptied;
-  std::atomic<std::uint64_t> took_of;  ///< what `emptied` was after the last message that was timed,
-  std::atomic<std::uint64_t> took_ns;  ///< and how long the receiver was at it
+  std::atomic<std::uint64_t> took_of;           ///< what `emptied` was after the last message that was timed,
+  std::atomic<std::uint64_t> took_ns;           ///< and how long it took
+  DirectMemory direct;                          ///< both ends'
+  alignas(64) std::atomic<std::int64_t> began;  ///< when the sender began with a message that is timed, in ns of base::now_ns()
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
@@ -70,20 +74,20 @@ class Windows {
   struct Place {
     WindowMemory* memory = nullptr;
     std::uint32_t bytes = 0;
-    Ring ring = Ring::wide;  ///< of the message that is there
+    Transit transit = Transit::wide;  ///< of the message that is there
     std::uint32_t rkey = 0;
     std::uint32_t at = 0;  ///< behind what was packed last
     bool taken = false;
     bool populated = false;
-    [[nodiscard]] std::uint32_t ring_bytes() const { return ring == Ring::narrow ? kNarrowBytes : bytes; }
+    [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? kNarrowBytes : bytes; }
     [[nodiscard]] bool empty() const {
       return memory == nullptr || memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
     }
   };
 
-  /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already; `ring`: which is best. Null: none is.
+  /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already; `transit`: which is best. Null: none is.
   /// Errors: those of Context::allocate and register_memory.
-  Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered, Ring ring);
+  Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered, Transit transit);
   /// Takes an extra place with room for so many bytes, or for kMostBytes of them. Errors: as take().
   Result<Place*> take_extra(nic::Context& context, std::int64_t bytes);
   /// Whether all that was packed was unpacked.
@@ -124,13 +128,30 @@ class OutStream {
   Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
   /// What `emptied` is once all was received.
-  [[nodiscard]] std::uint64_t last() const { return first_ + static_cast<std::uint64_t>((bytes_ + chunk_ - 1) / chunk_); }
+  [[nodiscard]] std::uint64_t last() const {
+    return first_ + (place_->transit == Transit::direct ? 1 : static_cast<std::uint64_t>((bytes_ + chunk_ - 1) / chunk_));
+  }
   /// Bytes of a place that takes what is left.
   [[nodiscard]] std::int64_t left() const { return std::max<std::int64_t>(chunk_, bytes_ - packed_); }
   /// What is left goes to another place, which is empty and this one's from now on.
   void move_to(Windows::Place& place);
+  /// A direct copy of it, before anything else is done. `patient`: until it is withdrawn.
+  void offer_directly(const DirectEnd& own, bool patient);
+  /// Whether the offer stands, or was taken.
+  [[nodiscard]] bool direct() const { return place_->transit == Transit::direct; }
+  [[nodiscard]] DirectMemory& direct_memory() const { return place_->memory->direct; }
+  [[nodiscard]] DirectState direct_state() const { return place_->memory->direct.of(first_ + 1); }
+  /// As long as packing would take: so nobody loses more than twice that.
+  [[nodiscard]] bool waited_for_long() const { return base::now_ns() > patient_until_; }
+  /// False: it is taken.
+  bool withdraw();
+  /// It will be packed.
+  void pack_after_all() { place_->transit = Transit::wide; }
+  /// It was copied.
+  void copied();
   /// Nobody knows of it: what was packed is as if it had been read. Not once it has moved.
   void take_back() {
+    if (direct()) withdraw();
     place_->memory->emptied.store(place_->memory->filled.load(std::memory_order_relaxed), std::memory_order_relaxed);
     give_back();
   }
@@ -150,6 +171,7 @@ class OutStream {
   std::uint32_t next_;     // and the next one
   std::uint64_t first_;    // what `filled` was before this message
   std::uint64_t emptied_;  // as far as it was looked at
+  std::int64_t patient_until_ = 0;
 };
 
 /// The windows of a peer that this end has seen.
@@ -171,6 +193,15 @@ class InStream {
   /// Unpacks what has come, as far as the layout goes; the rest is dropped. True if something had come. Errors: malformed.
   Result<bool> step(nic::Context& context, const layout::Layout& layout, std::byte* base);
   [[nodiscard]] bool done() const { return taken_ == bytes_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+  // Instead of step(), where the sender offers a direct copy.
+  [[nodiscard]] bool offers_directly() const { return window_->direct.of(first_ + 1) == DirectState::offered; }
+  [[nodiscard]] DirectMemory& direct_memory() const { return window_->direct; }
+  /// False: it does no more.
+  bool take_directly(const DirectEnd& own);
+  void refuse_directly() { window_->direct.settle(first_ + 1, DirectState::refused); }
+  void copied();
 
  private:
   InStream(const Channel& channel, Seen& seen, WindowMemory& window, const Window& what, std::int64_t bytes)
@@ -183,6 +214,8 @@ class InStream {
         at_(what.at),
         first_(what.first) {}
   Result<void> follow();
+  void begin();
+  void tell_time(std::uint64_t last);
   const Channel* channel_;
   Seen* seen_;
   WindowMemory* window_;

@@ -1,4 +1,6 @@
 // Offers: what is announced by others, and left behind by its sender.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "tests/protocol/ranks.hpp"
@@ -59,6 +61,7 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
     ++seed;
     if (ranks.rank() == 0) {
       std::vector<std::byte> source = pattern(shape.from, seed);
+      LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));  // nobody waits long for one that looks at the message before
       Ticket ticket;
       Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole, ticket));
       if (leaves) {
@@ -73,8 +76,9 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
       continue;
     }
     Ticket ticket;
-    LACUNA_END_TRY(ranks.recv(&ticket, of_ticket(), peer, 1));
     std::vector<std::byte> target(static_cast<std::size_t>(shape.to.true_extent()), std::byte{9});
+    LACUNA_END_TRY(ranks.send(nullptr, bytes(0), peer, 2));
+    LACUNA_END_TRY(ranks.recv(&ticket, of_ticket(), peer, 1));
     const protocol::Status status =
         LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.accept(target.data(), shape.to, peer, shape.from.size(), ticket))));
     LACUNA_END_EXPECT(status.bytes == shape.from.size() && status.source == peer);
@@ -92,6 +96,89 @@ TEST(Offers, AreAccepted) {
       }
     }
   }
+}
+
+// One copy, wherever both layouts are known: the second round at the latest. Of what is left behind, and of what comes first, two.
+std::string direct(Communicator& ranks) {
+  for (int round = 0; round < 3; ++round) {
+    if (std::string wrong = offers(ranks, false, false); !wrong.empty()) return wrong;
+  }
+  const protocol::Statistics counted = ranks.statistics();
+  const auto& directly = (ranks.rank() == 0 ? counted.sent : counted.received)[static_cast<std::size_t>(protocol::Protocol::direct)];
+  const auto expected = static_cast<std::int64_t>(2 * shapes().size());
+  if (directly.messages < expected) return fmt::format("{} of {} direct", directly.messages, expected);
+  return offers(ranks, true, false);
+}
+
+const Setting kDirect{.processes = true, .options = {.force = {.path = nic::Path::kernel}}};
+
+bool can_be_direct() {
+  const auto context = support::value(nic::open("local"));
+  return context->limits().path(nic::Path::kernel)->available;
+}
+
+TEST(Offers, AreCopiedDirectly) {
+  if (!can_be_direct()) GTEST_SKIP() << "this system lets no process copy out of another one's memory";
+  EXPECT_EQ(in_ranks(kDirect, direct), "");
+}
+
+TEST(Offers, AreNotCopiedDirectlyWhereThatIsForbidden) {
+  Setting setting{.processes = true};
+  setting.nic.forbidden_paths = {nic::Path::kernel};
+  EXPECT_EQ(in_ranks(setting, [](Communicator& ranks) { return offers(ranks, false, false); }), "");
+}
+
+// The receiver's layout is longer than the message, or too short for it.
+TEST(Offers, AreCopiedDirectlyIntoOtherSizes) {
+  const auto talk = [](Communicator& ranks) -> std::string {
+    const int peer = 1 - ranks.rank();
+    const Layout from = vector(1000, 300, 500);
+    for (const std::int64_t room : {2000, 900, 2000, 900}) {
+      const Layout to = vector(room, 300, 301);
+      Ticket ticket;
+      if (ranks.rank() == 0) {
+        const std::vector<std::byte> source = pattern(from, 5);
+        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), from, peer, false, ticket));
+        LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
+        LACUNA_END_TRY(ranks.wait(offer));
+        continue;
+      }
+      LACUNA_END_TRY(ranks.recv(&ticket, of_ticket(), peer, 1));
+      std::vector<std::byte> target(static_cast<std::size_t>(to.true_extent()), std::byte{9});
+      const auto status = ranks.wait(LACUNA_END_TRY(ranks.accept(target.data(), to, peer, from.size(), ticket)));
+      LACUNA_END_EXPECT(status.has_value() == (room >= 1000));
+      LACUNA_END_EXPECT(status ? status->bytes == from.size() : status.error().code == base::Code::truncated);
+      LACUNA_END_EXPECT(target == image(from, to, 5));
+    }
+    return {};
+  };
+  EXPECT_EQ(in_ranks(kDirect, talk), "");
+}
+
+TEST(Offers, AreWithdrawnFromWhoeverComesLate) {
+  const auto talk = [](Communicator& ranks) -> std::string {
+    const int peer = 1 - ranks.rank();
+    const Layout layout = vector(100, 5000, 8000);
+    for (int round = 0; round < 20; ++round) {
+      Ticket ticket;
+      if (ranks.rank() == 0) {
+        std::vector<std::byte> source = pattern(layout, 3);
+        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, false, ticket));
+        LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
+        LACUNA_END_TRY(ranks.wait(offer));  // though nobody takes it
+        std::ranges::fill(source, std::byte{});
+        LACUNA_END_TRY(ranks.send(nullptr, bytes(0), peer, 2));
+        continue;
+      }
+      LACUNA_END_TRY(ranks.recv(&ticket, of_ticket(), peer, 1));
+      LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));
+      std::vector<std::byte> target(static_cast<std::size_t>(layout.true_extent()), std::byte{9});
+      LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.accept(target.data(), layout, peer, layout.size(), ticket))));
+      LACUNA_END_EXPECT(target == image(layout, layout, 3));
+    }
+    return {};
+  };
+  EXPECT_EQ(in_ranks({.processes = true}, talk), "");
 }
 
 // Many at once, taken in the opposite order, and again, so that places are used more than once.

@@ -2,6 +2,8 @@
 // moves the bytes, and writes the completion back; the target only looks.
 //
 // Requests run in batches: as many of the oldest as one epoch and one call of the mover may take. That is what a chain gains here.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lacuna/nic/local/movers.hpp"
@@ -55,6 +57,22 @@ class Direct final : public QueuePair {
         !resolve(peer().keys(), {&whole, 1}, 0, bytes, kRightRemoteWrite | kRightRemoteRead, 2, found))
       return nullptr;
     return found.size() == 1 && in_arena(peer(), found[0]) ? peer().arena.data() + found[0].arena_offset : nullptr;
+  }
+
+  [[nodiscard]] bool copies() const override { return path() == Path::kernel; }
+
+  Result<void> copy(bool to_peer, std::span<const Sge> ours, std::span<const Sge> theirs) override {
+    if (!copies()) return nic::QueuePair::copy(to_peer, ours, theirs);
+    const auto extents = [](std::span<const Sge> list, std::vector<Extent>& into) {
+      into.clear();
+      for (const Sge& sge : list) into.push_back({sge.addr, sge.length, kNotShared});
+    };
+    extents(ours, ours_);
+    extents(theirs, theirs_);
+    const Status moved = move_kernel(peer(), to_peer ? Direction::to_peer : Direction::from_peer, ours_, theirs_);
+    if (moved == Status::success) return {};
+    const bool lost = moved == Status::retry_exc_err;
+    return base::fail(lost ? base::Code::peer_lost : base::Code::transfer, fmt::format("a copy past the queues: {}", status_name(moved)));
   }
 
  private:

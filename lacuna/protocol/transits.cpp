@@ -1,0 +1,121 @@
+#include "lacuna/protocol/transits.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace lacuna::protocol {
+
+namespace {
+
+constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
+constexpr int kPairs = 4;
+constexpr int kWarm = 2;             // messages before the one that counts: each way leaves caches as another does not want them
+constexpr int kBetweenTrials = 512;  // messages
+constexpr int kUntilAgain = 4;       // after two messages that were not alike
+constexpr int kMostInVain = 3;
+constexpr double kMostLog = 0.7;  // of one pair: somebody else had the CPU
+constexpr double kNoise = 0.03;   // of the mean of a trial's pairs
+
+}  // namespace
+
+// Each in turn.
+void Transits::Class::next_other() {
+  constexpr std::array kAll{Transit::wide, Transit::narrow, Transit::direct};
+  const std::size_t count = advice == Advice::impossible ? 2 : 3;
+  auto at = static_cast<std::size_t>(other);
+  do {
+    at = (at + 1) % count;
+  } while (kAll.at(at) == best);
+  other = kAll.at(at);
+}
+
+Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice) {
+  settle();
+  if (bytes < WindowMemory::kTimed) return Transit::wide;
+  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2);
+  last_ = &of;
+  if (!std::exchange(of.begun, true)) {
+    of.advice = advice;
+    of.best = advice == Advice::one_copy ? Transit::direct : Transit::wide;
+    of.other = advice == Advice::two_copies ? Transit::direct : Transit::narrow;
+  }
+  const bool in_pair = of.has_first || of.warm > 0;
+  if (in_pair && (of.bytes != bytes || of.digest != digest)) {
+    of.break_off();
+  } else if (in_pair || --of.until_trial <= 0) {
+    of.bytes = bytes;
+    of.digest = digest;
+    const Transit transit = of.has_first == of.other_first ? of.best : of.other;
+    if (++of.warm <= kWarm) return transit;
+    of.warm = 0;
+    trial_ = {.of = &of, .transit = transit};
+    return transit;
+  }
+  return of.best;
+}
+
+void Transits::sent(const Windows::Place& place, const OutStream& stream) {
+  if (trial_.of == nullptr || trial_.window != nullptr || place.transit != trial_.transit) return;
+  trial_.window = place.memory;
+  trial_.last = stream.last();
+}
+
+// Nobody knows what it would have taken, but waiting for somebody who comes late costs the sender as much as packing (OutStream::kPatience).
+void Transits::offered(bool taken) {
+  if (last_ == nullptr) return;
+  Class& of = *last_;
+  of.in_vain = taken ? 0 : of.in_vain + 1;
+  if (taken) return;
+  trial_ = {};
+  of.break_off();
+  if (of.in_vain < kMostInVain) return;
+  of.in_vain = 0;
+  if (of.best == Transit::direct) {
+    of.best = Transit::wide;
+    of.other = Transit::direct;
+  }
+  of.end();
+}
+
+void Transits::settle() {
+  if (trial_.of == nullptr) return;
+  const Trial trial = std::exchange(trial_, {});
+  if (trial.window == nullptr || trial.window->took_of.load(std::memory_order_acquire) != trial.last) {
+    trial.of->break_off();
+    return;
+  }
+  trial.of->time(static_cast<double>(std::max<std::uint64_t>(trial.window->took_ns.load(std::memory_order_relaxed), 1)));
+}
+
+void Transits::Class::time(double ns) {
+  has_first = !has_first;
+  if (has_first) {
+    first_ns = ns;
+    return;
+  }
+  judge(std::log(other_first ? first_ns / ns : ns / first_ns));
+}
+
+void Transits::Class::judge(double log_ratio) {
+  log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
+  other_first = !other_first;
+  until_trial = 1;
+  if (++pairs < kPairs) return;
+  if (log_ratios < -kNoise * kPairs) std::swap(best, other);
+  end();
+}
+
+void Transits::Class::end() {
+  next_other();
+  pairs = 0;
+  log_ratios = 0;
+  until_trial = kBetweenTrials;
+}
+
+void Transits::Class::break_off() {
+  has_first = false;
+  warm = 0;
+  until_trial = kUntilAgain;
+}
+
+}  // namespace lacuna::protocol

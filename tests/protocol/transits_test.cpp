@@ -1,0 +1,144 @@
+#include "lacuna/protocol/transits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace lacuna::test {
+namespace {
+
+using protocol::Advice;
+using protocol::OutStream;
+using protocol::Transit;
+using protocol::WindowMemory;
+using protocol::Windows;
+
+// A window whose receiver takes as long for each message as it is told to.
+class Pair {
+ public:
+  // One message, and how it went; what it takes, in ns.
+  struct Message {
+    std::int64_t bytes = 1 << 20;
+    std::uint64_t narrow = 1000, wide = 1000, direct = 1000;
+    std::uint64_t of = 1;
+    Advice advice = Advice::impossible;
+    bool in_vain = false;
+  };
+  Transit send(const Message& message) {
+    const Transit transit = transits_.choose(message.bytes, layout::Digest{message.of, 0}, message.advice);
+    place_.transit = transit;
+    const OutStream stream(place_, stores_, message.bytes);
+    transits_.sent(place_, stream);
+    memory_->filled.store(stream.last());
+    memory_->emptied.store(stream.last());
+    if (transit == Transit::direct) transits_.offered(!message.in_vain);
+    if (transit == Transit::direct && message.in_vain) return transit;
+    memory_->took_ns.store(transit == Transit::narrow ? message.narrow : transit == Transit::wide ? message.wide : message.direct);
+    memory_->took_of.store(stream.last());
+    return transit;
+  }
+  Transit send(std::int64_t bytes, std::uint64_t narrow_ns, std::uint64_t wide_ns, std::uint64_t of = 1) {
+    return send({.bytes = bytes, .narrow = narrow_ns, .wide = wide_ns, .of = of});
+  }
+  // How many of so many messages went narrowly.
+  int narrow(int messages, std::int64_t bytes, std::uint64_t narrow_ns, std::uint64_t wide_ns) {
+    int count = 0;
+    for (int i = 0; i < messages; ++i) count += send(bytes, narrow_ns, wide_ns) == Transit::narrow ? 1 : 0;
+    return count;
+  }
+  WindowMemory& memory() { return *memory_; }
+
+ private:
+  std::unique_ptr<WindowMemory> memory_ = std::make_unique<WindowMemory>();
+  Windows::Place place_{.memory = memory_.get(), .bytes = Windows::kBytes};
+  protocol::Stores stores_;
+  protocol::Transits transits_;
+};
+
+TEST(Transits, AreTheFasterOnes) {
+  for (const std::int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) {
+    Pair pair;
+    pair.narrow(40, bytes, 1000, 1500);
+    EXPECT_GT(pair.narrow(1000, bytes, 1000, 1500), 950) << bytes;
+    pair.narrow(1000, bytes, 1500, 1000);
+    EXPECT_LT(pair.narrow(1000, bytes, 1500, 1000), 50) << bytes;
+  }
+}
+
+TEST(Transits, StayWhereNothingIsGained) {
+  Pair pair;
+  EXPECT_LT(pair.narrow(1000, 1 << 20, 1000, 1010), 50);
+}
+
+TEST(Transits, LearnOfEachLengthAlone) {
+  Pair pair;
+  pair.narrow(400, 1 << 20, 1000, 1500);
+  pair.narrow(400, 64 << 10, 1500, 1000);
+  EXPECT_GT(pair.narrow(400, 1 << 20, 1000, 1500), 350);
+  EXPECT_LT(pair.narrow(400, 64 << 10, 1500, 1000), 50);
+}
+
+TEST(Transits, CompareOnlyWhatIsAlike) {
+  Pair pair;
+  int narrow = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) narrow += pair.send(1 << 20, 1000, 1500, i) == Transit::narrow ? 1 : 0;
+  EXPECT_LT(narrow, 300);  // trials that come to nothing
+}
+
+// What direct copies take, and what became of an offer.
+TEST(Transits, AreDirectWhereThatIsFaster) {
+  for (const Advice advice : {Advice::two_copies, Advice::one_copy}) {
+    Pair pair;
+    const auto direct = [&](int messages, std::uint64_t direct_ns) {
+      int count = 0;
+      for (int i = 0; i < messages; ++i)
+        count += pair.send({.narrow = 1500, .wide = 1000, .direct = direct_ns, .advice = advice}) == Transit::direct;
+      return count;
+    };
+    direct(1100, 700);
+    EXPECT_GT(direct(1000, 700), 950);
+    direct(1100, 2000);
+    EXPECT_LT(direct(1000, 2000), 50);
+  }
+}
+
+TEST(Transits, AreTheAdvisedOnesAtFirst) {
+  Pair pair;
+  EXPECT_EQ(pair.send({.advice = Advice::one_copy}), Transit::direct);
+  EXPECT_EQ(pair.send({.advice = Advice::two_copies}), Transit::wide);
+  EXPECT_EQ(pair.send({.advice = Advice::impossible}), Transit::wide);
+}
+
+TEST(Transits, AreNeverDirectWhereThatIsImpossible) {
+  Pair pair;
+  for (int i = 0; i < 3000; ++i) EXPECT_NE(pair.send({.narrow = 1000, .wide = 1000, .direct = 1}), Transit::direct);
+}
+
+// Receivers that come late, or whose layouts have short runs.
+TEST(Transits, AreSeldomDirectWhereOffersAreInVain) {
+  for (const Advice advice : {Advice::two_copies, Advice::one_copy}) {
+    Pair pair;
+    int count = 0;
+    for (int i = 0; i < 3000; ++i)
+      count += pair.send({.narrow = 1500, .wide = 1000, .direct = 1, .advice = advice, .in_vain = true}) == Transit::direct;
+    EXPECT_LT(count, 60);
+  }
+}
+
+TEST(Transits, AreWideForShortMessages) {
+  Pair pair;
+  EXPECT_EQ(pair.narrow(1000, WindowMemory::kTimed - 1, 1, 1000), 0);
+}
+
+// A peer may write anything there: it only gets what it asked for.
+TEST(Transits, BearWhatAPeerWrites) {
+  Pair pair;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    pair.send(1 << 20, i % 3 == 0 ? 0 : ~std::uint64_t{0} - i, i % 5 == 0 ? 0 : i << 40);
+    if (i % 7 == 0) pair.memory().took_of.store(i);
+  }
+  EXPECT_GT(pair.narrow(2000, 1 << 20, 1000, 1500), 1000);
+}
+
+}  // namespace
+}  // namespace lacuna::test
