@@ -1,0 +1,157 @@
+// What a peer may write where direct copies are agreed on: the message comes all the same, or somebody says why not.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "lacuna/protocol/message.hpp"
+#include "tests/protocol/hostile_rig.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using layout::Layout;
+using protocol::DirectEnd;
+using protocol::DirectState;
+using protocol::Head;
+using protocol::Kind;
+using protocol::LayoutPart;
+using protocol::Request;
+using protocol::Ticket;
+using protocol::Window;
+using protocol::WindowMemory;
+using protocol::Windows;
+
+constexpr std::int64_t kBytes = 300'000;
+
+Layout message() { return support::value(Layout::bytes(kBytes)); }
+
+// A window of the hostile rank's with the whole message in it, and an offer to copy it directly, that the victim accepts.
+struct Offered {
+  Den den{{}, 0, 0};
+  nic::RegisteredBuffer buffer =
+      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(WindowMemory) + Windows::kBytes)));
+  WindowMemory& memory = *reinterpret_cast<WindowMemory*>(buffer.buffer.data());
+  Guarded source{message(), 1};
+  Guarded target{message(), 2};
+  DirectEnd end{.addr = reinterpret_cast<std::uint64_t>(source.base()), .digest = message().digest(), .layout = 1};
+
+  void tell(const Layout& layout) {
+    const std::vector<std::byte> wire = layout::encode(layout);
+    Head head;
+    head.kind = Kind::layout;
+    protocol::put_body(head, LayoutPart{.layout = 1, .unused = 0, .total = wire.size(), .from = 0});
+    head.payload = static_cast<std::uint32_t>(wire.size());
+    den.tap().say(head, wire);
+    den.victim_moves();
+  }
+  // What became of it: copied, or streamed.
+  testing::AssertionResult received(const std::function<void()>& meanwhile = [] {}) {
+    std::memset(memory.data(), 0x5a, Windows::kBytes);
+    memory.direct.offer(1, end);
+    const Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, Windows::kBytes / 4096, 256};
+    Ticket ticket;
+    std::memcpy(ticket.bytes.data(), &window, sizeof window);
+    Request* receive = support::value(den.rank(0).accept(target.base(), target.layout, 1, kBytes, ticket));
+    meanwhile();
+    memory.filled = (kBytes + 256 * 64 - 1) / (256 * 64);
+    den.victim_moves();
+    const auto ended = den.rank(0).test(receive);
+    if (!target.intact()) return testing::AssertionFailure() << "it wrote elsewhere";
+    if (!ended) return testing::AssertionFailure() << "it is not over";
+    if (!*ended) return testing::AssertionFailure() << ended->error().text();
+    return testing::AssertionSuccess();
+  }
+  [[nodiscard]] bool copied() { return std::memcmp(target.base(), source.base(), kBytes) == 0; }
+  [[nodiscard]] bool streamed() { return target.base()[0] == std::byte{0x5a} && target.base()[kBytes - 1] == std::byte{0x5a}; }
+};
+
+bool possible() { return support::value(nic::open("local"))->limits().path(nic::Path::kernel)->available; }
+
+TEST(HostileDirect, ThatIsGoodIsCopied) {  // so that the others are refused for what is wrong with them
+  if (!possible()) GTEST_SKIP() << "this system lets no process copy out of another one's memory";
+  Offered at;
+  at.tell(message());
+  EXPECT_TRUE(at.received());
+  EXPECT_TRUE(at.copied());
+}
+TEST(HostileDirect, OfALayoutThatWasNotTold) {
+  for (const std::uint32_t number : {0U, 1U, 2U, 257U, ~0U}) {
+    Offered at;
+    at.end.layout = number;
+    EXPECT_TRUE(at.received());
+    EXPECT_TRUE(at.streamed()) << number;
+    EXPECT_EQ(at.memory.direct.of(1), DirectState::refused);
+  }
+}
+TEST(HostileDirect, OfAnotherLayoutThanTold) {
+  Offered at;
+  at.tell(support::value(Layout::bytes(kBytes + 1)));
+  EXPECT_TRUE(at.received());
+  EXPECT_TRUE(at.streamed());
+  Offered size;
+  size.tell(support::value(Layout::bytes(kBytes + 1)));
+  size.end.digest = support::value(Layout::bytes(kBytes + 1)).digest();
+  EXPECT_TRUE(size.received());
+  EXPECT_TRUE(size.streamed());
+}
+TEST(HostileDirect, OfMemoryThatIsNotThere) {
+  for (const std::uint64_t addr : {std::uint64_t{0}, std::uint64_t{4096}, ~std::uint64_t{0} - 100, std::uint64_t{1} << 63}) {
+    Offered at;
+    at.tell(message());
+    at.end.addr = addr;
+    EXPECT_TRUE(at.received());
+    EXPECT_TRUE(at.streamed()) << addr;
+  }
+}
+// Pieces that the peer says it copies, and never does, are waited for as bytes are that never come.
+TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
+  for (const std::uint64_t counted : {std::uint64_t{1}, std::uint64_t{1000}, ~std::uint64_t{0}}) {
+    Offered at;
+    at.tell(message());
+    const auto received = at.received([&] { at.memory.direct.begun = counted; });
+    EXPECT_STREQ(received.message(), possible() ? "it is not over" : "");
+    EXPECT_TRUE(at.target.intact());
+  }
+}
+TEST(HostileDirect, ThatFailedIsStreamed) {
+  Offered at;
+  at.tell(message());
+  EXPECT_TRUE(at.received([&] { at.memory.direct.failed = at.memory.direct.ended = 1000; }));
+  EXPECT_TRUE(at.streamed());
+}
+
+// The victim sends; whoever should receive writes `said` where the copy is agreed on.
+testing::AssertionResult sent(const std::function<void(WindowMemory&)>& said) {
+  Setting setting;
+  setting.options.force.path = nic::Path::kernel;
+  Den den(setting, 0, 0);
+  Guarded source(message(), 1);
+  Ticket ticket;
+  Request* offer = support::value(den.rank(0).offer(source.base(), source.layout, 1, false, ticket));
+  Window window;
+  std::memcpy(&window, ticket.bytes.data(), sizeof window);
+  den.victim_moves();
+  if (den.rank(0).test(offer)) return testing::AssertionFailure() << "nobody took it";
+  said(*reinterpret_cast<WindowMemory*>(window.addr));
+  den.victim_moves();
+  const bool over = den.rank(0).test(offer).has_value();
+  if (!source.untouched()) return testing::AssertionFailure() << "the source was written";
+  return over ? testing::AssertionSuccess() : testing::AssertionFailure() << "it is not over";
+}
+
+TEST(HostileDirect, ThatIsRefusedIsPacked) {
+  for (const std::uint64_t state : {std::uint64_t{1} << 2 | 3, std::uint64_t{0}, ~std::uint64_t{0}})
+    EXPECT_TRUE(sent([&](WindowMemory& memory) { memory.direct.state = state; })) << state;
+}
+TEST(HostileDirect, TakenByNonsenseEndsOnceThatSaysSo) {
+  if (!possible()) GTEST_SKIP() << "this system lets no process copy out of another one's memory";
+  EXPECT_FALSE(sent([](WindowMemory& memory) { memory.direct.settle(1, DirectState::taken); }));
+  EXPECT_TRUE(sent([](WindowMemory& memory) {
+    memory.direct.receiver = {.addr = ~std::uint64_t{0}, .digest = {1, 2}, .layout = 77};
+    memory.direct.settle(1, DirectState::taken);
+    memory.direct.ended = ~std::uint64_t{0};
+  }));
+}
+
+}  // namespace
+}  // namespace lacuna::test
