@@ -15,21 +15,25 @@ bool concerns_us(Job* j, int count, const Request* requests) {
 
 namespace {
 
-// The requests of a call, with null requests where they are ours.
+// The requests of a call, with null requests where they are ours. False: none is.
 class Looks {
  public:
-  Looks(Job& job, int count, const Request* requests) : job_(job), requests_(requests), handles_(requests, requests + count) {
+  Looks(int count, const Request* requests) : job_(job), requests_(requests) {
+    if (!concerns_us(job_, count, requests)) return;
+    lock_ = job_->enter();
+    handles_.assign(requests, requests + count);
     for (int i = 0; i < count; ++i) {
-      const Operation* operation = job.operations.find(requests[i]);
+      const Operation* operation = job_->operations.find(requests[i]);
       if (operation == nullptr || !operation->active) continue;
       ours_.push_back(i);
       handles_[static_cast<std::size_t>(i)] = host().no_request;
     }
   }
+  explicit operator bool() const { return lock_.owns_lock(); }
   [[nodiscard]] const std::vector<int>& ours() const { return ours_; }
   [[nodiscard]] const Request* theirs() const { return handles_.data(); }
-  [[nodiscard]] const Status& status(int i) { return job_.operations.find(requests_[i])->status; }
-  [[nodiscard]] bool is_ready(int i) { return poll(job_, *job_.operations.find(requests_[i])); }
+  [[nodiscard]] const Status& status(int i) { return job_->operations.find(requests_[i])->status; }
+  [[nodiscard]] bool is_ready(int i) { return poll(*job_, *job_->operations.find(requests_[i])); }
   [[nodiscard]] bool ours_are_ready() {
     bool ready = true;
     for (const int i : ours_) ready = is_ready(i) && ready;
@@ -37,7 +41,8 @@ class Looks {
   }
 
  private:
-  Job& job_;
+  Job* job_;
+  std::unique_lock<Mutex> lock_;
   const Request* requests_;
   std::vector<Request> handles_;
   std::vector<int> ours_;
@@ -58,10 +63,8 @@ LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* statu
 
 // Of MPI-4.1. Nothing is ended.
 LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_all(count, requests, flag, statuses);
-  const auto lock = j->enter();
-  Looks looks(*j, count, requests);
+  Looks looks(count, requests);
+  if (!looks) return host().Request_get_status_all(count, requests, flag, statuses);
   const bool ready = looks.ours_are_ready();
   const int result = host().Request_get_status_all(count, looks.theirs(), flag, statuses);
   if (!ready) *flag = 0;
@@ -72,10 +75,8 @@ LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, i
 }
 
 LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_any(count, requests, index, flag, status);
-  const auto lock = j->enter();
-  Looks looks(*j, count, requests);
+  Looks looks(count, requests);
+  if (!looks) return host().Request_get_status_any(count, requests, index, flag, status);
   for (const int i : looks.ours()) {
     if (!looks.is_ready(i)) continue;
     *flag = 1;
@@ -89,10 +90,8 @@ LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, i
 }
 
 LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, int* ended, int* indices, Status* statuses) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Request_get_status_some(count, requests, ended, indices, statuses);
-  const auto lock = j->enter();
-  Looks looks(*j, count, requests);
+  Looks looks(count, requests);
+  if (!looks) return host().Request_get_status_some(count, requests, ended, indices, statuses);
   std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
   const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, theirs.data());
   if (*ended == kUndefined && looks.ours().empty()) return result;
