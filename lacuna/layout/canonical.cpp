@@ -120,6 +120,7 @@ Stretch longest_stretch(const Items& w, Index i) {
 Item compress(Items w);
 
 Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
+  if (count == 1) return item;
   if (item.node && item.node->kind == Kind::loop && item.node->count * item.node->stride == stride) {
     const Item inner{item.at, item.node->children[0]->size, item.node->children[0]};
     return in_place(item.at, make_loop(inner, item.node->count * count, item.node->stride));

@@ -233,6 +233,21 @@ TEST(CanonicalForm, ArraysOfStructs) {
   EXPECT_EQ(value(Layout::contiguous(100, touching)).run_count(), 101);
 }
 
+// Too many runs to be spelled out, and the last touches the next copy's first: nothing in the form is repeated once.
+TEST(CanonicalForm, TwoThatTouch) {
+  constexpr std::int64_t kBlocks = 40'000;
+  Random random(7);
+  List offsets{0};
+  for (std::int64_t i = 1; i < kBlocks; ++i) offsets.push_back(offsets.back() + 24 + static_cast<std::int64_t>(random.below(50)));
+  const Layout blocks = value(Layout::hindexed_block(23, offsets, value(Layout::bytes(1))));
+  const Layout touching = value(Layout::resized(blocks, 0, offsets.back() + 23));
+  for (const std::int64_t count : {2, 3, 4}) {
+    const Layout several = value(Layout::contiguous(count, touching));
+    EXPECT_EQ(several.run_count(), count * (kBlocks - 1) + 1);
+    EXPECT_EQ(several.describe().find(" 1 x "), std::string::npos) << several.describe();
+    expect_same(value(layout::decode(layout::encode(several))), several, "of its wire form");
+  }
+}
 TEST(CanonicalForm, TransposesOfFft2) {
   constexpr std::int64_t n = 64;
   constexpr std::int64_t part = n / 4;
