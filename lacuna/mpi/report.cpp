@@ -16,7 +16,9 @@ const char* name_of(Report::Way way) {
   switch (way) {
     case Report::Way::packed: return "packed here, sent by the host";
     case Report::Way::offered: return "offered";
+    case Report::Way::offered_directly: return "offered, copied directly";
     case Report::Way::accepted: return "accepted";
+    case Report::Way::accepted_directly: return "accepted, copied directly";
     case Report::Way::unpacked: return "received by the host, unpacked here";
     case Report::Way::pack: return "MPI_Pack";
     case Report::Way::unpack: return "MPI_Unpack";

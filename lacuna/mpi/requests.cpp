@@ -40,9 +40,10 @@ void poll_payload(Job& job, Operation& operation) {
   operation.state = Operation::State::done;
   if (!*moved) operation.error = moved->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
   if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI receive: " + moved->error().text());
+  const bool directly = *moved && (*moved)->protocol == protocol::Protocol::direct;
   if (operation.began != 0)
-    job.report.count(Report::Way::accepted, operation.target.type.get(), operation.target.count, operation.status.source,
-                     bytes_of(operation.status), base::now_ns() - operation.began);
+    job.report.count(directly ? Report::Way::accepted_directly : Report::Way::accepted, operation.target.type.get(), operation.target.count,
+                     operation.status.source, bytes_of(operation.status), base::now_ns() - operation.began);
 }
 
 }  // namespace

@@ -32,13 +32,13 @@ void leave(Job& job, protocol::Request* offered) {
   if (left && !*left) base::log(base::Level::error, "MPI send: " + left->error().text());
 }
 
-// With a receiver that keeps pace, through windows that stay in the caches.
-void stream(Job& job, protocol::Request* offered) {
+// With a receiver that keeps pace, through windows that stay in the caches. Whether it was copied directly.
+bool stream(Job& job, protocol::Request* offered) {
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
     {
       const auto lock = job.enter();
-      if (job.ranks->test(offered)) return;
+      if (const auto gone = job.ranks->test(offered)) return *gone && (*gone)->protocol == protocol::Protocol::direct;
     }
     if (spins % kSpinsPerLook != 0) {
       base::cpu_relax();
@@ -52,7 +52,7 @@ void stream(Job& job, protocol::Request* offered) {
     if (since == 0 || moved) since = now;
     if (now - since < kPatience) continue;
     leave(job, offered);
-    return;
+    return false;
   }
 }
 
@@ -63,9 +63,8 @@ Bounce packed(Job& job, const Source& source) {
 }
 
 // Counts a message, and now and then what the host takes to pack the same.
-void count(Job& job, How how, const Source& source, std::int64_t began) {
+void count(Job& job, Report::Way way, const Source& source, std::int64_t began) {
   if (began == 0) return;
-  const Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
   if (source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
       !job.report.samples(source.type.get(), source.count, source.dest, way))
@@ -153,6 +152,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     return true;
   }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
     result = Bytes::send(mode, bounce.data(), source.bytes, source.dest, tag, comm);
@@ -171,11 +171,11 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     if (result != kSuccess) {
       const auto lock = job.enter();
       job.ranks->cancel(offered);
-    } else {
-      stream(job, offered);
+    } else if (stream(job, offered)) {
+      way = Report::Way::offered_directly;
     }
   }
-  count(job, how, source, began);
+  count(job, way, source, began);
   return true;
 }
 
@@ -213,7 +213,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     operation->comm = comm;
     job.operations.add(*request, std::move(operation));
   }
-  count(job, how, source, began);
+  count(job, how == How::packed ? Report::Way::packed : Report::Way::offered, source, began);
   return true;
 }
 
@@ -240,7 +240,9 @@ int prepare_start(Job& job, Operation& operation) {
   protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
   if (offered == nullptr) return kErrNoMem;
   leave(job, offered);
-  count(job, How::offered, source, began);
+  // Nothing to compare with: the program may have freed the datatype since it made the request.
+  if (began != 0)
+    job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
   return kSuccess;
 }
 

@@ -117,6 +117,9 @@ Result<Request*> Ranks::accept(void* base, const Layout& layout, int source, std
   Window window;
   std::memcpy(&window, ticket.bytes.data(), sizeof window);
   InStream stream = LACUNA_TRY(InStream::open(*peer.channel, peer.seen, window, bytes));
+  if (stream.offers_directly()) {  // from a layout that came before
+    if (const Result<bool> came = advance(peer); !came) lose(peer, came.error());
+  }
   Request* request = fresh();
   request->kept = layout;
   request->layout = &request->kept;

@@ -139,6 +139,7 @@ void Ranks::done(Request& request) {
   request.out.reset();
   request.in.reset();
   request.copy.reset();
+  request.status.protocol = request.protocol;
   request.went = true;
   if (request.needs_word && !request.word_came && !peers_[static_cast<std::size_t>(request.peer)].lost) {
     request.state = Request::State::moving;

@@ -67,11 +67,17 @@ inline constexpr int kMostRanks = 1024;
 inline constexpr int kAnySource = -1;
 inline constexpr int kAnyTag = -1;
 
+/// How a message travels.
+enum class Protocol : std::uint8_t { eager, stream, rendezvous, self, direct };
+inline constexpr std::size_t kProtocols = 5;
+[[nodiscard]] std::string_view protocol_name(Protocol protocol);
+
 /// What became of a message; of a send, the message that was sent.
 struct Status {
   int source = 0;
   int tag = 0;
   std::int64_t bytes = 0;  ///< of its data, packed
+  Protocol protocol = Protocol::eager;
 };
 
 /// Memory of a rank that the others may put to and get from: a few bytes, to be given to them by whatever message one likes.
@@ -87,11 +93,6 @@ struct Ticket {
   std::array<std::byte, 32> bytes{};
   bool operator==(const Ticket&) const = default;
 };
-
-/// How a message travels.
-enum class Protocol : std::uint8_t { eager, stream, rendezvous, self, direct };
-inline constexpr std::size_t kProtocols = 5;
-[[nodiscard]] std::string_view protocol_name(Protocol protocol);
 
 /// Counted since the communicator was made.
 struct Statistics {

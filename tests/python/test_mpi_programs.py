@@ -65,6 +65,39 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert ": accepted, " in done.err
 
 
+DIRECT = ("edges", "errors", "persistent", "threads", "types", "patterns-halo", "progress-both_first", "progress-chain")
+
+
+@pytest.mark.parametrize(
+    "program", [program for program in run.programs() if program.name in DIRECT], ids=lambda program: program.name
+)
+def test_copies_directly(mpi: Ready, program: run.Program) -> None:
+    """Whatever is longer than a descriptor, and wherever the receiver is there in time; with a report of it."""
+    built = run.build(mpi.peer, program.source, mpi.folder)
+    plain = run.run(mpi.started, program, built, None)
+    variables = {
+        "LACUNA_PATH": "kernel",
+        "LACUNA_MPI_OFFER": "62",
+        "LACUNA_MPI_OFFER_CONTIGUOUS": "62",
+        "LACUNA_MPI_REPORT": "1",
+    }
+    why = run.failure(plain, run.run(mpi.started, program, built, run.library(mpi.peer), variables), "preloaded")
+    if why:
+        pytest.fail(why, pytrace=False)
+
+
+def test_direct_copies_are_reported(mpi: Ready) -> None:
+    program = next(program for program in run.programs() if program.name == "types")
+    built = run.build(mpi.peer, program.source, mpi.folder)
+    variables = {"LACUNA_PATH": "kernel", "LACUNA_MPI_OFFER": "62", "LACUNA_MPI_REPORT": "1"}
+    done = run.run(mpi.started, program, built, run.library(mpi.peer), variables)
+    assert done.code == 0, done.text()
+    if "does without path kernel" in done.err:
+        pytest.skip("this system lets no process copy out of another one's memory")
+    assert "offered, copied directly, " in done.err
+    assert "accepted, copied directly, " in done.err
+
+
 @pytest.mark.parametrize("mode", ["full", "pack", "off"])
 def test_mpi4py(mpi: Ready, mode: str) -> None:
     """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
