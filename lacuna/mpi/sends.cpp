@@ -62,6 +62,8 @@ Bounce packed(Job& job, const Source& source) {
   return bounce;
 }
 
+Report::Way way_of(How how) { return how == How::packed ? Report::Way::packed : Report::Way::offered; }
+
 // Counts a message, and now and then what the host takes to pack the same.
 void count(Job& job, Report::Way way, const Source& source, std::int64_t began) {
   if (began == 0) return;
@@ -152,7 +154,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     return true;
   }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
-  Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
+  Report::Way way = way_of(how);
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
     result = Bytes::send(mode, bounce.data(), source.bytes, source.dest, tag, comm);
@@ -213,7 +215,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     operation->comm = comm;
     job.operations.add(*request, std::move(operation));
   }
-  count(job, how == How::packed ? Report::Way::packed : Report::Way::offered, source, began);
+  count(job, way_of(how), source, began);
   return true;
 }
 

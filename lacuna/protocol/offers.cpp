@@ -19,11 +19,11 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
 
 // The receiver's layout is not known yet; mostly it is alike. Forces hold whatever the layout is.
 Advice Ranks::advice(const Peer& peer, const Layout& layout) {
-  const nic::QueuePair* const copying = peer.outgoing.copying();
-  if (copying == nullptr) return Advice::impossible;
   const bool forced = options_.force.method != nullptr || options_.force.path;
   if (!forced && (layout.size() < DirectCopy::kLeastBytes || layout.size() / layout.run_count() < DirectCopy::kLeastRun))
     return Advice::impossible;
+  const nic::QueuePair* const copying = peer.outgoing.copying();
+  if (copying == nullptr) return Advice::impossible;
   const Result<guide::Choice> choice =
       guide_.choose(layout, layout, *kind_, {.src_shared = false, .dst_shared = false, .told = true, .uses = 1});
   const bool one_copy = choice && choice->way.path == copying->path();

@@ -193,7 +193,6 @@ class InStream {
   /// Unpacks what has come, as far as the layout goes; the rest is dropped. True if something had come. Errors: malformed.
   Result<bool> step(nic::Context& context, const layout::Layout& layout, std::byte* base);
   [[nodiscard]] bool done() const { return taken_ == bytes_; }
-  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
   // Instead of step(), where the sender offers a direct copy.
   [[nodiscard]] bool offers_directly() const { return window_->direct.of(first_ + 1) == DirectState::offered; }

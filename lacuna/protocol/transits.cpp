@@ -60,7 +60,7 @@ void Transits::sent(const Windows::Place& place, const OutStream& stream) {
   trial_.last = stream.last();
 }
 
-// Nobody knows what it would have taken, but waiting for somebody who comes late costs the sender as much as packing (OutStream::kPatience).
+// Nobody knows what it would have taken, but waiting for somebody who comes late costs the sender as much as packing (OutStream::waited_for_long).
 void Transits::offered(bool taken) {
   if (last_ == nullptr) return;
   Class& of = *last_;
