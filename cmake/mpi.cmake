@@ -1,3 +1,8 @@
+# Nothing preloads a library with a sanitizer.
+if(NOT LACUNA_SANITIZE STREQUAL "none")
+  return()
+endif()
+
 # liblacuna_mpi_openmpi and liblacuna_mpi_mpich: the interposer, once for each ABI. No MPI is needed to build them.
 
 file(GLOB lacuna_mpi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)

@@ -4,6 +4,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   message(FATAL_ERROR "Lacuna needs std::expected: GCC 12 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
 endif()
 
+# The release build and the Python package compile the same sources with the same options: once is enough.
+find_program(LACUNA_CCACHE ccache)
+if(LACUNA_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${LACUNA_CCACHE})
+endif()
+
 add_library(lacuna_sanitize INTERFACE)
 if(LACUNA_SANITIZE STREQUAL "address")
   set(sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
