@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up a Debian 12 machine, as far as it is not set up yet.
 #   scripts/setup.sh packages            Debian packages, through sudo when not root
+#   scripts/setup.sh rdma                those for the virtual machine of `make test-rdma`
 #   scripts/setup.sh venv FILE...        the virtual environment .venv with the requirements in FILE...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,9 +28,13 @@ EOF
 
 packages() {
   local wanted=(g++ make cmake ninja-build ccache pkg-config
-    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
   find_python >/dev/null || wanted+=(python3 python3-venv python3-dev)
+  install "${wanted[@]}"
+}
 
+install() {
+  local wanted=("$@")
   if ! command -v dpkg-query >/dev/null; then
     say "not a Debian system; expecting these, by their Debian names: ${wanted[*]}"
     return
@@ -70,6 +75,7 @@ make_venv() {
 
 case "${1:-}" in
   packages) packages ;;
+  rdma) install qemu-system-x86 busybox-static ibverbs-providers iproute2 ;;
   venv) shift; make_venv "$@" ;;
-  *) sed -n '2,4s/^# //p' "$0"; exit 2 ;;
+  *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
 esac

@@ -102,4 +102,49 @@ Limits common(const Limits& mine, const Limits& theirs) {
   return both;
 }
 
+LimitsOnWire LimitsOnWire::of(const Limits& limits) {
+  return {.max_message_bytes = limits.max_message_bytes,
+          .indirect_stride = limits.indirect.stride,
+          .max_sge = limits.max_sge,
+          .max_sge_rd = limits.max_sge_rd,
+          .max_inline = limits.max_inline,
+          .max_send_wr = limits.max_send_wr,
+          .max_recv_wr = limits.max_recv_wr,
+          .indirect_keys = limits.indirect.keys,
+          .indirect_entries = limits.indirect.entries,
+          .indirect_inline = limits.indirect.inline_entries,
+          .indirect_strided = limits.indirect.strided_entries};
+}
+
+Result<Limits> LimitsOnWire::read() const {
+  if (max_sge < 1 || max_sge_rd < 1 || max_inline < 0 || max_send_wr < 1 || max_recv_wr < 1 || max_message_bytes < 1 || indirect_keys < 0 ||
+      indirect_entries < 0 || indirect_inline < 0 || indirect_strided < 0 || indirect_stride < 0)
+    return base::fail(base::Code::malformed, "the peer's limits are not positive");
+  Limits limits;
+  limits.max_sge = max_sge;
+  limits.max_sge_rd = max_sge_rd;
+  limits.max_inline = max_inline;
+  limits.max_send_wr = max_send_wr;
+  limits.max_recv_wr = max_recv_wr;
+  limits.max_message_bytes = max_message_bytes;
+  limits.indirect = {indirect_keys, indirect_entries, indirect_inline, indirect_strided, indirect_stride};
+  return limits;
+}
+
+Result<void> agree(Bootstrap& bootstrap, const Result<void>& mine, Path path, std::int64_t timeout_ns) {
+  constexpr std::size_t kMostWords = 500;
+  Hello verdict;  // empty if this end is content, else why not
+  if (!mine) {
+    const std::string reason = mine.error().text();
+    verdict.bytes.assign(reinterpret_cast<const std::byte*>(reason.data()),
+                         reinterpret_cast<const std::byte*>(reason.data() + reason.size()));
+  }
+  const Result<Hello> answer = bootstrap.exchange(verdict, timeout_ns);
+  if (!mine) return mine;
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->bytes.empty()) return {};
+  const std::string_view reason(reinterpret_cast<const char*>(answer->bytes.data()), std::min(answer->bytes.size(), kMostWords));
+  return base::fail(base::Code::unsupported, fmt::format("the peer refuses path {}: {}", path_name(path), reason));
+}
+
 }  // namespace lacuna::nic

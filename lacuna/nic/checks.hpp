@@ -18,4 +18,28 @@ Result<void> check_depths(const QueuePairOptions& options, const Limits& limits,
 /// The limits that both ends of a connection have.
 [[nodiscard]] Limits common(const Limits& mine, const Limits& theirs);
 
+/// Limits as an introduction carries them.
+struct LimitsOnWire {
+  std::int64_t max_message_bytes = 0;
+  std::int64_t indirect_stride = 0;
+  std::int32_t max_sge = 0;
+  std::int32_t max_sge_rd = 0;
+  std::int32_t max_inline = 0;
+  std::int32_t max_send_wr = 0;
+  std::int32_t max_recv_wr = 0;
+  std::int32_t indirect_keys = 0;
+  std::int32_t indirect_entries = 0;
+  std::int32_t indirect_inline = 0;
+  std::int32_t indirect_strided = 0;
+  std::int32_t unused = 0;
+
+  [[nodiscard]] static LimitsOnWire of(const Limits& limits);
+  /// Errors: malformed (none at all, or negative ones).
+  [[nodiscard]] Result<Limits> read() const;
+};
+
+/// Tells the peer whether this end is content with what both have said, and hears the same of it, so that they fail together or not at all. Errors: this
+/// end's; unsupported, with the peer's words; those of Bootstrap.
+Result<void> agree(Bootstrap& bootstrap, const Result<void>& mine, Path path, std::int64_t timeout_ns);
+
 }  // namespace lacuna::nic

@@ -8,16 +8,18 @@
 
 #include "lacuna/nic/local/local.hpp"
 #include "lacuna/nic/model/model.hpp"
+#include "lacuna/nic/verbs/verbs.hpp"
 
 namespace lacuna::nic {
 namespace {
 
 struct Driver {
   std::string_view name;
-  Result<std::unique_ptr<Context>> (*open)(const OpenOptions&);
+  Result<std::unique_ptr<Context>> (*open)(std::string_view device, const OpenOptions&);
 };
 constexpr Driver kDrivers[] = {
-    {"local", &local::open},
+    {"local", [](std::string_view, const OpenOptions& options) { return local::open(options); }},
+    {"verbs", &verbs::open},
 };
 
 constexpr std::array<std::string_view, 4> kPaths{"mapped", "slots", "kernel", "wire"};
@@ -41,6 +43,7 @@ std::string_view status_name(Status status) {
   switch (status) {
     case Status::success: return "success";
     case Status::loc_len_err: return "loc_len_err";
+    case Status::loc_qp_op_err: return "loc_qp_op_err";
     case Status::loc_prot_err: return "loc_prot_err";
     case Status::wr_flush_err: return "wr_flush_err";
     case Status::mw_bind_err: return "mw_bind_err";
@@ -48,6 +51,8 @@ std::string_view status_name(Status status) {
     case Status::rem_access_err: return "rem_access_err";
     case Status::rem_op_err: return "rem_op_err";
     case Status::retry_exc_err: return "retry_exc_err";
+    case Status::rnr_retry_exc_err: return "rnr_retry_exc_err";
+    case Status::general_err: return "general_err";
   }
   return "unknown";
 }
@@ -62,7 +67,7 @@ Buffer::~Buffer() {
 }
 
 Region::~Region() {
-  if (context_ != nullptr) context_->deregister(key_);
+  if (context_ != nullptr) context_->deregister(lkey_);
 }
 
 Result<RegisteredBuffer> RegisteredBuffer::create(Context& context, std::int64_t bytes) {
@@ -83,8 +88,11 @@ std::vector<std::string> nic_names() {
 }
 
 Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& options) {
+  const std::size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view device = name.substr(std::min(colon + 1, name.size()));
   for (const Driver& driver : kDrivers) {
-    if (driver.name == name) return driver.open(options);
+    if (driver.name != name.substr(0, colon) || (colon < name.size() && driver.name != "verbs")) continue;
+    return driver.open(device, options);
   }
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
 }

@@ -66,14 +66,17 @@ enum class Opcode : std::uint8_t { send, write, write_imm, read, bind, invalidat
 /// ibv_wc_status, with verbs' meaning.
 enum class Status : std::uint8_t {
   success,
-  loc_len_err,      ///< a receive too short for what arrived
-  loc_prot_err,     ///< a local sge outside its region, with a wrong key, or without the right
-  wr_flush_err,     ///< the queue pair was in error before this request ran
-  mw_bind_err,      ///< bind or invalidate of a key that is not an indirect key of this Context
-  rem_inv_req_err,  ///< the responder could not take the request (its receive was too short)
-  rem_access_err,   ///< remote address outside its region, a wrong rkey, or without the right
-  rem_op_err,       ///< the responder failed while it executed the request
-  retry_exc_err,    ///< the peer does not answer: it died or closed
+  loc_len_err,        ///< a receive too short for what arrived
+  loc_qp_op_err,      ///< a request that this queue pair cannot execute
+  loc_prot_err,       ///< a local sge outside its region, with a wrong key, or without the right
+  wr_flush_err,       ///< the queue pair was in error before this request ran
+  mw_bind_err,        ///< bind or invalidate of a key that is not an indirect key of this Context
+  rem_inv_req_err,    ///< the responder could not take the request (its receive was too short)
+  rem_access_err,     ///< remote address outside its region, a wrong rkey, or without the right
+  rem_op_err,         ///< the responder failed while it executed the request
+  retry_exc_err,      ///< the peer does not answer: it died or closed
+  rnr_retry_exc_err,  ///< the peer answers that it has posted no receive
+  general_err,        ///< anything else; the queue pair's fault has the device's words
 };
 [[nodiscard]] std::string_view status_name(Status status);
 
@@ -202,8 +205,8 @@ class Buffer {
 class Region {
  public:
   Region() = default;
-  Region(Context& context, std::span<std::byte> bytes, std::uint32_t key, MemoryKind kind, bool shared)
-      : context_(&context), bytes_(bytes), key_(key), kind_(kind), shared_(shared) {}
+  Region(Context& context, std::span<std::byte> bytes, std::uint32_t lkey, std::uint32_t rkey, MemoryKind kind, bool shared)
+      : context_(&context), bytes_(bytes), lkey_(lkey), rkey_(rkey), kind_(kind), shared_(shared) {}
   Region(Region&& other) noexcept { swap(other); }
   Region& operator=(Region&& other) noexcept {
     swap(other);
@@ -214,8 +217,8 @@ class Region {
   ~Region();
   [[nodiscard]] std::uint64_t addr() const { return reinterpret_cast<std::uint64_t>(bytes_.data()); }
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
-  [[nodiscard]] std::uint32_t lkey() const { return key_; }
-  [[nodiscard]] std::uint32_t rkey() const { return key_; }
+  [[nodiscard]] std::uint32_t lkey() const { return lkey_; }
+  [[nodiscard]] std::uint32_t rkey() const { return rkey_; }
   [[nodiscard]] MemoryKind kind() const { return kind_; }
   [[nodiscard]] bool shared() const { return shared_; }  ///< reachable by paths that are shared_only
 
@@ -223,13 +226,15 @@ class Region {
   void swap(Region& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(bytes_, other.bytes_);
-    std::swap(key_, other.key_);
+    std::swap(lkey_, other.lkey_);
+    std::swap(rkey_, other.rkey_);
     std::swap(kind_, other.kind_);
     std::swap(shared_, other.shared_);
   }
   Context* context_ = nullptr;
   std::span<std::byte> bytes_;
-  std::uint32_t key_ = 0;
+  std::uint32_t lkey_ = 0;
+  std::uint32_t rkey_ = 0;
   MemoryKind kind_ = MemoryKind::host;
   bool shared_ = false;
 };
@@ -377,7 +382,7 @@ class Context {
   friend class Region;
   friend class IndirectKey;
   virtual void free(std::span<std::byte> bytes) = 0;
-  virtual void deregister(std::uint32_t key) = 0;
+  virtual void deregister(std::uint32_t lkey) = 0;
   virtual void destroy_indirect_key(std::uint32_t key) = 0;
 };
 

@@ -160,7 +160,7 @@ std::string transfer(const method::Method& method, method::Notify notify, Endpoi
 
 std::string all_cases(const method::Method& method, nic::Path path, const Setting& setting, Extent extent, int rank,
                       nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open("local", setting.options));
+  const auto context = LACUNA_END_TRY(nic::open(tested_nic(), setting.options));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path, setting.depths));
   const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
   for (const Case& c : cases(extent)) {
@@ -188,6 +188,7 @@ class EveryMethod : public testing::TestWithParam<std::tuple<std::string, nic::P
 
 TEST_P(EveryMethod, MovesEveryPairTwoProcesses) {
   LACUNA_NEEDS_PATH(std::get<1>(GetParam()));
+  if (method::find(std::get<0>(GetParam())).value()->indirect_keys) LACUNA_NEEDS_KEYS();
   EXPECT_EQ(in_two_processes([](int rank, nic::Bootstrap& b) { return end(std::get<2>(GetParam()).extent, rank, b); }), "");
 }
 // For ThreadSanitizer, which does not see across processes.
@@ -196,7 +197,8 @@ TEST_P(EveryMethod, MovesEveryPairTwoThreads) {
   EXPECT_EQ(in_two_threads([](int rank, nic::Bootstrap& b) { return end(Extent::small, rank, b); }), "");
 }
 INSTANTIATE_TEST_SUITE_P(Method, EveryMethod,
-                         testing::Combine(testing::ValuesIn(method_names()), testing::ValuesIn(kPaths), testing::ValuesIn(kSettings)),
+                         testing::Combine(testing::ValuesIn(method_names()), testing::ValuesIn(tested_paths()),
+                                          testing::ValuesIn(kSettings)),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param))) + "_" +
                                   std::get<2>(info.param).name;

@@ -18,17 +18,18 @@ std::string large_refusals(nic::Path path, int rank, nic::Bootstrap& bootstrap) 
   for (const std::uint32_t bytes : {300'000U, 1'000'000U, 9'000'000U}) {
     for (const Opcode opcode : {Opcode::write, Opcode::send, Opcode::read}) {
       Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+      if (bytes > rig.qp->limits().max_message_bytes) continue;  // Soft-RoCE: 8 MiB
       const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
       const nic::Sge sge = rig.sge(0, rank == 0 ? bytes : bytes - 1);
       if (rank == 0) {
         LACUNA_END_TRY(rig.qp->post_send({.opcode = opcode, .sg_list = {&sge, 1}, .remote_addr = peer.addr, .rkey = peer.key + 1}));
         const Status status = LACUNA_END_TRY(rig.next()).status;
         const Status wanted = opcode == Opcode::send ? Status::rem_inv_req_err : Status::rem_access_err;
-        if (status != wanted) return std::to_string(bytes) + " bytes: " + std::string(status_name(status));
+        if (!means(wanted, status)) return std::to_string(bytes) + " bytes: " + std::string(status_name(status));
       } else {
         if (opcode == Opcode::send) LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&sge, 1}}));
         LACUNA_END_TRY(rig.fault());
-        if (opcode == Opcode::send) LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::loc_len_err);
+        if (opcode == Opcode::send) LACUNA_END_EXPECT(means(Status::loc_len_err, LACUNA_END_TRY(rig.next()).status));
       }
       LACUNA_END_TRY(barrier(bootstrap));
     }
@@ -105,7 +106,7 @@ TEST(KernelPath, KnowsWhoseMemoryIsGoneTwoProcesses) {
 LACUNA_ON_EVERY_PATH(Batches, large_refusals)
 LACUNA_ON_EVERY_PATH(Batches, bad_key)
 INSTANTIATE_TEST_SUITE_P(Nic, UnreachableMemory, testing::Values(nic::Path::mapped, nic::Path::kernel), path_test_name);
-INSTANTIATE_TEST_SUITE_P(Nic, Batches, testing::ValuesIn(kPaths), path_test_name);
+INSTANTIATE_TEST_SUITE_P(Nic, Batches, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace
 }  // namespace lacuna::test

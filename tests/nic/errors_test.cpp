@@ -107,7 +107,7 @@ const Bad kBad[] = {
      Status::rem_op_err,
      Status::loc_prot_err,
      100,
-     {.local_write = false},
+     {.local_write = false, .remote_write = false},
      [](nic::SendRequest&, nic::Sge&) {}},
     {"ReceiveBeyondRegion",
      Opcode::send,
@@ -130,7 +130,7 @@ std::string misuse(const Bad& bad, nic::Path path, int rank, nic::Bootstrap& boo
     request.sg_list = {&sge, 1};
     LACUNA_END_TRY(rig.qp->post_send(request));
     const nic::Completion completion = LACUNA_END_TRY(rig.next());
-    if (completion.status != bad.at_sender) return std::string("completed with ") + std::string(status_name(completion.status));
+    if (!means(bad.at_sender, completion.status)) return std::string("completed with ") + std::string(status_name(completion.status));
     const nic::Sge good = rig.sge(0, 100);
     LACUNA_END_TRY(rig.qp->post_send({.wr_id = 2, .sg_list = {&good, 1}}));
     LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::wr_flush_err);
@@ -142,7 +142,7 @@ std::string misuse(const Bad& bad, nic::Path path, int rank, nic::Bootstrap& boo
     LACUNA_END_TRY(rig.qp->post_recv({.wr_id = 4}));
     nic::Completion completion = LACUNA_END_TRY(rig.next());
     if (bad.at_receiver != Status::success) {
-      if (completion.status != bad.at_receiver || completion.wr_id != 3)
+      if (!means(bad.at_receiver, completion.status) || completion.wr_id != 3)
         return std::string("received with ") + std::string(status_name(completion.status));
       completion = LACUNA_END_TRY(rig.next());
     }
@@ -160,7 +160,7 @@ TEST_P(Misuse, HasItsStatusTwoProcesses) {
   EXPECT_EQ(
       in_two_processes([&](int rank, nic::Bootstrap& b) { return misuse(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }), "");
 }
-INSTANTIATE_TEST_SUITE_P(Nic, Misuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(kPaths)), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Nic, Misuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(tested_paths())), [](const auto& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::string(nic::path_name(std::get<1>(info.param)));
 });
 
@@ -191,7 +191,7 @@ TEST_P(Deregistration, EndsAccessTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return after_deregistration(GetParam(), rank, b); }), "");
 }
-INSTANTIATE_TEST_SUITE_P(Nic, Deregistration, testing::ValuesIn(kPaths), path_test_name);
+INSTANTIATE_TEST_SUITE_P(Nic, Deregistration, testing::ValuesIn(tested_paths()), path_test_name);
 
 // What a post refuses at once: the message names the limit, and the queue pair goes on working.
 std::string refused_posts(int rank, nic::Bootstrap& bootstrap) {
@@ -222,6 +222,7 @@ TEST(Limits, AreNamedByRefusedPostsTwoProcesses) { EXPECT_EQ(in_two_processes(re
 
 // A completion that finds its queue full ends the queue and the queue pairs on it; what was in it can still be had.
 std::string overrun(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  if (path == nic::Path::wire) return {};  // devices make room for more than they are asked for
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes, {}, {}, rank == 0 ? 3 : 256));
   const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
   if (rank == 0) {
@@ -245,12 +246,12 @@ std::string overrun(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 }
 class CompletionQueues : public EveryPath {};
 LACUNA_ON_EVERY_PATH(CompletionQueues, overrun)
-INSTANTIATE_TEST_SUITE_P(Nic, CompletionQueues, testing::ValuesIn(kPaths), path_test_name);
+INSTANTIATE_TEST_SUITE_P(Nic, CompletionQueues, testing::ValuesIn(tested_paths()), path_test_name);
 
 TEST(Limits, OfTheContextAreNamed) {
-  EXPECT_NE(nic::open("local", {.max_sge = 33}).error().message.find("max_sge = 33"), std::string::npos);
+  EXPECT_NE(nic::open(tested_nic(), {.max_sge = 33}).error().message.find("max_sge = 33"), std::string::npos);
   EXPECT_NE(nic::open("carrier-pigeon").error().message.find("this build has: local"), std::string::npos);
-  const auto context = nic::open("local");
+  const auto context = nic::open(tested_nic());
   ASSERT_TRUE(context);
   EXPECT_EQ((*context)->create_completion_queue(0).error().code, base::Code::limit);
   EXPECT_EQ((*context)->register_memory({}, {}).error().code, base::Code::invalid_argument);

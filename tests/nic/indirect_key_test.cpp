@@ -260,11 +260,12 @@ std::string misuse_at_home(nic::Path path, int rank, nic::Bootstrap& bootstrap) 
 class IndirectKeyMisuse : public testing::TestWithParam<std::tuple<Bad, nic::Path>> {};
 TEST_P(IndirectKeyMisuse, IsAnAccessErrorTwoProcesses) {
   LACUNA_NEEDS_PATH(std::get<1>(GetParam()));
+  LACUNA_NEEDS_KEYS();
   EXPECT_EQ(
       in_two_processes([](int rank, nic::Bootstrap& b) { return misuse(std::get<0>(GetParam()).spoil, std::get<1>(GetParam()), rank, b); }),
       "");
 }
-INSTANTIATE_TEST_SUITE_P(Nic, IndirectKeyMisuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(kPaths)),
+INSTANTIATE_TEST_SUITE_P(Nic, IndirectKeyMisuse, testing::Combine(testing::ValuesIn(kBad), testing::ValuesIn(tested_paths())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + std::string(nic::path_name(std::get<1>(info.param)));
                          });
@@ -303,8 +304,9 @@ std::string limits(int /*rank*/, nic::Bootstrap& bootstrap) {
   LACUNA_END_EXPECT(refused(post({.key = key.lkey(), .repeat = 2}), base::Code::invalid_argument, "either a list, or strided"));
   LACUNA_END_EXPECT(refused(rig.qp->post_send({.opcode = Opcode::bind}), base::Code::invalid_argument, "without a binding"));
   // Not the sixteen bits of mlx5 here, but those by default.
-  LACUNA_END_EXPECT(nic::open("local").value()->limits().indirect.stride == 65535);
-  LACUNA_END_EXPECT(nic::open("local", {.indirect = {.keys = 0}}).value()->create_indirect_key(1).error().code == base::Code::unsupported);
+  LACUNA_END_EXPECT(nic::open(tested_nic()).value()->limits().indirect.stride == 65535);
+  LACUNA_END_EXPECT(nic::open(tested_nic(), {.indirect = {.keys = 0}}).value()->create_indirect_key(1).error().code ==
+                    base::Code::unsupported);
   LACUNA_END_TRY(barrier(bootstrap));
   LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = rig.region.rkey()}));  // a region's key is not its to take
   LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::mw_bind_err);
@@ -377,18 +379,20 @@ constexpr const char* kWays[] = {"_Invalidated", "_BoundElsewhere", "_Deregister
 class TakenAway : public testing::TestWithParam<std::tuple<nic::Path, int>> {};
 TEST_P(TakenAway, MemoryIsLeftAloneTwoProcesses) {
   LACUNA_NEEDS_PATH(std::get<0>(GetParam()));
+  LACUNA_NEEDS_KEYS();
   EXPECT_EQ(in_two_processes([](int rank, nic::Bootstrap& b) { return race(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }),
             "");
 }
-INSTANTIATE_TEST_SUITE_P(Nic, TakenAway, testing::Combine(testing::ValuesIn(kPaths), testing::Values(0, 1, 2)), [](const auto& info) {
-  return std::string(nic::path_name(std::get<0>(info.param))) + kWays[std::get<1>(info.param)];
-});
+INSTANTIATE_TEST_SUITE_P(Nic, TakenAway, testing::Combine(testing::ValuesIn(tested_paths()), testing::Values(0, 1, 2)),
+                         [](const auto& info) {
+                           return std::string(nic::path_name(std::get<0>(info.param))) + kWays[std::get<1>(info.param)];
+                         });
 
-LACUNA_ON_EVERY_PATH(IndirectKeys, lists)
-LACUNA_ON_EVERY_PATH(IndirectKeys, strides)
-LACUNA_ON_EVERY_PATH(IndirectKeys, rebinding_in_order)
-LACUNA_ON_EVERY_PATH(IndirectKeys, misuse_at_home)
-INSTANTIATE_TEST_SUITE_P(Nic, IndirectKeys, testing::ValuesIn(kPaths), path_test_name);
+LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, lists)
+LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, strides)
+LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, rebinding_in_order)
+LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, misuse_at_home)
+INSTANTIATE_TEST_SUITE_P(Nic, IndirectKeys, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace
 }  // namespace lacuna::test

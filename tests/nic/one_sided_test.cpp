@@ -280,7 +280,7 @@ LACUNA_ON_EVERY_PATH(OneSided, chains)
 LACUNA_ON_EVERY_PATH(OneSided, silent_requests_fill_the_queue)
 LACUNA_ON_EVERY_PATH(OneSided, inline_data)
 LACUNA_ON_EVERY_PATH(OneSided, passive_target)
-INSTANTIATE_TEST_SUITE_P(Nic, OneSided, testing::ValuesIn(kPaths), path_test_name);
+INSTANTIATE_TEST_SUITE_P(Nic, OneSided, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace
 }  // namespace lacuna::test

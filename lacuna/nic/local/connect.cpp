@@ -23,18 +23,8 @@ struct Introduction {
   std::uint64_t arena_bytes = 0;
   std::uint64_t cookie_addr = 0;
   std::uint64_t cookie = 0;
-  std::int64_t max_message_bytes = 0;
-  std::int64_t indirect_stride = 0;
-  std::int32_t max_sge = 0;
-  std::int32_t max_sge_rd = 0;
-  std::int32_t max_inline = 0;
-  std::int32_t max_send_wr = 0;
-  std::int32_t max_recv_wr = 0;
-  std::int32_t indirect_keys = 0;
-  std::int32_t indirect_entries = 0;
-  std::int32_t indirect_inline = 0;
-  std::int32_t indirect_strided = 0;
-  std::uint32_t path = 0;
+  LimitsOnWire limits;
+  std::uint64_t path = 0;
 };
 
 Result<Introduction> introduction_of(const Hello& hello, Path path) {
@@ -44,11 +34,8 @@ Result<Introduction> introduction_of(const Hello& hello, Path path) {
   std::memcpy(&theirs, hello.bytes.data(), sizeof theirs);
   if (theirs.magic != kMagic || theirs.inbox_bytes != sizeof(Inbox))
     return base::fail(base::Code::malformed, "the peer runs another version of NIC local");
-  if (theirs.max_sge < 1 || theirs.max_sge_rd < 1 || theirs.max_inline < 0 || theirs.max_send_wr < 1 || theirs.max_recv_wr < 1 ||
-      theirs.max_message_bytes < 1 || theirs.indirect_keys < 0 || theirs.indirect_entries < 0 || theirs.indirect_inline < 0 ||
-      theirs.indirect_strided < 0 || theirs.indirect_stride < 0)
-    return base::fail(base::Code::malformed, "the peer's limits are not positive");
-  if (theirs.path != static_cast<std::uint32_t>(path)) {
+  LACUNA_TRY(theirs.limits.read());
+  if (theirs.path != static_cast<std::uint64_t>(path)) {
     return base::fail(base::Code::invalid_argument,
                       fmt::format("this end asked for path {}, the peer for another; both must name the same", path_name(path)));
   }
@@ -63,18 +50,6 @@ Result<void> probe(std::int64_t process, const Introduction& peer) {
   return allowed;
 }
 
-Limits limits_of(const Introduction& peer) {
-  Limits limits;
-  limits.max_sge = peer.max_sge;
-  limits.max_sge_rd = peer.max_sge_rd;
-  limits.max_inline = peer.max_inline;
-  limits.max_send_wr = peer.max_send_wr;
-  limits.max_recv_wr = peer.max_recv_wr;
-  limits.max_message_bytes = peer.max_message_bytes;
-  limits.indirect = {peer.indirect_keys, peer.indirect_entries, peer.indirect_inline, peer.indirect_strided, peer.indirect_stride};
-  return limits;
-}
-
 }  // namespace
 
 Result<Hello> Context::introduction(Path path, const SharedMemory& inbox) const {
@@ -82,18 +57,8 @@ Result<Hello> Context::introduction(Path path, const SharedMemory& inbox) const 
   mine.arena_bytes = arena_.memory().size();
   mine.cookie_addr = reinterpret_cast<std::uint64_t>(&cookie_);
   mine.cookie = cookie_;
-  mine.max_message_bytes = limits_.max_message_bytes;
-  mine.max_sge = limits_.max_sge;
-  mine.max_sge_rd = limits_.max_sge_rd;
-  mine.max_inline = limits_.max_inline;
-  mine.indirect_keys = limits_.indirect.keys;
-  mine.indirect_entries = limits_.indirect.entries;
-  mine.indirect_inline = limits_.indirect.inline_entries;
-  mine.indirect_strided = limits_.indirect.strided_entries;
-  mine.indirect_stride = limits_.indirect.stride;
-  mine.max_send_wr = limits_.max_send_wr;
-  mine.max_recv_wr = limits_.max_recv_wr;
-  mine.path = static_cast<std::uint32_t>(path);
+  mine.limits = LimitsOnWire::of(limits_);
+  mine.path = static_cast<std::uint64_t>(path);
   static_assert(std::has_unique_object_representations_v<Introduction>);
   Hello hello;
   hello.bytes.resize(sizeof mine);
@@ -139,23 +104,9 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   };
   const Result<Introduction> peer = attempt();
 
-  // The verdict: empty if this end is content, else why not.
-  Hello verdict;
-  if (!peer) {
-    const std::string reason = peer.error().text();
-    verdict.bytes.assign(reinterpret_cast<const std::byte*>(reason.data()),
-                         reinterpret_cast<const std::byte*>(reason.data() + reason.size()));
-  }
-  const Result<Hello> answer = bootstrap.exchange(verdict, kTimeout);
-  if (!peer) return std::unexpected(peer.error());
-  if (!answer) return std::unexpected(answer.error());
-  if (!answer->bytes.empty()) {
-    const std::string_view reason(reinterpret_cast<const char*>(answer->bytes.data()), std::min<std::size_t>(answer->bytes.size(), 500));
-    return base::fail(base::Code::unsupported, fmt::format("the peer refuses path {}: {}", path_name(options.path), reason));
-  }
-
+  LACUNA_TRY(agree(bootstrap, peer ? Result<void>() : std::unexpected(peer.error()), options.path, kTimeout));
   const auto make = options.path == Path::slots ? &make_slots : &make_direct;
-  return make(*this, own, options, common(limits_, limits_of(*peer)), std::move(wiring));
+  return make(*this, own, options, common(limits_, LACUNA_TRY(peer->limits.read())), std::move(wiring));
 }
 
 }  // namespace lacuna::nic::local

@@ -119,11 +119,7 @@ void CompletionQueue::detach(QueuePair& qp) {
 }
 
 Context::Context(Arena arena, KeyTable keys, Limits limits)
-    : arena_(std::move(arena)),
-      keys_(std::move(keys)),
-      limits_(std::move(limits)),
-      cookie_(std::random_device()()),
-      created_(base::now_ns()) {}
+    : arena_(std::move(arena)), keys_(std::move(keys)), limits_(std::move(limits)), cookie_(std::random_device()()) {}
 
 Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options) {
   LACUNA_TRY(check(options));
@@ -138,7 +134,7 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   if (bytes.empty()) return base::fail(base::Code::invalid_argument, "a region of 0 bytes");
   const std::optional<std::uint64_t> offset = arena_.offset_of(bytes);
   const std::uint32_t key = LACUNA_TRY(keys_.add_region(bytes, rights, offset));
-  return Region(*this, bytes, key, kind, offset.has_value());
+  return Region(*this, bytes, key, key, kind, offset.has_value());
 }
 
 Result<IndirectKey> Context::create_indirect_key(int entries) {
@@ -194,39 +190,11 @@ int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions
   return static_cast<int>(taken);
 }
 
-void Context::pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
-                   copy::Caching caching) {
-  busy();
-  copy::pack(layout, base, position, length, out, caching);
-}
-
-void Context::unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
-                     copy::Caching caching) {
-  busy();
-  copy::unpack(layout, base, position, length, in, caching);
-}
-
-Result<void> Context::transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) {
-  busy();
-  return copy::transpack(src, src_base, dst, dst_base);
-}
-
-void Context::end_idle() {
-  idle_total_ += now() - idle_since_;
-  idle_since_ = 0;
-  waits_ = 0;
-}
-
-std::int64_t Context::busy_ns() {
-  busy();
-  return now() - created_ - idle_total_;
-}
-
 Result<void> Context::wait(std::int64_t deadline) {
-  if (idle_since_ == 0) idle_since_ = now();
+  const std::uint64_t waits = idle();
   base::cpu_relax();
-  if (++waits_ % kWaitsPerLook != 0) return {};
-  if (waits_ > kWaitsBeforeYield) sched_yield();
+  if (waits % kWaitsPerLook != 0) return {};
+  if (waits > kWaitsBeforeYield) sched_yield();
   const std::int64_t time = now();
   look_for_dead_peers(time);
   if (time > deadline) return base::fail(base::Code::timeout, "the deadline passed");

@@ -6,6 +6,7 @@
 
 #include "lacuna/nic/local/arena.hpp"
 #include "lacuna/nic/local/keys.hpp"
+#include "lacuna/nic/real.hpp"
 
 namespace lacuna::nic::local {
 
@@ -46,7 +47,7 @@ class CompletionQueue final : public nic::CompletionQueue {
   std::vector<QueuePair*> queue_pairs_;
 };
 
-class Context final : public nic::Context {
+class Context final : public RealContext {
  public:
   static Result<std::unique_ptr<nic::Context>> create(const OpenOptions& options);
   Context(Arena arena, KeyTable keys, Limits limits);
@@ -60,15 +61,7 @@ class Context final : public nic::Context {
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
   int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
-  void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
-            copy::Caching caching) override;
-  void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
-              copy::Caching caching) override;
-  Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) override;
-  std::uint64_t load_flag(const std::uint64_t* flag) override { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
-  [[nodiscard]] std::int64_t now() override { return base::now_ns(); }
   Result<void> wait(std::int64_t deadline) override;
-  [[nodiscard]] std::int64_t busy_ns() override;
 
   // For queue pairs.
   [[nodiscard]] Keys keys() const { return keys_.view(); }
@@ -79,10 +72,6 @@ class Context final : public nic::Context {
   void enroll(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }
-  /// This CPU does something for communication from now on.
-  void busy() {
-    if (idle_since_ != 0) end_idle();
-  }
 
  protected:
   void free(std::span<std::byte> bytes) override { arena_.free(bytes); }
@@ -92,7 +81,6 @@ class Context final : public nic::Context {
  private:
   void take_away(std::uint32_t key);
   [[nodiscard]] bool revoke(std::uint32_t key);
-  void end_idle();
   void look_for_dead_peers(std::int64_t time);
   Result<Hello> introduction(Path path, const SharedMemory& inbox) const;
   Result<std::shared_ptr<PeerMemory>> meet(Hello& hello, std::uint64_t arena_bytes);
@@ -105,11 +93,7 @@ class Context final : public nic::Context {
   std::uint32_t numbers_ = 0;
   std::uint64_t cookie_;  // what a peer reads through the kernel to prove that it can
 
-  std::int64_t created_;
-  std::int64_t idle_since_ = 0;
-  std::int64_t idle_total_ = 0;
   std::int64_t next_look_ = 0;
-  std::uint64_t waits_ = 0;  // in a row
   std::uint64_t polls_ = 0;
 };
 

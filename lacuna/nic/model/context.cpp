@@ -78,7 +78,7 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   charge(costs.call + pages(bytes.size()) * costs.page);
   const std::uint32_t key = memory_.add_region(bytes, rights);
   registered_[key] = bytes.size();
-  return Region(*this, bytes, key, kind, false);
+  return Region(*this, bytes, key, key, kind, false);
 }
 
 void Context::deregister(std::uint32_t key) {

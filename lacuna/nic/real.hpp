@@ -1,0 +1,53 @@
+// What Contexts of real NICs share: copies are the CPU's own, the clock is the machine's, and what is not spent waiting is busy. Internal to nic.
+#pragma once
+
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::nic {
+
+class RealContext : public Context {
+ public:
+  void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
+            copy::Caching caching) final {
+    busy();
+    copy::pack(layout, base, position, length, out, caching);
+  }
+  void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
+              copy::Caching caching) final {
+    busy();
+    copy::unpack(layout, base, position, length, in, caching);
+  }
+  Result<void> transpack(const layout::Layout& src, const std::byte* src_base, const layout::Layout& dst, std::byte* dst_base) final {
+    busy();
+    return copy::transpack(src, src_base, dst, dst_base);
+  }
+  std::uint64_t load_flag(const std::uint64_t* flag) final { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+  [[nodiscard]] std::int64_t now() final { return base::now_ns(); }
+  [[nodiscard]] std::int64_t busy_ns() final {
+    busy();
+    return now() - created_ - idle_total_;
+  }
+
+  /// This CPU does something for communication from now on.
+  void busy() {
+    if (idle_since_ == 0) return;
+    idle_total_ += now() - idle_since_;
+    idle_since_ = 0;
+    waits_ = 0;
+  }
+
+ protected:
+  /// It waits, for the how-many-th time in a row.
+  std::uint64_t idle() {
+    if (idle_since_ == 0) idle_since_ = now();
+    return ++waits_;
+  }
+
+ private:
+  std::int64_t created_ = base::now_ns();
+  std::int64_t idle_since_ = 0;
+  std::int64_t idle_total_ = 0;
+  std::uint64_t waits_ = 0;
+};
+
+}  // namespace lacuna::nic

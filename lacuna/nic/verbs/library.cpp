@@ -1,0 +1,62 @@
+#include "lacuna/nic/verbs/library.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace lacuna::nic::verbs {
+namespace {
+
+constexpr const char* kFile = "libibverbs.so.1";
+
+// Never closed: its drivers may have threads.
+base::Result<Library> load_once() {
+  void* file = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (file == nullptr)
+    return base::fail(base::Code::unsupported,
+                      fmt::format("RDMA devices need rdma-core's libibverbs ({}); Debian's package is libibverbs1, with drivers in "
+                                  "ibverbs-providers",
+                                  dlerror()));
+  const char* missing = nullptr;
+  const auto find = [&]<class F>(F*& function, const char* name) {
+    function = reinterpret_cast<F*>(dlsym(file, name));
+    if (function == nullptr) missing = name;
+  };
+  Library library{};
+  find(library.get_device_list, "ibv_get_device_list");
+  find(library.free_device_list, "ibv_free_device_list");
+  find(library.get_device_name, "ibv_get_device_name");
+  find(library.open_device, "ibv_open_device");
+  find(library.close_device, "ibv_close_device");
+  find(library.query_device, "ibv_query_device");
+  find(library.query_port, "ibv_query_port");
+  find(library.query_gid_table, "_ibv_query_gid_table");
+  find(library.get_async_event, "ibv_get_async_event");
+  find(library.ack_async_event, "ibv_ack_async_event");
+  find(library.alloc_pd, "ibv_alloc_pd");
+  find(library.dealloc_pd, "ibv_dealloc_pd");
+  find(library.reg_mr, "ibv_reg_mr");
+  find(library.dereg_mr, "ibv_dereg_mr");
+  find(library.create_comp_channel, "ibv_create_comp_channel");
+  find(library.destroy_comp_channel, "ibv_destroy_comp_channel");
+  find(library.create_cq, "ibv_create_cq");
+  find(library.destroy_cq, "ibv_destroy_cq");
+  find(library.get_cq_event, "ibv_get_cq_event");
+  find(library.ack_cq_events, "ibv_ack_cq_events");
+  find(library.create_qp, "ibv_create_qp");
+  find(library.modify_qp, "ibv_modify_qp");
+  find(library.destroy_qp, "ibv_destroy_qp");
+  find(library.wc_status_str, "ibv_wc_status_str");
+  if (missing != nullptr)
+    return base::fail(base::Code::unsupported, fmt::format("{} has no {}; Lacuna needs rdma-core 33 or newer", kFile, missing));
+  return library;
+}
+
+}  // namespace
+
+base::Result<const Library*> Library::load() {
+  static const base::Result<Library> loaded = load_once();
+  if (!loaded) return std::unexpected(loaded.error());
+  return &*loaded;
+}
+
+}  // namespace lacuna::nic::verbs

@@ -1,0 +1,77 @@
+// What NIC verbs says where there is no device, or nonsense is set. With devices: `make test-rdma` runs the other tests of this folder on one.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lacuna/nic/nic.hpp"
+#include "lacuna/nic/verbs/library.hpp"
+#include "lacuna/nic/verbs/settings.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using nic::verbs::Settings;
+
+class Set {
+ public:
+  Set(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Set() { unsetenv(name_); }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(Verbs, WithoutADeviceItSaysWhatIsMissing) {
+  if (const auto library = nic::verbs::Library::load(); library) {
+    int count = 0;
+    ibv_device** devices = (*library)->get_device_list(&count);
+    if (devices != nullptr) (*library)->free_device_list(devices);
+    if (count > 0) GTEST_SKIP() << "this machine has RDMA devices";
+  }
+  for (const char* name : {"verbs", "verbs:", "verbs:rxe0"}) {
+    const auto opened = nic::open(name);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, base::Code::unsupported);
+    EXPECT_TRUE(opened.error().message.find("ibv_devices") != std::string::npos ||
+                opened.error().message.find("libibverbs1") != std::string::npos)
+        << opened.error().text();
+  }
+}
+
+TEST(Verbs, OnlyItTakesADevice) {
+  const auto opened = nic::open("local:rxe0");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, base::Code::invalid_argument);
+  EXPECT_NE(opened.error().message.find("no NIC \"local:rxe0\""), std::string::npos);
+}
+
+TEST(VerbsSettings, AreTheEnvironments) {
+  const Settings usual = Settings::from_environment().value();
+  EXPECT_FALSE(usual.gid || usual.mtu || usual.port);
+  EXPECT_EQ(usual.rnr_retries, 7);
+  const Set gid("LACUNA_VERBS_GID", "3");
+  const Set mtu("LACUNA_VERBS_MTU", "1024");
+  const Set timeout("LACUNA_VERBS_TIMEOUT", "14");
+  const Settings set = Settings::from_environment().value();
+  EXPECT_EQ(set.gid, 3);
+  EXPECT_EQ(set.mtu, 1024);
+  EXPECT_EQ(set.timeout, 14);
+}
+
+TEST(VerbsSettings, NonsenseIsNamed) {
+  for (const char* name : {"LACUNA_VERBS_PORT", "LACUNA_VERBS_GID", "LACUNA_VERBS_MTU", "LACUNA_VERBS_TIMEOUT", "LACUNA_VERBS_RETRIES",
+                           "LACUNA_VERBS_RNR_RETRIES"}) {
+    for (const char* value : {"-1", "9999", "1x", "auto"}) {
+      const Set set(name, value);
+      const auto settings = Settings::from_environment();
+      ASSERT_FALSE(settings) << name << "=" << value;
+      EXPECT_EQ(settings.error().code, base::Code::invalid_argument);
+      EXPECT_TRUE(settings.error().message.starts_with(std::string(name) + "=" + value + "; it takes ")) << settings.error().message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::test
