@@ -48,6 +48,16 @@ bench-mpi: package peers ## Measure four MPIs' datatypes with Lacuna preloaded a
 test: packages .venv/.dev peers ## Run all tests: release, sanitizers, Python, MPI programs, install
 	@$(python) scripts/run_tests.py --jobs $(JOBS)
 
+.PHONY: test-rdma
+test-rdma: build ## Run the tests of NIC verbs on Soft-RoCE, in a virtual machine
+	@scripts/setup.sh rdma
+	@python3 scripts/rdma_vm/test.py
+
+.PHONY: shell-rdma
+shell-rdma: packages ## A prompt in that machine
+	@scripts/setup.sh rdma
+	@scripts/rdma_vm/vm.py --timeout 86400 --memory 2048 bash -i
+
 .PHONY: build
 build: packages ## Build the library, the worker, the tests and the benchmarks into build/release
 	@echo "==> configuring build/release"

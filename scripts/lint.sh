@@ -39,7 +39,7 @@ types() {
   mkdir -p "$stage"
   cp -r python/lacuna "$stage/"
   if [[ -f $site/lacuna/_core.pyi ]]; then cp "$site/lacuna/_core.pyi" "$stage/lacuna/"; fi
-  mypy --config-file pyproject.toml --cache-dir build/mypy_cache "$stage/lacuna" scripts/*.py | sed "s|^$stage/|python/|"
+  mypy --config-file pyproject.toml --cache-dir build/mypy_cache "$stage/lacuna" scripts/*.py scripts/rdma_vm/*.py | sed "s|^$stage/|python/|"
 }
 
 step "clang-format" format_cpp

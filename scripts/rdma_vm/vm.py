@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Boots a virtual machine with Debian's kernel and its RDMA driver in software (Soft-RoCE), and runs a command in it.
+
+    scripts/rdma_vm/vm.py [--memory MIB] [--cpus N] [--timeout SECONDS] [--results FOLDER] COMMAND [ARGUMENT...]
+
+The guest sees the host's files and cannot change them, but for one folder; its device is rxe0. Needs no KVM and no
+root, but the Debian packages that `scripts/setup.sh rdma` installs. The kernel is kept in $XDG_CACHE_HOME/lacuna. Exits
+as the command does; 124 if the time is over, 125 if there is no machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import lzma
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lacuna" / "rdma-vm"
+NO_MACHINE = 125
+TIME_OVER = 124
+
+MODULES = "virtio_pci 9pnet_virtio 9p overlay dummy crc32_generic ib_uverbs rdma_ucm rdma_rxe"
+"""What the guest loads, with all that they need."""
+APPLETS = "sh mount mkdir cat insmod echo printf dd reboot chroot ip"
+MACHINE = """qemu-system-x86_64 -M pc -accel tcg,thread=multi -cpu max -nodefaults -no-user-config
+  -display none -no-reboot -device isa-debug-exit,iobase=0xf4,iosize=0x01
+  -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
+  -device virtio-9p-pci,fsdev=host,mount_tag=host
+"""
+"""Never KVM: where it is offered inside a virtual machine it may hang."""
+WORDS = "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr no_timer_check random.trust_cpu=on"
+
+
+class NoMachineError(Exception):
+    """Why the machine cannot be started, and what to do."""
+
+
+def output(*command: str, cwd: Path | None = None) -> str:
+    try:
+        return subprocess.run(command, check=True, text=True, capture_output=True, cwd=cwd).stdout
+    except FileNotFoundError as error:
+        raise NoMachineError(f"{command[0]} is missing; scripts/setup.sh rdma installs it") from error
+    except subprocess.CalledProcessError as error:
+        raise NoMachineError(f"{' '.join(command)}: {error.stderr.strip()}") from error
+
+
+# --- the kernel -------------------------------------------------------------------------------------------------------
+
+
+def kernel_package() -> str:
+    """The package with today's kernel of this Debian."""
+    found = re.search(r"Depends: (linux-image-\S+)", output("apt-cache", "depends", "linux-image-amd64"))
+    if found is None:
+        raise NoMachineError("apt knows no kernel: `apt-get update` as root")
+    return found[1]
+
+
+def kernel() -> Path:
+    """The folder with the kernel's files, and `vmlinux`, unpacked, which boots four seconds sooner."""
+    package = kernel_package()
+    folder = CACHE / package
+    if (folder / "vmlinux").exists():
+        return folder
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        place = Path(scratch)
+        print(f"==> downloading {package} (70 MB, once)", flush=True)
+        output("apt-get", "download", package, cwd=place)
+        (deb,) = place.glob("*.deb")
+        output("dpkg-deb", "-x", str(deb), str(place / "files"))
+        (image,) = (place / "files" / "boot").glob("vmlinuz-*")
+        (place / "files" / "vmlinux").write_bytes(unpacked(image.read_bytes()))
+        shutil.rmtree(folder, ignore_errors=True)
+        (place / "files").rename(folder)
+    return folder
+
+
+def unpacked(image: bytes) -> bytes:
+    """The ELF file in a bzImage (Documentation/x86/boot.rst; offsets count from the end of the set-up)."""
+    sectors = image[0x1F1] or 4
+    offset, length = struct.unpack_from("<II", image, 0x248)
+    start = (sectors + 1) * 512 + offset
+    elf = lzma.LZMADecompressor().decompress(image[start : start + length])
+    if not elf.startswith(b"\x7fELF"):
+        raise NoMachineError("the kernel's image holds no ELF file")
+    return elf
+
+
+# --- the first file system --------------------------------------------------------------------------------------------
+
+
+def modules(kernel_files: Path) -> list[Path]:
+    """The module files, each behind what it needs, which its own .modinfo says."""
+    known = {path.stem.replace("-", "_"): path for path in (kernel_files / "lib" / "modules").rglob("*.ko")}
+    order: list[Path] = []
+
+    def add(name: str) -> None:
+        path = known.get(name)
+        if path is None or path in order:  # not a module: built in
+            return
+        found = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        for needed in found[1].decode().split(",") if found else []:
+            add(needed.replace("-", "_"))
+        order.append(path)
+
+    for name in MODULES.split():
+        add(name.replace("-", "_"))
+    return order
+
+
+def cpio(files: dict[str, tuple[int, bytes]]) -> bytes:
+    """Names with modes and contents as an archive that the kernel unpacks (early-userspace/buffer-format.rst)."""
+    archive = bytearray()
+
+    def pad() -> None:
+        archive.extend(b"\0" * (-len(archive) % 4))
+
+    for number, (name, (mode, content)) in enumerate([*files.items(), ("TRAILER!!!", (0, b""))], 1):
+        fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0)
+        archive += b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+        pad()
+        archive += content
+        pad()
+    return bytes(archive)
+
+
+def first_files(kernel_files: Path) -> Path:
+    init = (HERE / "init.sh").read_bytes()
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    if not busybox.exists():
+        raise NoMachineError("busybox is missing; scripts/setup.sh rdma installs busybox-static")
+    digest = hashlib.sha256(init + Path(__file__).read_bytes() + busybox.read_bytes()).hexdigest()[:16]
+    made = kernel_files / f"initrd-{digest}"
+    if made.exists():
+        return made
+    folder, program, link = 0o040755, 0o100755, 0o120777
+    files: dict[str, tuple[int, bytes]] = dict.fromkeys(["bin", "proc", "sys", "dev", "modules"], (folder, b""))
+    files["init"] = (program, init)
+    files["bin/busybox"] = (program, busybox.read_bytes())
+    files |= {f"bin/{name}": (link, b"busybox") for name in APPLETS.split()}
+    order = modules(kernel_files)
+    files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in order}
+    files["modules/order"] = (0o100644, " ".join(path.stem for path in order).encode())
+    for old in kernel_files.glob("initrd-*"):
+        old.unlink()
+    scratch = made.with_suffix(".new")
+    scratch.write_bytes(cpio(files))
+    scratch.rename(made)
+    return made
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+
+def run(
+    command: list[str], memory: int = 1024, cpus: int = 2, timeout: float = 600, results: Path | None = None
+) -> int:
+    """The command's exit status. It may write into the folder `results`, and nowhere else."""
+    files = kernel()
+    initrd = first_files(files)
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", dir=CACHE) as script:
+        script.write(f"cd {shlex.quote(str(ROOT))}\nexport HOME=/tmp\nexec {shlex.join(command)}\n")
+        script.flush()
+        words = f"{WORDS} lacuna.run={script.name}"
+        machine = shlex.split(MACHINE)
+        if results is not None:
+            words += f" lacuna.results={results}"
+            machine += ["-fsdev", f"local,id=results,path={results},security_model=none"]
+            machine += ["-device", "virtio-9p-pci,fsdev=results,mount_tag=results"]
+        at_terminal = sys.stdin.isatty()  # Ctrl-C is the guest's then
+        machine += ["-smp", str(cpus), "-m", str(memory), "-serial", "mon:stdio" if at_terminal else "stdio"]
+        machine += ["-kernel", str(files / "vmlinux"), "-initrd", str(initrd), "-append", words]
+        try:
+            stdin = None if at_terminal else subprocess.DEVNULL
+            ended = subprocess.run(machine, stdin=stdin, timeout=timeout, check=False).returncode
+        except FileNotFoundError as error:
+            raise NoMachineError("qemu-system-x86_64 is missing; scripts/setup.sh rdma installs it") from error
+        except subprocess.TimeoutExpired:
+            print(f"the machine ran for {timeout:.0f} s and was stopped", file=sys.stderr)
+            return TIME_OVER
+    return (ended - 1) // 2 if ended % 2 == 1 else NO_MACHINE
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memory", type=int, default=1024, metavar="MIB")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N")
+    parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS")
+    parser.add_argument("--results", type=Path, metavar="FOLDER")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if not options.command:
+        parser.error("which command?")
+    try:
+        return run(options.command, options.memory, options.cpus, options.timeout, options.results)
+    except NoMachineError as error:
+        print(f"lacuna: {error}", file=sys.stderr)
+        return NO_MACHINE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
