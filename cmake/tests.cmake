@@ -107,6 +107,14 @@ foreach(folder IN LISTS test_folders)
       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
 endforeach()
 
+# The same tests on NIC verbs, over a fake of an mlx5 device, which lives in one process: two threads.
+foreach(folder nic method)
+  add_test(NAME ${folder}.on_fake_mlx5
+    COMMAND lacuna_${folder}_tests --gtest_brief=1 --gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*
+            --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${folder}.on_fake_mlx5.xml)
+  set_tests_properties(${folder}.on_fake_mlx5 PROPERTIES ENVIRONMENT LACUNA_TEST_NIC=fake LABELS ${folder} TIMEOUT 900 RUN_SERIAL ON)
+endforeach()
+
 # The include ladder, as a test. Once is enough, so not under the sanitizers.
 find_program(LACUNA_PYTHON3 python3)
 if(LACUNA_PYTHON3 AND LACUNA_SANITIZE STREQUAL "none")

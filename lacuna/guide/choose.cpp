@@ -48,7 +48,7 @@ std::string text_of(Refusal refusal, const nic::PathInfo& path, const nic::Limit
   switch (refusal) {
     case Refusal::none: return {};
     case Refusal::no_path: return fmt::format("path {} is not available: {}", nic::path_name(path.path), path.note);
-    case Refusal::no_keys: return "this NIC has no indirect keys";
+    case Refusal::no_keys: return limits.indirect.refusal();
     case Refusal::src_out_of_reach: return fmt::format("path {} does not reach the source; it {}", nic::path_name(path.path), path.note);
     case Refusal::dst_out_of_reach:
       return fmt::format("path {} does not reach the destination; it {}", nic::path_name(path.path), path.note);

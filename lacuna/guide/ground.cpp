@@ -27,7 +27,8 @@ std::int64_t cache_bytes() { return std::max<std::int64_t>(base::machine().llc_b
 
 Result<Ground> Ground::create(nic::Context& context) {
   const std::int64_t memory = base::machine().memory_bytes;
-  return Ground(LACUNA_TRY(nic::RegisteredBuffer::create(context, std::clamp<std::int64_t>(memory / kMemoryShare, 1 << 20, kMostGround))));
+  return Ground(LACUNA_TRY(
+      nic::RegisteredBuffer::create(context, std::clamp<std::int64_t>(memory / kMemoryShare, 1 << 20, kMostGround), {.relaxed = true})));
 }
 
 void Ground::extend(std::int64_t to) {
@@ -49,7 +50,8 @@ Workspace::Workspace(const Ground& ground, std::int64_t offset, const Case& what
     : Workspace(ground.data() + offset + kGuard, ground.region(), what, rank) {}
 
 Result<Workspace> Workspace::apart(nic::Context& context, const Case& what, int rank) {
-  auto own = std::make_unique<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context, bytes_at(what, rank))));
+  auto own =
+      std::make_unique<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context, bytes_at(what, rank), {.relaxed = true})));
   Workspace space(own->buffer.data() + kGuard, own->region, what, rank);
   const Layout& layout = rank == 0 ? what.send : what.receive;
   const Windows windows(layout, rank == 0 ? what.send_span : what.receive_span, what.shared_gaps);

@@ -94,7 +94,7 @@ Result<Report> measure_keys(int rank, nic::Context& context, const Wire& wire, M
   const nic::IndirectLimits& most = wire.qp->limits().indirect;
   if (most.keys == 0 || entries < 1 || entries > most.entries) {
     const std::string why =
-        most.keys == 0 ? "this NIC has no indirect keys" : fmt::format("{} entries; an indirect key takes 1 to {}", entries, most.entries);
+        most.keys == 0 ? most.refusal() : fmt::format("{} entries; an indirect key takes 1 to {}", entries, most.entries);
     for (const char* name : {"create_key", "bind_key", "invalidate_key"})
       result.refusals.push_back({name, wire.qp->path(), method::Notify::none, why, false});
     return result;

@@ -252,18 +252,18 @@ Result<nic::Limits> limits_from_json(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     const Json& keys = json.at("indirect");
-    nic::Limits limits{
-        .max_sge = json.at("max_sge"),
-        .max_sge_rd = json.at("max_sge_rd"),
-        .max_inline = json.at("max_inline"),
-        .max_send_wr = json.at("max_send_wr"),
-        .max_recv_wr = json.at("max_recv_wr"),
-        .max_cqe = 0,
-        .max_message_bytes = json.at("max_message_bytes"),
-        .remote_segments = 1,
-        .shared_clock = true,
-        .indirect = {keys.at("keys"), keys.at("entries"), keys.at("inline_entries"), keys.at("strided_entries"), keys.at("stride")},
-        .paths = {}};
+    nic::Limits limits{.max_sge = json.at("max_sge"),
+                       .max_sge_rd = json.at("max_sge_rd"),
+                       .max_inline = json.at("max_inline"),
+                       .max_send_wr = json.at("max_send_wr"),
+                       .max_recv_wr = json.at("max_recv_wr"),
+                       .max_cqe = 0,
+                       .max_message_bytes = json.at("max_message_bytes"),
+                       .remote_segments = 1,
+                       .shared_clock = true,
+                       .indirect = {keys.at("keys"), keys.at("entries"), keys.at("inline_entries"), keys.at("strided_entries"),
+                                    keys.at("stride"), keys.value("note", "")},
+                       .paths = {}};
     if (limits.max_sge < 1 || limits.max_sge_rd < 1 || limits.max_send_wr < 1 || limits.max_recv_wr < 1 || limits.max_message_bytes < 1 ||
         limits.indirect.keys < 0 || limits.indirect.entries < 0)
       return base::fail(base::Code::invalid_argument, "limits below 1 allow nothing to be sent");

@@ -77,7 +77,7 @@ Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoin
                                         const Memory& memory) {
   LACUNA_TRY(check(method, transfer));
   if (method.indirect_keys && endpoint.limits().indirect.keys == 0)
-    return base::fail(base::Code::unsupported, fmt::format("{}: this NIC has no indirect keys", method.name));
+    return base::fail(base::Code::unsupported, fmt::format("{}: {}", method.name, endpoint.limits().indirect.refusal()));
   const Exposes own = role == Role::sender ? Exposes::source : Exposes::destination;
   if (method.exposes == own && !reachable(endpoint, *memory.region)) {
     return base::fail(base::Code::unsupported,

@@ -67,7 +67,7 @@ Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counter
 
 Result<std::shared_ptr<const nic::RegisteredBuffer>> Endpoint::staging(std::int64_t bytes) {
   if (staging_ == nullptr || std::cmp_less(staging_->buffer.size(), bytes)) {
-    nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context_, bytes));
+    nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context_, bytes, {.relaxed = true}));
     std::ranges::fill(memory.buffer.bytes(), std::byte{0});  // no transfer shall pay for the page faults
     staging_ = std::make_shared<const nic::RegisteredBuffer>(std::move(memory));
   }

@@ -91,11 +91,13 @@ Limits common(const Limits& mine, const Limits& theirs) {
   both.max_sge = std::min(mine.max_sge, theirs.max_sge);
   both.max_sge_rd = std::min(mine.max_sge_rd, theirs.max_sge_rd);
   both.max_inline = std::min(mine.max_inline, theirs.max_inline);
-  both.indirect = {std::min(mine.indirect.keys, theirs.indirect.keys), std::min(mine.indirect.entries, theirs.indirect.entries),
+  both.indirect = {std::min(mine.indirect.keys, theirs.indirect.keys),
+                   std::min(mine.indirect.entries, theirs.indirect.entries),
                    std::min(mine.indirect.inline_entries, theirs.indirect.inline_entries),
                    std::min(mine.indirect.strided_entries, theirs.indirect.strided_entries),
-                   std::min(mine.indirect.stride, theirs.indirect.stride)};
-  if (both.indirect.keys == 0) both.indirect = {};
+                   std::min(mine.indirect.stride, theirs.indirect.stride),
+                   mine.indirect.note};
+  if (both.indirect.keys == 0) both.indirect = {.note = mine.indirect.keys == 0 ? mine.indirect.note : "the peer's has none"};
   both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
   both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
   both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);

@@ -62,6 +62,10 @@ const PathInfo* Limits::path(Path which) const {
   return found == paths.end() ? nullptr : &*found;
 }
 
+std::string IndirectLimits::refusal() const {
+  return note.empty() ? "this device has no indirect keys" : fmt::format("this device has no indirect keys ({})", note);
+}
+
 Buffer::~Buffer() {
   if (context_ != nullptr) context_->free(bytes_);
 }
@@ -70,16 +74,22 @@ Region::~Region() {
   if (context_ != nullptr) context_->deregister(lkey_);
 }
 
-Result<RegisteredBuffer> RegisteredBuffer::create(Context& context, std::int64_t bytes) {
+Result<RegisteredBuffer> RegisteredBuffer::create(Context& context, std::int64_t bytes, Rights rights) {
   RegisteredBuffer result;
   result.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
-  result.region = LACUNA_TRY(context.register_memory(result.buffer.bytes(), {}));
+  result.region = LACUNA_TRY(context.register_memory(result.buffer.bytes(), rights));
   return result;
 }
 
 IndirectKey::~IndirectKey() {
   if (context_ != nullptr) context_->destroy_indirect_key(key_);
 }
+
+Window::~Window() {
+  if (context_ != nullptr) context_->destroy_window(key_);
+}
+
+std::uint32_t Window::next_key() { return key_ = context_->next_window_key(key_); }
 
 std::vector<std::string> nic_names() {
   std::vector<std::string> names;

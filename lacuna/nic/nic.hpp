@@ -50,6 +50,9 @@ struct Rights {
   bool local_write = true;
   bool remote_write = true;
   bool remote_read = true;
+  /// Bytes may land in any order, where the device can do that (IBV_ACCESS_RELAXED_ORDERING). For data of which a completion or a flag in another
+  /// region tells; never for memory with a flag in it.
+  bool relaxed = false;
 };
 
 /// One entry of a scatter/gather list (ibv_sge): `length` bytes at virtual address `addr` in the region of `lkey`.
@@ -152,6 +155,10 @@ struct IndirectLimits {
   int inline_entries = 0;  ///< of a list that travels in the bind request itself; longer ones are fetched
   int strided_entries = 0;
   std::int64_t stride = 0;  ///< the largest stride, and the largest piece, of a strided entry, in bytes: 16 bits on mlx5
+  std::string note;         ///< with the device's name: why there are none, or how much they were tried
+
+  /// For whoever asks for one where there is none.
+  [[nodiscard]] std::string refusal() const;
 };
 
 struct Limits {
@@ -164,6 +171,7 @@ struct Limits {
   std::int64_t max_message_bytes = 0;  ///< of one work request
   int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
   bool shared_clock = false;           ///< is now() comparable between the two ends?
+  int windows = 0;                     ///< memory windows that a Context may have
   IndirectLimits indirect;
   std::vector<PathInfo> paths;
 
@@ -245,7 +253,7 @@ struct RegisteredBuffer {
   Region region;
 
   /// Errors: those of Context::allocate and register_memory.
-  static Result<RegisteredBuffer> create(Context& context, std::int64_t bytes);
+  static Result<RegisteredBuffer> create(Context& context, std::int64_t bytes, Rights rights = {});
   [[nodiscard]] Sge sge(std::int64_t offset, std::int64_t length) const {
     return {region.addr() + static_cast<std::uint64_t>(offset), static_cast<std::uint32_t>(length), region.lkey()};
   }
@@ -280,6 +288,34 @@ class IndirectKey {
   Context* context_ = nullptr;
   std::uint32_t key_ = 0;
   int entries_ = 0;
+};
+
+/// A right of one queue pair's peer to a stretch of a region, which ends with the window (a memory window of type 2; ibv_alloc_mw(3)). Binding and
+/// invalidating one is a work request of that queue pair, cheaper than a registration. A bind request's binding has a list of one entry, whose address is
+/// the memory's own, not an offset; the region has to grant what the window grants. Local requests cannot use it.
+class Window {
+ public:
+  Window() = default;
+  Window(Context& context, std::uint32_t key) : context_(&context), key_(key) {}
+  Window(Window&& other) noexcept { swap(other); }
+  Window& operator=(Window&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  ~Window();
+  /// For the next binding: another one each time, so that an old one never fits a new binding. With it the peer reaches the memory once the bind request is
+  /// complete, of which a chain has one for each window, and until the request that invalidates it is.
+  std::uint32_t next_key();
+
+ private:
+  void swap(Window& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(key_, other.key_);
+  }
+  Context* context_ = nullptr;
+  std::uint32_t key_ = 0;
 };
 
 /// What two ends tell one another before they are connected: bytes, and on one machine file descriptors.
@@ -352,6 +388,8 @@ class Context {
   virtual Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind = MemoryKind::host) = 0;
   /// For bindings of up to `entries` entries. Errors: limit, out_of_memory, unsupported (a NIC without indirect keys).
   virtual Result<IndirectKey> create_indirect_key(int entries) = 0;
+  /// Errors: limit, unsupported (a NIC without memory windows).
+  virtual Result<Window> create_window() { return base::fail(base::Code::unsupported, "this NIC has no memory windows"); }
 
   // Queues.
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(int entries) = 0;
@@ -381,9 +419,12 @@ class Context {
   friend class Buffer;
   friend class Region;
   friend class IndirectKey;
+  friend class Window;
   virtual void free(std::span<std::byte> bytes) = 0;
   virtual void deregister(std::uint32_t lkey) = 0;
   virtual void destroy_indirect_key(std::uint32_t key) = 0;
+  virtual std::uint32_t next_window_key(std::uint32_t key) { return key; }
+  virtual void destroy_window(std::uint32_t /*key*/) {}
 };
 
 // --- opening --------------------------------------------------------------------------------------------------------

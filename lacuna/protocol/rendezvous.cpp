@@ -53,12 +53,13 @@ Result<void> Ranks::prepare_carried(Peer& peer, Carried& now, Role role) {
   const Layout& own = fits ? *request.layout : whole;
   now.base = request.base;
   if (!fits) {
-    now.piece = LACUNA_TRY(nic::RegisteredBuffer::create(context_, request.bytes));
+    now.piece = LACUNA_TRY(nic::RegisteredBuffer::create(context_, request.bytes, {.relaxed = true}));
     now.base = now.piece.buffer.data();
     if (sends) context_.pack(*request.layout, request.base, 0, request.bytes, now.base, copy::Caching::asked);
   } else {
     const std::span<std::byte> bytes(now.base + own.true_lower_bound(), static_cast<std::size_t>(own.true_extent()));
-    now.region = LACUNA_TRY(context_.register_memory(bytes, {.local_write = !sends, .remote_write = !sends, .remote_read = sends}));
+    now.region =
+        LACUNA_TRY(context_.register_memory(bytes, {.local_write = !sends, .remote_write = !sends, .remote_read = sends, .relaxed = true}));
   }
   const nic::Region& region = fits ? now.region : now.piece.region;
   const Layout& theirs = now.theirs ? *now.theirs : whole;

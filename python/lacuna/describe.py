@@ -25,11 +25,11 @@ def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
 
 def _indirect(i: Indirect) -> str:
     if not i.keys:
-        return "none: one key stands for one region"
+        return f"none: {i.note or 'one key stands for one region'}"
     return (
         f"{i.keys:,} keys of up to {i.entries:,} entries ({i.inline_entries:,} inline), or of {i.strided_entries:,} "
         f"strided entries with strides up to {bytes_text(i.stride)}"
-    )
+    ) + (f" ({i.note})" if i.note else "")
 
 
 def yes(value: bool) -> str:

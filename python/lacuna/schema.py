@@ -90,6 +90,8 @@ class Indirect:
     strided_entries: int
     stride: int
     """The largest stride of a strided entry, in bytes."""
+    note: str = ""
+    """With the device's name: why there are none, or how much they were tried."""
 
     @staticmethod
     def read(f: Fields) -> Indirect:
@@ -99,6 +101,7 @@ class Indirect:
             f.whole("inline_entries"),
             f.whole("strided_entries"),
             f.whole("stride"),
+            f.text("note") if "note" in f else "",
         )
 
 

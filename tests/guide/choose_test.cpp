@@ -336,7 +336,7 @@ TEST(Force, IsDoneOrAnError) {
     if (choice) continue;
     EXPECT_EQ(choice.error().code, base::Code::unsupported);
     EXPECT_TRUE(choice.error().message.contains("LACUNA_METHOD=" + std::string(method.name))) << choice.error().message;
-    EXPECT_TRUE(choice.error().message.contains("this NIC has no indirect keys")) << choice.error().message;
+    EXPECT_TRUE(choice.error().message.contains("this device has no indirect keys")) << choice.error().message;
   }
   OneWire elsewhere(prices({}), 0, {.path = nic::Path::kernel});
   const base::Error error = elsewhere.guide.choose(bytes(8), bytes(8), elsewhere.peer).error();

@@ -104,7 +104,7 @@ base::Result<void> move(Endpoint& endpoint, method::Operation& operation, std::b
 }
 
 std::string count(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic(), options));
+  const auto context = LACUNA_END_TRY(open_tested(options));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -150,7 +150,7 @@ TEST(BillCounts, WhatOperationsDoWithListsOnlyTwoThreads) {
 std::string bindings(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
   const Method& m = *method::find("umr_send").value();
   for (const Pair& pair : pairs()) {
-    const auto context = LACUNA_END_TRY(nic::open(tested_nic(), options));
+    const auto context = LACUNA_END_TRY(open_tested(options));
     const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
     const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
     const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));

@@ -151,7 +151,7 @@ const Table kTables[] = {
 };
 
 std::string count(const Table& table, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic(), table.options));
+  const auto context = LACUNA_END_TRY(open_tested(table.options));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Method, Counted, testing::ValuesIn(kTables), [](const a
 
 // The copies of a chunked transfer add up; the chunks fly one after the other.
 std::string chunks(int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::slots));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(1 << 20));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));

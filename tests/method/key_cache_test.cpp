@@ -24,7 +24,7 @@ class Bench {
  public:
   static base::Result<Bench> make(nic::Bootstrap& bootstrap, int keys) {
     Bench bench;
-    bench.context = LACUNA_TRY(nic::open(tested_nic(), {.indirect = {.keys = keys}}));
+    bench.context = LACUNA_TRY(open_tested({.indirect = {.keys = keys}}));
     bench.endpoint = LACUNA_TRY(Endpoint::connect(*bench.context, bootstrap, nic::Path::mapped));
     bench.buffer = LACUNA_TRY(bench.context->allocate(1 << 20));
     bench.region = LACUNA_TRY(bench.context->register_memory(bench.buffer.bytes(), {}));

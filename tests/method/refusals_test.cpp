@@ -20,7 +20,7 @@ bool refused(const base::Result<std::unique_ptr<method::Operation>>& made, base:
 }
 
 std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto mapped = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(10'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -63,14 +63,14 @@ TEST(BadTransfer, IsRefusedWithItsReasonTwoThreads) { EXPECT_EQ(in_two_threads(b
 
 // A NIC without indirect keys, and targets that a peer made up.
 std::string without_keys(int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic(), rank == 1 ? nic::OpenOptions{.indirect = {.keys = 0}} : nic::OpenOptions()));
+  const auto context = LACUNA_END_TRY(open_tested(rank == 1 ? nic::OpenOptions{.indirect = {.keys = 0}} : nic::OpenOptions()));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(10'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
   for (const method::Method& m : method::methods()) {
     const auto made = method::make(m, Role::sender, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region});
     if (m.indirect_keys) {
-      LACUNA_END_EXPECT(refused(made, base::Code::unsupported, "this NIC has no indirect keys"));  // one end without is enough
+      LACUNA_END_EXPECT(refused(made, base::Code::unsupported, "this device has no indirect keys"));  // one end without is enough
     } else {
       LACUNA_END_EXPECT(made.has_value());
     }
@@ -104,7 +104,7 @@ TEST(Target, SurvivesItsWireForm) {
 
 // A peer that never comes: the deadline ends it.
 std::string alone(int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::slots));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(3000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -125,7 +125,7 @@ TEST(Deadline, EndsEveryMethodTwoThreads) { EXPECT_EQ(in_two_threads(alone), "")
 
 // SIGKILL in the middle of a method's transfers, on either side of it.
 std::string killed(const method::Method& m, nic::Path path, int victim_role, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(3'000'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));

@@ -25,7 +25,7 @@ struct End {
 
   static base::Result<End> make(nic::Bootstrap& bootstrap, nic::Path path, const nic::OpenOptions& options = {}) {
     End end;
-    end.context = LACUNA_TRY(nic::open(tested_nic(), options));
+    end.context = LACUNA_TRY(open_tested(options));
     end.endpoint = LACUNA_TRY(Endpoint::connect(*end.context, bootstrap, path));
     end.buffer = LACUNA_TRY(end.context->allocate(kBytes));
     end.region = LACUNA_TRY(end.context->register_memory(end.buffer.bytes(), {}));

@@ -249,9 +249,9 @@ LACUNA_ON_EVERY_PATH(CompletionQueues, overrun)
 INSTANTIATE_TEST_SUITE_P(Nic, CompletionQueues, testing::ValuesIn(tested_paths()), path_test_name);
 
 TEST(Limits, OfTheContextAreNamed) {
-  EXPECT_NE(nic::open(tested_nic(), {.max_sge = 33}).error().message.find("max_sge = 33"), std::string::npos);
+  EXPECT_NE(open_tested({.max_sge = 33}).error().message.find("max_sge = 33"), std::string::npos);
   EXPECT_NE(nic::open("carrier-pigeon").error().message.find("this build has: local"), std::string::npos);
-  const auto context = nic::open(tested_nic());
+  const auto context = open_tested();
   ASSERT_TRUE(context);
   EXPECT_EQ((*context)->create_completion_queue(0).error().code, base::Code::limit);
   EXPECT_EQ((*context)->register_memory({}, {}).error().code, base::Code::invalid_argument);

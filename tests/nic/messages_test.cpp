@@ -104,14 +104,14 @@ std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// Thousands of short pieces, more than one batch takes, cut differently at both ends; what lies between them stays.
+// Thousands of short pieces, more than one batch takes, or as many as a key does, cut differently at both ends; what lies between them stays.
 std::string short_pieces(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   struct Cut {
     std::size_t shortest, longest;
   };
   for (const auto& [ours, theirs] : {std::pair{Cut{8, 8}, Cut{8, 8}}, {{16, 16}, {24, 24}}, {{1, 9}, {12, 12}}, {{1, 70}, {3, 200}}}) {
     Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
-    constexpr std::size_t stream = 30'000;
+    const auto stream = std::min<std::size_t>(30'000, static_cast<std::size_t>(rig.qp->limits().indirect.entries) * 4);
     const Cut& cut = rank == 0 ? ours : theirs;
     std::vector<nic::Sge> list;
     for (std::size_t done = 0, at = 1; done < stream;) {
@@ -124,7 +124,7 @@ std::string short_pieces(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     const nic::Binding binding{.key = key.lkey(), .list = list};
     LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::bind, .binding = &binding}));
     LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
-    const nic::Sge whole{0, stream, key.lkey()};
+    const nic::Sge whole{0, static_cast<std::uint32_t>(stream), key.lkey()};
     std::vector<std::byte> expected(rig.buffer.bytes().begin(), rig.buffer.bytes().end());
     for (std::size_t at = 0; const nic::Sge& piece : list) {
       for (std::size_t i = 0; i < piece.length; ++i) expected[piece.addr - rig.region.addr() + i] = pattern(at++);

@@ -6,15 +6,20 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/support/mlx5/fake.hpp"
 #include "tests/support/pair.hpp"
 
 namespace lacuna::test {
 
 inline constexpr std::int64_t kSecond = 1'000'000'000;
-/// The NIC that is tested: "local", or what LACUNA_TEST_NIC names (`make test-rdma` runs these tests with the device of its machine).
+/// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device, of whose tests those of two threads
+/// can be run; `make test-rdma` runs those of two processes with the device of its machine.
 inline std::string tested_nic() {
   const char* named = std::getenv("LACUNA_TEST_NIC");
   return named == nullptr ? "local" : named;
+}
+inline base::Result<std::unique_ptr<nic::Context>> open_tested(const nic::OpenOptions& options = {}) {
+  return tested_nic() == "fake" ? mlx5::open(options) : nic::open(tested_nic(), options);
 }
 inline std::vector<nic::Path> tested_paths() {
   if (tested_nic() != "local") return {nic::Path::wire};
@@ -24,7 +29,7 @@ inline std::vector<nic::Path> tested_paths() {
 // Whether a status is the one that is wanted, or what Soft-RoCE says for it, which tells fewer causes apart.
 inline bool means(nic::Status wanted, nic::Status got) {
   using enum nic::Status;
-  if (got == wanted || tested_nic() == "local") return got == wanted;
+  if (got == wanted || !tested_nic().starts_with("verbs")) return got == wanted;
   if (wanted == rem_inv_req_err) return got == rem_op_err;
   return (wanted == loc_prot_err || wanted == loc_len_err) && got == loc_qp_op_err;
 }
@@ -39,7 +44,7 @@ struct Rig {
   static base::Result<Rig> make(nic::Bootstrap& bootstrap, nic::Path path, std::size_t bytes, const nic::OpenOptions& options = {},
                                 nic::Rights rights = {}, int completions = 256) {
     Rig rig;
-    rig.context = LACUNA_TRY(nic::open(tested_nic(), options));
+    rig.context = LACUNA_TRY(open_tested(options));
     rig.queue = LACUNA_TRY(rig.context->create_completion_queue(completions));
     const int depth = std::min({64, rig.context->limits().max_send_wr, rig.context->limits().max_recv_wr});
     rig.qp = LACUNA_TRY(rig.context->connect(bootstrap, *rig.queue, {path, depth, depth}));
@@ -119,14 +124,14 @@ inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info)
   }
 
 /// Skips, visibly, where there are no indirect keys.
-#define LACUNA_NEEDS_KEYS()                                                                              \
-  if (const auto opened_ = nic::open(tested_nic()); !opened_ || (*opened_)->limits().indirect.keys == 0) \
+#define LACUNA_NEEDS_KEYS()                                                                    \
+  if (const auto opened_ = open_tested(); !opened_ || (*opened_)->limits().indirect.keys == 0) \
   GTEST_SKIP() << (opened_ ? tested_nic() + " has no indirect keys" : opened_.error().text())
 
 /// Skips, visibly, where the system refuses a path.
 #define LACUNA_NEEDS_PATH(wanted)                                                                                             \
   do {                                                                                                                        \
-    const auto context_ = nic::open(tested_nic());                                                                            \
+    const auto context_ = open_tested();                                                                                      \
     ASSERT_TRUE(context_) << context_.error().text();                                                                         \
     const nic::PathInfo* info_ = (*context_)->limits().path(wanted);                                                          \
     if (info_ == nullptr || !info_->available) GTEST_SKIP() << "path " << nic::path_name(wanted) << " is not available here"; \

@@ -45,6 +45,16 @@ Result<Limits> limited(Limits limits, const OpenOptions& options, const std::str
   LACUNA_TRY(take("max_send_wr", limits.max_send_wr, options.max_send_wr, true));
   LACUNA_TRY(take("max_recv_wr", limits.max_recv_wr, options.max_recv_wr, true));
   LACUNA_TRY(take("max_message_bytes", limits.max_message_bytes, options.max_message_bytes, true));
+  if (IndirectLimits& keys = limits.indirect; keys.keys > 0) {
+    const IndirectOptions& wanted = options.indirect;
+    LACUNA_TRY(take("indirect.keys", keys.keys, wanted.keys.value_or(keys.keys), false));
+    LACUNA_TRY(take("indirect.entries", keys.entries, wanted.entries.value_or(keys.entries), false));
+    LACUNA_TRY(take("indirect.inline_entries", keys.inline_entries, wanted.inline_entries.value_or(keys.inline_entries), false));
+    LACUNA_TRY(take("indirect.strided_entries", keys.strided_entries, wanted.strided_entries.value_or(keys.strided_entries), false));
+    LACUNA_TRY(take("indirect.stride", keys.stride, wanted.stride.value_or(keys.stride), false));
+    keys.inline_entries = std::min(keys.inline_entries, keys.entries);
+    if (keys.keys == 0 || keys.entries == 0) keys = {.note = fmt::format("{}: the caller forbids them", name)};
+  }
   for (PathInfo& path : limits.paths) {
     if (std::ranges::find(options.forbidden_paths, path.path) == options.forbidden_paths.end()) continue;
     path.available = false;
@@ -118,9 +128,11 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   if (bytes.empty()) return base::fail(base::Code::invalid_argument, "a region of 0 bytes");
   // A right to write remotely comes with the one to write locally, says ibv_reg_mr(3).
   const unsigned access = bit(rights.local_write || rights.remote_write, IBV_ACCESS_LOCAL_WRITE) |
-                          bit(rights.remote_write, IBV_ACCESS_REMOTE_WRITE) | bit(rights.remote_read, IBV_ACCESS_REMOTE_READ);
+                          bit(rights.remote_write, IBV_ACCESS_REMOTE_WRITE) | bit(rights.remote_read, IBV_ACCESS_REMOTE_READ) |
+                          bit(rights.relaxed, IBV_ACCESS_RELAXED_ORDERING) | device_->usual_access();
   const Library& library = device_->library();
-  Owned<ibv_mr> region((library.reg_mr)(device_->domain(), bytes.data(), bytes.size(), static_cast<int>(access)), library.dereg_mr);
+  const auto iova = reinterpret_cast<std::uintptr_t>(bytes.data());
+  Owned<ibv_mr> region(library.reg_mr_iova2(device_->domain(), bytes.data(), bytes.size(), iova, access), library.dereg_mr);
   if (!region) {
     const int error = errno;
     rlimit locked{};
@@ -138,14 +150,54 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   return Region(*this, bytes, lkey, rkey, kind, false);
 }
 
-Result<IndirectKey> Context::create_indirect_key(int /*entries*/) {
-  return base::fail(base::Code::unsupported, fmt::format("{} has no indirect keys", device_->name()));
+Result<IndirectKey> Context::create_indirect_key(int entries) {
+  const IndirectLimits& most = limits_.indirect;
+  if (most.keys == 0) return base::fail(base::Code::unsupported, most.refusal());
+  if (entries < 1 || entries > most.entries)
+    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; {} takes 1 to {}", entries, name_, most.entries));
+  if (keys_->count() >= most.keys)
+    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; {} takes no more", most.keys, name_));
+  return IndirectKey(*this, LACUNA_TRY(keys_->create(entries)), entries);
+}
+
+void Context::destroy_indirect_key(std::uint32_t key) {
+  if (keys_) keys_->destroy(key);
+}
+
+Result<Window> Context::create_window() {
+  if (limits_.windows == 0) return base::fail(base::Code::unsupported, fmt::format("{} has no memory windows of type 2", device_->name()));
+  Owned<ibv_mw> window(ibv_alloc_mw(device_->domain(), IBV_MW_TYPE_2), ibv_dealloc_mw);
+  if (!window) return std::unexpected(base::system_error(fmt::format("ibv_alloc_mw on {}", device_->name()), errno));
+  const std::uint32_t key = window->rkey;
+  windows_.insert_or_assign(key >> kVariantBits, std::move(window));
+  return Window(*this, key);
+}
+
+Result<void> Context::check_window(const Binding& binding) const {
+  if (binding.list.size() != 1 || binding.repeat != 0 || !binding.strided.empty())
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("a window of {} pieces; it takes one", binding.list.size() + binding.strided.size()));
+  if (!regions_.contains(binding.list.front().lkey))
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("a window into lkey {:#x}, which is no region of this context", binding.list.front().lkey));
+  return {};
+}
+
+void Context::describe_window(const Binding& binding, ibv_send_wr& request) {
+  const Sge& piece = binding.list.front();
+  const unsigned access =
+      bit(binding.rights.remote_write, IBV_ACCESS_REMOTE_WRITE) | bit(binding.rights.remote_read, IBV_ACCESS_REMOTE_READ);
+  request.bind_mw.mw = windows_.find(binding.key >> kVariantBits)->second.get();
+  request.bind_mw.rkey = binding.key;
+  request.bind_mw.bind_info = {regions_.find(piece.lkey)->second.get(), piece.addr, piece.length, access};
 }
 
 // --- a context -------------------------------------------------------------------------------------------------------
 
 Context::Context(std::unique_ptr<Device> device, Owned<ibv_comp_channel> events, Limits limits)
-    : device_(std::move(device)), events_(std::move(events)), limits_(std::move(limits)), name_("verbs:" + device_->name()) {}
+    : device_(std::move(device)), events_(std::move(events)), limits_(std::move(limits)), name_("verbs:" + device_->name()) {
+  if (device_->mlx5() != nullptr) keys_.emplace(*device_->mlx5(), device_->domain());
+}
 
 Context::~Context() = default;
 

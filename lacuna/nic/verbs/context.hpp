@@ -51,6 +51,7 @@ class Context final : public RealContext {
   Result<Buffer> allocate(std::size_t bytes) override;
   Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) override;
   Result<IndirectKey> create_indirect_key(int entries) override;
+  Result<Window> create_window() override;
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
@@ -63,13 +64,25 @@ class Context final : public RealContext {
   void withdraw(CompletionQueue& queue) { std::erase(queues_, &queue); }
   void enroll(QueuePair& pair);
   void withdraw(QueuePair& pair);
+  [[nodiscard]] Keys* keys() { return keys_ ? &*keys_ : nullptr; }
+  /// Whether it is the next key of a window.
+  [[nodiscard]] bool window(std::uint32_t key) const { return windows_.contains(key >> kVariantBits); }
+  /// Errors: invalid_argument.
+  [[nodiscard]] Result<void> check_window(const Binding& binding) const;
+  /// Fills in what a bind request says; the binding was checked.
+  void describe_window(const Binding& binding, ibv_send_wr& request);
+  /// The bind request is posted: the next one begins from its key.
+  void bound_window(const Binding& binding) { windows_.find(binding.key >> kVariantBits)->second->rkey = binding.key; }
 
  protected:
   void free(std::span<std::byte> bytes) override;
   void deregister(std::uint32_t lkey) override { regions_.erase(lkey); }
-  void destroy_indirect_key(std::uint32_t /*key*/) override {}
+  void destroy_indirect_key(std::uint32_t key) override;
+  std::uint32_t next_window_key(std::uint32_t key) override { return ibv_inc_rkey(key); }
+  void destroy_window(std::uint32_t key) override { windows_.erase(key >> kVariantBits); }
 
  private:
+  static constexpr int kVariantBits = 8;  // of a key, that its owner may choose (ibv_inc_rkey(3))
   void sleep(std::int64_t until);
   void reap(CompletionQueue& queue);
   void take_events();
@@ -80,6 +93,8 @@ class Context final : public RealContext {
   Limits limits_;
   std::string name_;
   std::unordered_map<std::uint32_t, Owned<ibv_mr>> regions_;  // by lkey
+  std::unordered_map<std::uint32_t, Owned<ibv_mw>> windows_;  // by key without its variant
+  std::optional<Keys> keys_;
   std::vector<CompletionQueue*> queues_;
   std::unordered_map<std::uint32_t, QueuePair*> pairs_;  // by number
   bool armed_ = false;                                   // completions from now on are told

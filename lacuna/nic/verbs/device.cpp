@@ -94,15 +94,11 @@ Result<std::unique_ptr<Device>> Device::open(const Library& library, std::string
   for (ibv_device* candidate : list.devices()) {
     const std::string called = library.get_device_name(candidate);
     if (!name.empty() && name != called) continue;
-    Owned<ibv_context> context(library.open_device(candidate), library.close_device);
-    if (!context) return std::unexpected(base::system_error(fmt::format("opening RDMA device {}", called), errno));
-    Owned<ibv_pd> domain(library.alloc_pd(context.get()), library.dealloc_pd);
-    if (!domain) return std::unexpected(base::system_error(fmt::format("ibv_alloc_pd of {}", called), errno));
-    std::unique_ptr<Device> device(new Device(library, settings, called, std::move(context), std::move(domain)));
-    if (library.query_device(device->context(), &device->attributes_) != 0)
-      return std::unexpected(base::system_error(fmt::format("ibv_query_device of {}", called), errno));
+    std::unique_ptr<Device> device(new Device(library, settings, called));
+    LACUNA_TRY(device->open_context(candidate));
     Result<void> usable = device->find_port();
     if (usable) usable = device->choose_gid();
+    if (usable) usable = device->find_features();
     if (usable) usable = device->probe();
     if (usable) return device;
     if (!name.empty()) return std::unexpected(usable.error());
@@ -112,6 +108,28 @@ Result<std::unique_ptr<Device>> Device::open(const Library& library, std::string
     return base::fail(base::Code::invalid_argument,
                       fmt::format("no RDMA device \"{}\"; there are: {}", name, fmt::join(LACUNA_TRY(names(library)), ", ")));
   return base::fail(base::Code::unsupported, fmt::format("no RDMA device can be used: {}", fmt::join(refused, "; ")));
+}
+
+Result<void> Device::open_context(ibv_device* device) {
+  if (!library_.mlx5) {
+    no_keys_ = library_.mlx5.error().message;
+  } else if (!(*library_.mlx5)->is_supported(device)) {
+    no_keys_ = "it is no mlx5 device";
+  } else {
+    context_.reset(open_with_devx(**library_.mlx5, device));
+    if (context_) {
+      mlx5_ = *library_.mlx5;
+    } else {
+      no_keys_ = fmt::format("its kernel has no DEVX: {}", std::strerror(errno));
+    }
+  }
+  if (!context_) context_.reset(library_.open_device(device));
+  if (!context_) return std::unexpected(base::system_error(fmt::format("opening RDMA device {}", name_), errno));
+  domain_.reset(library_.alloc_pd(context()));
+  if (!domain_) return std::unexpected(base::system_error(fmt::format("ibv_alloc_pd of {}", name_), errno));
+  if (library_.query_device(context(), &attributes_) != 0)
+    return std::unexpected(base::system_error(fmt::format("ibv_query_device of {}", name_), errno));
+  return {};
 }
 
 Result<void> Device::find_port() {
@@ -165,21 +183,51 @@ Result<void> Device::choose_gid() {
   return {};
 }
 
+// Windows of type 2, either kind of which ours are: bound to a queue pair, and to its domain. Paging on demand is asked for, since it costs at each first touch.
+Result<void> Device::find_features() {
+  constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  if ((attributes_.device_cap_flags & kWindows) != 0 && attributes_.max_mw > 0) {
+    limits_.windows = attributes_.max_mw;
+    usual_access_ |= IBV_ACCESS_MW_BIND;
+  }
+  if (!settings_.on_demand) return {};
+  constexpr std::uint32_t kOperations = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+  const ibv_odp_caps caps = library_.on_demand(context());
+  if ((caps.general_caps & IBV_ODP_SUPPORT) == 0 || (caps.per_transport_caps.rc_odp_caps & kOperations) != kOperations)
+    return base::fail(base::Code::unsupported,
+                      fmt::format("LACUNA_VERBS_ODP=1; {} has no on-demand paging for all of send, receive, write and read", name_));
+  usual_access_ |= IBV_ACCESS_ON_DEMAND;
+  if (mlx5_ != nullptr) {
+    mlx5_ = nullptr;
+    no_keys_ = "LACUNA_VERBS_ODP=1, and nobody has tried indirect keys with on-demand paging";
+  }
+  return {};
+}
+
+Owned<ibv_qp> Device::create_queue_pair(ibv_cq* queue, const ibv_qp_cap& cap) const {
+  if (mlx5_ != nullptr) return {create_binding_pair(*mlx5_, context(), domain(), queue, cap), library_.destroy_qp};
+  auto wanted = zeroed<ibv_qp_init_attr>();
+  wanted.send_cq = wanted.recv_cq = queue;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap = cap;
+  return {library_.create_qp(domain(), &wanted), library_.destroy_qp};
+}
+
 // Queue pairs that are made for nothing but to see whether they can be.
 Result<void> Device::probe() {
   const Owned<ibv_cq> queue(library_.create_cq(context(), 4, nullptr, nullptr, 0), library_.destroy_cq);
   if (!queue) return std::unexpected(base::system_error(fmt::format("ibv_create_cq of {}", name_), errno));
   const auto works = [&](int sge, int inlined) {
-    auto wanted = zeroed<ibv_qp_init_attr>();
-    wanted.send_cq = wanted.recv_cq = queue.get();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {.max_send_wr = 1,
-                  .max_recv_wr = 1,
-                  .max_send_sge = static_cast<std::uint32_t>(sge),
-                  .max_recv_sge = static_cast<std::uint32_t>(sge),
-                  .max_inline_data = static_cast<std::uint32_t>(inlined)};
-    return Owned<ibv_qp>(library_.create_qp(domain(), &wanted), library_.destroy_qp) != nullptr;
+    return create_queue_pair(queue.get(), {.max_send_wr = 1,
+                                           .max_recv_wr = 1,
+                                           .max_send_sge = static_cast<std::uint32_t>(sge),
+                                           .max_recv_sge = static_cast<std::uint32_t>(sge),
+                                           .max_inline_data = static_cast<std::uint32_t>(inlined)}) != nullptr;
   };
+  if (mlx5_ != nullptr && !works(1, 0)) {
+    no_keys_ = fmt::format("it makes no queue pair for them: {}", std::strerror(errno));
+    mlx5_ = nullptr;
+  }
   if (!works(1, 0)) return std::unexpected(base::system_error(fmt::format("ibv_create_qp of {}", name_), errno));
   limits_.max_sge = largest(1, kMostSge, [&](int sge) { return works(sge, 0); });
   limits_.max_inline = largest(0, kMostInline, [&](int bytes) { return works(limits_.max_sge, bytes); });
@@ -188,6 +236,14 @@ Result<void> Device::probe() {
   limits_.max_cqe = attributes_.max_cqe;
   limits_.max_message_bytes = port_.attributes.max_msg_sz;
   limits_.remote_segments = 1;
+  if (mlx5_ != nullptr) {
+    limits_.indirect = limits_of_keys(static_cast<std::uint32_t>(limits_.max_inline), attributes_.max_mr);
+    limits_.indirect.note = fmt::format("{}: through mlx5dv; not run on hardware", name_);
+    // Requests with room for a binding take 16 units of 64 bytes, of which a device counts what it promises.
+    limits_.max_send_wr = std::min(limits_.max_send_wr, attributes_.max_qp_wr / 16 - 1);
+  } else {
+    limits_.indirect.note = fmt::format("{}: {}", name_, no_keys_);
+  }
   limits_.paths = {
       {Path::wire, true, true, false, Mover::device, port_.mtu_bytes(), fmt::format("{}, port {}: {}", name_, port_.number, port_.text())}};
   return {};

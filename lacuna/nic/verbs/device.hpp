@@ -42,12 +42,25 @@ class Device {
   [[nodiscard]] const Port& port() const { return port_; }
   /// What queue pairs were found to take: sge above what the device promises too, inline data, of which it promises nothing.
   [[nodiscard]] const Limits& limits() const { return limits_; }
+  /// A queue pair for nothing else but `queue`; null with errno set.
+  [[nodiscard]] Owned<ibv_qp> create_queue_pair(ibv_cq* queue, const ibv_qp_cap& cap) const;
+  /// Of an mlx5 device whose indirect keys can be used; null of others.
+  [[nodiscard]] const Mlx5* mlx5() const { return mlx5_; }
+  /// Of regions, besides the rights that are asked for (ibv_reg_mr(3)).
+  [[nodiscard]] unsigned usual_access() const { return usual_access_; }
 
  private:
-  Device(const Library& library, const Settings& settings, std::string name, Owned<ibv_context> context, Owned<ibv_pd> domain)
-      : library_(library), settings_(settings), name_(std::move(name)), context_(std::move(context)), domain_(std::move(domain)) {}
+  Device(const Library& library, const Settings& settings, std::string name)
+      : library_(library),
+        settings_(settings),
+        name_(std::move(name)),
+        context_(nullptr, library.close_device),
+        domain_(nullptr, library.dealloc_pd) {}
+  /// With indirect keys, if the device has them.
+  Result<void> open_context(ibv_device* device);
   Result<void> find_port();
   Result<void> choose_gid();
+  Result<void> find_features();
   Result<void> probe();
 
   const Library& library_;
@@ -55,6 +68,9 @@ class Device {
   std::string name_;
   Owned<ibv_context> context_;
   Owned<ibv_pd> domain_;
+  const Mlx5* mlx5_ = nullptr;
+  std::string no_keys_;  // why not
+  unsigned usual_access_ = 0;
   ibv_device_attr attributes_{};
   Port port_;
   Limits limits_;

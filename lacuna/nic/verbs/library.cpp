@@ -8,6 +8,13 @@ namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
 
+ibv_odp_caps on_demand(ibv_context* context) {
+  auto attributes = zeroed<ibv_device_attr_ex>();
+  const verbs_context* extended = verbs_get_ctx_op(context, query_device_ex);
+  if (extended == nullptr || extended->query_device_ex(context, nullptr, &attributes, sizeof attributes) != 0) return {};
+  return attributes.odp_caps;
+}
+
 // Never closed: its drivers may have threads.
 base::Result<Library> load_once() {
   void* file = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
@@ -34,7 +41,7 @@ base::Result<Library> load_once() {
   find(library.ack_async_event, "ibv_ack_async_event");
   find(library.alloc_pd, "ibv_alloc_pd");
   find(library.dealloc_pd, "ibv_dealloc_pd");
-  find(library.reg_mr, "ibv_reg_mr");
+  find(library.reg_mr_iova2, "ibv_reg_mr_iova2");
   find(library.dereg_mr, "ibv_dereg_mr");
   find(library.create_comp_channel, "ibv_create_comp_channel");
   find(library.destroy_comp_channel, "ibv_destroy_comp_channel");
@@ -48,6 +55,8 @@ base::Result<Library> load_once() {
   find(library.wc_status_str, "ibv_wc_status_str");
   if (missing != nullptr)
     return base::fail(base::Code::unsupported, fmt::format("{} has no {}; Lacuna needs rdma-core 33 or newer", kFile, missing));
+  library.on_demand = on_demand;
+  library.mlx5 = Mlx5::load();
   return library;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lacuna/base/base.hpp"
+#include "lacuna/nic/verbs/mlx5.hpp"
 
 namespace lacuna::nic::verbs {
 
@@ -34,7 +35,7 @@ struct Library {
   decltype(&::ibv_ack_async_event) ack_async_event;
   decltype(&::ibv_alloc_pd) alloc_pd;
   decltype(&::ibv_dealloc_pd) dealloc_pd;
-  decltype(&::ibv_reg_mr) reg_mr;
+  decltype(&::ibv_reg_mr_iova2) reg_mr_iova2;  // the one that leaves out what a kernel does not know of IBV_ACCESS_OPTIONAL_RANGE
   decltype(&::ibv_dereg_mr) dereg_mr;
   decltype(&::ibv_create_comp_channel) create_comp_channel;
   decltype(&::ibv_destroy_comp_channel) destroy_comp_channel;
@@ -46,6 +47,9 @@ struct Library {
   decltype(&::ibv_modify_qp) modify_qp;
   decltype(&::ibv_destroy_qp) destroy_qp;
   decltype(&::ibv_wc_status_str) wc_status_str;
+  /// Of ibv_query_device_ex, which verbs.h calls through the context, too; none if the driver does not know it.
+  ibv_odp_caps (*on_demand)(ibv_context*);
+  Result<const Mlx5*> mlx5 = base::fail(base::Code::unsupported, "mlx5dv was not loaded");
 
   /// Once for a process. Errors: unsupported (it is not installed, or too old: the function that is missing is named).
   static base::Result<const Library*> load();

@@ -27,6 +27,8 @@ ibv_wr_opcode opcode_of(Opcode opcode) {
     case Opcode::write: return IBV_WR_RDMA_WRITE;
     case Opcode::write_imm: return IBV_WR_RDMA_WRITE_WITH_IMM;
     case Opcode::read: return IBV_WR_RDMA_READ;
+    case Opcode::bind: return IBV_WR_BIND_MW;
+    case Opcode::invalidate: return IBV_WR_LOCAL_INV;
     default: return IBV_WR_SEND;
   }
 }
@@ -53,15 +55,15 @@ Status status_of(ibv_wc_status status) {
 
 std::string cause_of(const ibv_wc& done, const Context& context) {
   const Device& device = context.device();
-  const auto& [port, gid, mtu, timeout, retries, rnr_retries] = device.settings();
+  const Settings& settings = device.settings();
   switch (done.status) {
     case IBV_WC_RETRY_EXC_ERR:
       return fmt::format(
           "the peer does not answer: it is gone, or not reachable from {} port {} ({}); LACUNA_VERBS_GID chooses another GID, "
           "LACUNA_VERBS_TIMEOUT={} and LACUNA_VERBS_RETRIES={} say how long it is waited for",
-          device.name(), device.port().number, device.port().text(), timeout, retries);
+          device.name(), device.port().number, device.port().text(), settings.timeout, settings.retries);
     case IBV_WC_RNR_RETRY_EXC_ERR:
-      return fmt::format("the peer has posted no receive, also after {} further attempts (LACUNA_VERBS_RNR_RETRIES)", rnr_retries);
+      return fmt::format("the peer has posted no receive, also after {} further attempts (LACUNA_VERBS_RNR_RETRIES)", settings.rnr_retries);
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer's memory may not be reached so: a wrong or old rkey, bytes outside its region, or a right that it does not give";
     case IBV_WC_LOC_PROT_ERR:
@@ -98,57 +100,115 @@ QueuePair::~QueuePair() {
 Result<std::unique_ptr<QueuePair>> QueuePair::create(Context& context, CompletionQueue& queue, const QueuePairOptions& options) {
   const Device& device = context.device();
   const Limits& limits = context.limits();
-  auto wanted = zeroed<ibv_qp_init_attr>();
-  wanted.send_cq = wanted.recv_cq = queue.get();
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap = {.max_send_wr = static_cast<std::uint32_t>(options.max_send_wr) + 1,  // one that says that this end lives
-                .max_recv_wr = static_cast<std::uint32_t>(options.max_recv_wr),
-                .max_send_sge = static_cast<std::uint32_t>(limits.max_sge),
-                .max_recv_sge = static_cast<std::uint32_t>(limits.max_sge),
-                .max_inline_data = static_cast<std::uint32_t>(limits.max_inline)};
-  Owned<ibv_qp> pair(device.library().create_qp(device.domain(), &wanted), device.library().destroy_qp);
+  // Bind requests need the device's whole room inline, also where a caller's limit is below it.
+  const int inlined = device.mlx5() != nullptr ? device.limits().max_inline : limits.max_inline;
+  const ibv_qp_cap cap{.max_send_wr = static_cast<std::uint32_t>(options.max_send_wr) + 1,  // one that says that this end lives
+                       .max_recv_wr = static_cast<std::uint32_t>(options.max_recv_wr),
+                       .max_send_sge = static_cast<std::uint32_t>(limits.max_sge),
+                       .max_recv_sge = static_cast<std::uint32_t>(limits.max_sge),
+                       .max_inline_data = static_cast<std::uint32_t>(inlined)};
+  Owned<ibv_qp> pair = device.create_queue_pair(queue.get(), cap);
   if (!pair) {
-    return base::fail(
-        errno == ENOMEM ? base::Code::out_of_memory : base::Code::limit,
-        fmt::format("{} makes no queue pair of {} sends and {} receives with {} sge and {} bytes inline each: {}", device.name(),
-                    wanted.cap.max_send_wr, wanted.cap.max_recv_wr, limits.max_sge, limits.max_inline, std::strerror(errno)));
+    return base::fail(errno == ENOMEM ? base::Code::out_of_memory : base::Code::limit,
+                      fmt::format("{} makes no queue pair of {} sends and {} receives with {} sge and {} bytes inline each: {}",
+                                  device.name(), cap.max_send_wr, cap.max_recv_wr, limits.max_sge, inlined, std::strerror(errno)));
   }
   return std::make_unique<QueuePair>(context, queue, options, std::move(pair));
 }
 
 Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
-  for (const SendRequest& request : chain) LACUNA_TRY(check_send(request, limits_, 0));
+  for (const SendRequest& request : chain) LACUNA_TRY(check(request));
   LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
   if (chain.empty()) return {};
   context_.busy();
+  const std::uint64_t before = sends_posted_;
   chain_.resize(std::max(chain_.size(), chain.size()));
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const SendRequest& request = chain[i];
     const std::uint64_t sequence = ++sends_posted_;
     sends_[sequence % sends_.size()] = {request.wr_id, request.opcode};
-    ibv_send_wr& wr = chain_[i];
-    wr = {};
+    ibv_send_wr& wr = chain_[i] = work_request(request);
     wr.wr_id = sequence;
     wr.next = i + 1 < chain.size() ? &chain_[i + 1] : nullptr;
-    wr.sg_list = as_verbs(request.sg_list);
-    wr.num_sge = static_cast<int>(request.sg_list.size());
-    wr.opcode = opcode_of(request.opcode);
-    wr.send_flags =
-        bit(request.signaled, IBV_SEND_SIGNALED) | bit(request.fence, IBV_SEND_FENCE) | bit(request.inline_data, IBV_SEND_INLINE);
+  }
+  const bool binds_keys = std::ranges::any_of(chain, [&](const SendRequest& request) { return binds_key(request); });
+  ibv_send_wr* refused = chain_.data();
+  const int error = binds_keys ? post_by_builders(chain) : ibv_post_send(pair_.get(), chain_.data(), &refused);
+  if (error == 0) {
+    for (const SendRequest& request : chain) {
+      if (request.opcode == Opcode::bind && !binds_key(request)) context_.bound_window(*request.binding);
+    }
+    return {};
+  }
+  sends_posted_ = refused == nullptr ? before : refused->wr_id - 1;
+  const base::Error refusal{base::Code::io,
+                            fmt::format("posting {} requests on {}: {}", chain.size(), context_.device().name(), std::strerror(error))};
+  // What stands before it in the chain is posted: there is no way back for this queue pair.
+  if (sends_posted_ != before) fail(refusal);
+  return std::unexpected(refusal);
+}
+
+bool QueuePair::binds_key(const SendRequest& request) const {
+  return request.opcode == Opcode::bind && !context_.window(request.binding->key);
+}
+
+Result<void> QueuePair::check(const SendRequest& request) const {
+  if (request.opcode != Opcode::bind || request.binding == nullptr) return check_send(request, limits_, 0);
+  if (context_.window(request.binding->key)) return context_.check_window(*request.binding);
+  if (context_.keys() == nullptr) return base::fail(base::Code::unsupported, limits_.indirect.refusal());
+  LACUNA_TRY(context_.keys()->check(*request.binding));
+  return check_send(request, limits_, context_.keys()->room(request.binding->key));
+}
+
+ibv_send_wr QueuePair::work_request(const SendRequest& request) {
+  ibv_send_wr wr{};
+  wr.sg_list = as_verbs(request.sg_list);
+  wr.num_sge = static_cast<int>(request.sg_list.size());
+  wr.opcode = opcode_of(request.opcode);
+  // What was bound may not change while earlier reads land there.
+  const bool rebinds = request.opcode == Opcode::bind || request.opcode == Opcode::invalidate;
+  wr.send_flags =
+      bit(request.signaled, IBV_SEND_SIGNALED) | bit(request.fence || rebinds, IBV_SEND_FENCE) | bit(request.inline_data, IBV_SEND_INLINE);
+  if (request.opcode == Opcode::invalidate) {
+    wr.invalidate_rkey = request.rkey;
+  } else if (request.opcode == Opcode::bind) {
+    if (!binds_key(request)) context_.describe_window(*request.binding, wr);
+  } else {
     wr.imm_data = htobe32(request.imm_data);
     wr.wr.rdma.remote_addr = request.remote_addr;
     wr.wr.rdma.rkey = request.rkey;
   }
-  ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(pair_.get(), chain_.data(), &refused);
-  // What stands before it in the chain is posted: there is no way back for this queue pair.
-  if (error != 0) {
-    sends_posted_ = refused == nullptr ? sends_posted_ - chain.size() : refused->wr_id - 1;
-    const base::Error refusal{base::Code::io, fmt::format("ibv_post_send on {}: {}", context_.device().name(), std::strerror(error))};
-    fail(refusal);
-    return std::unexpected(refusal);
+  return wr;
+}
+
+// Bind requests have no ibv_send_wr. If one of the chain is refused, nothing of it is posted.
+int QueuePair::post_by_builders(std::span<const SendRequest> chain) {
+  ibv_qp_ex* pair = context_.device().mlx5()->qp_to_qp_ex(pair_.get());
+  ibv_wr_start(pair);
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const ibv_send_wr& wr = chain_[i];
+    pair->wr_id = wr.wr_id;
+    pair->wr_flags = wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
+    switch (chain[i].opcode) {
+      case Opcode::bind:
+        pair->wr_flags |= IBV_SEND_INLINE;  // the entries
+        context_.keys()->write(pair, *chain[i].binding);
+        continue;
+      case Opcode::invalidate: ibv_wr_local_inv(pair, wr.invalidate_rkey); continue;
+      case Opcode::write: ibv_wr_rdma_write(pair, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr); break;
+      case Opcode::write_imm: ibv_wr_rdma_write_imm(pair, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, wr.imm_data); break;
+      case Opcode::read: ibv_wr_rdma_read(pair, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr); break;
+      default: ibv_wr_send(pair); break;
+    }
+    if (!chain[i].inline_data) {
+      ibv_wr_set_sge_list(pair, chain[i].sg_list.size(), wr.sg_list);
+      continue;
+    }
+    buffers_.clear();
+    for (const Sge& sge : chain[i].sg_list) buffers_.push_back({reinterpret_cast<void*>(sge.addr), sge.length});
+    ibv_wr_set_inline_data_list(pair, buffers_.size(), buffers_.data());
   }
-  return {};
+  return ibv_wr_complete(pair);
 }
 
 Result<void> QueuePair::post_recv(const RecvRequest& request) {

@@ -54,6 +54,10 @@ class QueuePair final : public nic::QueuePair {
     Opcode opcode;
   };
   Result<void> modify(ibv_qp_attr& attributes, int mask, const char* state);
+  [[nodiscard]] Result<void> check(const SendRequest& request) const;
+  [[nodiscard]] bool binds_key(const SendRequest& request) const;  // and not a window
+  ibv_send_wr work_request(const SendRequest& request);
+  int post_by_builders(std::span<const SendRequest> chain);
 
   Context& context_;
   CompletionQueue& queue_;
@@ -65,6 +69,7 @@ class QueuePair final : public nic::QueuePair {
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
   std::uint64_t recvs_posted_ = 0, recvs_retired_ = 0;
   std::vector<ibv_send_wr> chain_;  // room for a chain
+  std::vector<ibv_data_buf> buffers_;
   std::optional<base::Error> fault_;
   bool connected_ = false;
   bool beating_ = false;
