@@ -152,7 +152,7 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
 
 Result<IndirectKey> Context::create_indirect_key(int entries) {
   const IndirectLimits& most = limits_.indirect;
-  if (most.keys == 0) return base::fail(base::Code::unsupported, most.refusal());
+  if (most.keys == 0 || !keys_) return base::fail(base::Code::unsupported, most.refusal());
   if (entries < 1 || entries > most.entries)
     return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; {} takes 1 to {}", entries, name_, most.entries));
   if (keys_->count() >= most.keys)

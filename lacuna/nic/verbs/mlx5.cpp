@@ -71,7 +71,7 @@ ibv_qp* create_binding_pair(const Mlx5& mlx5, ibv_context* context, ibv_pd* doma
   wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
                           IBV_QP_EX_WITH_LOCAL_INV;
   // A short message would be put into its completion, and from there to the entry's address, which of an indirect key is none (mlx5dv_create_qp(3)).
-  mlx5dv_qp_init_attr special{};
+  auto special = zeroed<mlx5dv_qp_init_attr>();
   special.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
   special.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
   special.send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED;
