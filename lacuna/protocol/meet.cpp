@@ -9,8 +9,7 @@ namespace lacuna::protocol {
 namespace {
 
 using base::Code;
-
-constexpr std::size_t kLeastSecretBytes = 16;
+using nic::tcp::kLeastSecretBytes;
 constexpr double kMostSeconds = 1e9;
 
 // Whoever coordinates has a socket to each of the others at the same time, and in the end all have.

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "lacuna/protocol/meeting/tcp.hpp"
 #include "tests/protocol/tcp_rig.hpp"
 #include "tests/support/random.hpp"
 
@@ -46,14 +45,14 @@ TEST(TcpSecret, IsToBeProvedByRank0Too) {
     Processes processes;
     processes.start([&] { return meet_and_fail(at(port, 2, 1), Code::permission, {"another secret"}); });
     const meeting::Caller victim = impostor.next();
-    const Message welcome{.kind = Kind::welcome, .value = 0, .bytes = proof(victim.request), .file = {}};
-    EXPECT_TRUE(meeting::send(victim.socket.get(), welcome, soon()));
+    std::string accepted;
+    tcp::put(accepted, 1);
+    EXPECT_TRUE(tcp::send_bytes(victim.socket.get(), accepted + proof(victim.request), soon()));
     return processes.wait();
   };
-  EXPECT_EQ(answered([](const std::string&) { return std::string(meeting::kProofBytes, 'x'); }), "");
-  EXPECT_EQ(answered([](const std::string&) { return std::string(); }), "");
-  EXPECT_EQ(answered([](const std::string& request) { return request.substr(request.size() - meeting::kProofBytes); }), "")
-      << "its own proof";
+  EXPECT_EQ(answered([](const std::string&) { return std::string(tcp::kProofBytes, 'x'); }), "");
+  EXPECT_EQ(answered([](const std::string&) { return std::string(tcp::kProofBytes, '\0'); }), "");
+  EXPECT_EQ(answered([](const std::string& request) { return request.substr(request.size() - tcp::kProofBytes); }), "") << "its own proof";
 }
 
 TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
@@ -69,9 +68,7 @@ TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
   std::array<char, 36> greeting;
   EXPECT_TRUE(meeting::receive_bytes(stranger.get(), greeting, soon()));
   say(stranger, request);
-  const auto answer = meeting::receive(stranger.get(), soon());
-  ASSERT_TRUE(answer) << answer.error().text();
-  EXPECT_EQ(answer->kind, Kind::refused);
+  EXPECT_EQ(hear_all(stranger), std::string("\2\0\0\0", 4) + std::string(tcp::kProofBytes, '\0')) << "refused, and the end";
   processes.start([&] { return meet_and_greet(at(here, 2, 1)); });
   EXPECT_EQ(processes.wait(), "");
 }
@@ -152,12 +149,12 @@ TEST(TcpMesh, HasNoPlaceForStrangers) {
   const Secret other_secret = Secret::create(kOtherSecret).value();
   const meeting::Caller member = rank_0.next();
   const Claim theirs = meeting::verify(secret, member).value();
-  const std::string meeting = meeting::random_bytes(meeting::kDigestBytes);
+  const std::string meeting = tcp::random_bytes(meeting::kDigestBytes);
   EXPECT_TRUE(meeting::send(member.socket.get(), mesh_of(theirs, meeting), soon()));
 
-  meeting::Endpoint endpoint = meeting::far_end(member.socket.get()).value();
+  tcp::Endpoint endpoint = tcp::far_end(member.socket.get()).value();
   endpoint.set_port(static_cast<std::uint16_t>(theirs.port));
-  const auto connect = [&] { return meeting::connect_to(endpoint, soon()).value(); };
+  const auto connect = [&] { return tcp::connect_to(endpoint, soon()).value(); };
   Strangers strangers;
   strangers.come(connect);
   Claim mine = theirs;

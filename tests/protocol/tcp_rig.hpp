@@ -13,6 +13,7 @@
 namespace lacuna::test {
 
 namespace meeting = protocol::meeting;
+namespace tcp = nic::tcp;
 using meeting::Claim;
 using meeting::Kind;
 using meeting::Message;

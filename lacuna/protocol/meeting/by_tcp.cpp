@@ -11,13 +11,19 @@
 
 #include "lacuna/protocol/meeting/handshake.hpp"
 #include "lacuna/protocol/meeting/meeting.hpp"
-#include "lacuna/protocol/meeting/tcp.hpp"
 #include "lacuna/protocol/meeting/tcp_mesh.hpp"
 
 namespace lacuna::protocol::meeting {
 namespace {
 
 using base::Code;
+using nic::tcp::connect_to;
+using nic::tcp::digest;
+using nic::tcp::Endpoint;
+using nic::tcp::listen_at;
+using nic::tcp::near_end;
+using nic::tcp::random_bytes;
+using nic::tcp::send_at_once;
 
 constexpr std::int64_t kRetryNs = 20'000'000;
 constexpr std::int64_t kAttemptNs = 5'000'000'000;  // then another of the host's addresses may answer
@@ -137,7 +143,7 @@ Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret
 }  // namespace
 
 Result<Group> meet_by_tcp(std::string_view address, std::string_view secret, const Plan& plan) {
-  const std::vector<Endpoint> endpoints = LACUNA_TRY(resolve(address));
+  const std::vector<Endpoint> endpoints = LACUNA_TRY(nic::tcp::resolve(address));
   const Secret shared = LACUNA_TRY(Secret::create(secret));
   if (plan.rank == 0) return host(endpoints, shared, plan);
   Fullest fullest;

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/protocol/meeting/acceptor.hpp"
 #include "lacuna/protocol/meeting/message.hpp"
 
 namespace lacuna::protocol::meeting {
+
+using nic::tcp::Acceptor;
+using nic::tcp::Caller;
 
 /// What a process wants of a meeting.
 struct Plan {

@@ -1,21 +1,19 @@
-// How two processes at the ends of a TCP connection come to trust one another:
-//
-//   listening                            connecting
-//       ── its nonce ──────────────────────▶            whoever only connects gets no proof that it could try secrets on
-//       ◀── claim, its nonce, its proof ────
-//       ── its proof ──────────────────────▶
-//
-// Each proof is of the prover's side, both nonces and the claim, so that none serves another time, at another place or in the other direction.
+// What a process says of itself when it connects to another of a meeting over TCP (nic/tcp.hpp has the handshake, which proves that both know the
+// secret).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "lacuna/protocol/meeting/acceptor.hpp"
-#include "lacuna/protocol/meeting/secret.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 namespace lacuna::protocol::meeting {
+
+using base::Result;
+using nic::tcp::Caller;
+using nic::tcp::kDigestBytes;
+using nic::tcp::Secret;
 
 /// What a connecting process says of itself.
 struct Claim {
@@ -28,8 +26,8 @@ struct Claim {
   std::string meeting = {};  ///< kDigestBytes: drawn by rank 0; zeros on the way to rank 0
 };
 
-inline constexpr std::size_t kClaimBytes = 6 * sizeof(std::uint32_t) + 2 * kDigestBytes;
-inline constexpr std::size_t kTcpRequestBytes = kClaimBytes + kNonceBytes + kProofBytes;
+inline constexpr std::size_t kClaimBytes = 5 * sizeof(std::uint32_t) + 2 * kDigestBytes;
+inline constexpr std::size_t kTcpRequestBytes = nic::tcp::request_bytes(kClaimBytes);
 
 /// The listening side: an Acceptor's greeting, and then what its caller claims, proved. The caller has its answer.
 /// Errors: malformed, permission (another secret).

@@ -126,13 +126,6 @@ Result<Message> receive(int socket, std::int64_t deadline) {
   return message;
 }
 
-Result<void> send_bytes(int socket, std::string_view bytes, std::int64_t deadline) { return send_parts(socket, bytes, -1, deadline); }
-
-Result<void> receive_bytes(int socket, std::span<char> bytes, std::int64_t deadline) {
-  std::vector<base::Fd> unwanted;
-  return receive_parts(socket, bytes, unwanted, deadline);
-}
-
 Message refusal(Kind kind, const base::Error& error) {
   return {.kind = kind, .value = static_cast<int>(error.code), .bytes = error.message};
 }
@@ -146,42 +139,6 @@ std::string told_text(const Message& message) {
 base::Error told_error(const Message& message) {
   const bool known = message.value >= 0 && message.value <= static_cast<int>(Code::transfer);
   return {known ? static_cast<Code>(message.value) : Code::malformed, told_text(message)};
-}
-
-int poll_ms(std::int64_t deadline) {
-  return static_cast<int>(std::clamp<std::int64_t>((deadline - base::now_ns() + 999'999) / 1'000'000, 0, 1000));
-}
-
-Result<void> wait_for(int socket, short events, std::int64_t deadline) {
-  for (;;) {
-    if (base::now_ns() >= deadline) return base::fail(Code::timeout, "the other side did not answer");
-    pollfd waiting{socket, events, 0};
-    const int ready = ::poll(&waiting, 1, poll_ms(deadline));
-    if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return std::unexpected(base::system_error("poll", errno));
-  }
-}
-
-void pause_until(std::int64_t deadline) {
-  while (base::now_ns() < deadline) ::poll(nullptr, 0, poll_ms(deadline));
-}
-
-void put(std::string& out, std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(value >> shift));
-}
-
-std::uint32_t take(std::string_view& in) {
-  std::uint32_t value = 0;
-  for (int shift = 0; shift < 32; shift += 8)
-    value |= std::uint32_t{static_cast<unsigned char>(in[static_cast<std::size_t>(shift) / 8])} << shift;
-  in.remove_prefix(4);
-  return value;
-}
-
-std::string_view take(std::string_view& in, std::size_t bytes) {
-  const std::string_view first = in.substr(0, bytes);
-  in.remove_prefix(bytes);
-  return first;
 }
 
 }  // namespace lacuna::protocol::meeting

@@ -4,21 +4,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lacuna/base/base.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 namespace lacuna::protocol::meeting {
 
 using base::Result;
+using nic::tcp::pause_until;
+using nic::tcp::poll_ms;
+using nic::tcp::put;
+using nic::tcp::receive_bytes;
+using nic::tcp::send_bytes;
+using nic::tcp::take;
+using nic::tcp::wait_for;
 
 enum class Kind : std::uint32_t {
   status = 1,  ///< value: how many came; bytes: who is missing, in words
   refused,     ///< value: a base::Code; bytes: why this process cannot take part
-  welcome,     ///< bytes: the proof that the listening side knows the secret
   rank,        ///< value: the receiver's; its connections follow
   peer,        ///< value: whose; with the socket
   name,        ///< bytes: where to meet by name
@@ -44,24 +49,9 @@ void tell(int socket, const Message& message);
 /// Errors: peer_lost, timeout, malformed, limit (no file descriptor is left for the file).
 Result<Message> receive(int socket, std::int64_t deadline);
 
-/// The same for bytes.
-Result<void> send_bytes(int socket, std::string_view bytes, std::int64_t deadline);
-Result<void> receive_bytes(int socket, std::span<char> bytes, std::int64_t deadline);
-
 /// The words, and the error of kinds refused and failed, that a message brings: short, and harmless to a terminal.
 [[nodiscard]] std::string told_text(const Message& message);
 [[nodiscard]] base::Error told_error(const Message& message);
 [[nodiscard]] Message refusal(Kind kind, const base::Error& error);
-
-/// How long poll() may wait: rounded up so that it does not spin, and at most a second.
-[[nodiscard]] int poll_ms(std::int64_t deadline);
-/// Errors: timeout.
-Result<void> wait_for(int socket, short events, std::int64_t deadline);
-void pause_until(std::int64_t deadline);
-
-// Numbers in messages: little-endian, whatever the machine. take() is for what has been measured before.
-void put(std::string& out, std::uint32_t value);
-[[nodiscard]] std::uint32_t take(std::string_view& in);
-[[nodiscard]] std::string_view take(std::string_view& in, std::size_t bytes);
 
 }  // namespace lacuna::protocol::meeting

@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "lacuna/protocol/meeting/tcp.hpp"
-#include "lacuna/protocol/meeting/tcp_bootstrap.hpp"
-
 namespace lacuna::protocol::meeting {
 namespace {
 
 using base::Code;
+using nic::tcp::connect_to;
+using nic::tcp::Endpoint;
+using nic::tcp::far_end;
+using nic::tcp::kHostBytes;
+using nic::tcp::near_end;
+using nic::tcp::random_bytes;
+using nic::tcp::send_at_once;
+using nic::tcp::TcpBootstrap;
 
 constexpr std::size_t kEntryBytes = kHostBytes + sizeof(std::uint32_t);
 constexpr std::int64_t kRetryNs = 5'000'000;

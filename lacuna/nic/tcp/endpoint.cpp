@@ -1,4 +1,4 @@
-#include "lacuna/protocol/meeting/tcp.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,9 +14,7 @@
 #include <memory>
 #include <optional>
 
-#include "lacuna/protocol/meeting/message.hpp"
-
-namespace lacuna::protocol::meeting {
+namespace lacuna::nic::tcp {
 namespace {
 
 using base::Code;
@@ -171,4 +169,13 @@ void send_at_once(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-}  // namespace lacuna::protocol::meeting
+void notice_death(int socket) {
+  const auto set = [socket](int level, int option, int value) { setsockopt(socket, level, option, &value, sizeof value); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);   // s without a word before it is asked for one,
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);  // and between two times that it is
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 6000);  // ms for what was sent to be acknowledged
+}
+
+}  // namespace lacuna::nic::tcp

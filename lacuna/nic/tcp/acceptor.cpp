@@ -1,13 +1,11 @@
-#include "lacuna/protocol/meeting/acceptor.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "lacuna/protocol/meeting/message.hpp"
-
-namespace lacuna::protocol::meeting {
+namespace lacuna::nic::tcp {
 namespace {
 
 // An honest process answers at once. One that was dropped since it had no CPU for so long tries again.
@@ -99,4 +97,4 @@ std::vector<base::Fd> Acceptor::close() {
   return sockets;
 }
 
-}  // namespace lacuna::protocol::meeting
+}  // namespace lacuna::nic::tcp

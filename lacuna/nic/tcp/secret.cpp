@@ -1,8 +1,8 @@
-#include "lacuna/protocol/meeting/secret.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 #include <sodium.h>
 
-namespace lacuna::protocol::meeting {
+namespace lacuna::nic::tcp {
 namespace {
 
 static_assert(kProofBytes == crypto_auth_BYTES && kDigestBytes == crypto_generichash_BYTES);
@@ -42,4 +42,4 @@ std::string digest(std::string_view text) {
   return result;
 }
 
-}  // namespace lacuna::protocol::meeting
+}  // namespace lacuna::nic::tcp

@@ -1,4 +1,4 @@
-#include "lacuna/protocol/meeting/tcp_bootstrap.hpp"
+#include "lacuna/nic/tcp.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -8,9 +8,7 @@
 #include <array>
 #include <cerrno>
 
-#include "lacuna/protocol/meeting/message.hpp"
-
-namespace lacuna::protocol::meeting {
+namespace lacuna::nic::tcp {
 namespace {
 
 using base::Code;
@@ -23,6 +21,7 @@ Result<bool> moved(ssize_t n, std::string_view call) {
   if (n > 0) return true;
   if (n == 0) return base::fail(Code::peer_lost, "the peer closed the bootstrap channel");
   if (errno == EINTR || errno == EAGAIN) return false;
+  if (errno == ETIMEDOUT || errno == EHOSTUNREACH) return base::fail(Code::peer_lost, "the peer's machine does not answer any more");
   return std::unexpected(base::system_error(call, errno));
 }
 
@@ -81,4 +80,4 @@ Result<nic::Hello> TcpBootstrap::exchange(const nic::Hello& mine, std::int64_t t
   return theirs;
 }
 
-}  // namespace lacuna::protocol::meeting
+}  // namespace lacuna::nic::tcp
