@@ -29,8 +29,8 @@ THIRD_PARTY = {
     "sodium.h": (r"lacuna/nic/tcp/.*\.cpp$", "libsodium is for the .cpp files of nic/tcp only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
     "nlohmann/": (
-        r"(lacuna/guide/.*\.cpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",
-        "JSON is for the .cpp files of guide, and the model's profiles, only",
+        r"(lacuna/guide/.*\.cpp|lacuna/guide/worker_json\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",
+        "JSON is for the .cpp files of guide, its worker_json.hpp, and the model's profiles, only",
     ),
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "lacuna/guide/ground.hpp"
 #include "lacuna/guide/simulate.hpp"
 
 namespace lacuna::guide {
@@ -43,13 +44,14 @@ Result<Case> pair_of(const std::string& name, const std::string& send, const std
   return what;
 }
 
-Result<Case> case_of(const Json& layout, const std::string& shape, bool cold) {
+Result<Case> case_of(const Json& layout, const std::string& shape, bool cold, std::int64_t cache) {
   const std::string kind = layout.at("kind");
   if (kind == "grid") {
     const Shape as = LACUNA_TRY(shape_from_name(shape));
-    return (cold ? cold_grid_case : grid_case)(layout.at("block_bytes"), layout.at("block_count"), as);
+    if (cold) return cold_grid_case_beyond(cache, layout.at("block_bytes"), layout.at("block_count"), as);
+    return grid_case(layout.at("block_bytes"), layout.at("block_count"), as);
   }
-  if (cold) return guide::cold(LACUNA_TRY(case_of(layout, shape, false)));
+  if (cold) return cold_beyond(cache, LACUNA_TRY(case_of(layout, shape, false, cache)));
   if (kind == "pair") return pair_of(layout.at("name"), layout.at("send"), layout.at("receive"));
   if (kind == "ai") return ai_case(layout.at("name"), layout.at("most_payload"));
   if (kind == "ddtbench") return ddtbench_case(layout.at("name"), layout.at("size"));
@@ -66,9 +68,9 @@ Result<Case> case_of(const Json& layout, const std::string& shape, bool cold) {
 
 }  // namespace
 
-Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold) {
+Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold, std::optional<std::int64_t> cache) {
   try {
-    return case_of(Json::parse(layout), shape, cold);
+    return case_of(Json::parse(layout), shape, cold, cache.value_or(cache_bytes()));
   } catch (const Json::exception& error) {  // a missing or mistyped member
     return base::fail(base::Code::invalid_argument, error.what());
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lacuna/guide/ddtbench.hpp"
 #include "lacuna/guide/ground.hpp"
@@ -66,13 +67,17 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
 }
 
 Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
+  return cold_grid_case_beyond(cache_bytes(), block_bytes, block_count, shape);
+}
+
+Result<Case> cold_grid_case_beyond(std::int64_t cache, std::int64_t block_bytes, std::int64_t block_count, Shape shape) {
   const auto [finer, coarser] = LACUNA_TRY(ratio_of(block_bytes, block_count, shape));
   const std::int64_t send_bytes = block_bytes / finer * coarser;
   const std::int64_t send_count = block_count * finer / coarser;
   // A block owns its lines and one more, which stays untouched. A stride of an odd number of lines spreads the blocks over the sets of a cache.
   const auto lines = [](std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   const std::int64_t touched = std::min(send_count * lines(send_bytes), block_count * lines(block_bytes));
-  const std::int64_t copies = std::max<std::int64_t>(2, cache_bytes() / touched + 1);  // each side's lines once, so both sides' twice
+  const std::int64_t copies = std::max<std::int64_t>(2, cache / touched + 1);  // each side's lines once, so both sides' twice
   const auto stride = [&](std::int64_t bytes) { return std::max(copies * (lines(bytes) + kLine), kPage + lines(bytes)) | kLine; };
   Case what = case_of(LACUNA_TRY(blocks(send_bytes, send_count, stride(send_bytes) - send_bytes)),
                       LACUNA_TRY(blocks(block_bytes, block_count, stride(block_bytes) - block_bytes)), block_bytes, block_count);
@@ -83,7 +88,9 @@ Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, 
   return what;
 }
 
-Case cold(Case what) {
+Case cold(Case what) { return cold_beyond(cache_bytes(), std::move(what)); }
+
+Case cold_beyond(std::int64_t cache, Case what) {
   constexpr std::int64_t most_memory = 256 << 20;
   const auto touched = [](const Layout& layout, std::int64_t span) { return std::min(span, layout.size() + kLine * layout.run_count()); };
   const auto slot = [](std::int64_t span) { return (span + 2 * kPage) / kPage * kPage + kPage; };
@@ -91,7 +98,7 @@ Case cold(Case what) {
   what.receive_slot = slot(what.receive_span);
   const std::int64_t lines = std::max(kLine, std::min(touched(what.send, what.send_span), touched(what.receive, what.receive_span)));
   const std::int64_t room = most_memory / std::max(what.send_slot, what.receive_slot);
-  what.copies = std::max<std::int64_t>(2, std::min(cache_bytes() / lines + 1, room));
+  what.copies = std::max<std::int64_t>(2, std::min(cache / lines + 1, room));
   return what;
 }
 

@@ -44,7 +44,8 @@ Refusal refusal_of(const Method& method, Notify notify, const nic::PathInfo& pat
   return lands && !in_place ? Refusal::nobody_unpacks : Refusal::none;
 }
 
-std::string text_of(Refusal refusal, const nic::PathInfo& path, const nic::Limits& limits) {
+std::string text_of(Refusal refusal, const nic::PathInfo& path, const Peer& peer) {
+  const nic::Limits& limits = peer.limits();
   switch (refusal) {
     case Refusal::none: return {};
     case Refusal::no_path: return fmt::format("path {} is not available: {}", nic::path_name(path.path), path.note);
@@ -228,7 +229,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     if (forbidden(force_, way)) return;
     const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
-    const std::string reason = text_of(refusal, route.info, peer.limits());
+    const std::string reason = text_of(refusal, route.info, peer);
     if (!why.contains(reason))
       why += fmt::format("{}{} on path {}: {}", why.empty() ? "" : "; ", way.method->name, nic::path_name(way.path), reason);
   });
@@ -277,7 +278,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
     const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
-    candidate.refusal = text_of(refusal, route.info, peer.limits());
+    candidate.refusal = text_of(refusal, route.info, peer);
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
       const Bill bill = bill_of(way, pair, peer, route, placement);

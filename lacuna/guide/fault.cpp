@@ -23,6 +23,10 @@ Result<Fault> fault_from_text(std::string_view text) {
   const std::string_view kind = text.substr(0, first);
   const std::string_view number = second < text.size() ? text.substr(second + 1) : "";
   Fault fault;
+  if (std::int64_t skew = 0; kind == "skew" && read(text.substr(std::min(first + 1, text.size())), skew)) {
+    fault.skew_ns = skew;
+    return fault;
+  }
   fault.method = text.substr(std::min(first + 1, text.size()), second - std::min(first + 1, second));
   const bool known = std::ranges::any_of(measured_methods(), [&](const method::Method& m) { return m.name == fault.method; });
   if (kind == "slow" && known && read(number, fault.slower) && fault.slower >= 1) return fault;
@@ -30,7 +34,9 @@ Result<Fault> fault_from_text(std::string_view text) {
   if (kind == "corrupt" && known && (number.empty() || (read(number, fault.corrupt_from) && fault.corrupt_from >= 0))) return fault;
   return base::fail(
       base::Code::invalid_argument,
-      fmt::format("\"{}\" is no fault; it is slow:METHOD:FACTOR, with a factor of at least 1, or corrupt:METHOD[:TRANSFER]", text));
+      fmt::format(
+          "\"{}\" is no fault; it is slow:METHOD:FACTOR, with a factor of at least 1, corrupt:METHOD[:TRANSFER] or skew:NANOSECONDS",
+          text));
 }
 
 }  // namespace lacuna::guide

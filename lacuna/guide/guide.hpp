@@ -256,8 +256,9 @@ struct Case {
 [[nodiscard]] int ddtbench_sizes(std::string_view family);
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
-/// From the JSON text of a request's layout (docs/worker.md). Errors: invalid_argument.
-Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold);
+/// From the JSON text of a request's layout (docs/worker.md). `cache`: bytes of the last-level cache that a cold case has to outgrow; none: this
+/// machine's. Errors: invalid_argument.
+Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold, std::optional<std::int64_t> cache = {});
 /// The limits that a worker's hello gives. Errors: invalid_argument.
 Result<nic::Limits> limits_from_json(const std::string& nic);
 

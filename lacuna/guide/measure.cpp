@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "lacuna/guide/disturbance.hpp"
@@ -277,11 +278,16 @@ class PairLink final : public Link {
         path.note = endpoint.error().text();
       }
     }
-    if (endpoints_.empty()) return base::fail(base::Code::unsupported, "the two processes have no data path in common");
+    if (endpoints_.empty()) {
+      const std::string why = limits_.paths.empty() ? "it has none" : limits_.paths.front().note;
+      return base::fail(base::Code::unsupported,
+                        fmt::format("the two processes have no data path of NIC {} in common: {}", context_.nic_name(), why));
+    }
+    take_common_limits();
     mailbox_ = LACUNA_TRY(Mailbox::create(context_, bootstrap_, endpoints_.front()->qp().path()));
     wire_ = LACUNA_TRY(Wire::connect(context_, bootstrap_, endpoints_.front()->qp().path()));
     ground_ = std::make_unique<Ground>(LACUNA_TRY(Ground::create(context_)));
-    return {};
+    return agree_on_room();
   }
 
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
@@ -293,13 +299,17 @@ class PairLink final : public Link {
       if (std::ranges::none_of(measured_methods(), known)) LACUNA_TRY(method::find(name));
     }
     const std::int64_t needed = Workspace::bytes_on_ground(what);
-    const bool fits = needed <= ground_->capacity();
+    const bool fits = needed <= room_;
     if (fits) LACUNA_TRY(extend_ground(needed));
-    Workbench bench(rank_, context_, *mailbox_, what,
+    Workbench bench(rank_, context_, *mailbox_, clocks(), what,
                     fits ? Workspace(*ground_, 0, what, rank_) : LACUNA_TRY(Workspace::apart(context_, what, rank_)), fault_);
     LACUNA_TRY(bench.set_up(endpoints_, budget, bootstrap_));
     if (what.cold()) evict();
-    if (rank_ == 0) return Measurement(bench, context_, budget).run(began);
+    if (rank_ == 0) {
+      Report report = LACUNA_TRY(Measurement(bench, context_, budget).run(began));
+      report.conditions.clock_us = clocks_.uncertain_us();
+      return report;
+    }
     LACUNA_TRY(bench.follow());
     return Report{};
   }
@@ -309,18 +319,43 @@ class PairLink final : public Link {
   }
 
  private:
+  // What both ends can do; the paths are as this end sees them.
+  void take_common_limits() {
+    nic::Limits both = endpoints_.front()->limits();
+    both.paths = std::move(limits_.paths);
+    limits_ = std::move(both);
+    one_clock_ = limits_.shared_clock && !fault_.skew_ns;
+  }
+
+  // On two machines there may be more memory at one end: both have to say alike whether a case lies on the ground.
+  Result<void> agree_on_room() {
+    const std::int64_t mine = ground_->capacity();
+    nic::Hello hello;
+    hello.bytes.resize(sizeof mine);
+    std::memcpy(hello.bytes.data(), &mine, sizeof mine);
+    const nic::Hello answer = LACUNA_TRY(bootstrap_.exchange(hello, kAgreeTimeout));
+    std::int64_t theirs = 0;
+    if (answer.bytes.size() != sizeof theirs) return base::fail(base::Code::malformed, "the other rank did not say how much memory it has");
+    std::memcpy(&theirs, answer.bytes.data(), sizeof theirs);
+    if (theirs < 1) return base::fail(base::Code::malformed, fmt::format("the other rank has {} bytes of memory", theirs));
+    room_ = std::min(mine, theirs);
+    return {};
+  }
+
+  Clocks* clocks() { return one_clock_ ? nullptr : &clocks_; }
+
   // Both ranks extend alike. A peer's memory that this process reaches by itself costs a page fault at each page's first touch: the price of
   // mapping it, paid once, and here instead of in a measurement.
   Result<void> extend_ground(std::int64_t needed) {
     const std::int64_t from = ground_->used();
-    const std::int64_t to = std::min(ground_->capacity(), (needed + kGroundStep - 1) / kGroundStep * kGroundStep);
+    const std::int64_t to = std::min(room_, (needed + kGroundStep - 1) / kGroundStep * kGroundStep);
     if (to <= from) return {};
     ground_->extend(to);
     Case all;
     all.send = LACUNA_TRY(Layout::bytes(to - from - 2 * kGuard));
     all.receive = all.send;
     all.send_span = all.receive_span = all.send.size();
-    Workbench bench(rank_, context_, *mailbox_, all, Workspace(*ground_, from, all, rank_), no_fault_);
+    Workbench bench(rank_, context_, *mailbox_, clocks(), all, Workspace(*ground_, from, all, rank_), no_fault_);
     LACUNA_TRY(bench.set_up(endpoints_, {.methods = {"linked_write", "scatter_read"}, .notifies = {method::Notify::flag}}, bootstrap_));
     if (rank_ == 1) return bench.follow();
     for (std::size_t i = 0; i < bench.combinations().size(); ++i) {
@@ -339,6 +374,7 @@ class PairLink final : public Link {
   }
 
   static constexpr std::int64_t kGroundStep = 16 << 20;
+  static constexpr std::int64_t kAgreeTimeout = 20'000'000'000;  // ns: the other end may take its time to register memory
 
   int rank_;
   nic::Context& context_;
@@ -350,6 +386,9 @@ class PairLink final : public Link {
   std::unique_ptr<Mailbox> mailbox_;
   Wire wire_;
   std::unique_ptr<Ground> ground_;
+  std::int64_t room_ = 0;  // of the ground, at both ends
+  bool one_clock_ = true;
+  Clocks clocks_;
   std::vector<char> sweep_;
 };
 

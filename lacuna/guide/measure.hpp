@@ -33,9 +33,12 @@ Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape
 /// The same blocks, cold: as far apart as a working set of twice the last-level cache allows (a page at least), so that each costs a cache and a
 /// TLB miss. The copies lie in each other's gaps. Errors: as grid_case().
 Result<Case> cold_grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
+Result<Case> cold_grid_case_beyond(std::int64_t cache, std::int64_t block_bytes, std::int64_t block_count,
+                                   Shape shape);  ///< of so many bytes
 /// Any case cold, with its own gaps: copies side by side, until their cache lines are twice the last-level cache, or they
 /// take 256 MiB.
 Case cold(Case what);
+Case cold_beyond(std::int64_t cache, Case what);
 /// Equal blocks, on either side with the same gap between them: the seeds' other experiments. The blocks are the receiver's; if that is one
 /// contiguous buffer (`to_contiguous`), the sender's. Errors: as grid_case().
 Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous);
@@ -110,6 +113,7 @@ struct Conditions {
   double stolen_ms = 0;        ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;
   double measuring_ms = 0;
+  double clock_us = 0;  ///< by how much one-way times may be wrong, since the two machines' clocks are set by messages; 0: one clock
 };
 
 struct Report {
@@ -120,11 +124,12 @@ struct Report {
 
 /// A fault planted on purpose, to see that the guide notices.
 struct Fault {
-  std::string method;     ///< empty: none
-  double slower = 1;      ///< its transfers take so many times as long
-  int corrupt_from = -1;  ///< not negative: from this transfer on a byte of what it moved is flipped
+  std::string method;                        ///< empty: none
+  double slower = 1;                         ///< its transfers take so many times as long
+  int corrupt_from = -1;                     ///< not negative: from this transfer on a byte of what it moved is flipped
+  std::optional<std::int64_t> skew_ns = {};  ///< the receiver's clock is ahead by so much, as if it were another machine's
 };
-/// "slow:METHOD:FACTOR" or "corrupt:METHOD[:TRANSFER]". Errors: invalid_argument.
+/// "slow:METHOD:FACTOR", "corrupt:METHOD[:TRANSFER]" or "skew:NANOSECONDS". Errors: invalid_argument.
 Result<Fault> fault_from_text(std::string_view text);
 
 /// All that are measured: Lacuna's methods, then what users do by hand (by_hand.hpp), against which gains are told.
@@ -152,9 +157,16 @@ Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bo
 Result<std::unique_ptr<Link>> make_simulated_link(const std::string& platform);
 
 /// The worker: forks the receiver, answers requests from standard input on standard output until it ends
-/// (docs/worker.md). Returns the exit code.
+/// (docs/worker.md). Returns the exit code, as do those below.
 int serve(const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
 /// The same for simulations, which need no second process.
 int serve_simulations();
+
+/// The same with a receiver on another machine, where serve_others() listens at `address`, host:port. Both know LACUNA_SECRET. `visit`: the same for all
+/// workers of one command; empty: it is the only one.
+int serve_with(const std::string& address, const std::string& visit, const std::string& nic, const nic::OpenOptions& options = {},
+               const std::string& fault = {});
+/// The receivers, at `address`, for the workers of one command: until the first of them ends, or standard input does.
+int serve_others(const std::string& address, const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
 
 }  // namespace lacuna::guide

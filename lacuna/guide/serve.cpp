@@ -4,101 +4,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
-#include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
-#include "lacuna/guide/ai.hpp"
-#include "lacuna/guide/ddtbench.hpp"
+#include "lacuna/guide/ground.hpp"
 #include "lacuna/guide/machine_json.hpp"
-#include "lacuna/guide/simulate.hpp"
-#include "lacuna/guide/words.hpp"
+#include "lacuna/guide/serving.hpp"
 
 namespace lacuna::guide {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int kProtocol = 1;
-constexpr std::int64_t kForever = std::int64_t{1} << 62;  // ns: between two requests rank 1 waits as long as rank 0 lives
-
-void print(const Json& line) {
-  std::cout << line.dump() << '\n';
-  std::cout.flush();
-}
-
-// --- rank 0 and rank 1 agree on a request: its text travels, and both read it alike ---
-
-struct Request {
-  std::int64_t id = 0;
-  Case what;
-  Budget budget;
-  std::string shape;
-  int key_entries = 0;  // of a request for keys; 0: to measure a case
-};
-
-Result<Budget> budget_of(const Json& request) {
-  Budget budget{.max_samples = request.value("max_samples", 200),
-                .budget_ms = request.value("budget_ms", 50.0),
-                .censor_ms = request.value("censor_ms", 100.0),
-                .methods = request.value("methods", std::vector<std::string>()),
-                .notifies = {},
-                .leave_out = {}};
-  for (const std::string& name : request.value("notifies", std::vector<std::string>())) {
-    const auto notify = method::notify_from_name(name);
-    if (!notify) return base::fail(base::Code::invalid_argument, fmt::format("no notification \"{}\"; there are: none, imm, flag", name));
-    budget.notifies.push_back(*notify);
-  }
-  for (const auto& [method, path] : request.value("leave_out", std::vector<std::pair<std::string, std::string>>())) {
-    const auto found = nic::path_from_name(path);
-    if (!found) return base::fail(base::Code::invalid_argument, fmt::format("no path \"{}\"", path));
-    budget.leave_out.emplace_back(method, *found);
-  }
-  return budget;
-}
-
-Result<Request> request_of(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  const bool keys = !json.is_discarded() && json.contains("keys");
-  if (!keys && (json.is_discarded() || !json.contains("measure"))) {
-    return base::fail(base::Code::invalid_argument,
-                      R"(a request is {"measure": {...}}, {"keys": {...}} or {"corpus": {}}: )" + text.substr(0, 100));
-  }
-  try {
-    const Json& body = json.at(keys ? "keys" : "measure");
-    Request request;
-    request.id = body.at("id");
-    request.budget = LACUNA_TRY(budget_of(body));
-    if (keys) {
-      request.key_entries = body.at("entries");
-      request.shape = "symmetric";
-      request.what = LACUNA_TRY(grid_case(Link::kKeyBlock, std::max(1, request.key_entries), Shape::symmetric));
-      return request;
-    }
-    const Json& layout = body.at("layout");
-    request.shape = layout.value("shape", "symmetric");
-    request.what = LACUNA_TRY(case_from_json(layout.dump(), request.shape, body.value("cache", "warm") == "cold"));
-    return request;
-  } catch (const Json::exception& error) {  // a missing or mistyped member
-    return base::fail(base::Code::invalid_argument, error.what());
-  }
-}
+constexpr std::int64_t kForever = std::int64_t{1} << 62;    // ns: between two requests rank 1 waits as long as rank 0 lives
+constexpr std::int64_t kAnswer = 60'000'000'000;            // ns: and rank 0 as long as rank 1 tidies up
+constexpr std::int64_t kConnect = 60'000'000'000;           // ns: each step of connecting has a shorter one
+constexpr std::size_t kMostText = 64 << 20;                 // of a request: a pair of layouts has two digits a byte
+constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;  // that a request may want of rank 1 on another machine: payload, and memory
 
 Result<Report> answer(Link& link, const Request& request) {
   return request.key_entries != 0 ? link.measure_keys(request.key_entries, request.budget) : link.measure(request.what, request.budget);
 }
 
-// A request's text may be longer than what a bootstrap takes at once: a piece that is not full is the last.
+nic::Hello hello_of(std::string_view text) {
+  const auto* from = reinterpret_cast<const std::byte*>(text.data());
+  nic::Hello hello;
+  hello.bytes.assign(from, from + text.size());
+  return hello;
+}
+
+std::string_view text_of(const nic::Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
+
+// A request's text may be longer than what a bootstrap takes at once: a piece that is not full is the last. An empty text: there are no more.
 constexpr std::size_t kPiece = 64 << 10;
 
 Result<void> tell(nic::Bootstrap& control, std::string_view text) {
   for (;;) {
     const std::string_view piece = text.substr(0, kPiece);
-    const auto* from = reinterpret_cast<const std::byte*>(piece.data());
-    nic::Hello hello;
-    hello.bytes.assign(from, from + piece.size());
-    LACUNA_TRY(control.exchange(hello, kForever));
+    LACUNA_TRY(control.exchange(hello_of(piece), kAnswer));
     if (piece.size() < kPiece) return {};
     text.remove_prefix(kPiece);
   }
@@ -107,196 +50,56 @@ Result<void> tell(nic::Bootstrap& control, std::string_view text) {
 Result<std::string> listen(nic::Bootstrap& control) {
   for (std::string text;;) {
     const nic::Hello piece = LACUNA_TRY(control.exchange({}, kForever));
-    text.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+    text += text_of(piece);
+    if (text.size() > kMostText)
+      return base::fail(base::Code::limit, fmt::format("a request of more than {} bytes; rank 1 takes no longer ones", kMostText));
     if (piece.bytes.size() < kPiece) return text;
   }
 }
 
-// --- what rank 0 prints ---
-
-Json describe_nic(std::string_view name, const nic::Limits& limits) {
-  Json paths = Json::array();
-  for (const nic::PathInfo& path : limits.paths) {
-    paths.push_back({{"name", path_name(path.path)},
-                     {"available", path.available},
-                     {"passive_target", path.passive_target},
-                     {"shared_only", path.shared_only},
-                     {"mover", kMovers.at(static_cast<std::size_t>(path.mover))},
-                     {"unit_bytes", path.unit_bytes},
-                     {"note", path.note}});
-  }
-  return {{"name", name},
-          {"max_sge", limits.max_sge},
-          {"max_sge_rd", limits.max_sge_rd},
-          {"max_inline", limits.max_inline},
-          {"indirect",
-           {{"keys", limits.indirect.keys},
-            {"entries", limits.indirect.entries},
-            {"inline_entries", limits.indirect.inline_entries},
-            {"strided_entries", limits.indirect.strided_entries},
-            {"stride", limits.indirect.stride},
-            {"note", limits.indirect.note}}},
-          {"max_send_wr", limits.max_send_wr},
-          {"max_recv_wr", limits.max_recv_wr},
-          {"max_message_bytes", limits.max_message_bytes},
-          {"paths", paths}};
-}
-
-Json describe_methods() {
-  Json all = Json::array();
-  for (const method::Method& method : measured_methods()) {
-    Json notifies = Json::array();
-    for (const method::Notify notify : method.notifies) notifies.push_back(notify_name(notify));
-    all.push_back({{"name", method.name},
-                   {"one_sided", method.one_sided()},
-                   {"notifies", notifies},
-                   {"by_hand", is_by_hand(method)},
-                   {"summary", method.summary}});
-  }
-  return all;
-}
-
-Json describe_ai(std::int64_t most_payload) {
-  Json all = Json::array();
-  for (const AiTransfer& transfer : ai_transfers()) {
-    if (const Result<Case> what = ai_case(std::string(transfer.name), most_payload)) {
-      const Json size = {{"payload_bytes", what->send.size()},
-                         {"dims", what->name.substr(transfer.name.size() + 1)},
-                         {"span_bytes", std::max(what->send_span, what->receive_span)},
-                         {"blocks", what->block_count}};
-      all.push_back({{"name", transfer.name}, {"summary", transfer.what}, {"sizes", {size}}});
-    }
-  }
-  return all;
-}
-
-Json describe_corpus() {
-  Json all = Json::array();
-  for (const std::string& family : ddtbench_families()) {
-    Json sizes = Json::array();
-    for (int size = 0; size < ddtbench_sizes(family); ++size) {
-      if (const Result<DdtCase> ddt = ddtbench(family, size)) {
-        const std::int64_t blocks = std::max(ddt->send.run_count(), ddt->receive.run_count());
-        sizes.push_back({{"payload_bytes", ddt->send.size()},
-                         {"dims", ddt->dims},
-                         {"span_bytes", std::max(ddt->send_span, ddt->receive_span)},
-                         {"blocks", blocks}});
-      }
-    }
-    all.push_back({{"name", family}, {"sizes", sizes}});
-  }
-  return all;
-}
-
-// The members that a row, a skip and an error share.
-Json identity(const Request& request, const std::string& method, nic::Path path, method::Notify notify) {
-  return {
-      {"id", request.id}, {"method", method}, {"path", path_name(path)}, {"notify", notify_name(notify)}, {"layout", request.what.name}};
-}
-
-Json describe_counters(const method::Counters& c) {
-  return {{"work_requests", c.work_requests}, {"receives", c.receives},       {"sges", c.sges},
-          {"doorbells", c.doorbells},         {"completions", c.completions}, {"keys_created", c.keys_created},
-          {"keys_bound", c.keys_bound},       {"key_entries", c.key_entries}, {"bytes_copied", c.bytes_copied}};
-}
-
-Json describe_row(const Request& request, std::string_view nic, const Row& row) {
-  Json line = identity(request, row.method, row.path, row.notify);
-  line["nic"] = nic;
-  line["block_bytes"] = request.what.block_bytes;
-  line["block_count"] = request.what.block_count;
-  line["payload_bytes"] = request.what.send.size();
-  line["shape"] = request.shape;
-  line["cache"] = request.what.cold() ? "cold" : "warm";
-  line["latency_us"] = row.latency_us.value;
-  const bool bounded = !row.censored;  // one sample bounds nothing
-  line["ci_low_us"] = bounded ? Json(row.latency_us.low) : Json(nullptr);
-  line["ci_high_us"] = bounded ? Json(row.latency_us.high) : Json(nullptr);
-  line["ci_level"] = bounded ? Json(row.latency_us.level) : Json(nullptr);
-  const bool compared = row.behind.value > 0;
-  line["behind"] = compared ? Json(row.behind.value) : Json(nullptr);
-  line["behind_low"] = compared ? Json(row.behind.low) : Json(nullptr);
-  line["behind_high"] = compared ? Json(row.behind.high) : Json(nullptr);
-  line["half_us"] = row.halves;
-  line["visits"] = row.visits;
-  line["cpu_send_us"] = row.cpu_send_us;
-  line["cpu_recv_us"] = row.cpu_recv_us;
-  line["copy_send_us"] = row.copy_send_us;
-  line["copy_recv_us"] = row.copy_recv_us;
-  line["counters"] = {{"send", describe_counters(row.send)}, {"receive", describe_counters(row.receive)}};
-  line["samples"] = row.samples;
-  line["censored"] = row.censored;
-  line["verified"] = true;
-  if (row.censored) line["reason"] = row.reason;
-  return line;
-}
-
-Json describe_conditions(const Conditions& c) {
-  Json probes = Json::array();
-  for (const Probe& p : c.probes)
-    probes.push_back({{"message_us", p.message_us}, {"sender_us", p.sender_us}, {"receiver_us", p.receiver_us}});
-  return {{"probes", probes},
-          {"preempted", c.preempted},
-          {"stolen_ms", c.stolen_ms},
-          {"setup_ms", c.setup_ms},
-          {"measuring_ms", c.measuring_ms}};
-}
-
-void print_report(const Request& request, std::string_view nic, const Report& report) {
-  for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});
-  for (const Refusal& refusal : report.refusals) {
-    Json line = identity(request, refusal.method, refusal.path, refusal.notify);
-    line[refusal.wrong_data ? "message" : "reason"] = refusal.reason;
-    print({{refusal.wrong_data ? "error" : "skip", line}});
-  }
-  Json done = {{"id", request.id}};
-  if (!report.conditions.probes.empty()) done["conditions"] = describe_conditions(report.conditions);
-  print({{"done", done}});
-}
-
-// --- the two ranks ---
-
-struct Nic {
-  std::string name;
-  nic::OpenOptions options;
-  Fault fault;
-};
-
 // Opens the NIC and connects. The two processes get a core each where there are two.
-Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const Nic& nic, nic::Bootstrap& bootstrap) {
+Result<std::pair<std::unique_ptr<nic::Context>, std::unique_ptr<Link>>> join(int rank, const Station& station, nic::Bootstrap& bootstrap) {
   if (base::usable_cpus() > 1) LACUNA_TRY(base::pin_to_cpu(rank));
-  std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(nic.name, nic.options));
-  std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap, nic.fault));
+  std::unique_ptr<nic::Context> context = LACUNA_TRY(nic::open(station.nic, station.options));
+  std::unique_ptr<Link> link = LACUNA_TRY(make_link(rank, *context, bootstrap, station.fault));
   return std::pair{std::move(context), std::move(link)};
 }
 
-void greet(const base::Machine& machine, const std::string& nic, const Link& link, const std::string& fault) {
-  print({{"hello",
-          {{"protocol", kProtocol},
-           {"version", base::version()},
-           {"machine", machine_json<Json>(machine)},
-           {"nic", describe_nic(nic, link.limits())},
-           {"methods", describe_methods()},
-           {"fault", fault}}}});
+void greet(const base::Machine& machine, std::string_view nic, const Link& link, const std::string& fault, const Json* peer) {
+  Json hello = {{"protocol", kProtocol},
+                {"version", base::version()},
+                {"machine", machine_json<Json>(machine)},
+                {"nic", describe_nic(nic, link.limits())},
+                {"methods", describe_methods()},
+                {"fault", fault}};
+  if (peer != nullptr) hello["peer"] = *peer;
+  print({{"hello", hello}});
+}
+
+// A question that needs no rank; nothing if it is none.
+std::optional<Json> general_answer(const Json& request) {
+  if (request.contains("devices")) return Json{{"devices", describe_devices()}};
+  if (!request.contains("corpus")) return std::nullopt;
+  const Json& which = request["corpus"];
+  const bool ai = which.is_object() && which.value("suite", "ddtbench") == "ai";
+  return Json{{"corpus", ai ? describe_ai(which.value("most_payload", std::int64_t{32} << 20)) : describe_corpus()}};
 }
 
 // Answers requests until there are no more. `tell_peer`: what rank 1 has to hear.
 template <class TellPeer>
-Result<void> answer_all(Link& link, const std::string& nic, const TellPeer& tell_peer) {
+Result<void> answer_all(Link& link, std::string_view nic, const TellPeer& tell_peer) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
-    if (const Json json = Json::parse(line, nullptr, false); !json.is_discarded() && json.contains("corpus")) {
-      const Json& which = json["corpus"];
-      const bool ai = which.is_object() && which.value("suite", "ddtbench") == "ai";
-      print({{"corpus", ai ? describe_ai(which.value("most_payload", std::int64_t{32} << 20)) : describe_corpus()}});
+    const Json json = Json::parse(line, nullptr, false);
+    if (const std::optional<Json> known = json.is_object() ? general_answer(json) : std::nullopt) {
+      print(*known);
       continue;
     }
     const Result<Request> request = request_of(line);
     if (!request) {
-      const Json json = Json::parse(line, nullptr, false);
       Json id = nullptr;
       for (const char* kind : {"measure", "keys"}) {
-        if (!json.is_discarded() && json.contains(kind) && json[kind].is_object()) id = json[kind].value("id", Json(nullptr));
+        if (json.is_object() && json.contains(kind) && json[kind].is_object()) id = json[kind].value("id", Json(nullptr));
       }
       print({{"error", {{"id", id}, {"message", request.error().text()}}}});
       print({{"done", {{"id", id}}}});
@@ -313,28 +116,56 @@ Result<void> answer_all(Link& link, const std::string& nic, const TellPeer& tell
   return {};
 }
 
-Result<void> lead(const Nic& nic, const std::string& fault_text, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
-  const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
-  const auto [context, link] = LACUNA_TRY(join(0, nic, bootstrap));
-  greet(machine, nic.name, *link, fault_text);
-  return answer_all(*link, nic.name, [&](const std::string& line) { return tell(control, line); });
+// Rank 1 may be on a machine with another cache, and yet has to build the same layouts.
+std::string with_cache(const std::string& line) {
+  Json request = Json::parse(line);
+  if (request.contains("measure")) request["measure"]["cache_bytes"] = cache_bytes();
+  return request.dump();
+}
+
+// What a request from another machine may want.
+Result<void> check_size(const Case& what) {
+  std::int64_t memory = 0;
+  if (what.send.size() <= kMostBytes && what.receive_span <= kMostBytes && what.send_span <= kMostBytes &&
+      base::mul(what.copies, std::max(what.receive_slot, what.send_slot), memory) && memory <= kMostBytes)
+    return {};
+  return base::fail(base::Code::limit, fmt::format("{}: {} bytes in {} copies; rank 1 takes cases of up to {} bytes of memory", what.name,
+                                                   what.send.size(), what.copies, kMostBytes));
 }
 
 Result<void> lead_simulated(const std::string& nic, const std::string& platform) {
   const std::unique_ptr<Link> link = LACUNA_TRY(make_simulated_link(platform));
   const std::string label = nic_label(nic);
-  greet(base::machine(), label, *link, "");
+  greet(base::machine(), label, *link, "", nullptr);
   return answer_all(*link, label, [](const std::string& /*line*/) { return Result<void>(); });
 }
 
-Result<void> assist(const Nic& nic, nic::Bootstrap& bootstrap, nic::Bootstrap& control) {
-  const auto [context, link] = LACUNA_TRY(join(1, nic, bootstrap));
-  for (;;) {
-    const Result<std::string> next = listen(control);
-    if (!next) return {};  // rank 0 has no more requests
-    const Request request = LACUNA_TRY(request_of(*next));
-    LACUNA_TRY(answer(*link, request));
+// What came from another machine: short, and harmless to a terminal and to whoever walks it.
+void disarm(Json& json, int depth = 0) {
+  constexpr int most_depth = 8;
+  constexpr std::size_t most_words = 400;
+  if (json.is_string()) {
+    std::string text = json.get<std::string>().substr(0, most_words);
+    std::ranges::replace_if(text, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, '?');
+    json = std::move(text);
+  } else if (json.is_structured()) {
+    if (depth == most_depth) json = nullptr;
+    for (Json& inner : json) disarm(inner, depth + 1);
   }
+}
+
+}  // namespace
+
+Result<Station> station_of(const std::string& nic, const nic::OpenOptions& options, const std::string& fault) {
+  return Station{.nic = nic, .options = options, .fault = LACUNA_TRY(fault_from_text(fault)), .fault_text = fault};
+}
+
+Result<Json> swap(nic::Bootstrap& control, const Json& mine, std::int64_t timeout_ns) {
+  const nic::Hello theirs = LACUNA_TRY(control.exchange(hello_of(mine.dump(-1, ' ', false, Json::error_handler_t::replace)), timeout_ns));
+  Json json = Json::parse(text_of(theirs), nullptr, false);
+  if (!json.is_object()) return base::fail(base::Code::malformed, "the other side does not say who it is");
+  disarm(json);
+  return json;
 }
 
 int report_failure(const Result<void>& result, std::string_view who) {
@@ -343,13 +174,36 @@ int report_failure(const Result<void>& result, std::string_view who) {
   return 1;
 }
 
-}  // namespace
+Result<void> lead(const Station& station, Channels channels, const Json* peer) {
+  const base::Machine machine = base::machine();  // before this process is pinned to one CPU of it
+  const auto [context, link] = LACUNA_TRY(join(0, station, channels.bootstrap));
+  Json other;
+  if (peer != nullptr) {
+    other = *peer;
+    other["nic"] = LACUNA_TRY(swap(channels.control, Json::object(), kConnect));
+  }
+  const std::string_view nic = context->nic_name();
+  greet(machine, nic, *link, station.fault_text, peer != nullptr ? &other : nullptr);
+  LACUNA_TRY(answer_all(*link, nic, [&](const std::string& line) { return tell(channels.control, with_cache(line)); }));
+  return tell(channels.control, {});
+}
+
+Result<void> assist(const Station& station, Channels channels, bool tells) {
+  const auto [context, link] = LACUNA_TRY(join(1, station, channels.bootstrap));
+  if (tells) LACUNA_TRY(swap(channels.control, describe_nic(context->nic_name(), link->limits()), kConnect));
+  for (;;) {
+    const std::string next = LACUNA_TRY(listen(channels.control));
+    if (next.empty()) return {};
+    const Request request = LACUNA_TRY(request_of(next));
+    if (tells) LACUNA_TRY(check_size(request.what));
+    LACUNA_TRY(answer(*link, request));
+  }
+}
 
 int serve(const std::string& name, const nic::OpenOptions& options, const std::string& fault) {
   if (const auto platform = simulated_platform(name)) return report_failure(lead_simulated(name, *platform), "worker");
-  const Result<Fault> planted = fault_from_text(fault);
-  if (!planted) return report_failure(std::unexpected(planted.error()), "worker");
-  const Nic nic{name, options, *planted};
+  const Result<Station> station = station_of(name, options, fault);
+  if (!station) return report_failure(std::unexpected(station.error()), "worker");
   auto bootstrap = nic::UnixBootstrap::socket_pair();
   auto control = nic::UnixBootstrap::socket_pair();
   if (!bootstrap || !control) return report_failure(std::unexpected(bootstrap ? control.error() : bootstrap.error()), "worker");
@@ -363,7 +217,9 @@ int serve(const std::string& name, const nic::OpenOptions& options, const std::s
     control->first = base::Fd();
     nic::UnixBootstrap wire(std::move(bootstrap->second));
     nic::UnixBootstrap commands(std::move(control->second));
-    std::_Exit(report_failure(assist(nic, wire, commands), "receiver"));
+    Result<void> assisted = assist(*station, {wire, commands});
+    if (!assisted && assisted.error().code == base::Code::peer_lost) assisted = {};  // rank 0 says why
+    std::_Exit(report_failure(assisted, "receiver"));
   }
   bootstrap->second = base::Fd();
   control->second = base::Fd();
@@ -371,7 +227,7 @@ int serve(const std::string& name, const nic::OpenOptions& options, const std::s
   {
     nic::UnixBootstrap wire(std::move(bootstrap->first));
     nic::UnixBootstrap commands(std::move(control->first));
-    code = report_failure(lead(nic, fault, wire, commands), "sender");
+    code = report_failure(lead(*station, {wire, commands}), "sender");
   }
   int status = 0;
   waitpid(child, &status, 0);

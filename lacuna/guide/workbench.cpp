@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "lacuna/guide/disturbance.hpp"
 
@@ -13,6 +14,7 @@ constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
 constexpr std::size_t kProbeBytes = 16384;                 // like a message of the middle: most of its time goes to lines that change hands
 constexpr int kProbes = 16;
 constexpr int kPasses = 4;
+constexpr std::int64_t kShortest = 1;  // ns
 
 // What this rank thinks of a combination, as it travels.
 struct Verdict {
@@ -38,10 +40,12 @@ double time_arithmetic(nic::Context& context) {
 
 }  // namespace
 
-Workbench::Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace, const Fault& fault)
+Workbench::Workbench(int rank, nic::Context& context, Mailbox& mailbox, Clocks* clocks, const Case& what, Workspace workspace,
+                     const Fault& fault)
     : rank_(rank),
       context_(context),
       mailbox_(mailbox),
+      clocks_(clocks),
       case_(what),
       workspace_(std::move(workspace)),
       fault_(fault),
@@ -158,6 +162,11 @@ Result<void> Workbench::answer_probe() {
   return mailbox_.send(time_arithmetic(context_));
 }
 
+Result<void> Workbench::set_clocks() {
+  LACUNA_TRY(mailbox_.send(Command{.kind = Command::Kind::clocks}));
+  return clocks_->look(context_, mailbox_);
+}
+
 // The mails around one transfer:
 //
 //   rank 0                              rank 1
@@ -172,6 +181,7 @@ Result<Timed> Workbench::visit(Command command) {
   std::vector<std::int64_t> ends;
   double delay_us = 0;
   Timed timed;
+  if (clocks_ != nullptr && clocks_->stale(context_.now())) LACUNA_TRY(set_clocks());
   LACUNA_TRY(mailbox_.send(command));
   for (std::int32_t sample = 0; sample < command.samples; ++sample) {
     std::byte* base = workspace_.base(transfers_++);
@@ -191,22 +201,27 @@ Result<Timed> Workbench::visit(Command command) {
     if (combination.uninformed(1)) LACUNA_TRY(mailbox_.send(Done{sample}));
   }
   const Visit theirs = LACUNA_TRY(mailbox_.receive<Visit>());
+  if (clocks_ != nullptr) LACUNA_TRY(set_clocks());
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    timed.latency_us.push_back(static_cast<double>((combination.uninformed(1) ? ends[i] : theirs.end_ns[i]) - starts[i]) / 1e3);
-    timed.cpu_recv_us.push_back(static_cast<double>(theirs.busy_ns[i]) / 1e3);
-    timed.copy_recv_us.push_back(static_cast<double>(theirs.copy_ns[i]) / 1e3);
+    const std::int64_t there = LACUNA_TRY(plausible(theirs.end_ns[i]));
+    const std::int64_t end = combination.uninformed(1) ? ends[i] : clocks_ != nullptr ? clocks_->ours(there) : there;
+    // Clocks that are set by messages may well say that the shortest transfers took no time.
+    timed.latency_us.push_back(static_cast<double>(clocks_ != nullptr ? std::max(end - starts[i], kShortest) : end - starts[i]) / 1e3);
+    timed.cpu_recv_us.push_back(static_cast<double>(LACUNA_TRY(plausible(theirs.busy_ns[i]))) / 1e3);
+    timed.copy_recv_us.push_back(static_cast<double>(LACUNA_TRY(plausible(theirs.copy_ns[i]))) / 1e3);
   }
   combination.honest_us = timed.latency_us.back() - delay_us;
   peers_preemptions_ = theirs.preemptions;
   timed.send = operation.counters();
   timed.receive = theirs.counters;
-  timed.wrong = theirs.wrong.data();
+  timed.wrong.assign(theirs.wrong.data(), strnlen(theirs.wrong.data(), theirs.wrong.size()));
   return timed;
 }
 
 Result<Visit> Workbench::take_part(const Command& command) {
-  if (command.combination < 0 || command.combination >= std::ssize(combinations_) || command.samples < 1 ||
-      command.samples > Visit::kMost || command.verify_seed >= kSeeds) {
+  if (command.kind != Command::Kind::visit || command.combination < 0 || command.combination >= std::ssize(combinations_) ||
+      command.samples < 1 || command.samples > Visit::kMost || command.verify_seed >= kSeeds ||
+      !combinations_[static_cast<std::size_t>(command.combination)].operation) {
     return base::fail(base::Code::malformed, "rank 0 asks for what is not there");
   }
   Combination& combination = combinations_[static_cast<std::size_t>(command.combination)];
@@ -230,7 +245,7 @@ Result<Visit> Workbench::take_part(const Command& command) {
     }
     LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     const auto i = static_cast<std::size_t>(sample);
-    visit.end_ns[i] = context_.now();
+    visit.end_ns[i] = context_.now() + fault_.skew_ns.value_or(0);
     visit.busy_ns[i] = context_.busy_ns() - busy;
     visit.copy_ns[i] = operation.counters().copy_ns;
     if (combination.uninformed(0)) LACUNA_TRY(mailbox_.send(Done{sample}));
@@ -255,6 +270,8 @@ Result<void> Workbench::follow() {
     if (command.kind == Command::Kind::finish) break;
     if (command.kind == Command::Kind::probe) {
       LACUNA_TRY(answer_probe());
+    } else if (command.kind == Command::Kind::clocks) {
+      LACUNA_TRY(Clocks::answer(context_, mailbox_, fault_.skew_ns.value_or(0)));
     } else {
       LACUNA_TRY(mailbox_.send(LACUNA_TRY(take_part(command))));
     }

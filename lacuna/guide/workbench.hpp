@@ -1,6 +1,7 @@
 // One case, set up on one rank: memory, and every combination's operation. Internal to the guide.
 #pragma once
 
+#include "lacuna/guide/clocks.hpp"
 #include "lacuna/guide/ground.hpp"
 #include "lacuna/guide/mailbox.hpp"
 
@@ -23,7 +24,7 @@ struct Combination {
 
 /// What rank 0 tells rank 1 to do next.
 struct Command {
-  enum class Kind : std::int32_t { visit, probe, finish } kind = Kind::finish;
+  enum class Kind : std::int32_t { visit, probe, clocks, finish } kind = Kind::finish;
   std::int32_t combination = 0;
   std::int32_t samples = 0;
   std::int32_t verify_seed = -1;  ///< not negative: the one sample moves this stream, and is checked
@@ -32,7 +33,7 @@ struct Command {
 /// What rank 1 answers.
 struct Visit {
   static constexpr int kMost = 16;
-  std::array<std::int64_t, kMost> end_ns{};   ///< when the data was in place, by the clock that both ranks share
+  std::array<std::int64_t, kMost> end_ns{};   ///< when the data was in place, by rank 1's clock
   std::array<std::int64_t, kMost> busy_ns{};  ///< of rank 1's CPU
   std::array<std::int64_t, kMost> copy_ns{};
   method::Counters counters;      ///< of the last transfer
@@ -55,7 +56,8 @@ class Workbench {
  public:
   static constexpr std::int32_t kSeeds = 2;
 
-  Workbench(int rank, nic::Context& context, Mailbox& mailbox, const Case& what, Workspace workspace, const Fault& fault);
+  /// `clocks`: of two machines; null where both ranks have one.
+  Workbench(int rank, nic::Context& context, Mailbox& mailbox, Clocks* clocks, const Case& what, Workspace workspace, const Fault& fault);
 
   /// Makes every wanted combination at this end, then agrees with the other rank on which work.
   Result<void> set_up(std::span<const std::unique_ptr<method::Endpoint>> endpoints, const Budget& budget, nic::Bootstrap& bootstrap);
@@ -76,10 +78,12 @@ class Workbench {
   void corrupt(const Combination& combination, std::byte* base) const;
   double slow_down(const Combination& combination);
   Result<void> answer_probe();
+  Result<void> set_clocks();
 
   int rank_;
   nic::Context& context_;
   Mailbox& mailbox_;
+  Clocks* clocks_;
   const Case& case_;
   Workspace workspace_;
   const Fault& fault_;

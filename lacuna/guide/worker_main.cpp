@@ -8,25 +8,35 @@
 
 int main(int argc, char** argv) {
   std::string nic = "local";
+  std::string host;
+  std::string here;
+  std::string visit;
   lacuna::nic::OpenOptions options;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--nic") == 0 && i + 1 < argc) {
-      nic = argv[++i];
-    } else if (std::strcmp(argv[i], "--simulate") == 0) {
-      return lacuna::guide::serve_simulations();
-    } else if (std::strcmp(argv[i], "--list-keys") == 0) {
+    const auto takes = [&](const char* option, std::string& value) {
+      if (std::strcmp(argv[i], option) != 0 || i + 1 == argc) return false;
+      value = argv[++i];
+      return true;
+    };
+    if (takes("--nic", nic) || takes("--connect", host) || takes("--listen", here) || takes("--visit", visit)) continue;
+    if (std::strcmp(argv[i], "--simulate") == 0) return lacuna::guide::serve_simulations();
+    if (std::strcmp(argv[i], "--list-keys") == 0) {
       options.indirect.strided_entries = 0;
-    } else {
-      std::cerr << "usage: lacuna-worker [--nic NAME] [--list-keys]\n       lacuna-worker --simulate\n\nMeasures methods between two "
-                   "processes; requests on standard input "
-                   "and answers on "
-                   "standard output are\n"
-                   "JSON lines, see docs/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
-                   "would do. `lacuna guide` runs it for you.\n";
-      return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
+      continue;
     }
+    std::cerr
+        << "usage: lacuna-worker [--nic NAME] [--list-keys] [--connect HOST:PORT [--visit NAME] | --listen ADDRESS:PORT]\n"
+           "       lacuna-worker --simulate\n\nMeasures methods between two processes; requests on standard input and answers on standard "
+           "output are\n"
+           "JSON lines, see docs/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
+           "would do. With --connect the second process is on another machine, where --listen runs; both know\n"
+           "LACUNA_SECRET. `lacuna guide` runs it for you.\n";
+    return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
   }
   // For tests of the guide itself: does it notice?
-  const char* fault = std::getenv("LACUNA_TEST_FAULT");
-  return lacuna::guide::serve(nic, options, fault != nullptr ? fault : "");
+  const char* planted = std::getenv("LACUNA_TEST_FAULT");
+  const std::string fault = planted != nullptr ? planted : "";
+  if (!here.empty()) return lacuna::guide::serve_others(here, nic, options, fault);
+  if (!host.empty()) return lacuna::guide::serve_with(host, visit, nic, options, fault);
+  return lacuna::guide::serve(nic, options, fault);
 }

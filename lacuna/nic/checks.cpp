@@ -101,6 +101,7 @@ Limits common(const Limits& mine, const Limits& theirs) {
   both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
   both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
   both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);
+  both.emulated = mine.emulated || theirs.emulated;
   return both;
 }
 
@@ -115,7 +116,8 @@ LimitsOnWire LimitsOnWire::of(const Limits& limits) {
           .indirect_keys = limits.indirect.keys,
           .indirect_entries = limits.indirect.entries,
           .indirect_inline = limits.indirect.inline_entries,
-          .indirect_strided = limits.indirect.strided_entries};
+          .indirect_strided = limits.indirect.strided_entries,
+          .emulated = limits.emulated ? 1 : 0};
 }
 
 Result<Limits> LimitsOnWire::read() const {
@@ -129,6 +131,7 @@ Result<Limits> LimitsOnWire::read() const {
   limits.max_send_wr = max_send_wr;
   limits.max_recv_wr = max_recv_wr;
   limits.max_message_bytes = max_message_bytes;
+  limits.emulated = emulated != 0;
   limits.indirect = {indirect_keys, indirect_entries, indirect_inline, indirect_strided, indirect_stride};
   return limits;
 }

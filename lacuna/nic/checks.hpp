@@ -31,7 +31,7 @@ struct LimitsOnWire {
   std::int32_t indirect_entries = 0;
   std::int32_t indirect_inline = 0;
   std::int32_t indirect_strided = 0;
-  std::int32_t unused = 0;
+  std::int32_t emulated = 0;
 
   [[nodiscard]] static LimitsOnWire of(const Limits& limits);
   /// Errors: malformed (none at all, or negative ones).

@@ -107,6 +107,8 @@ Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& 
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
 }
 
+Devices describe_devices() { return verbs::describe(); }
+
 Result<std::unique_ptr<World>> simulate(const WorldOptions& options) { return model::simulate(options); }
 
 }  // namespace lacuna::nic

@@ -172,6 +172,7 @@ struct Limits {
   int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
   bool shared_clock = false;           ///< is now() comparable between the two ends?
   int windows = 0;                     ///< memory windows that a Context may have
+  bool emulated = false;               ///< a device in software, at either end: what it takes says nothing about hardware
   IndirectLimits indirect;
   std::vector<PathInfo> paths;
 
@@ -451,6 +452,33 @@ struct OpenOptions {
 [[nodiscard]] std::vector<std::string> nic_names();
 /// Errors: invalid_argument (no NIC of that name; the message lists them), permission, out_of_memory.
 Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& options = {});
+
+/// What this machine's devices promise, and what they were found to take, for people (`lacuna info`).
+struct DeviceInfo {
+  std::string nic;     ///< what open() takes
+  std::string driver;  ///< of the kernel; empty where nobody knows
+  std::string firmware;
+  bool emulated = false;   ///< as Limits
+  std::string refusal;     ///< why open() refuses it; empty if it does not
+  std::string connection;  ///< the port, GID and MTU that its connections use; empty if it is refused
+  Limits advertised;       ///< as far as the device tells
+  Limits probed;           ///< what queue pairs take, and so open() gives; all 0 if it is refused
+  std::string no_umr;      ///< why it has no indirect keys; empty if it has
+  std::string windows;     ///< the kinds of its memory windows: "", "1", "1, 2A", "1, 2B"
+  bool on_demand_paging = false;
+  struct Port {
+    int number = 0;
+    std::string state, link_layer;  ///< as libibverbs calls them
+    int active_mtu = 0, max_mtu = 0;
+    int lid = 0;
+  };
+  std::vector<Port> ports;
+};
+struct Devices {
+  std::string none;  ///< why there are none, in a line
+  std::vector<DeviceInfo> list;
+};
+[[nodiscard]] Devices describe_devices();
 
 /// Simulated processes, in virtual time and in this process. Each has a Context, of one thread of its own while run() lasts; now() of all of them is
 /// one clock, which stands still between two calls of the seam.

@@ -244,6 +244,7 @@ Result<void> Device::probe() {
   } else {
     limits_.indirect.note = fmt::format("{}: {}", name_, no_keys_);
   }
+  limits_.emulated = is_emulated(name_, attributes_);
   limits_.paths = {
       {Path::wire, true, true, false, Mover::device, port_.mtu_bytes(), fmt::format("{}, port {}: {}", name_, port_.number, port_.text())}};
   return {};

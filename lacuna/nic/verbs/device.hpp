@@ -76,4 +76,7 @@ class Device {
   Limits limits_;
 };
 
+/// Whether a device is one in software (info.cpp).
+[[nodiscard]] bool is_emulated(std::string_view name, const ibv_device_attr& attributes);
+
 }  // namespace lacuna::nic::verbs

@@ -1,0 +1,294 @@
+// The Bootstrap over TCP: two ends that know one secret, and whoever does not, is silent, or says what it should not.
+#include "lacuna/nic/tcp.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+namespace lacuna::test {
+namespace {
+
+namespace tcp = nic::tcp;
+using base::Code;
+using base::Result;
+using nic::Hello;
+using tcp::Purpose;
+using tcp::Secret;
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr Purpose kTest{0x54534554, "test"};
+constexpr Purpose kOther{0x52485430, "other thing"};
+constexpr std::size_t kClaimBytes = 8;
+const std::string kClaim = "claim 17";
+
+std::int64_t in(double seconds) { return base::now_ns() + static_cast<std::int64_t>(seconds * 1e9); }
+Secret secret(std::string_view text = "that both of them know") { return Secret::create(text).value(); }
+
+Hello hello_of(std::string_view text) {
+  Hello hello;
+  hello.bytes.assign(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data() + text.size()));
+  return hello;
+}
+std::string text_of(const Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
+
+// A listening socket on this machine.
+class Here {
+ public:
+  Here() : socket_(tcp::listen_at(free_port()).value()) {}
+  [[nodiscard]] tcp::Endpoint endpoint() const { return tcp::near_end(socket_.get()).value(); }
+  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint(), in(5)).value(); }
+  [[nodiscard]] base::Fd accept() const {
+    EXPECT_TRUE(tcp::wait_for(socket_.get(), POLLIN, in(5)));
+    return base::Fd(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  base::Fd take() { return std::move(socket_); }
+
+ private:
+  static tcp::Endpoint free_port() {
+    tcp::Endpoint endpoint = tcp::resolve("127.0.0.1:1").value().front();
+    endpoint.set_port(0);
+    return endpoint;
+  }
+  base::Fd socket_;
+};
+
+// One end that listens properly, in a thread, for one caller whose request is complete.
+class Listener {
+ public:
+  explicit Listener(const Secret& secret, const Purpose& purpose = kTest) : purpose_(purpose) {
+    Here here;
+    endpoint_ = here.endpoint();
+    thread_ = std::thread([this, secret, socket = here.take()]() mutable {
+      tcp::Acceptor acceptor(std::move(socket), tcp::request_bytes(kClaimBytes), 8,
+                             [this](tcp::Caller& caller) { return tcp::challenge(purpose_, caller); });
+      Result<std::optional<tcp::Caller>> caller = acceptor.next({}, in(5));
+      if (!caller || !*caller) return;
+      claim = tcp::verify(secret, purpose_, **caller);
+      socket_ = std::move((*caller)->socket);
+    });
+  }
+  ~Listener() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint_, in(5)).value(); }
+  base::Fd socket() {
+    thread_.join();
+    return std::move(socket_);
+  }
+
+  Result<std::string> claim = base::fail(Code::timeout, "nobody came");
+
+ private:
+  const Purpose& purpose_;
+  tcp::Endpoint endpoint_;
+  base::Fd socket_;
+  std::thread thread_;
+};
+
+TEST(Tcp, TwoThatKnowTheSecretExchangeHellos) {
+  Listener listener(secret());
+  base::Fd ours = listener.connect();
+  ASSERT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5)));
+  tcp::TcpBootstrap near(std::move(ours));
+  tcp::TcpBootstrap far(listener.socket());
+  EXPECT_EQ(listener.claim.value(), kClaim);
+  // Both send first, and more than the sockets hold.
+  const std::string large(128 << 10, 'x');
+  for (const std::string& text : {std::string(), std::string("a"), large}) {
+    std::thread there([&] {
+      const Result<Hello> heard = far.exchange(hello_of(text + (text.size() < large.size() ? "!" : "")), 5 * kSecond);
+      EXPECT_EQ(text_of(heard.value()), text);
+    });
+    EXPECT_EQ(text_of(near.exchange(hello_of(text), 5 * kSecond).value()), text + (text.size() < large.size() ? "!" : ""));
+    there.join();
+  }
+}
+
+TEST(Tcp, AnotherSecretIsAnErrorAtBothEnds) {
+  for (const std::string_view other : {"that both of them knew", "", "THAT BOTH OF THEM KNOW"}) {
+    Listener listener(secret());
+    const base::Fd ours = listener.connect();
+    const Result<void> known = tcp::introduce(ours.get(), secret(other), kTest, kClaim, in(5));
+    ASSERT_FALSE(known);
+    EXPECT_EQ(known.error().code, Code::permission) << known.error().text();
+    EXPECT_NE(known.error().message.find("another secret"), std::string::npos);
+    listener.socket();
+    EXPECT_EQ(listener.claim.error().code, Code::permission);
+  }
+}
+
+TEST(Tcp, AnotherPurposeIsNoneOfOurs) {
+  Listener listener(secret(), kOther);
+  const base::Fd ours = listener.connect();
+  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5));
+  ASSERT_FALSE(known);
+  EXPECT_EQ(known.error().code, Code::malformed);
+  EXPECT_NE(known.error().message.find("no test"), std::string::npos) << known.error().text();
+}
+
+// A request that another listener was given, with another nonce; and one whose claim was changed on its way.
+TEST(Tcp, AProofServesOnce) {
+  Here eavesdropper;
+  std::string request(tcp::request_bytes(kClaimBytes), '\0');
+  std::thread victim([&] {
+    const base::Fd socket = eavesdropper.connect();
+    EXPECT_TRUE(tcp::introduce(socket.get(), secret(), kTest, kClaim, in(5)));
+  });
+  {
+    tcp::Caller caller{.socket = eavesdropper.accept()};
+    EXPECT_TRUE(tcp::challenge(kTest, caller));
+    EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, in(5)));
+    caller.request = request;
+    EXPECT_TRUE(tcp::verify(secret(), kTest, caller)) << "told to the one that it was meant for";
+    caller.request[5] ^= 1;
+    EXPECT_EQ(tcp::verify(secret(), kTest, caller).error().code, Code::permission) << "another claim";
+    caller.request = request;
+    caller.challenge[0] = static_cast<char>(caller.challenge[0] ^ 1);
+    EXPECT_EQ(tcp::verify(secret(), kTest, caller).error().code, Code::permission) << "another nonce";
+    caller.request[0] ^= 1;
+    EXPECT_EQ(tcp::verify(secret(), kTest, caller).error().code, Code::malformed) << "another purpose";
+  }
+  victim.join();
+}
+
+TEST(Tcp, AnImpostorIsNotBelieved) {
+  const auto against = [](const std::function<std::string(const std::string& request)>& answer) {
+    Here impostor;
+    Result<void> known;
+    std::thread victim([&] {
+      const base::Fd socket = impostor.connect();
+      known = tcp::introduce(socket.get(), secret(), kTest, kClaim, in(1));
+    });
+    {
+      tcp::Caller caller{.socket = impostor.accept()};
+      EXPECT_TRUE(tcp::challenge(kTest, caller));
+      std::string request(tcp::request_bytes(kClaimBytes), '\0');
+      EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, in(5)));
+      EXPECT_TRUE(tcp::send_bytes(caller.socket.get(), answer(request), in(5)));
+    }
+    victim.join();
+    return known.error().code;
+  };
+  const auto accepted = [](const std::string& proof) { return std::string("\1\0\0\0", 4) + proof; };
+  EXPECT_EQ(against([&](const std::string&) { return accepted(std::string(tcp::kProofBytes, 'x')); }), Code::permission);
+  EXPECT_EQ(against([&](const std::string& request) { return accepted(request.substr(request.size() - tcp::kProofBytes)); }),
+            Code::permission)
+      << "its own proof";
+  EXPECT_EQ(against([](const std::string&) { return std::string(tcp::kAnswerBytes, '\xff'); }), Code::malformed);
+  EXPECT_EQ(against([&](const std::string&) { return accepted("short"); }), Code::peer_lost);
+  EXPECT_EQ(against([](const std::string&) { return std::string(); }), Code::peer_lost);
+}
+
+TEST(Tcp, ASilentListenerIsATimeout) {
+  const Here here;
+  const base::Fd ours = here.connect();
+  const std::int64_t began = base::now_ns();
+  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, in(0.3));
+  EXPECT_EQ(known.error().code, Code::timeout);
+  EXPECT_LT(base::now_ns() - began, 3 * kSecond);
+}
+
+TEST(Tcp, NobodyIsHeldUpByTheSilentAndByGarbage) {
+  Listener listener(secret());
+  const base::Fd silent = listener.connect();
+  const base::Fd garbage = listener.connect();
+  EXPECT_TRUE(tcp::send_bytes(garbage.get(), "GET / HTTP/1.1\r\n\r\n", in(5)));
+  const base::Fd ours = listener.connect();
+  EXPECT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5)));
+  listener.socket();
+  EXPECT_EQ(listener.claim.value(), kClaim);
+}
+
+TEST(Tcp, GarbageOfTheRightLengthIsRefused) {
+  Listener listener(secret());
+  const base::Fd ours = listener.connect();
+  EXPECT_TRUE(tcp::send_bytes(ours.get(), std::string(tcp::request_bytes(kClaimBytes), 'g'), in(5)));
+  listener.socket();
+  EXPECT_EQ(listener.claim.error().code, Code::malformed);
+}
+
+TEST(Tcp, NobodyListens) {
+  tcp::Endpoint endpoint;
+  {
+    const Here here;
+    endpoint = here.endpoint();
+  }
+  EXPECT_EQ(tcp::connect_to(endpoint, in(5)).error().code, Code::peer_lost);
+}
+
+// --- the Bootstrap with a peer that has proved itself, and then goes wrong ---
+
+class Pair {
+ public:
+  Pair() {
+    const Here here;
+    base::Fd near = here.connect();
+    theirs = here.accept();
+    ours = std::make_unique<tcp::TcpBootstrap>(std::move(near));
+  }
+  std::unique_ptr<tcp::TcpBootstrap> ours;
+  base::Fd theirs;
+};
+
+TEST(TcpBootstrap, LengthsAreBounded) {
+  for (const std::string& length : {std::string("\x01\x00\x02\x00", 4), std::string("\xff\xff\xff\xff", 4)}) {
+    const Pair pair;
+    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), length + "x", in(5)));
+    EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::malformed);
+  }
+  const Pair pair;
+  EXPECT_EQ(pair.ours->exchange(hello_of(std::string((128 << 10) + 1, 'x')), kSecond).error().code, Code::limit);
+}
+
+TEST(TcpBootstrap, APeerThatIsSilentOrGoneIsAnError) {
+  {
+    const Pair pair;
+    EXPECT_EQ(pair.ours->exchange({}, kSecond / 5).error().code, Code::timeout);
+  }
+  {
+    Pair pair;
+    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), std::string("\5\0\0\0ab", 6), in(5)));
+    pair.theirs = base::Fd();
+    EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::peer_lost) << "in the middle of its hello";
+  }
+  Pair pair;
+  const linger at_once{1, 0};
+  setsockopt(pair.theirs.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  pair.theirs = base::Fd();
+  EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::peer_lost) << "reset";
+}
+
+TEST(TcpBootstrap, FilesDoNotTravel) {
+  const Pair pair;
+  Hello hello;
+  hello.files.emplace_back(dup(0));
+  const Result<Hello> answer = pair.ours->exchange(hello, kSecond);
+  EXPECT_EQ(answer.error().code, Code::unsupported);
+  EXPECT_NE(answer.error().message.find("one machine"), std::string::npos);
+}
+
+// What NIC local is over such a channel: refused at both ends, at once.
+TEST(TcpBootstrap, ANicThatPassesFilesSaysSo) {
+  const Here here;
+  base::Fd near = here.connect();
+  base::Fd far = here.accept();
+  const auto connected = [](base::Fd socket) -> Result<void> {
+    tcp::TcpBootstrap channel(std::move(socket));
+    const auto context = LACUNA_TRY(nic::open("local"));
+    const auto queue = LACUNA_TRY(context->create_completion_queue(8));
+    LACUNA_TRY(context->connect(channel, *queue, {nic::Path::slots, 4, 4}));
+    return {};
+  };
+  Result<void> there;
+  std::thread other([&] { there = connected(std::move(far)); });
+  const Result<void> ours = connected(std::move(near));
+  other.join();
+  EXPECT_EQ(ours.error().code, Code::unsupported);
+  EXPECT_EQ(there.error().code, Code::unsupported);
+}
+
+}  // namespace
+}  // namespace lacuna::test
