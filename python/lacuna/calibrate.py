@@ -47,10 +47,13 @@ class Profile:
     created: str
     nic: Nic
     classes: list[PeerClass]
+    far: bool = False
+    """Whether the receiver was on another machine."""
 
     @property
     def peers(self) -> str:
-        return "another machine" if any(p.mover == "device" for p in self.nic.paths) else "same machine"
+        simulated = self.simulated and any(p.mover == "device" for p in self.nic.paths)
+        return "another machine" if self.far or simulated else "same machine"
 
     @property
     def simulated(self) -> bool:
@@ -211,4 +214,4 @@ def calibrate(
     if not made:
         return None
     made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class
-    return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made])
+    return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made], run.peer is not None)

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench, calibrate, command, explain, mpi_command, plan, tables, validate_command
+from lacuna import (
+    __version__,
+    bench,
+    calibrate,
+    command,
+    explain,
+    far,
+    listening,
+    mpi_command,
+    plan,
+    tables,
+    validate_command,
+)
 from lacuna import compare as comparing
 from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
@@ -36,6 +47,8 @@ _SHORTEST_FITTED = 12
 """Seconds: what a shorter run measures is too little for a profile, and shall not take the place of a good one."""
 _FITTED_EACH_SECOND = 60
 """Rows of a path that are fitted for each second of the budget: so a short run has a short fit."""
+
+_OUTPUT = Path("lacuna-guide")
 
 app = typer.Typer(
     name="lacuna",
@@ -77,10 +90,18 @@ def _options(
 
 @app.command()
 def guide(
+    host: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HOST[:PORT]]",
+            help="The other machine, where `lacuna guide --listen` runs; with --listen, where to listen.",
+            show_default=False,
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A coarser guide within 20 s instead of 90 s.")] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go; made if it is not there.")
-    ] = Path("lacuna-guide"),
+    ] = _OUTPUT,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -110,6 +131,14 @@ def guide(
             "fits first if this NIC has no profile.",
         ),
     ] = False,
+    listen: Annotated[
+        bool,
+        typer.Option(
+            "--listen",
+            help="Be the other machine: wait for a `lacuna guide HOST`, take part in what it measures, end with it. "
+            f"[default: every address, port {far.PORT}]",
+        ),
+    ] = False,
     data: JsonOption = None,
 ) -> None:
     """Measure every method on this machine and write the guide: for this block size and count, use this method.
@@ -131,6 +160,10 @@ def guide(
     With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
     are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "table3_regret_geomean", "pairs"}.
 
+    With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
+    same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
+    are written here (docs/rdma.md).
+
     With a larger budget it reaches larger transfers, up to 64 MiB, and looks more often at close calls; from 900 s on
     it measures all notifications at all sizes, before that only the usual one above 64 KiB.
 
@@ -139,6 +172,8 @@ def guide(
       lacuna guide --quick
       lacuna guide --budget 300 --output results/node17
       lacuna guide --nic model
+      lacuna guide --nic verbs:mlx5_0 --listen
+      lacuna guide --nic verbs:mlx5_0 node17
       lacuna guide --validate --json validation.json
       lacuna guide --quick --json - | jq '.rows[] | select(.behind == 1)'
 
@@ -152,14 +187,28 @@ def guide(
     """
     started = time.monotonic()
     pace = _QUICK if quick else _FULL
+    if (host or listen) and command.is_simulated(nic):
+        raise typer.BadParameter("a simulated NIC has no second machine", param_hint="--nic")
+    if listen:
+        _refuse_with_listen(quick=quick, budget=budget, validate=validate, data=data, output=output)
+        where = far.place(host or "", "--listen", far.EVERYWHERE)
+        listening.run(nic, where, far.read_secret(), _FULL.silence, timeout or listening.COMES_WITHIN)
+    other = far.Far(far.place(host, "HOST"), far.read_secret()) if host else None
     worker_nic = command.worker_nic(nic)
     deadline = pace.deadline(started, budget)
     command.prepare(output)
     command.prepare_json(data)
     if validate and not validate_command.needs_profile(worker_nic):
-        validate_command.run(worker_nic, output, data, timeout or _FULL.silence)
+        validate_command.run(worker_nic, output, data, timeout or _FULL.silence, other)
+    if validate and other:
+        raise typer.BadParameter(
+            f"NIC {nic} has no profile yet. Measure first, then validate: the other side ends with each command",
+            param_hint="--validate",
+        )
     console = command.console(to_stderr=command.is_stdout(data))
     measured: list[Cell] = []
+    bindings: list[tuple[int, float]] = []
+    seconds = budget or pace.budget
 
     def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
         corpus = worker.corpus()
@@ -173,20 +222,27 @@ def guide(
                 cells = plan.with_all_notifications(cells)
         simulated = worker.hello.nic.name.startswith("model:")
         measured.extend(plan.counted(plan.simulated(cells) if simulated else cells, worker.hello))
-        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic), measured
+        return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic, host=host), measured
 
-    outcome = command.measure(console, worker_nic, replace(pace, silence=timeout or pace.silence), deadline, prepare)
+    def time_bindings(worker: Worker) -> None:
+        bindings.extend(calibrate.measure_bindings(worker))
+
+    outcome = command.measure(
+        console,
+        worker_nic,
+        replace(pace, silence=timeout or pace.silence),
+        deadline,
+        prepare,
+        far=other,
+        at_last=time_bindings if seconds >= _SHORTEST_FITTED else None,
+    )
     if outcome.result is not None:
-        seconds = budget or pace.budget
         sound = outcome.failure is None and not outcome.result.interrupted and not outcome.result.fault
         fits = sound and seconds >= _SHORTEST_FITTED
         most_rows = min(MOST_ROWS, int(_FITTED_EACH_SECOND * seconds))
 
         def fit() -> calibrate.Profile | None:
             assert outcome.result
-            bindings: list[tuple[int, float]] = []
-            with suppress(WorkerError), Worker(find_worker(), worker_nic, pace.silence) as worker:
-                bindings = calibrate.measure_bindings(worker)
             return calibrate.calibrate(outcome.result, measured, bindings, most_rows)
 
         _deliver(console, outcome.result, output, None if validate else data, fit if fits else lambda: None)
@@ -200,7 +256,10 @@ def info(
     nic: NicOption = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show this machine, the NIC's paths and limits, and the methods.
+    """Show this machine, the NIC's paths and limits, the methods, and the RDMA devices.
+
+    Of each device: what it advertises and what its queue pairs were found to take, UMR or why not, memory windows,
+    on-demand paging, ports, and the GID and MTU that connections would use.
 
     \b
     Examples:
@@ -211,13 +270,13 @@ def info(
     """
     try:
         with Worker(find_worker(), command.worker_nic(nic), _FULL.silence) as worker:
-            hello = worker.hello
+            hello, devices = worker.hello, worker.devices()
     except WorkerError as e:
         command.finish(None, e)
     if as_json:
-        print(json.dumps({"protocol": PROTOCOL, **asdict(hello)}, indent=2))
+        print(json.dumps({"protocol": PROTOCOL, **asdict(hello), "devices": asdict(devices)}, indent=2))
     else:
-        tables.show_info(command.console(), hello)
+        tables.show_info(command.console(), hello, devices)
 
 
 @app.command()
@@ -289,13 +348,38 @@ def _read(path: Path, name: str) -> Guide:
         raise typer.BadParameter(str(e), param_hint=name) from e
 
 
-def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str) -> Guide:
+def _refuse_with_listen(*, quick: bool, budget: float | None, validate: bool, data: Path | None, output: Path) -> None:
+    """Of a side that listens: it only takes part."""
+    given = {
+        "--quick": quick,
+        "--budget": budget is not None,
+        "--validate": validate,
+        "--json": data is not None,
+        "--output": output != _OUTPUT,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter("belongs to the other machine, which measures and writes", param_hint=option)
+
+
+def _new_guide(hello: Hello, *, quick: bool, budget: float | None, nic: str, host: str | None) -> Guide:
     line = "lacuna guide" + " --quick" * quick
     if budget is not None:
         line += f" --budget {budget:g}"
     if nic != "local":
         line += f" --nic {nic}"
-    return Guide(__version__, command.created(), line, hello.machine, hello.nic, hello.methods, fault=hello.fault)
+    if host:
+        line += f" {host}"
+    return Guide(
+        __version__,
+        command.created(),
+        line,
+        hello.machine,
+        hello.nic,
+        hello.methods,
+        fault=hello.fault,
+        peer=hello.peer,
+    )
 
 
 def _deliver(

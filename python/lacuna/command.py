@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from lacuna import peers, run
+from lacuna.far import Far
 from lacuna.paper import profiles
 from lacuna.peers import Peer, PeerError
 from lacuna.plan import Cell
@@ -39,7 +40,8 @@ NicOption = Annotated[
     typer.Option(
         "--nic",
         metavar="NAME",
-        help="The NIC: local, or a simulated one (docs/model.md), model or model:PLATFORM; `lacuna info` describes it.",
+        help="The NIC: local; verbs:DEVICE, an RDMA device (docs/rdma.md); model or model:PLATFORM, a simulated one "
+        "(docs/model.md). `lacuna info` describes it.",
     ),
 ]
 
@@ -93,12 +95,15 @@ def measure(
     deadline: float,
     prepare: Callable[[Worker], tuple[Result, Sequence[Cell]]],
     options: Sequence[str] = (),
+    far: Far | None = None,
+    at_last: Callable[[Worker], None] | None = None,
 ) -> Outcome[Result]:
-    """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run."""
+    """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run.
+    `far`: the receiver is there. `at_last`: something more to ask of the worker, not of the result."""
     result: Result | None = None
 
     def start() -> Worker:
-        return Worker(find_worker(), nic, pace.silence, options)
+        return Worker(find_worker(), nic, pace.silence, options, far)
 
     try:
         with terminable(), start() as worker:
@@ -106,6 +111,9 @@ def measure(
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
                 again = Again(pace.second_looks, pace.most_looks, start) if pace.second_looks else None
                 run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, again)
+            if at_last:
+                with suppress(WorkerError):
+                    at_last(worker)
     except KeyboardInterrupt:
         if result is None:
             raise typer.Exit(INTERRUPTED) from None
@@ -115,9 +123,13 @@ def measure(
     return Outcome(result, None)
 
 
+def is_simulated(nic: str) -> bool:
+    return nic == "model" or nic.startswith("model:")
+
+
 def worker_nic(nic: str) -> str:
     """The name that the worker takes: a simulated platform by its file, so that it is found from anywhere."""
-    if nic != "model" and not nic.startswith("model:"):
+    if not is_simulated(nic):
         return nic
     name = nic.removeprefix("model").removeprefix(":") or profiles.PLATFORM_2
     if "/" in name:

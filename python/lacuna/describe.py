@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from lacuna.record import Run
 from lacuna.schema import Indirect, Machine, Nic
-from lacuna.units import bytes_text
+from lacuna.units import bytes_text, us_text
+
+EMULATED = (
+    "This is Soft-RoCE, or another RDMA device in software: its timings say nothing about hardware. What was moved, "
+    "and by how many requests, holds."
+)
 
 
 def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
@@ -17,7 +23,7 @@ def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
             f"NIC {nic.name}",
             f"max_sge {nic.max_sge:,}, max_sge_rd {nic.max_sge_rd:,}, max_send_wr {nic.max_send_wr:,}, "
             f"max_recv_wr {nic.max_recv_wr:,}, inline up to {bytes_text(nic.max_inline)}, "
-            f"messages up to {bytes_text(nic.max_message_bytes)}",
+            f"messages up to {bytes_text(nic.max_message_bytes)}{'; a device in software' if nic.emulated else ''}",
         ),
         ("indirect keys", _indirect(nic.indirect)),
     ]
@@ -30,6 +36,24 @@ def _indirect(i: Indirect) -> str:
         f"{i.keys:,} keys of up to {i.entries:,} entries ({i.inline_entries:,} inline), or of {i.strided_entries:,} "
         f"strided entries with strides up to {bytes_text(i.stride)}"
     ) + (f" ({i.note})" if i.note else "")
+
+
+def far_facts(run: Run) -> list[tuple[str, str]]:
+    """The same of the other machine, if there is one."""
+    if run.peer is None:
+        return []
+    m = run.peer.machine
+    paths = "; ".join(path.note for path in run.peer.nic.paths if path.note)
+    return [
+        ("other machine", f"{run.peer.address}: {m.cpu}, {m.cpus} CPUs, {bytes_text(m.memory_bytes)} memory"),
+        ("its kernel", f"{m.kernel}, pages of {bytes_text(m.page_bytes)}"),
+        ("its NIC", f"{run.peer.nic.name}: {paths}"),
+        (
+            "clocks",
+            "two, set beside one another by messages: a one-way time may be wrong by half of their time on the wire, "
+            f"{us_text(run.clock_us)} µs",
+        ),
+    ]
 
 
 def yes(value: bool) -> str:

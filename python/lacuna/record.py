@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Self
 
 from lacuna.fields import Fields, SchemaError
-from lacuna.schema import SCHEMA, Conditions, Failure, Machine, Method, Nic, Row, Skip, Subject
+from lacuna.schema import SCHEMA, Conditions, Failure, Machine, Method, Nic, Peer, Row, Skip, Subject
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class Run:
     """How long measuring took."""
     fault: str = ""
     """Planted to test the guide; the numbers are of no use then."""
+    peer: Peer | None = None
+    """The other machine; None where both processes were on one."""
 
     def to_json(self) -> str:
         """The text of the file: readable, and one row to a line, for grep and diff."""
@@ -133,11 +136,17 @@ class Run:
             "fault": self.fault,
             "machine": asdict(self.machine),
             "nic": asdict(self.nic),
+            **({"peer": asdict(self.peer)} if self.peer else {}),
             "methods": [asdict(m) for m in self.methods],
             "errors": [asdict(e) for e in self.errors],
             "skips": [{**asdict(skip), "cells": cells} for skip, cells in self.skips.items()],
             "unmeasured": self.unmeasured,
         }
+
+    @property
+    def clock_us(self) -> float:
+        """By how much one-way times may be wrong, in most cells; 0 where both processes have one clock."""
+        return median(look.conditions.clock_us for look in self.looks) if self.looks else 0.0
 
     @classmethod
     def read(cls, f: Fields) -> Self:
@@ -159,6 +168,7 @@ class Run:
         run.unmeasured = list(f.texts("unmeasured"))
         run.seconds = f.number("seconds")
         run.interrupted = f.flag("interrupted")
+        run.peer = Peer.read(f.inside("peer")) if "peer" in f else None
         return run
 
 

@@ -88,7 +88,8 @@ def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str], p
     )
     lead = f"Measured {date(guide)} by Lacuna {guide.lacuna_version}."
     title = f"Lacuna guide: {guide.machine.cpu}, {guide.nic.name}"
-    return page(title, "Which way to move scattered data on this machine", lead, body)
+    where = "between two machines" if guide.peer else "on this machine"
+    return page(title, f"Which way to move scattered data {where}", lead, body)
 
 
 def _in_short(found: Sequence[Grid]) -> Raw:

@@ -7,7 +7,7 @@ from string import Template
 
 from lacuna import curves
 from lacuna.analysis import censored, left_out_of_large, notify_costs
-from lacuna.describe import facts, yes
+from lacuna.describe import EMULATED, facts, far_facts, yes
 from lacuna.page import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
 from lacuna.quiet import judge
 from lacuna.record import Run
@@ -36,6 +36,7 @@ def page(title: str, heading_text: str, lead: str, body: str) -> str:
 def platform(guide: Run) -> Raw:
     rows = [
         *facts(guide.machine, guide.nic),
+        *far_facts(guide),
         ("command", guide.command),
         ("time", f"{guide.seconds:.1f} s of measuring"),
     ]
@@ -44,6 +45,8 @@ def platform(guide: Run) -> Raw:
 
 def warnings(guide: Run) -> str:
     parts = []
+    if guide.nic.emulated:
+        parts.append(note(EMULATED, bad=True))
     if guide.fault:
         parts.append(note(f"A fault was planted to test the guide: {guide.fault}. Do not use these numbers.", bad=True))
     if guide.errors:

@@ -117,6 +117,8 @@ class Nic:
     max_message_bytes: int
     indirect: Indirect
     paths: tuple[DataPath, ...]
+    emulated: bool = False
+    """Whether it is a device in software, at either end: its timings say nothing about hardware."""
 
     @staticmethod
     def read(f: Fields) -> Nic:
@@ -130,7 +132,21 @@ class Nic:
             f.whole("max_message_bytes"),
             Indirect.read(f.inside("indirect")),
             tuple(DataPath.read(p) for p in f.each("paths")),
+            f.flag("emulated") if "emulated" in f else False,
         )
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The other machine, where the receiver is."""
+
+    address: str
+    machine: Machine
+    nic: Nic
+
+    @staticmethod
+    def read(f: Fields) -> Peer:
+        return Peer(f.text("address"), Machine.read(f.inside("machine")), Nic.read(f.inside("nic")))
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,8 @@ class Hello:
     methods: tuple[Method, ...]
     fault: str = ""
     """A fault that was planted to test the guide; never there in earnest."""
+    peer: Peer | None = None
+    """None where both processes are on this machine."""
 
     @staticmethod
     def read(f: Fields) -> Hello:
@@ -171,6 +189,7 @@ class Hello:
             Nic.read(f.inside("nic")),
             tuple(Method.read(m) for m in f.each("methods")),
             f.text("fault"),
+            Peer.read(f.inside("peer")) if "peer" in f else None,
         )
 
 
@@ -256,6 +275,8 @@ class Conditions:
     stolen_ms: float
     setup_ms: float
     measuring_ms: float
+    clock_us: float = 0.0
+    """By how much one-way times may be wrong, since the clocks of two machines are set by messages; 0: one clock."""
 
     @staticmethod
     def read(f: Fields) -> Conditions:
@@ -265,6 +286,7 @@ class Conditions:
             f.number("stolen_ms"),
             f.number("setup_ms"),
             f.number("measuring_ms"),
+            f.number("clock_us") if "clock_us" in f else 0.0,
         )
 
 

@@ -10,8 +10,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from lacuna import devices
 from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids
-from lacuna.describe import cells, facts, yes
+from lacuna.describe import EMULATED, cells, facts, yes
+from lacuna.devices import Devices
 from lacuna.palette import ink
 from lacuna.quiet import judge
 from lacuna.record import Guide, Run
@@ -198,6 +200,12 @@ def _by_hand(contest: Contest) -> Text:
 def notes(guide: Run) -> list[Text]:
     """What a reader must know about the run besides its numbers."""
     lines = []
+    if guide.nic.emulated:
+        lines.append(Text(EMULATED, "bold yellow"))
+    if guide.clock_us:
+        lines.append(
+            Text(f"Two clocks, set by messages: a one-way time may be wrong by {us_text(guide.clock_us)} µs.", "yellow")
+        )
     if guide.fault:
         lines.append(Text(f"A fault was planted to test the guide: {guide.fault}. Do not use this.", "bold red"))
     quiet = judge(guide.looks)
@@ -219,8 +227,8 @@ def notes(guide: Run) -> list[Text]:
     return lines
 
 
-def show_info(console: Console, hello: Hello) -> None:
-    """Prints what the worker can do here."""
+def show_info(console: Console, hello: Hello, found: Devices) -> None:
+    """Prints what the worker can do here, and the RDMA devices."""
     about = Table.grid(padding=(0, 2))
     for subject, text in facts(hello.machine, hello.nic):
         about.add_row(Text(subject, style="bold"), text)
@@ -235,6 +243,7 @@ def show_info(console: Console, hello: Hello) -> None:
     for part in (about, paths, methods):
         console.print(part)
         console.print()
+    devices.show(console, found)
 
 
 def _plain_table(*columns: str) -> Table:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from lacuna import command
 from lacuna._core import nic_label, profile_file
+from lacuna.far import Far
 from lacuna.progress import Meter
 from lacuna.units import gain_text, us_text
 from lacuna.validate import PAIRS, SEED, Validation, validate
@@ -24,14 +25,14 @@ def needs_profile(nic: str) -> bool:
     return not Path(profile_file(nic)).exists()
 
 
-def run(nic: str, output: Path, data: Path | None, silence: float) -> NoReturn:
+def run(nic: str, output: Path, data: Path | None, silence: float, far: Far | None = None) -> NoReturn:
     """Ends the command."""
     console = command.console(to_stderr=command.is_stdout(data))
     console.print(f"Judging {profile_file(nic)} on {PAIRS} random pairs of layouts (seed {SEED})", soft_wrap=True)
     try:
         with (
             command.terminable(),
-            Worker(find_worker(), nic, silence) as worker,
+            Worker(find_worker(), nic, silence, (), far) as worker,
             Meter(console, PAIRS, PAIRS * _GUESS_SECONDS, "pairs") as meter,
         ):
             made = validate(worker, nic_label(nic), meter.advance)

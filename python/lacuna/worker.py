@@ -15,12 +15,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import lacuna
+from lacuna.devices import Devices
+from lacuna.far import Far
 from lacuna.fields import Fields, SchemaError
 from lacuna.lines import LONGEST_LINE, EndError, EndlessError, Lines, SilenceError
 from lacuna.schema import Conditions, Failure, Family, Hello, Row, Skip, Subject
@@ -30,6 +32,12 @@ _STDERR_KEPT = 2048
 
 _FAREWELL_SECONDS = 2.0
 """How long a worker may take to end after its input was closed, before it is killed."""
+
+_FAR_SECONDS = 20.0
+"""What it may take longer to connect to another machine."""
+
+_DEVICES_SECONDS = 30.0
+"""What looking at all RDMA devices may take: each is asked for queue pairs of many sizes."""
 
 T = TypeVar("T")
 
@@ -58,24 +66,22 @@ def find_worker() -> Path:
     return find_executable("lacuna-worker", "LACUNA_WORKER")
 
 
-class Worker:
-    """One running worker; use it as a context manager."""
+class Program:
+    """A running worker, whatever it does; use it as a context manager."""
 
-    hello: Hello
-
-    def __init__(self, executable: Path, nic: str, timeout: float, options: Sequence[str] = ()) -> None:
-        """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up."""
-        self._timeout = timeout
+    def __init__(self, executable: Path, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+        """`variables`: of its environment, beside this process's own."""
         self._stderr = b""
         try:
             # A process group of its own: Ctrl-C reaches only this command, which then ends the worker in order.
             self._process = subprocess.Popen(
-                [executable, "--nic", nic, *options],
+                [executable, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 process_group=0,
+                env={**os.environ, **variables} if variables else None,
             )
         except OSError as e:
             raise WorkerError(f"cannot start {executable.name}: {e.strerror}") from e
@@ -85,8 +91,12 @@ class Worker:
         self._stdin = self._process.stdin
         self._pipes = (self._process.stdout, self._process.stderr)
         self._lines = Lines(self._pipes[0].fileno(), {self._pipes[1].fileno(): self._overhear})
+
+    @contextlib.contextmanager
+    def _ends_with_errors(self) -> Iterator[None]:
+        """Around what a constructor reads."""
         try:
-            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), self._soon())
+            yield
         except BaseException:
             self._kill()
             self.close()
@@ -111,31 +121,6 @@ class Worker:
         for pipe in self._pipes:
             pipe.close()
 
-    def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
-        """The layouts of a suite (`ddtbench`, `ai`) that this worker can build."""
-        self._send({"corpus": {"suite": suite, **bounds}})
-        return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
-
-    def measure(
-        self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
-    ) -> Iterator[Row | Skip | Failure | Conditions]:
-        """Measures one cell and yields what it learns, the conditions last; gives up at silence, or at `latest` on the
-        monotonic clock.
-        `verb`: what is asked for, `measure` or `keys`."""
-        self._send({verb: request})
-        # The worker may well say nothing until the time that it was given is over.
-        allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
-        while True:
-            deadline = min(time.monotonic() + allowed, latest)
-            answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
-            if answer is not None:
-                yield answer
-            if answer is None or isinstance(answer, Conditions):
-                return
-
-    def _soon(self) -> float:
-        return time.monotonic() + self._timeout
-
     def _send(self, message: dict[str, object]) -> None:
         try:
             self._stdin.write(json.dumps(message).encode() + b"\n")
@@ -143,7 +128,9 @@ class Worker:
             raise self._died() from None
 
     def _read(self, parse: Callable[[Fields], T], deadline: float) -> T:
-        line = self._line(deadline)
+        return self._parse(self._line(deadline), parse)
+
+    def _parse(self, line: bytes, parse: Callable[[Fields], T]) -> T:
         try:
             return parse(Fields(json.loads(line), "the line"))
         except (SchemaError, UnicodeDecodeError, json.JSONDecodeError) as e:
@@ -152,13 +139,24 @@ class Worker:
 
     def _line(self, deadline: float) -> bytes:
         try:
-            return self._lines.read(deadline)
+            line = self._line_or_end(deadline)
         except SilenceError as e:
             raise WorkerSilentError(f"the worker {e}{self._tail()}") from None
+        if line is None:
+            raise self._died()
+        return line
+
+    def _line_or_end(self, deadline: float) -> bytes | None:
+        """The next line; None if the worker has ended in order. Raises SilenceError, and WorkerError."""
+        try:
+            return self._lines.read(deadline)
         except EndlessError:
             raise WorkerError(f"the worker broke the protocol: a line of more than {LONGEST_LINE} bytes") from None
         except EndError:
-            raise self._died() from None
+            error = self._died()
+            if self._process.returncode == 0:
+                return None
+            raise error from None
 
     def _overhear(self, chunk: bytes) -> None:
         self._stderr = (self._stderr + chunk)[-_STDERR_KEPT:]
@@ -185,6 +183,54 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+class Worker(Program):
+    """One running worker that measures."""
+
+    hello: Hello
+
+    def __init__(
+        self, executable: Path, nic: str, timeout: float, options: Sequence[str] = (), far: Far | None = None
+    ) -> None:
+        """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up. `far`:
+        its receiver is on another machine."""
+        self._timeout = timeout
+        more = far.options if far else ()
+        super().__init__(executable, ["--nic", nic, *options, *more], far.variables if far else None)
+        with self._ends_with_errors():
+            deadline = self._soon() + (_FAR_SECONDS if far else 0.0)
+            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), deadline)
+
+    def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
+        """The layouts of a suite (`ddtbench`, `ai`) that this worker can build."""
+        self._send({"corpus": {"suite": suite, **bounds}})
+        return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
+
+    def devices(self) -> Devices:
+        """The RDMA devices of this machine."""
+        self._send({"devices": {}})
+        return self._read(lambda f: Devices.read(f.inside("devices")), time.monotonic() + _DEVICES_SECONDS)
+
+    def measure(
+        self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
+    ) -> Iterator[Row | Skip | Failure | Conditions]:
+        """Measures one cell and yields what it learns, the conditions last; gives up at silence, or at `latest` on the
+        monotonic clock.
+        `verb`: what is asked for, `measure` or `keys`."""
+        self._send({verb: request})
+        # The worker may well say nothing until the time that it was given is over.
+        allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
+        while True:
+            deadline = min(time.monotonic() + allowed, latest)
+            answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
+            if answer is not None:
+                yield answer
+            if answer is None or isinstance(answer, Conditions):
+                return
+
+    def _soon(self) -> float:
+        return time.monotonic() + self._timeout
 
 
 def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | Conditions | None:

@@ -199,6 +199,7 @@ std::string measure(const guide::Case& what, int rank, nic::Bootstrap& bootstrap
   for (const guide::Probe& probe : report.conditions.probes)
     LACUNA_END_EXPECT(probe.message_us > 0 && probe.sender_us > 0 && probe.receiver_us > 0);
   LACUNA_END_EXPECT(report.conditions.measuring_ms > 0 && report.conditions.setup_ms > 0);
+  LACUNA_END_EXPECT(report.conditions.clock_us == 0);  // one clock
   LACUNA_END_EXPECT(chosen.rows.size() == 3 * paths);  // of two-sided ones, whatever the notifications
   LACUNA_END_EXPECT(fewer.rows.size() == 3 * paths - 2);
   LACUNA_END_EXPECT(keys.rows.size() == 3 && keys.rows[1].method == "bind_key" && keys.rows[1].send.key_entries == 100);
@@ -229,6 +230,27 @@ std::string plant(std::string_view text, int rank, nic::Bootstrap& bootstrap) {
     }
   }
   return {};
+}
+
+// Two clocks that have nothing to do with one another: one-way times come out as they are, and it is told how sure they are.
+std::string measure_by_two_clocks(std::int64_t skew, int rank, nic::Bootstrap& bootstrap) {
+  const guide::Fault fault = LACUNA_END_TRY(guide::fault_from_text("skew:" + std::to_string(skew)));
+  const auto context = LACUNA_END_TRY(nic::open("local"));
+  const auto link = LACUNA_END_TRY(guide::make_link(rank, *context, bootstrap, fault));
+  const guide::Case what = LACUNA_END_TRY(guide::grid_case(1024, 1024, guide::Shape::symmetric));
+  const guide::Budget budget{.max_samples = 30, .budget_ms = 2000, .censor_ms = 1000, .methods = {"pack", "pack_write"}};
+  const guide::Report report = LACUNA_END_TRY(link->measure(what, budget));
+  if (rank == 1) return {};
+  LACUNA_END_EXPECT(!report.rows.empty() && report.refusals.empty());
+  LACUNA_END_EXPECT(report.conditions.clock_us > 0 && report.conditions.clock_us < 100'000);
+  // A packed megabyte takes longer than a memory can be read, and less than a second.
+  for (const guide::Row& row : report.rows) LACUNA_END_EXPECT(row.latency_us.value > 5 && row.latency_us.value < 1e6);
+  return {};
+}
+TEST(Measuring, SetsTwoClocksBesideOneAnotherTwoProcesses) {
+  for (const std::int64_t skew : {std::int64_t{0}, std::int64_t{7'000'000'000'000}, std::int64_t{-500'000}}) {
+    EXPECT_EQ(in_two_processes([skew](int rank, nic::Bootstrap& b) { return measure_by_two_clocks(skew, rank, b); }), "") << skew;
+  }
 }
 
 TEST(Measuring, FindsACorruptMethodTwoProcesses) {

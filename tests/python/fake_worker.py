@@ -4,7 +4,7 @@
 The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error, unverified, stale (an old
 protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow, nokeys (a
 NIC without indirect keys), moving (the machine is in another state for a third of the requests), faulty (a fault was
-planted).
+planted), devices (there are RDMA devices), soft (the NIC is one in software).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import os
 import random
 import sys
 import time
+
+from fake_far import There, listen
 
 MODE = os.environ.get("FAKE_WORKER", "")
 TROUBLE_AT = 5
@@ -150,6 +152,7 @@ def hello() -> dict[str, object]:
                 }
                 for name, (passive, shared, mover, unit) in PATHS.items()
             ],
+            "emulated": MODE == "soft",
         },
         "methods": [
             {"name": name, "one_sided": one_sided, "notifies": notifies, "summary": summary}
@@ -337,13 +340,76 @@ def compare(rows: list[dict[str, object]]) -> None:
             found.update(behind=behind, behind_low=behind * (1 - width), behind_high=behind * (1 + width))
 
 
+def devices() -> dict[str, object]:
+    """None, or a made-up one of each kind."""
+    if MODE != "devices":
+        return {"none": "no RDMA device: `ibv_devices` lists what the kernel has", "list": []}
+    limits = {
+        "max_sge": 32,
+        "max_sge_rd": 32,
+        "max_inline": 512,
+        "max_send_wr": 4096,
+        "max_cqe": 32767,
+        "max_message_bytes": 8 << 20,
+        "indirect_keys": 0,
+        "indirect_entries": 0,
+    }
+    port = {"number": 1, "state": "active", "link_layer": "Ethernet", "active_mtu": 4096, "max_mtu": 4096, "lid": 0}
+    soft: dict[str, object] = {
+        "nic": "verbs:rxe0",
+        "driver": "",
+        "firmware": "",
+        "emulated": True,
+        "refusal": "",
+        "connection": "port 1: RoCE, GID 1 (::ffff:10.77.0.1), MTU 4096",
+        "advertised": {**limits, "max_sge": 30},
+        "probed": limits,
+        "no_umr": "rxe0 is no mlx5 device",
+        "windows": "1, 2B",
+        "on_demand_paging": False,
+        "ports": [port],
+    }
+    keys = {**limits, "indirect_keys": 1000, "indirect_entries": 64}
+    real = {
+        **soft,
+        "nic": "verbs:mlx5_0",
+        "driver": "mlx5_core",
+        "emulated": False,
+        "probed": keys,
+        "no_umr": "",
+        "windows": "1",
+        "on_demand_paging": True,
+    }
+    down = {**soft, "nic": "verbs:mlx5_1", "emulated": False, "refusal": "no port of mlx5_1 is up"}
+    return {"none": "", "list": [soft, real, down]}
+
+
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
+
+
 def main() -> None:
     rng = random.Random(7)
+    greeting = hello()
+    there = None
+    if address := option("--listen"):
+        nic = greeting["nic"]
+        assert isinstance(nic, dict)
+        listen(address, nic, dies=MODE == "die")
+        return
+    if address := option("--connect"):
+        there = There(address, option("--visit"))
+        greeting["peer"] = {"address": address, "machine": greeting["machine"], "nic": greeting["nic"]}
     if MODE == "silent":
         time.sleep(3600)
-    say({"hello": hello()})
+    say({"hello": greeting})
     for line in sys.stdin:
         request = json.loads(line)
+        if there:
+            there.still()
+        if "devices" in request:
+            say({"devices": devices()})
+            continue
         if "corpus" in request:
             sizes = ("payload_bytes", "dims", "span_bytes", "blocks")
             if request["corpus"]["suite"] == "ai":
@@ -375,6 +441,8 @@ def main() -> None:
         if MODE == "slow":
             time.sleep(request["budget_ms"] / 1e3)
         answer(request, rng)
+    if there:
+        there.farewell()
     if MODE == "deaf":
         time.sleep(3600)
 

@@ -279,6 +279,33 @@ def test_info_in_words_and_in_json(lacuna: Lacuna) -> None:
     hello = json.loads(lacuna("info", "--json").stdout)
     assert [p["name"] for p in hello["nic"]["paths"]] == ["mapped", "slots", "kernel"]
     assert hello["protocol"] == 1
+    assert hello["devices"]["list"] == []
+
+
+def test_info_without_a_device_says_so_in_a_line(lacuna: Lacuna) -> None:
+    ended = lacuna("info")
+    assert ended.returncode == 0
+    assert "RDMA devices: no RDMA device" in ended.stdout
+
+
+def test_info_shows_each_device(lacuna: Lacuna) -> None:
+    shown = " ".join(lacuna("info", mood="devices").stdout.split())
+    for text in (
+        "RDMA device: --nic verbs:rxe0",
+        "its timings say nothing about hardware",
+        "1: active, Ethernet, MTU 4096 (at most 4096)",
+        "port 1: RoCE, GID 1 (::ffff:10.77.0.1), MTU 4096",
+        "30 advertised, 32 probed",
+        "no: rxe0 is no mlx5 device",
+        "type 1, 2B",
+        "driver mlx5_core",
+        "yes: 1,000 keys of up to 64 entries",
+        "type 1; none of type 2",
+        "no port of mlx5_1 is up",
+    ):
+        assert text in shown, text
+    found = json.loads(lacuna("info", "--json", mood="devices").stdout)["devices"]["list"]
+    assert [d["nic"] for d in found] == ["verbs:rxe0", "verbs:mlx5_0", "verbs:mlx5_1"]
 
 
 @pytest.mark.parametrize("command", [(), ("guide",), ("info",)])

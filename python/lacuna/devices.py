@@ -1,0 +1,162 @@
+"""The machine's RDMA devices, as `lacuna info` shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lacuna.describe import EMULATED, yes
+from lacuna.fields import Fields
+from lacuna.units import bytes_text
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """All 0 where nobody knows."""
+
+    max_sge: int
+    max_sge_rd: int
+    max_inline: int
+    max_send_wr: int
+    max_cqe: int
+    max_message_bytes: int
+    indirect_keys: int
+    indirect_entries: int
+
+    @staticmethod
+    def read(f: Fields) -> DeviceLimits:
+        return DeviceLimits(
+            f.whole("max_sge"),
+            f.whole("max_sge_rd"),
+            f.whole("max_inline"),
+            f.whole("max_send_wr"),
+            f.whole("max_cqe"),
+            f.whole("max_message_bytes"),
+            f.whole("indirect_keys"),
+            f.whole("indirect_entries"),
+        )
+
+
+@dataclass(frozen=True)
+class Port:
+    number: int
+    state: str
+    link_layer: str
+    active_mtu: int
+    max_mtu: int
+    lid: int
+
+    @staticmethod
+    def read(f: Fields) -> Port:
+        return Port(
+            f.whole("number"),
+            f.text("state"),
+            f.text("link_layer"),
+            f.whole("active_mtu"),
+            f.whole("max_mtu"),
+            f.whole("lid"),
+        )
+
+    def __str__(self) -> str:
+        lid = f", LID {self.lid}" if self.lid else ""
+        return f"{self.number}: {self.state}, {self.link_layer}{lid}, MTU {self.active_mtu} (at most {self.max_mtu})"
+
+
+@dataclass(frozen=True)
+class Device:
+    nic: str
+    """What --nic takes."""
+    driver: str
+    firmware: str
+    emulated: bool
+    refusal: str
+    """Why it cannot be used; empty if it can."""
+    connection: str
+    """Port, GID and MTU that its connections use."""
+    advertised: DeviceLimits
+    probed: DeviceLimits
+    """What its queue pairs were found to take."""
+    no_umr: str
+    """Why it has no indirect keys; empty if it has."""
+    windows: str
+    """The kinds of its memory windows."""
+    on_demand_paging: bool
+    ports: tuple[Port, ...]
+
+    @staticmethod
+    def read(f: Fields) -> Device:
+        return Device(
+            f.text("nic"),
+            f.text("driver"),
+            f.text("firmware"),
+            f.flag("emulated"),
+            f.text("refusal"),
+            f.text("connection"),
+            DeviceLimits.read(f.inside("advertised")),
+            DeviceLimits.read(f.inside("probed")),
+            f.text("no_umr"),
+            f.text("windows"),
+            f.flag("on_demand_paging"),
+            tuple(Port.read(p) for p in f.each("ports")),
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Pairs of a subject and what there is to say about it."""
+        about = ", ".join(
+            part
+            for part in (
+                f"driver {self.driver}" if self.driver else "",
+                f"firmware {self.firmware}" if self.firmware else "",
+            )
+            if part
+        )
+        said, found = self.advertised, self.probed
+        rows = [("device", EMULATED if self.emulated else about or "no driver is named")]
+        rows += [("port", str(port)) for port in self.ports]
+        if self.refusal:
+            return [*rows, ("not usable", self.refusal)]
+        indirect = f"yes: {found.indirect_keys:,} keys of up to {found.indirect_entries:,} entries"
+        return [
+            *rows,
+            ("used", self.connection),
+            ("max_sge", f"{said.max_sge:,} advertised, {found.max_sge:,} probed"),
+            ("max_sge_rd", f"{said.max_sge_rd:,} advertised, {found.max_sge_rd:,} used"),
+            ("max_send_wr", f"{said.max_send_wr:,} advertised, {found.max_send_wr:,} used"),
+            ("inline", f"up to {bytes_text(found.max_inline)} probed"),
+            ("messages", f"up to {bytes_text(said.max_message_bytes)}"),
+            ("UMR", f"no: {self.no_umr}" if self.no_umr else indirect),
+            ("memory windows", self._windows()),
+            ("on-demand paging", yes(self.on_demand_paging)),
+        ]
+
+    def _windows(self) -> str:
+        if not self.windows:
+            return "no"
+        return f"type {self.windows}" + ("" if "2" in self.windows else "; none of type 2")
+
+
+@dataclass(frozen=True)
+class Devices:
+    none: str
+    """Why there are none, in a line."""
+    list: tuple[Device, ...]
+
+    @staticmethod
+    def read(f: Fields) -> Devices:
+        return Devices(f.text("none"), tuple(Device.read(d) for d in f.each("list")))
+
+
+def show(console: Console, devices: Devices) -> None:
+    if not devices.list:
+        console.print(Text.assemble(("RDMA devices: ", "bold"), devices.none or "none"), soft_wrap=True)
+        return
+    for device in devices.list:
+        about = Table.grid(padding=(0, 2))
+        for subject, text in device.facts():
+            about.add_row(Text(f"  {subject}"), text)
+        console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
+        console.print(about)
+        console.print()

@@ -1,0 +1,298 @@
+"""The guide between two machines: places, secrets, and two commands that find one another on this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import typer
+
+from lacuna.far import Far, place, read_secret
+from lacuna.record import read_guide
+from lacuna.worker import WorkerError, find_worker
+
+SECRET = "of the two who measure"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+class Two:
+    """Runs the command as either side; `worker` is the fake one, or none for the real one."""
+
+    def __init__(self, worker: Path | None, output: Path) -> None:
+        self.worker = worker
+        self.output = output
+        self.address = f"127.0.0.1:{free_port()}"
+
+    def environment(self, secret: str = SECRET, mood: str = "") -> dict[str, str]:
+        worker = {"LACUNA_WORKER": str(self.worker)} if self.worker else {}
+        given = {"LACUNA_SECRET": secret} if secret else {}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_SECRET")}
+        return {**kept, **worker, **given, "FAKE_WORKER": mood}
+
+    @contextmanager
+    def listening(self, *arguments: str, secret: str = SECRET, mood: str = "") -> Iterator[subprocess.Popen[str]]:
+        line = [sys.executable, "-m", "lacuna", "guide", "--listen", self.address, *arguments]
+        with subprocess.Popen(
+            line,
+            env=self.environment(secret, mood),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        ) as running:
+            try:
+                yield running
+            finally:
+                running.kill()
+
+    def guide(self, *arguments: str, secret: str = SECRET, mood: str = "") -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "lacuna", "guide", "--quick", "--output", str(self.output), *arguments]
+        environment = self.environment(secret, mood)
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def two(fake_worker: Path, tmp_path: Path) -> Two:
+    return Two(fake_worker, tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "found"),
+    [
+        ("node17", "", "node17:18517"),
+        ("node17:5000", "", "node17:5000"),
+        ("10.0.0.2", "", "10.0.0.2:18517"),
+        ("[::1]:5000", "", "[::1]:5000"),
+        ("[::1]", "", "[::1]:18517"),
+        ("fe80::1", "", "[fe80::1]:18517"),
+        ("", "0.0.0.0", "0.0.0.0:18517"),
+        (":5000", "0.0.0.0", "0.0.0.0:5000"),
+    ],
+)
+def test_places(text: str, default: str, found: str) -> None:
+    assert place(text, "HOST", default) == found
+
+
+@pytest.mark.parametrize("text", ["node17:", "node17:0", "node17:65536", "node17:http", ":5000", "", "[]:5000", "a:+5"])
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        place(text, "HOST")
+
+
+def test_the_secret_comes_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "secret"
+    file.write_text(SECRET + "\n")
+    file.chmod(0o600)
+    monkeypatch.delenv("LACUNA_SECRET", raising=False)
+    monkeypatch.setenv("LACUNA_SECRET_FILE", str(file))
+    assert read_secret() == SECRET
+    monkeypatch.setenv("LACUNA_SECRET", "another one, of the user")
+    assert read_secret() == "another one, of the user"
+    assert "another one" not in repr(Far("node17:1", read_secret()))
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        (SECRET, 0o644, "others can read it; chmod 600"),
+        ("short", 0o600, "16 bytes or more"),
+        ("", 0o600, "two machines need a secret"),
+        (None, 0o600, "cannot read"),
+        ("with\0zero, which no environment has", 0o600, "is no text"),
+    ],
+)
+def test_what_is_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, mode: int, says: str
+) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_text(content)
+        file.chmod(mode)
+    monkeypatch.delenv("LACUNA_SECRET", raising=False)
+    monkeypatch.setenv("LACUNA_SECRET_FILE", str(file))
+    with pytest.raises(typer.BadParameter, match=says):
+        read_secret()
+
+
+def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
+    with two.listening() as other:
+        ended = two.guide(two.address)
+        said, errors = other.communicate(timeout=20)
+    assert ended.returncode == 0, ended.stderr
+    assert other.returncode == 0, errors
+    guide = read_guide(two.output / "guide.json")
+    assert guide.peer
+    assert guide.peer.address == two.address
+    assert guide.command == f"lacuna guide --quick {two.address}"
+    assert {look.number for look in guide.looks} == {1, 2}  # by two workers, of one visit
+    assert "between two machines" in (two.output / "report.html").read_text()
+    assert f"Listening at {two.address}" in said
+    assert "Measuring with 127.0.0.1:2" in said
+    assert "Served 127.0.0.1:2 for" in said
+    assert SECRET not in ended.stdout + said
+    assert not list(Path.cwd().glob("lacuna-guide"))
+
+
+def test_the_side_with_the_host_may_start_first(two: Two) -> None:
+    line = [sys.executable, "-m", "lacuna", "guide", "--quick", "--output", str(two.output), two.address]
+    with subprocess.Popen(line, env=two.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        time.sleep(1)
+        with two.listening() as other:
+            running.communicate(timeout=60)
+            other.communicate(timeout=20)
+    assert running.returncode == 0
+    assert other.returncode == 0
+
+
+def test_another_secret_is_told_on_both_sides(two: Two) -> None:
+    with two.listening() as other:
+        ended = two.guide(two.address, secret="one that the other does not know")
+        other.send_signal(signal.SIGINT)
+        said, errors = other.communicate(timeout=20)
+    assert ended.returncode == 3
+    assert "another secret" in ended.stderr
+    assert "Refused 127.0.0.1:1: the other side has another secret" in said
+    assert other.returncode == 130
+    assert "Interrupted" in errors
+    assert list(two.output.iterdir()) == []
+
+
+def test_nobody_listens(two: Two) -> None:
+    ended = two.guide(two.address)
+    assert ended.returncode == 3
+    assert two.address in ended.stderr
+
+
+def test_nobody_comes(two: Two) -> None:
+    with two.listening("--timeout", "1") as other:
+        _, errors = other.communicate(timeout=20)
+    assert other.returncode == 3
+    assert "nobody came within 1 s" in errors
+
+
+def test_a_listener_that_dies_ends_the_guide(two: Two) -> None:
+    with two.listening(mood="die") as other:
+        ended = two.guide("--budget", "20", two.address, mood="slow")
+        _, errors = other.communicate(timeout=20)
+    assert ended.returncode == 3
+    assert "peer_lost" in ended.stderr
+    assert other.returncode == 3
+    assert "killed by SIGABRT" in errors
+    assert json.loads((two.output / "guide.json").read_text())["errors"]
+
+
+def test_ctrl_c_on_one_side_ends_the_other(two: Two) -> None:
+    line = [sys.executable, "-m", "lacuna", "guide", "--output", str(two.output), two.address]
+    with (
+        two.listening() as other,
+        subprocess.Popen(line, env=two.environment(mood="slow"), stdout=subprocess.PIPE, text=True) as running,
+    ):
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("measuring")
+        time.sleep(1)
+        began = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        other.communicate(timeout=20)
+        assert time.monotonic() - began < 10
+        running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert json.loads((two.output / "guide.json").read_text())["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--listen", "--quick"), "--quick"),
+        (("--listen", "--json", "-"), "--json"),
+        (("--listen", "--nic", "model"), "simulated"),
+        (("node17", "--nic", "model"), "simulated"),
+        (("node17", "--nic", "verbs:none", "--validate"), "Measure first"),
+        (("node17:99999",), "65535"),
+    ],
+)
+def test_wrong_usage(two: Two, arguments: tuple[str, ...], says: str) -> None:
+    line = [sys.executable, "-m", "lacuna", "guide", *arguments]
+    ended = subprocess.run(line, env=two.environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_no_secret_is_wrong_usage(two: Two) -> None:
+    ended = two.guide(two.address, secret="")
+    assert ended.returncode == 2
+    assert "LACUNA_SECRET" in ended.stderr
+
+
+def test_a_device_in_software_is_told(two: Two) -> None:
+    ended = two.guide(mood="soft")
+    assert ended.returncode == 0, ended.stderr
+    for text in (" ".join(ended.stdout.split()), (two.output / "report.html").read_text()):
+        assert "its timings say nothing about hardware" in text
+    assert read_guide(two.output / "guide.json").nic.emulated
+
+
+# --- the real worker ---
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Two:
+    try:
+        find_worker()
+    except WorkerError as e:
+        pytest.skip(str(e))
+    return Two(None, tmp_path / "results")
+
+
+def test_nic_local_has_no_second_machine(real: Two) -> None:
+    with real.listening() as other:
+        ended = real.guide(real.address)
+        _, errors = other.communicate(timeout=20)
+    for returncode, text in ((ended.returncode, ended.stderr), (other.returncode, errors)):
+        assert returncode == 3
+        assert "connects processes of one machine only" in text
+
+
+def test_the_real_handshake_refuses_another_secret(real: Two) -> None:
+    with real.listening() as other:
+        assert other.stdout is not None
+        assert other.stdout.readline().startswith("NIC local")
+        ended = real.guide(real.address, secret="one that the other does not know")
+        strangers = [socket.create_connection(("127.0.0.1", int(real.address.split(":")[1]))) for _ in range(3)]
+        strangers[0].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
+        time.sleep(0.2)
+        other.send_signal(signal.SIGINT)
+        said, _ = other.communicate(timeout=20)
+    assert ended.returncode == 3
+    assert "the other side has another secret" in ended.stderr
+    assert "the other side has another secret" in said
+    assert "not the request of a" in said
+    assert other.returncode == 130
+
+
+def test_nobody_listens_for_the_real_worker(real: Two) -> None:
+    ended = real.guide(real.address)
+    assert ended.returncode == 3
+    assert "Does `lacuna guide --listen` run there" in ended.stderr
+
+
+def test_a_nic_that_is_not_there_does_not_listen(real: Two) -> None:
+    with real.listening("--nic", "nonsense") as other:
+        _, errors = other.communicate(timeout=20)
+    assert other.returncode == 3
+    assert 'no NIC "nonsense"' in errors
