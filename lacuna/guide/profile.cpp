@@ -261,6 +261,7 @@ Result<nic::Limits> limits_from_json(const std::string& text) {
                        .max_message_bytes = json.at("max_message_bytes"),
                        .remote_segments = 1,
                        .shared_clock = true,
+                       .emulated = json.value("emulated", false),
                        .indirect = {keys.at("keys"), keys.at("entries"), keys.at("inline_entries"), keys.at("strided_entries"),
                                     keys.at("stride"), keys.value("note", "")},
                        .paths = {}};

@@ -1,6 +1,7 @@
 // What NIC verbs says where there is no device, or nonsense is set. With devices: `make test-rdma` runs the other tests of this folder on one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "lacuna/nic/nic.hpp"
@@ -37,6 +38,34 @@ TEST(Verbs, WithoutADeviceItSaysWhatIsMissing) {
     EXPECT_TRUE(opened.error().message.find("ibv_devices") != std::string::npos ||
                 opened.error().message.find("libibverbs1") != std::string::npos)
         << opened.error().text();
+  }
+}
+
+// What `lacuna info` shows; in the virtual machine of `make test-rdma` there is a device to be shown.
+TEST(Verbs, DescribesItsDevices) {
+  const nic::Devices devices = nic::describe_devices();
+  EXPECT_EQ(devices.list.empty(), !devices.none.empty()) << devices.none;
+  EXPECT_EQ(devices.none.find('\n'), std::string::npos);
+  for (const nic::DeviceInfo& device : devices.list) {
+    SCOPED_TRACE(device.nic);
+    const auto opened = nic::open(device.nic);
+    ASSERT_EQ(opened.has_value(), device.refusal.empty()) << device.refusal;
+    if (!opened) continue;
+    EXPECT_EQ((*opened)->nic_name(), device.nic);
+    EXPECT_EQ((*opened)->limits().max_sge, device.probed.max_sge);
+    EXPECT_EQ((*opened)->limits().emulated, device.emulated);
+    EXPECT_GE(device.probed.max_sge, 1);
+    EXPECT_GE(device.advertised.max_sge, 1);
+    EXPECT_LE(device.probed.max_sge_rd, device.advertised.max_sge_rd);
+    EXPECT_GT(device.advertised.max_message_bytes, 0);
+    EXPECT_FALSE(device.connection.empty());
+    EXPECT_EQ(device.no_umr.empty(), device.probed.indirect.keys > 0);
+    EXPECT_TRUE(std::ranges::any_of(device.ports, [](const auto& port) { return port.state == "active" && port.active_mtu >= 256; }));
+    if (!device.nic.starts_with("verbs:rxe")) continue;  // as the virtual machine calls Soft-RoCE
+    EXPECT_TRUE(device.emulated);
+    EXPECT_FALSE(device.on_demand_paging);
+    EXPECT_NE(device.windows.find("2B"), std::string::npos);
+    EXPECT_EQ(device.ports.front().link_layer, "Ethernet");
   }
 }
 
