@@ -195,16 +195,16 @@ def guide(
         listening.run(nic, where, far.read_secret(), _FULL.silence, timeout or listening.COMES_WITHIN)
     other = far.Far(far.place(host, "HOST"), far.read_secret()) if host else None
     worker_nic = command.worker_nic(nic)
+    if validate and other and validate_command.needs_profile(worker_nic):
+        raise typer.BadParameter(
+            f"NIC {nic} has no profile yet. Measure first, then validate: the other side ends with each command",
+            param_hint="--validate",
+        )
     deadline = pace.deadline(started, budget)
     command.prepare(output)
     command.prepare_json(data)
     if validate and not validate_command.needs_profile(worker_nic):
         validate_command.run(worker_nic, output, data, timeout or _FULL.silence, other)
-    if validate and other:
-        raise typer.BadParameter(
-            f"NIC {nic} has no profile yet. Measure first, then validate: the other side ends with each command",
-            param_hint="--validate",
-        )
     console = command.console(to_stderr=command.is_stdout(data))
     measured: list[Cell] = []
     bindings: list[tuple[int, float]] = []
