@@ -108,6 +108,10 @@ def say(message: dict[str, object]) -> None:
     print(json.dumps(message), flush=True)
 
 
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
+
+
 def hello() -> dict[str, object]:
     return {
         "protocol": 0 if MODE == "stale" else 1,
@@ -123,7 +127,7 @@ def hello() -> dict[str, object]:
             "memory_bytes": 8 << 30,
         },
         "nic": {
-            "name": "local",
+            "name": option("--nic") if option("--nic").startswith("verbs:") else "local",
             "max_sge": 1024,
             "max_sge_rd": 1024,
             "max_inline": 256,
@@ -382,10 +386,6 @@ def devices() -> dict[str, object]:
     }
     down = {**soft, "nic": "verbs:mlx5_1", "emulated": False, "refusal": "no port of mlx5_1 is up"}
     return {"none": "", "list": [soft, real, down]}
-
-
-def option(name: str) -> str:
-    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
 
 
 def main() -> None:

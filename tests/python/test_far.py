@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from conftest import NIC
 
+from lacuna import _core
 from lacuna.far import Far, place, read_secret
+from lacuna.fitting import limits_text
 from lacuna.record import read_guide
 from lacuna.worker import WorkerError, find_worker
 
@@ -244,6 +247,19 @@ def test_a_device_in_software_is_told(two: Two) -> None:
     for text in (" ".join(ended.stdout.split()), (two.output / "report.html").read_text()):
         assert "its timings say nothing about hardware" in text
     assert read_guide(two.output / "guide.json").nic.emulated
+
+
+def test_the_profile_is_found_again_by_the_name_of_the_device(two: Two, no_settings_of_the_user: Path) -> None:
+    assert two.guide("--nic", "verbs:rxe0").returncode == 0
+    (file,) = no_settings_of_the_user.rglob("*.json")
+    assert file.name == "verbs-rxe0.json"
+    assert str(file) == _core.profile_file("verbs:rxe0")
+    assert _core.Guide("verbs:rxe0", limits=limits_text(NIC)).warnings == []
+    assert json.loads(file.read_text())["peers"] == "same machine"
+    with two.listening("--nic", "verbs:rxe0") as other:
+        assert two.guide("--nic", "verbs:rxe0", two.address).returncode == 0
+        other.communicate(timeout=20)
+    assert json.loads(file.read_text())["peers"] == "another machine"
 
 
 # --- the real worker ---
