@@ -3,6 +3,8 @@
 // shortest of some counts. Clocks drift apart by microseconds a second: a time between two looks gets its place between what they said.
 #pragma once
 
+#include <utility>
+
 #include "lacuna/guide/mailbox.hpp"
 
 namespace lacuna::guide {
@@ -17,8 +19,8 @@ class Clocks {
   [[nodiscard]] bool stale(std::int64_t now) const { return after_.at == 0 || now - after_.at > kKeeps; }
   /// When it was `theirs` there, by this clock: between the last two looks.
   [[nodiscard]] std::int64_t ours(std::int64_t theirs) const;
-  /// By how much that may be wrong, in microseconds: the most of all looks so far.
-  [[nodiscard]] double uncertain_us() const { return uncertain_us_; }
+  /// By how much that may be wrong, in microseconds: the most of all looks since the last time that this was asked.
+  double uncertain_us() { return std::exchange(uncertain_us_, 0); }
 
  private:
   static constexpr std::int64_t kKeeps = 20'000'000;  // ns

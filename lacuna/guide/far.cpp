@@ -133,7 +133,8 @@ Result<Process> start(const std::function<int()>& task) {
 int code_of(const Process& process) {
   int status = 0;
   waitpid(process.id, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return report_failure(base::fail(Code::io, fmt::format("the receiver was killed by signal {}", WTERMSIG(status))), "worker");
 }
 
 class Listening {
@@ -145,7 +146,7 @@ class Listening {
                   [](tcp::Caller& caller) { return tcp::challenge(kGuide, caller); }) {}
   ~Listening() {
     for (const Process& rank : ranks_) kill(rank.id, SIGKILL);
-    for (const Process& rank : ranks_) code_of(rank);
+    for (const Process& rank : ranks_) waitpid(rank.id, nullptr, 0);
   }
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;

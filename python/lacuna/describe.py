@@ -44,16 +44,15 @@ def far_facts(run: Run) -> list[tuple[str, str]]:
         return []
     m = run.peer.machine
     paths = "; ".join(path.note for path in run.peer.nic.paths if path.note)
-    return [
+    facts = [
         ("other machine", f"{run.peer.address}: {m.cpu}, {m.cpus} CPUs, {bytes_text(m.memory_bytes)} memory"),
         ("its kernel", f"{m.kernel}, pages of {bytes_text(m.page_bytes)}"),
         ("its NIC", f"{run.peer.nic.name}: {paths}"),
-        (
-            "clocks",
-            "two, set beside one another by messages: a one-way time may be wrong by half of their time on the wire, "
-            f"{us_text(run.clock_us)} µs",
-        ),
     ]
+    if run.clock_us:
+        text = f"two, set beside one another by messages: a one-way time may be wrong by {us_text(run.clock_us)} µs"
+        facts.append(("clocks", text))
+    return facts
 
 
 def yes(value: bool) -> str:

@@ -33,8 +33,8 @@ _STDERR_KEPT = 2048
 _FAREWELL_SECONDS = 2.0
 """How long a worker may take to end after its input was closed, before it is killed."""
 
-_FAR_SECONDS = 20.0
-"""What it may take longer to connect to another machine."""
+_CONNECT_SECONDS = 20.0
+"""What it may take longer to connect to another machine, or by a device, which pins memory first."""
 
 _DEVICES_SECONDS = 30.0
 """What looking at all RDMA devices may take: each is asked for queue pairs of many sizes."""
@@ -199,8 +199,8 @@ class Worker(Program):
         more = far.options if far else ()
         super().__init__(executable, ["--nic", nic, *options, *more], far.variables if far else None)
         with self._ends_with_errors():
-            deadline = self._soon() + (_FAR_SECONDS if far else 0.0)
-            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), deadline)
+            longer = _CONNECT_SECONDS if far or nic.startswith("verbs") else 0.0
+            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), self._soon() + longer)
 
     def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
         """The layouts of a suite (`ddtbench`, `ai`) that this worker can build."""

@@ -197,7 +197,7 @@ TEST(Far, TheCallerFindsOutAsWell) {
             std::string::npos);
   EXPECT_NE(told([](nic::Bootstrap& channel) { EXPECT_TRUE(swap(channel, terms("refused", "it is busy"))); }).find("it is busy"),
             std::string::npos);
-  EXPECT_NE(told([](nic::Bootstrap&) {}).find("peer_lost"), std::string::npos);
+  EXPECT_NE(told([](nic::Bootstrap&) {}).find("the peer closed"), std::string::npos);
 }
 
 }  // namespace

@@ -238,7 +238,8 @@ std::string measure_by_two_clocks(std::int64_t skew, int rank, nic::Bootstrap& b
   const auto context = LACUNA_END_TRY(nic::open("local"));
   const auto link = LACUNA_END_TRY(guide::make_link(rank, *context, bootstrap, fault));
   const guide::Case what = LACUNA_END_TRY(guide::grid_case(1024, 1024, guide::Shape::symmetric));
-  const guide::Budget budget{.max_samples = 30, .budget_ms = 2000, .censor_ms = 1000, .methods = {"pack", "pack_write"}};
+  const guide::Budget budget{
+      .max_samples = 30, .budget_ms = 2000, .censor_ms = 1000, .methods = {"pack", "pack_write"}, .notifies = {method::Notify::flag}};
   const guide::Report report = LACUNA_END_TRY(link->measure(what, budget));
   if (rank == 1) return {};
   LACUNA_END_EXPECT(!report.rows.empty() && report.refusals.empty());

@@ -56,13 +56,13 @@ class Here {
 // One end that listens properly, in a thread, for one caller whose request is complete.
 class Listener {
  public:
-  explicit Listener(const Secret& secret, const Purpose& purpose = kTest) : purpose_(purpose) {
+  explicit Listener(const Secret& secret, const Purpose& purpose = kTest, double seconds = 5) : purpose_(purpose) {
     Here here;
     endpoint_ = here.endpoint();
-    thread_ = std::thread([this, secret, socket = here.take()]() mutable {
+    thread_ = std::thread([this, secret, seconds, socket = here.take()]() mutable {
       tcp::Acceptor acceptor(std::move(socket), tcp::request_bytes(kClaimBytes), 8,
                              [this](tcp::Caller& caller) { return tcp::challenge(purpose_, caller); });
-      Result<std::optional<tcp::Caller>> caller = acceptor.next({}, in(5));
+      Result<std::optional<tcp::Caller>> caller = acceptor.next({}, in(seconds));
       if (!caller || !*caller) return;
       claim = tcp::verify(secret, purpose_, **caller);
       socket_ = std::move((*caller)->socket);
@@ -121,7 +121,7 @@ TEST(Tcp, AnotherSecretIsAnErrorAtBothEnds) {
 }
 
 TEST(Tcp, AnotherPurposeIsNoneOfOurs) {
-  Listener listener(secret(), kOther);
+  Listener listener(secret(), kOther, 0.5);
   const base::Fd ours = listener.connect();
   const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5));
   ASSERT_FALSE(known);

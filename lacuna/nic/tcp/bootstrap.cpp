@@ -19,8 +19,8 @@ constexpr std::size_t kLengthBytes = 4;
 // Whether a call that returned `n` moved something; an error if it never will.
 Result<bool> moved(ssize_t n, std::string_view call) {
   if (n > 0) return true;
-  if (n == 0) return base::fail(Code::peer_lost, "the peer closed the bootstrap channel");
-  if (errno == EINTR || errno == EAGAIN) return false;
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return false;
+  if (n == 0 || errno == EPIPE || errno == ECONNRESET) return base::fail(Code::peer_lost, "the peer closed the bootstrap channel");
   if (errno == ETIMEDOUT || errno == EHOSTUNREACH) return base::fail(Code::peer_lost, "the peer's machine does not answer any more");
   return std::unexpected(base::system_error(call, errno));
 }
