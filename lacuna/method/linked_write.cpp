@@ -1,5 +1,5 @@
-// linked_write: one write for each piece, as multi_write, but linked into chains with one doorbell each. A chain has half a queue's requests,
-// so that one can be built while the other is under way.
+// linked_write: one write for each piece, as multi_write, but linked into chains with one doorbell each. A chain fills the send queue; the next is built
+// while it is under way.
 #include "lacuna/method/piecewise.hpp"
 
 namespace lacuna::method {
@@ -8,10 +8,10 @@ namespace {
 constexpr int kQueue = Endpoint::Options().max_send_wr;  // the usual one; a bill knows no endpoint
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr / 2);
+  return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, kQueue / 2); }
+void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, kQueue); }
 
 }  // namespace
 

@@ -80,22 +80,26 @@ Result<void> Initiator::check_peer() const {
 Result<void> Initiator::begin() {
   notified_ = notice_.how() == Notify::none;
   notice_.count();
+  chain_.clear();
   return {};
 }
 
 Result<bool> Initiator::advance() {
   if (!may_begin()) return false;
-  while (!exhausted() || !notified_) {
-    chain_.clear();
-    // A whole chain and its notification, or none: how many doorbells there are does not depend on how fast the peer is.
-    if (send_room() < std::min(chain_room(), endpoint_.options().max_send_wr)) return false;
+  while (!exhausted() || !notified_ || !chain_.empty()) {
+    // A chain is built while the one before is under way. A request alone may need a place in the queue for what it builds on.
+    if (most_ == 1 && send_room() < 1) return false;
     while (!exhausted() && chain_.size() < most_) {
       if (!LACUNA_TRY(add_next(chain_))) break;
     }
-    if (exhausted() && !notified_) notify(std::min(chain_room(), send_room()));
+    if (exhausted() && !notified_) notify(std::min(chain_room(), endpoint_.options().max_send_wr));
     if (chain_.empty()) return false;
-    if (exhausted() && notified_) chain_.requests().back().signaled = true;
+    // Whole or not at all: how many doorbells there are does not depend on how fast the peer is.
+    if (send_room() < chain_.size()) return false;
+    // Nothing else would say that the places of a whole queue are free again.
+    if (most_ > 1 || (exhausted() && notified_)) chain_.requests().back().signaled = true;
     LACUNA_TRY(post(chain_.requests()));
+    chain_.clear();
   }
   if (sends_in_flight() > 0) return false;
   finished();

@@ -88,9 +88,9 @@ class Initiator : public Operation {
   [[nodiscard]] virtual std::size_t remote_parts() const { return 1; }
 
  private:
-  /// Puts the notification behind the last request if there is room for it now.
+  /// Puts the notification behind the last request of a chain if that may have `room` of them.
   void notify(int room);
-  /// Places in the queue for a whole chain; the notification rides along with one of several requests.
+  /// Requests of a whole chain; the notification rides along with several.
   [[nodiscard]] int chain_room() const { return most_ > 1 ? most_ + 1 : 1; }
 
   Notice notice_;
