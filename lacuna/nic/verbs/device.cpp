@@ -158,6 +158,12 @@ Result<void> Device::find_port() {
                                 settings_.port ? fmt::format(" or is number {}, which LACUNA_VERBS_PORT wants", first) : ""));
 }
 
+bool Device::port_is_up() const {
+  auto attributes = zeroed<ibv_port_attr>();
+  return library_.query_port(context(), port_.number, reinterpret_cast<_compat_ibv_port_attr*>(&attributes)) == 0 &&
+         attributes.state == IBV_PORT_ACTIVE;
+}
+
 Result<void> Device::choose_gid() {
   std::array<ibv_gid_entry, kMostGids> table{};
   const ssize_t found = library_.query_gid_table(context(), table.data(), table.size(), 0, sizeof table[0]);

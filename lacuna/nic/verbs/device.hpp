@@ -40,6 +40,8 @@ class Device {
   [[nodiscard]] const ibv_device_attr& attributes() const { return attributes_; }
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const Port& port() const { return port_; }
+  /// Whether it is now.
+  [[nodiscard]] bool port_is_up() const;
   /// What queue pairs were found to take: sge above what the device promises too, inline data, of which it promises nothing.
   [[nodiscard]] const Limits& limits() const { return limits_; }
   /// A queue pair for nothing else but `queue`; null with errno set.
