@@ -2,27 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/nic/verbs/library.hpp"
 #include "lacuna/nic/verbs/settings.hpp"
+#include "tests/support/environment.hpp"
 
 namespace lacuna::test {
 namespace {
 
 using nic::verbs::Settings;
-
-class Set {
- public:
-  Set(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Set() { unsetenv(name_); }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  const char* name_;
-};
 
 TEST(Verbs, WithoutADeviceItSaysWhatIsMissing) {
   if (const auto library = nic::verbs::Library::load(); library) {

@@ -1,4 +1,4 @@
-// Runs the two ends of a connection: as two processes, or, where a sanitizer has to see both, as two threads.
+// Runs the two ends of a connection: as two processes, on two machines if so wanted (apart.hpp), or, where a sanitizer has to see both, as two threads.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,8 @@ using End = std::function<std::string(int rank, nic::Bootstrap& bootstrap)>;
 /// an error unless it is `expected_signal`.
 std::string in_two_processes(const End& end, int expected_signal = 0);
 std::string in_two_threads(const End& end);
+/// What the ends say went wrong, as one text.
+std::string both(const std::string& first, const std::string& second);
 
 /// Evaluates to the value of a Result, or returns its error's text from an End.
 #define LACUNA_END_TRY(expression)                                                             \
