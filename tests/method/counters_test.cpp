@@ -1,7 +1,9 @@
 // Each method's work, counted by hand: what a transfer posts at either end, and what its CPUs copy. The numbers are in the order of Counters:
-// work requests, receives, sges, doorbells, completions, keys created, keys bound, key entries, bytes copied.
+// work requests, receives, sges, doorbells, completions, keys created, keys bound, key entries, bytes copied. They hold on every NIC: limits are set.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "lacuna/method/method.hpp"
 #include "tests/nic/rig.hpp"
@@ -50,10 +52,11 @@ struct Table {
   std::vector<Expected> expected;
 };
 
+const nic::OpenOptions kLists{.max_sge = 30, .max_sge_rd = 30};
 const Table kTables[] = {
     {"Equal",
      equal,
-     {},
+     kLists,
      {
          {"pack", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 6400}, {0, 1, 1, 0, 1, 0, 0, 0, 6400}, kSame, kSame},
          {"pack_pipelined", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 6400}, {0, 1, 1, 0, 1, 0, 0, 0, 6400}, kSame, kSame},
@@ -87,7 +90,7 @@ const Table kTables[] = {
      }},
     {"EqualListsOnly",  // as in the seeds, whose keys were lists
      equal,
-     {.indirect = {.strided_entries = 0}},
+     {.max_sge = 30, .indirect = {.strided_entries = 0}},
      {
          // Keys of at most 52 entries, those that a bind request holds inline, in one list.
          {"umr_chunked",
@@ -105,7 +108,7 @@ const Table kTables[] = {
      }},
     {"Uneven",
      uneven,
-     {},
+     kLists,
      {
          {"pack", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 150}, {0, 1, 1, 0, 1, 0, 0, 0, 150}, kSame, kSame},
          {"gather_write", Notify::imm, {1, 0, 5, 1, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 1, 0, 0, 0, 150}, kSame, kSame},
@@ -125,7 +128,7 @@ const Table kTables[] = {
      }},
     {"UnevenThreeKeyEntries",
      uneven,
-     {.indirect = {.entries = 3}},
+     {.max_sge = 30, .indirect = {.entries = 3}},
      {
          // Keys of three: 10 + 20 + 30 to a part of a block; 40 + 50 to the rest of it and a block. The first needs a key at the sender only.
          {"umr_send",
@@ -138,7 +141,7 @@ const Table kTables[] = {
      }},
     {"ToContiguous",
      to_contiguous,
-     {},
+     kLists,
      {
          {"pack", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
          {"pack_pipelined", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
@@ -150,22 +153,25 @@ const Table kTables[] = {
      }},
 };
 
-std::string count(const Table& table, int rank, nic::Bootstrap& bootstrap) {
+constexpr std::int64_t kTimeout = 10 * kSecond;
+
+std::string count(const Table& table, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested(table.options));
-  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::mapped));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(100'000));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
   for (const Expected& expected : table.expected) {
     method::Transfer transfer = table.transfer();
     transfer.notify = expected.notify;
     const method::Method& m = *LACUNA_END_TRY(method::find(expected.method));
+    if (m.indirect_keys && endpoint->limits().indirect.keys == 0) continue;
     const auto operation = LACUNA_END_TRY(method::make(m, rank == 0 ? Role::sender : Role::receiver, *endpoint, transfer, {&region}));
     for (int i = 0; i < 3; ++i) {
       nic::Hello mine;
-      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kSecond)).encode();
-      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kSecond)).bytes));
+      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kTimeout)).encode();
+      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kTimeout)).bytes));
       LACUNA_END_TRY(operation->start(buffer.data(), theirs));
-      LACUNA_END_TRY(endpoint->run(*operation, kSecond));
+      LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
       LACUNA_END_TRY(barrier(bootstrap));
       const Numbers& first = rank == 0 ? expected.first_send : expected.first_receive;
       const Numbers& later = rank == 0 ? expected.send : expected.receive;
@@ -181,29 +187,45 @@ std::string count(const Table& table, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-class Counted : public testing::TestWithParam<Table> {};
-TEST_P(Counted, ByHandTwoThreads) {
-  EXPECT_EQ(in_two_threads([](int rank, nic::Bootstrap& b) { return count(GetParam(), rank, b); }), "");
+class Counted : public testing::TestWithParam<std::tuple<Table, nic::Path>> {
+ protected:
+  static std::string end(int rank, nic::Bootstrap& bootstrap) {
+    return count(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, bootstrap);
+  }
+  static bool only_by_keys() {
+    return std::ranges::all_of(std::get<0>(GetParam()).expected,
+                               [](const Expected& e) { return method::find(e.method).value()->indirect_keys; });
+  }
+};
+TEST_P(Counted, ByHandTwoThreads) { EXPECT_EQ(in_two_threads(end), ""); }
+TEST_P(Counted, ByHandTwoProcesses) {
+  if (only_by_keys()) LACUNA_NEEDS_KEYS();
+  EXPECT_EQ(in_two_processes(end), "");
 }
-INSTANTIATE_TEST_SUITE_P(Method, Counted, testing::ValuesIn(kTables), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Method, Counted, testing::Combine(testing::ValuesIn(kTables), testing::Values(tested_paths().front())),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" + std::string(nic::path_name(std::get<1>(info.param)));
+                         });
 
 // The copies of a chunked transfer add up; the chunks fly one after the other.
-std::string chunks(int rank, nic::Bootstrap& bootstrap) {
+std::string chunks(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
-  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, nic::Path::slots));
+  const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(1 << 20));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
   const Layout loop = Layout::hvector(100, 1, 3000, bytes(1000)).value();  // 100,000 bytes: three chunks of 32 KiB and a rest
   const auto operation = LACUNA_END_TRY(
       method::make(*method::find("pack_pipelined").value(), rank == 0 ? Role::sender : Role::receiver, *endpoint, {loop, loop}, {&region}));
   LACUNA_END_TRY(operation->start(buffer.data()));
-  LACUNA_END_TRY(endpoint->run(*operation, kSecond));
+  LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
   const Numbers wanted = rank == 0 ? Numbers{4, 0, 4, 4, 4, 0, 0, 0, 100'000} : Numbers{0, 4, 4, 0, 4, 0, 0, 0, 100'000};
   LACUNA_END_EXPECT(numbers(operation->counters()) == wanted);
   LACUNA_END_TRY(barrier(bootstrap));
   return {};
 }
-TEST(CountedInChunks, AddUpTwoThreads) { EXPECT_EQ(in_two_threads(chunks), ""); }
+class CountedInChunks : public EveryPath {};
+LACUNA_ON_EVERY_PATH(CountedInChunks, chunks)
+INSTANTIATE_TEST_SUITE_P(Method, CountedInChunks, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace
 }  // namespace lacuna::test
