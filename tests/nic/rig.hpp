@@ -96,6 +96,27 @@ base::Result<T> swap(nic::Bootstrap& bootstrap, const T& mine) {
 /// Both ends are here.
 inline base::Result<int> barrier(nic::Bootstrap& bootstrap) { return swap(bootstrap, 0); }
 
+/// After an error: another connection between the same two contexts takes a message, while the old one is still there.
+inline std::string works_again(nic::Context& context, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  const auto queue = LACUNA_END_TRY(context.create_completion_queue(16));
+  const auto qp = LACUNA_END_TRY(context.connect(bootstrap, *queue, {path, 4, 4}));
+  const nic::RegisteredBuffer memory = LACUNA_END_TRY(nic::RegisteredBuffer::create(context, 8));
+  const nic::Sge sge = memory.sge(0, 8);
+  const std::uint64_t number = 0x123456789abcdef;
+  if (rank == 0) {
+    std::memcpy(memory.buffer.data(), &number, sizeof number);
+    LACUNA_END_TRY(qp->post_send({.sg_list = {&sge, 1}}));
+  } else {
+    LACUNA_END_TRY(qp->post_recv({.sg_list = {&sge, 1}}));
+  }
+  const std::int64_t deadline = context.now() + 10 * kSecond;
+  nic::Completion completion;
+  while (context.poll(*queue, {&completion, 1}) == 0) LACUNA_END_TRY(context.wait(deadline));
+  LACUNA_END_EXPECT(completion.status == nic::Status::success && std::memcmp(memory.buffer.data(), &number, sizeof number) == 0);
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
 class EveryPath : public testing::TestWithParam<nic::Path> {};
 inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info) { return std::string(nic::path_name(info.param)); }
 

@@ -74,8 +74,8 @@ std::string cause_of(const ibv_wc& done, const Context& context) {
     case IBV_WC_LOC_ACCESS_ERR:
       return "this end's memory may not be reached so: a wrong or old lkey, bytes outside its region, or a right that it does not give";
     case IBV_WC_LOC_QP_OP_ERR:
-      return "this end could not execute a request (Soft-RoCE says so, too, of a wrong lkey, and of a receive that is too short or outside "
-             "its region)";
+      return "this end could not execute a request (Soft-RoCE says so, too, of a wrong lkey, of a receive that is too short or outside its "
+             "region, and of a network device that goes down)";
     case IBV_WC_LOC_LEN_ERR: return "a receive is shorter than what arrived, or a message longer than the device takes";
     case IBV_WC_REM_INV_REQ_ERR:
       return "the peer could not take the request: its receive is shorter than the message, or it takes none of this kind";

@@ -1,0 +1,142 @@
+// What goes wrong while data is under way: nobody receives, a region goes, a peer dies. An error that names its cause, in time; and the context that saw it
+// connects again.
+#include <signal.h>
+
+#include "tests/nic/rig.hpp"
+#include "tests/support/environment.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using nic::Opcode;
+using nic::Status;
+
+constexpr std::size_t kBytes = 1 << 20;
+
+// A device gives up on a receiver that has posted nothing if it is told to. (NIC local waits as long as its peer lives.)
+std::string no_receive(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  const Set retries("LACUNA_VERBS_RNR_RETRIES", "1");
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+  if (rank == 0) {
+    const nic::Sge sge = rig.sge(0, 100);
+    const std::int64_t began = rig.context->now();
+    LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&sge, 1}}));
+    const nic::Completion completion = LACUNA_END_TRY(rig.next());
+    if (completion.status != Status::rnr_retry_exc_err) return "completed with " + std::string(status_name(completion.status));
+    LACUNA_END_EXPECT(rig.context->now() - began < kSecond);
+    LACUNA_END_EXPECT(rig.qp->fault() != nullptr &&
+                      rig.qp->fault()->message.find("the peer has posted no receive, also after 1 further") != std::string::npos);
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return works_again(*rig.context, path, rank, bootstrap);
+}
+class NoReceive : public EveryPath {};
+TEST_P(NoReceive, IsToldAfterTheRetriesTwoProcesses) {
+  LACUNA_NEEDS_PATH(GetParam());
+  if (GetParam() != nic::Path::wire) GTEST_SKIP() << "NIC local waits for a receive as long as its peer lives";
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return no_receive(GetParam(), rank, b); }), "");
+}
+INSTANTIATE_TEST_SUITE_P(Nic, NoReceive, testing::ValuesIn(tested_paths()), path_test_name);
+
+// The target deregisters in the middle of a stream of writes. Once that returns its memory is left alone, and the writer has its error.
+std::string target_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+  const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
+  std::memset(rig.buffer.data(), rank == 0 ? 1 : 0, kBytes);
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 0) {
+    const nic::Sge sge = rig.sge(0, kBytes);
+    nic::Completion completion;
+    for (int i = 0; i < 10'000 && completion.status == Status::success; ++i) {
+      LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::write, .sg_list = {&sge, 1}, .remote_addr = peer.addr, .rkey = peer.key}));
+      completion = LACUNA_END_TRY(rig.next());
+    }
+    if (completion.status != Status::rem_access_err) return "completed with " + std::string(status_name(completion.status));
+    LACUNA_END_EXPECT(path != nic::Path::wire || rig.qp->fault()->message.find("a wrong or old rkey") != std::string::npos);
+  } else {
+    const auto* last = reinterpret_cast<const std::uint64_t*>(rig.buffer.data() + kBytes - 8);
+    const std::int64_t deadline = rig.context->now() + 10 * kSecond;
+    while (rig.context->load_flag(last) == 0) {  // the first write is through
+      rig.context->poll(*rig.queue, {});
+      LACUNA_END_TRY(rig.context->wait(deadline));
+    }
+    rig.region = nic::Region();
+    std::memset(rig.buffer.data(), 2, kBytes);
+    LACUNA_END_TRY(rig.fault());
+    for (std::size_t i = 0; i < kBytes; ++i) LACUNA_END_EXPECT(rig.buffer.data()[i] == std::byte{2});
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  return works_again(*rig.context, path, rank, bootstrap);
+}
+
+// The source deregisters what it sends from while the device tries again and again, because nobody receives. Then somebody does: there is nothing to send.
+std::string source_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  constexpr std::uint64_t messages = 4;
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+  std::memset(rig.buffer.data(), rank == 0 ? 1 : 2, kBytes);
+  const nic::Sge sge = rig.sge(0, kBytes);
+  if (rank == 0) {
+    for (std::uint64_t i = 0; i < messages; ++i) LACUNA_END_TRY(rig.qp->post_send({.wr_id = i, .sg_list = {&sge, 1}}));
+    LACUNA_END_EXPECT(!rig.next(kSecond / 20));
+    rig.region = nic::Region();
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 1) {
+    for (std::uint64_t i = 0; i < messages; ++i) LACUNA_END_TRY(rig.qp->post_recv({.wr_id = i, .sg_list = {&sge, 1}}));
+  }
+  for (std::uint64_t i = 0; i < messages; ++i) {
+    const nic::Completion completion = LACUNA_END_TRY(rig.next());
+    const Status wanted = rank == 0 && i == 0 ? Status::loc_prot_err : Status::wr_flush_err;
+    if (completion.wr_id != i || !means(wanted, completion.status))
+      return "request " + std::to_string(i) + " completed with " + std::string(status_name(completion.status));
+  }
+  for (std::size_t i = 0; rank == 1 && i < kBytes; ++i) LACUNA_END_EXPECT(rig.buffer.data()[i] == std::byte{2});
+  LACUNA_END_TRY(barrier(bootstrap));
+  return works_again(*rig.context, path, rank, bootstrap);
+}
+
+class RegionGone : public EveryPath {};
+TEST_P(RegionGone, AtTheTargetInFlightTwoProcesses) {
+  LACUNA_NEEDS_PATH(GetParam());
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return target_gone(GetParam(), rank, b); }), "");
+}
+TEST_P(RegionGone, AtTheSourceInFlightTwoProcesses) {
+  LACUNA_NEEDS_PATH(GetParam());
+  if (GetParam() != nic::Path::wire) GTEST_SKIP() << "NIC local takes its copy when a message is posted";
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return source_gone(GetParam(), rank, b); }), "");
+}
+INSTANTIATE_TEST_SUITE_P(Nic, RegionGone, testing::ValuesIn(tested_paths()), path_test_name);
+
+// A context that lost one peer connects to the next.
+std::string killed(nic::Context& context, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  const auto queue = LACUNA_END_TRY(context.create_completion_queue(16));
+  const auto qp = LACUNA_END_TRY(context.connect(bootstrap, *queue, {path, 4, 4}));
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 1) raise(SIGKILL);
+  const std::int64_t began = context.now();
+  while (qp->fault() == nullptr) {
+    context.poll(*queue, {});
+    LACUNA_END_TRY(context.wait(began + 5 * kSecond));
+  }
+  LACUNA_END_EXPECT(qp->fault()->code == base::Code::peer_lost);
+  return {};
+}
+class PeerKilled : public EveryPath {};
+TEST_P(PeerKilled, ContextConnectsToAnotherTwoProcesses) {
+  const nic::Path path = GetParam();
+  LACUNA_NEEDS_PATH(path);
+  std::unique_ptr<nic::Context> kept;  // rank 0's; each child of rank 1 has its own
+  const auto context = [&](int rank) -> base::Result<nic::Context*> {
+    if (rank == 1) static_cast<void>(kept.release());  // of the process that it was forked from
+    if (kept == nullptr) kept = LACUNA_TRY(nic::open(tested_nic()));
+    return kept.get();
+  };
+  const auto dies = [&](int rank, nic::Bootstrap& b) -> std::string { return killed(*LACUNA_END_TRY(context(rank)), path, rank, b); };
+  const auto lives = [&](int rank, nic::Bootstrap& b) -> std::string { return works_again(*LACUNA_END_TRY(context(rank)), path, rank, b); };
+  EXPECT_EQ(in_two_processes(dies, SIGKILL), "");
+  EXPECT_EQ(in_two_processes(lives), "");
+}
+INSTANTIATE_TEST_SUITE_P(Nic, PeerKilled, testing::ValuesIn(tested_paths()), path_test_name);
+
+}  // namespace
+}  // namespace lacuna::test
