@@ -1,6 +1,7 @@
 #!/bin/sh
 # The first process of the guest: modules, the network, an RDMA device, then a command under the host's root, which it sees and cannot change.
-# From the kernel's command line, as the host names them: lacuna.run, a script; lacuna.results, the one folder that it may write into.
+# From the kernel's command line, as the host names them: lacuna.run, a script; lacuna.results, the one folder that it may write into; lacuna.address, on the
+# wire to another machine; lacuna.netem, what becomes of packets that leave (loss,1%).
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -26,7 +27,6 @@ mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro host /h
   mount -t overlay -o lowerdir=/host,upperdir=/top/upper,workdir=/top/work root /root || { echo "guest: no root"; end 100; }
 for folder in proc sys dev; do mount --bind /$folder /root/$folder; done
 mount --bind /dev/shm /root/dev/shm
-mount -t tmpfs tmp /root/tmp
 mount -t tmpfs run /root/run
 
 if [ -n "$results" ]; then
@@ -34,9 +34,18 @@ if [ -n "$results" ]; then
 fi
 
 ip link set lo up
-ip link add wire0 type dummy
-ip addr add 10.77.0.1/24 dev wire0
+if [ -n "$address" ]; then
+  ip link set eth0 name wire0 || { echo "guest: no wire"; end 100; }
+else
+  ip link add wire0 type dummy
+fi
+ip addr add "${address:-10.77.0.1}/24" dev wire0
 ip link set wire0 mtu 4200 up # RoCE with 4096
+if [ -n "$netem" ]; then
+  IFS=,
+  chroot /root tc qdisc add dev wire0 root netem $netem || { echo "guest: no netem"; end 100; }
+  unset IFS
+fi
 chroot /root rdma link add rxe0 type rxe netdev wire0 || { echo "guest: no rxe"; end 100; }
 ulimit -l unlimited
 

@@ -1,78 +1,236 @@
 #!/usr/bin/env python3
-"""Runs the tests of the NIC seam and of the methods on NIC verbs: in a virtual machine, on Debian's Soft-RoCE.
+"""Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py
+    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts link far wire loss
 
-Needs build/release. The last line is `N passed, M failed, K skipped`; exits with 1 if any failed. What Soft-RoCE takes
-for a transfer says nothing about hardware.
+One machine has both ends of each connection, two processes; in the last three steps two machines have one each, with a
+cable between them, which in `loss` loses 1 % of the packets. Needs build/release. The last line is `N passed, M failed,
+K skipped`; exits with 1 if any failed. What Soft-RoCE takes for a transfer says nothing about hardware.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import subprocess
 import sys
+import tempfile
+import threading
+import time
 import xml.etree.ElementTree as ET
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from vm import ROOT, NoMachineError, run
+from vm import ADDRESSES, ROOT, Cable, Machine, NoMachineError, plugged_in
 
 RESULTS = ROOT / "build" / "results" / "rdma"
-PROGRAMS = ("nic", "method")
-FILTER = "*wire*TwoProcesses*:*TwoProcesses*wire*"
 TIMEOUT = "14"
 """LACUNA_VERBS_TIMEOUT: 67 ms to an attempt, so that a dead peer is told of within a second."""
-SECONDS = 1500.0
+SECONDS = 900.0
+"""That a step may take; the longest takes two minutes here."""
+PORT = 7471
+NOT_HARDWARE = "What Soft-RoCE takes says nothing about hardware."
 
 
-def read(file: Path) -> tuple[int, list[str], list[str]]:
-    """How many passed, which failed, and which were skipped, with the reason."""
-    passed = 0
-    failed: list[str] = []
-    skipped: list[str] = []
-    for case in ET.parse(file).getroot().iter("testcase"):
+BOOKKEEPING = ("[---", "[===", "[ RUN", "[  SKIPPED", "[  PASSED", "Note:", "Running", "GUEST")
+"""How lines begin that nobody needs to see."""
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    title: str
+    program: str
+    filter: str
+    machines: int = 1
+    netem: str = ""
+    settings: tuple[str, ...] = ()
+
+
+ON_WIRE = "*wire*TwoProcesses*:*TwoProcesses*wire*"
+LAYOUTS = "*DdtBenchMoves*wire*"
+FROM_AFAR = "*EveryMethod*TwoProcesses*wire_Default:*DdtBenchMoves*Irregular*wire:*SgrsWithDifferentLists*wire"
+PATIENT = ("LACUNA_VERBS_RETRIES=7",)
+"""For Soft-RoCE without end: a machine that shares two CPUs with another one may stop for longer than half a second."""
+MAY_TAKE_DOWN = ("LACUNA_TEST_LINK=wire0",)
+STEPS = (
+    Step("nic", "the NIC seam", "nic", f"{ON_WIRE}:RegistrationCost.*"),
+    Step("methods", "all methods, their counts, peers that die", "method", f"{ON_WIRE}:-{LAYOUTS}"),
+    Step("layouts", "DDTBench's and irregular layouts by all methods", "method", LAYOUTS),
+    Step("link", "link down, device removed", "nic", "LinkDown.*:DeviceRemoved.*", settings=MAY_TAKE_DOWN),
+    Step("far", "the NIC seam between two machines", "nic", f"{ON_WIRE}:LinkDown.*", 2, settings=MAY_TAKE_DOWN),
+    Step("wire", "all methods between two machines", "method", FROM_AFAR, 2, settings=PATIENT),
+    Step("loss", "the same, with 1 % of the packets lost", "method", FROM_AFAR, 2, "loss,1%", PATIENT),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of one test; on two machines, of both its ends."""
+
+    result: str
+    """passed, failed or skipped"""
+    reason: str = ""
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def read(report: Path) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         left_out = case.find("skipped")
+        outcome = Outcome("passed")
         if case.find("failure") is not None:
-            failed.append(name)
+            outcome = Outcome("failed")
         elif left_out is not None:
-            skipped.append(f"{name} ({left_out.get('message', '').strip().splitlines()[-1]})")
+            outcome = Outcome("skipped", left_out.get("message", "").strip().splitlines()[-1])
+        for note in case.iter("property"):
+            outcome.notes[note.get("name", "")] = note.get("value", "")
+        outcomes[name] = outcome
+    return outcomes
+
+
+def both(reports: list[dict[str, Outcome]]) -> dict[str, Outcome]:
+    """A test that one end has not seen has failed."""
+    merged: dict[str, Outcome] = {}
+    for name in {name: None for report in reports for name in report}:
+        ends = [report.get(name, Outcome("failed")) for report in reports]
+        if {end.result for end in ends} == {"passed"} or {end.result for end in ends} == {"skipped"}:
+            merged[name] = ends[0]
         else:
-            passed += 1
-    return passed, failed, skipped
+            merged[name] = Outcome("failed")
+        merged[name].notes = {key: value for end in reversed(ends) for key, value in end.notes.items()}
+    return merged
+
+
+class Listener(threading.Thread):
+    """Reads a machine's serial line, keeps it in a file, and shows what happens, if asked for."""
+
+    def __init__(self, machine: Machine, log: Path, shown: bool) -> None:
+        super().__init__(daemon=True)
+        self._machine, self._log, self._shown = machine, log, shown
+        self.start()
+
+    def run(self) -> None:
+        skipping = False
+        with self._log.open("w") as log:
+            for raw in self._machine.output:
+                line = raw.decode(errors="replace").rstrip()
+                print(line, file=log, flush=True)
+                skipping = line.endswith(": Skipped") or (skipping and not line.startswith("["))
+                bookkeeping = line.startswith(
+                    ("[---", "[===", "[ RUN", "[  SKIPPED", "[  PASSED", "Note:", "Running", "GUEST")
+                )
+                if self._shown and line and not (skipping or bookkeeping):
+                    print(f"    {line}", flush=True)
+
+
+def start(step: Step, end: int, socket: Path, report: Path) -> Machine:
+    report.unlink(missing_ok=True)
+    environment = ["LACUNA_TEST_NIC=verbs:rxe0", f"LACUNA_VERBS_TIMEOUT={TIMEOUT}", f"LACUNA_TEST_RESULTS={RESULTS}"]
+    environment += step.settings
+    alone = step.machines == 1
+    if not alone:
+        environment += [f"LACUNA_TEST_RANK={end}", f"LACUNA_TEST_MEET={ADDRESSES[0]}:{PORT}"]
+    test = [f"build/release/bin/lacuna_{step.program}_tests", "--gtest_color=no"]
+    test += [f"--gtest_filter={step.filter}", f"--gtest_output=xml:{report}"]
+    return Machine(
+        ["env", *environment, *test],
+        memory=2048 if alone else 1024,
+        cpus=2 if alone else 1,  # the host may have no more than two
+        results=RESULTS,
+        cable=None if alone else Cable(socket, end, step.netem),
+        output=subprocess.PIPE,
+    )
+
+
+def run_step(step: Step) -> dict[str, Outcome]:
+    """What became of each test; a machine that gives no report counts as one."""
+    reports = [RESULTS / f"{step.name}-{end}.xml" for end in range(step.machines)]
+    logs = [report.with_suffix(".log") for report in reports]
+    machines: list[Machine] = []
+    listeners: list[Listener] = []
+    deadline = time.monotonic() + SECONDS
+    with ExitStack() as stack:
+        socket = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "cable"
+        for end, (report, log) in enumerate(zip(reports, logs, strict=True)):
+            machines.append(stack.enter_context(start(step, end, socket, report)))
+            listeners.append(Listener(machines[-1], log, shown=end == 0))
+            if end + 1 < step.machines:
+                plugged_in(socket)
+        statuses = [machine.wait(max(1.0, deadline - time.monotonic())) for machine in machines]
+    for listener in listeners:
+        listener.join(10)
+    outcomes = both([read(report) if report.exists() else {} for report in reports])
+    for end, (log, status) in enumerate(zip(logs, statuses, strict=True)):
+        if reports[end].exists() and (status == 0 or any(o.result == "failed" for o in outcomes.values())):
+            continue
+        print(f"    the end of {log}:")
+        print("\n".join(f"        {line}" for line in log.read_text().splitlines()[-20:]))
+        outcomes[f"machine {end} ended with {status}"] = Outcome("failed")
+    if not outcomes:
+        outcomes["no test matches"] = Outcome("failed")
+    return {f"{step.name}: {name}": outcome for name, outcome in outcomes.items()}
+
+
+def print_registration(file: Path) -> None:
+    if not file.exists():
+        return
+    report = json.loads(file.read_text())
+    print(f"registering memory on {report['nic']}, medians, µs. {NOT_HARDWARE}")
+    print("         bytes    register  deregister")
+    for row in report["rows"]:
+        print(f"    {row['bytes']:>10}  {row['register_us']:>10.1f}  {row['deregister_us']:>10.1f}")
+
+
+def print_notes(outcomes: dict[str, Outcome]) -> None:
+    for key, title in (("seen", "seen"), ("left_out", "layouts that were left out")):
+        lines: dict[str, None] = {}
+        for name, outcome in outcomes.items():
+            for line in outcome.notes.get(key, "").splitlines():
+                lines[line if key == "left_out" else f"{name}: {line}"] = None
+        if lines:
+            print(f"{title}:")
+            print("\n".join(f"    {line}" for line in lines))
+
+
+def print_listed(outcomes: dict[str, Outcome], result: str) -> None:
+    listed = {name: outcome for name, outcome in outcomes.items() if outcome.result == result}
+    if listed:
+        print(f"{result}:")
+    for name, outcome in listed.items():
+        print(f"    {name}{f' ({outcome.reason})' if outcome.reason else ''}")
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", nargs="*", help="default: all")
+    wanted = parser.parse_args().step
+    if unknown := set(wanted) - {step.name for step in STEPS}:
+        parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(step.name for step in STEPS)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    passed = 0
-    failed: list[str] = []
-    skipped: list[str] = []
-    for program in PROGRAMS:
-        report = RESULTS / f"{program}.xml"
-        report.unlink(missing_ok=True)
-        print(f"==> {program}: on rxe0", flush=True)
-        settings = ["LACUNA_TEST_NIC=verbs:rxe0", f"LACUNA_VERBS_TIMEOUT={TIMEOUT}"]
-        test = [f"build/release/bin/lacuna_{program}_tests", "--gtest_brief=1"]
-        test += [f"--gtest_filter={FILTER}", f"--gtest_output=xml:{report}"]
+    (RESULTS / "registration.json").unlink(missing_ok=True)
+    outcomes: dict[str, Outcome] = {}
+    for step in STEPS:
+        if wanted and step.name not in wanted:
+            continue
+        print(f"==> {step.name}: {step.title}", flush=True)
+        began = time.monotonic()
         try:
-            status = run(["env", *settings, *test], memory=2048, timeout=SECONDS, results=RESULTS)
+            outcomes |= run_step(step)
         except NoMachineError as error:
             print(f"lacuna: {error}", file=sys.stderr)
-            return 1
-        if not report.exists():
-            failed.append(f"{program}: no report; the machine ended with {status}")
-            continue
-        its_passed, its_failed, its_skipped = read(report)
-        passed += its_passed
-        failed += its_failed
-        skipped += its_skipped
-        if status != 0 and not its_failed:
-            failed.append(f"{program}: exit status {status}")
-    for title, names in (("skipped", skipped), ("failed", failed)):
-        if names:
-            print(f"{title}:")
-        for name in names:
-            print(f"    {name}")
-    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
-    return 1 if failed or passed == 0 else 0
+            outcomes[f"{step.name}: no machine"] = Outcome("failed")
+            break
+        print(f"    {time.monotonic() - began:.0f} s", flush=True)
+    print_registration(RESULTS / "registration.json")
+    print_notes(outcomes)
+    print_listed(outcomes, "skipped")
+    print_listed(outcomes, "failed")
+    counts = {result: sum(o.result == result for o in outcomes.values()) for result in ("passed", "failed", "skipped")}
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] or counts["passed"] == 0 else 0
 
 
 if __name__ == "__main__":

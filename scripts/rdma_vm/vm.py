@@ -21,15 +21,24 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lacuna" / "rdma-vm"
 NO_MACHINE = 125
 TIME_OVER = 124
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+"""Of the guests; one alone has the first."""
 
-MODULES = "virtio_pci 9pnet_virtio 9p overlay dummy crc32_generic ib_uverbs rdma_ucm rdma_rxe"
+OLD_SECONDS = 7 * 86400
+"""After which a first file system that nobody made anew is thrown away."""
+
+MODULES = "virtio_pci virtio_net sch_netem 9pnet_virtio 9p overlay dummy crc32_generic ib_uverbs rdma_ucm rdma_rxe"
 """What the guest loads, with all that they need."""
 APPLETS = "sh mount mkdir cat insmod echo printf dd reboot chroot ip"
 MACHINE = """qemu-system-x86_64 -M pc -accel tcg,thread=multi -cpu max -nodefaults -no-user-config
@@ -151,9 +160,10 @@ def first_files(kernel_files: Path) -> Path:
     order = modules(kernel_files)
     files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in order}
     files["modules/order"] = (0o100644, " ".join(path.stem for path in order).encode())
-    for old in kernel_files.glob("initrd-*"):
-        old.unlink()
-    scratch = made.with_suffix(".new")
+    for old in kernel_files.glob("initrd-*"):  # another checkout may be booting from its own
+        if time.time() - old.stat().st_mtime > OLD_SECONDS:
+            old.unlink(missing_ok=True)
+    scratch = made.with_suffix(f".{os.getpid()}")
     scratch.write_bytes(cpio(files))
     scratch.rename(made)
     return made
@@ -162,33 +172,97 @@ def first_files(kernel_files: Path) -> Path:
 # --- the machine ------------------------------------------------------------------------------------------------------
 
 
-def run(
-    command: list[str], memory: int = 1024, cpus: int = 2, timeout: float = 600, results: Path | None = None
-) -> int:
-    """The command's exit status. It may write into the folder `results`, and nowhere else."""
-    files = kernel()
-    initrd = first_files(files)
-    with tempfile.NamedTemporaryFile("w", suffix=".sh", dir=CACHE) as script:
-        script.write(f"cd {shlex.quote(str(ROOT))}\nexport HOME=/tmp\nexec {shlex.join(command)}\n")
-        script.flush()
-        words = f"{WORDS} lacuna.run={script.name}"
+@dataclass(frozen=True)
+class Cable:
+    """One end of a wire between two machines."""
+
+    socket: Path
+    end: int
+    """0 or 1; end 0 has to be plugged in first."""
+    netem: str = ""
+    """What the kernel's network emulator does to packets that leave here: loss,1%"""
+
+    @property
+    def address(self) -> str:
+        return ADDRESSES[self.end]
+
+    def device(self) -> list[str]:
+        role = "on" if self.end == 0 else "off"
+        wire = f"stream,id=wire,server={role},addr.type=unix,addr.path={self.socket}"
+        # romfile: no firmware that would boot from the network
+        return ["-netdev", wire, "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0{self.end + 1},romfile="]
+
+
+class Machine:
+    """A machine that runs one command; powered off when the context ends."""
+
+    def __init__(
+        self,
+        command: list[str],
+        memory: int = 1024,
+        cpus: int = 2,
+        results: Path | None = None,
+        cable: Cable | None = None,
+        output: int | None = None,
+    ) -> None:
+        files = kernel()
+        initrd = first_files(files)
+        number, name = tempfile.mkstemp(suffix=".sh", dir=CACHE)
+        os.close(number)
+        self._script = Path(name)
+        self._script.write_text(f"cd {shlex.quote(str(ROOT))}\nexport HOME=/tmp\nexec {shlex.join(command)}\n")
+        words = f"{WORDS} lacuna.run={self._script}"
         machine = shlex.split(MACHINE)
         if results is not None:
             words += f" lacuna.results={results}"
             machine += ["-fsdev", f"local,id=results,path={results},security_model=none"]
             machine += ["-device", "virtio-9p-pci,fsdev=results,mount_tag=results"]
-        at_terminal = sys.stdin.isatty()  # Ctrl-C is the guest's then
+        if cable is not None:
+            words += f" lacuna.address={cable.address}"
+            words += f" lacuna.netem={cable.netem}" if cable.netem else ""
+            machine += cable.device()
+        at_terminal = output is None and sys.stdin.isatty()  # Ctrl-C is the guest's then
         machine += ["-smp", str(cpus), "-m", str(memory), "-serial", "mon:stdio" if at_terminal else "stdio"]
         machine += ["-kernel", str(files / "vmlinux"), "-initrd", str(initrd), "-append", words]
+        stdin = None if at_terminal else subprocess.DEVNULL
         try:
-            stdin = None if at_terminal else subprocess.DEVNULL
-            ended = subprocess.run(machine, stdin=stdin, timeout=timeout, check=False).returncode
+            self._process = subprocess.Popen(machine, stdin=stdin, stdout=output)
         except FileNotFoundError as error:
+            self._script.unlink()
             raise NoMachineError("qemu-system-x86_64 is missing; scripts/setup.sh rdma installs it") from error
+
+    @property
+    def output(self) -> IO[bytes]:
+        """What its serial line says, if `output` was a pipe."""
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def wait(self, timeout: float) -> int:
+        """The command's exit status."""
+        try:
+            ended = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             print(f"the machine ran for {timeout:.0f} s and was stopped", file=sys.stderr)
             return TIME_OVER
-    return (ended - 1) // 2 if ended % 2 == 1 else NO_MACHINE
+        return (ended - 1) // 2 if ended % 2 == 1 else NO_MACHINE
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._script.unlink(missing_ok=True)
+
+
+def plugged_in(socket: Path, seconds: float = 10) -> None:
+    """Waits until the other end of a cable may be plugged in."""
+    for _ in range(int(seconds / 0.05)):
+        if socket.exists():
+            return
+        time.sleep(0.05)
+    raise NoMachineError(f"no machine listens at {socket}")
 
 
 def main() -> int:
@@ -202,7 +276,8 @@ def main() -> int:
     if not options.command:
         parser.error("which command?")
     try:
-        return run(options.command, options.memory, options.cpus, options.timeout, options.results)
+        with Machine(options.command, options.memory, options.cpus, options.results) as machine:
+            return machine.wait(options.timeout)
     except NoMachineError as error:
         print(f"lacuna: {error}", file=sys.stderr)
         return NO_MACHINE
