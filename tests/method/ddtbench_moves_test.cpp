@@ -155,7 +155,7 @@ std::vector<Case> cases_of(const std::string& family, Kind kind) {
 // --- the test --------------------------------------------------------------------------------------------------------
 
 std::string move_all(const std::vector<Task>& tasks, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
   for (const auto& [c, methods] : tasks) {
@@ -178,7 +178,7 @@ TEST_P(DdtBenchMoves, ByEveryMethodTwoProcesses) {
   std::string left_out;
   std::vector<Task> tasks;
   {
-    const auto context = nic::open(tested_nic());
+    const auto context = open_tested();
     tasks = within_bounds(cases_of(family, kind), (*context)->limits(), path, left_out);
   }
   if (!left_out.empty()) RecordProperty("left_out", left_out);

@@ -30,7 +30,7 @@ struct Posted {
 
 // Moves one case by sgrs, verified, and looks at what it posted.
 std::string posts(const guide::Case& c, Posted sent, Posted received, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const Arrays arrays = LACUNA_END_TRY(Arrays::make(*context, c, rank));
   const auto operation = LACUNA_END_TRY(method::make(*method::find("sgrs").value(), rank == 0 ? Role::sender : Role::receiver, *endpoint,
@@ -59,7 +59,7 @@ std::string one_request(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 
 // Three times as many blocks as a list takes, to half as many of twice the size: the sender's list is full each time, the receiver's half full.
 std::string chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const std::int64_t most = context->limits().max_sge / 2 * 2;
   LACUNA_END_EXPECT(most == context->limits().max_sge);  // else blocks of twice the size are cut within
   const std::vector<std::int64_t> fine(static_cast<std::size_t>(3 * most), 500);
@@ -69,7 +69,7 @@ std::string chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 
 // Neither list knows the other's blocks: a message ends where either is full, often within a block of the other. An entry more for each such cut.
 std::string uneven_chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  const auto context = LACUNA_END_TRY(nic::open(tested_nic()));
+  const auto context = LACUNA_END_TRY(open_tested());
   const int most = context->limits().max_sge;
   const guide::Case c = pair("uneven", irregular(11, 60'000, 900), irregular(12, 60'000, 900));
   layout::Cursor ours(c.send);

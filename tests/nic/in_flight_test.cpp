@@ -128,7 +128,7 @@ TEST_P(PeerKilled, ContextConnectsToAnotherTwoProcesses) {
   std::unique_ptr<nic::Context> kept;  // rank 0's; each child of rank 1 has its own
   const auto context = [&](int rank) -> base::Result<nic::Context*> {
     if (rank == 1) static_cast<void>(kept.release());  // of the process that it was forked from
-    if (kept == nullptr) kept = LACUNA_TRY(nic::open(tested_nic()));
+    if (kept == nullptr) kept = LACUNA_TRY(open_tested());
     return kept.get();
   };
   const auto dies = [&](int rank, nic::Bootstrap& b) -> std::string { return killed(*LACUNA_END_TRY(context(rank)), path, rank, b); };

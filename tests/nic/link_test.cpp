@@ -59,7 +59,7 @@ base::Result<Traffic> traffic(Rig& rig, int rank, std::int64_t time) {
 // Opens the device again: its port may need a moment.
 base::Result<std::unique_ptr<nic::Context>> open_soon() {
   for (const std::int64_t deadline = base::now_ns() + kSettle;; rest()) {
-    auto context = nic::open(tested_nic());
+    auto context = open_tested();
     if (context || base::now_ns() > deadline) return context;
   }
 }
@@ -153,7 +153,7 @@ std::string removed(int rank, nic::Bootstrap& bootstrap, std::string& seen) {
     const std::int64_t deadline = base::now_ns() + 10 * kSecond;
     while (removal > 0 && waitpid(removal, &status, WNOHANG) == 0 && base::now_ns() < deadline) rest();
     LACUNA_END_EXPECT(base::now_ns() < deadline && status == 0);
-    const auto opened = nic::open(tested_nic());
+    const auto opened = open_tested();
     LACUNA_END_EXPECT(!opened && opened.error().message.find("no RDMA device") != std::string::npos);
     LACUNA_END_EXPECT(run(fmt::format("rdma link add {} type rxe netdev {}", device(), link())));
   }

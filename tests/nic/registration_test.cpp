@@ -23,7 +23,7 @@ double median_us(std::vector<std::int64_t> ns) {
 }
 
 TEST(RegistrationCost, IsMeasuredFrom4KiBTo64MiB) {
-  const auto context = nic::open(tested_nic());
+  const auto context = open_tested();
   ASSERT_TRUE(context) << context.error().text();
   const auto memory = (*context)->allocate(kMost);
   ASSERT_TRUE(memory) << memory.error().text();
