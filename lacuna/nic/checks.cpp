@@ -97,7 +97,7 @@ Limits common(const Limits& mine, const Limits& theirs) {
                    std::min(mine.indirect.strided_entries, theirs.indirect.strided_entries),
                    std::min(mine.indirect.stride, theirs.indirect.stride),
                    mine.indirect.note};
-  if (both.indirect.keys == 0) both.indirect = {.note = mine.indirect.keys == 0 ? mine.indirect.note : "the peer's has none"};
+  if (both.indirect.keys == 0) both.indirect = {.note = mine.indirect.keys == 0 ? mine.indirect.note : "the peer's; this one's would do"};
   both.max_send_wr = std::min(mine.max_send_wr, theirs.max_send_wr);
   both.max_recv_wr = std::min(mine.max_recv_wr, theirs.max_recv_wr);
   both.max_message_bytes = std::min(mine.max_message_bytes, theirs.max_message_bytes);

@@ -263,7 +263,8 @@ struct RegisteredBuffer {
 /// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address given with it is an offset
 /// into the pieces. Creating one is expensive, binding is not free (F20), so keys are bound again and again. A bind request of any queue
 /// pair of the Context gives it its pieces, in the order of that queue: what is posted behind it there may use the key at once, everybody else
-/// after its completion. Until it is bound, and after an invalidate request, every use of it is an access error.
+/// after its completion. Bind it anew, or invalidate it, once the sends and writes that name it are complete: until then a device may fetch their bytes
+/// once more. Until it is bound, and after an invalidate request, every use of it is an access error.
 class IndirectKey {
  public:
   IndirectKey() = default;
@@ -293,7 +294,8 @@ class IndirectKey {
 
 /// A right of one queue pair's peer to a stretch of a region, which ends with the window (a memory window of type 2; ibv_alloc_mw(3)). Binding and
 /// invalidating one is a work request of that queue pair, cheaper than a registration. A bind request's binding has a list of one entry, whose address is
-/// the memory's own, not an offset; the region has to grant what the window grants. Local requests cannot use it.
+/// the memory's own, not an offset. The region need not grant the peer anything itself; one that is written into has to grant local writes. A bound window is
+/// invalidated before it is bound again. Local requests cannot use it. Destroy it before its region.
 class Window {
  public:
   Window() = default;
@@ -307,7 +309,7 @@ class Window {
   Window& operator=(const Window&) = delete;
   ~Window();
   /// For the next binding: another one each time, so that an old one never fits a new binding. With it the peer reaches the memory once the bind request is
-  /// complete, of which a chain has one for each window, and until the request that invalidates it is.
+  /// complete, and until the request that invalidates it is.
   std::uint32_t next_key();
 
  private:

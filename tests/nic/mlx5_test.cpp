@@ -1,6 +1,9 @@
 // Indirect keys of mlx5, on a fake of mlx5dv that keeps its documented rules. Not run on hardware.
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 
+#include "lacuna/nic/verbs/device.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -59,7 +62,8 @@ TEST(Mlx5, TakesWhatAWorkRequestHoldsInline) {
   EXPECT_EQ(keys.stride, 65535);
   EXPECT_TRUE(keys.note.contains("not run on hardware")) << keys.note;
   EXPECT_EQ(context->limits().max_sge_rd, 30);
-  EXPECT_EQ(context->limits().max_sge, 52);
+  EXPECT_EQ(context->limits().max_sge, 32);  // what both queues take
+  EXPECT_EQ(context->limits().max_send_wr, 2047);
 }
 
 TEST(Mlx5, ADeviceWithoutKeysSaysSoByName) {
@@ -69,6 +73,43 @@ TEST(Mlx5, ADeviceWithoutKeysSaysSoByName) {
   ASSERT_FALSE(key);
   EXPECT_EQ(key.error().code, base::Code::unsupported);
   EXPECT_EQ(key.error().message, "this device has no indirect keys (fake4_0: it is no mlx5 device)");
+}
+
+// Devices that are mlx5's and yet have no keys.
+TEST(Mlx5, WhyThereAreNoKeysIsSaid) {
+  const auto reason = [](const nic::verbs::Library& library) {
+    auto device = nic::verbs::Device::open(library, mlx5::kDevice);
+    if (!device) return device.error().text();
+    EXPECT_EQ((*device)->limits().indirect.keys, 0);
+    return (*device)->limits().indirect.note;
+  };
+  nic::verbs::Library library = mlx5::library();
+  library.mlx5 = base::fail(base::Code::unsupported, "its keys need rdma-core's libmlx5.so.1");
+  EXPECT_EQ(reason(library), "fake5_0: its keys need rdma-core's libmlx5.so.1");
+  nic::verbs::Mlx5 functions = **mlx5::library().mlx5;
+  library.mlx5 = &functions;
+  functions.create_mkey = [](mlx5dv_mkey_init_attr*) -> mlx5dv_mkey* {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  };
+  EXPECT_EQ(reason(library), "fake5_0: it makes none: Operation not supported");
+  functions.open_device = [](ibv_device*, mlx5dv_context_attr*) -> ibv_context* {
+    errno = EPERM;
+    return nullptr;
+  };
+  EXPECT_EQ(reason(library), "fake5_0: its kernel has no DEVX: Operation not permitted");
+
+  library = mlx5::library();
+  setenv("LACUNA_VERBS_ODP", "1", 1);
+  EXPECT_TRUE(reason(library).contains("fake5_0 has no on-demand paging"));
+  library.on_demand = [](ibv_context*) {
+    ibv_odp_caps caps{};
+    caps.general_caps = IBV_ODP_SUPPORT;
+    caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    return caps;
+  };
+  EXPECT_TRUE(reason(library).contains("nobody has tried indirect keys with on-demand paging"));
+  unsetenv("LACUNA_VERBS_ODP");
 }
 
 TEST(Mlx5, ABindingAndWhatUsesItAreOneDoorbell) {
@@ -138,8 +179,8 @@ TEST(Mlx5, WhatTheDeviceWouldMistakeIsRefused) {
   EXPECT_TRUE(refused(post({.list = long_list}), base::Code::limit, "53 entries"));
   const nic::Sge nothing = rig.sge(0, 0);
   EXPECT_TRUE(refused(post({.list = {&nothing, 1}}), base::Code::invalid_argument, "0 bytes"));
-  const nic::Sge huge{rig.region.addr(), (1U << 31) + 1, rig.region.lkey()};
-  EXPECT_TRUE(refused(post({.list = {&huge, 1}}), base::Code::limit, "an indirect key takes 2147483648"));
+  const nic::Sge huge{rig.region.addr(), 1U << 31, rig.region.lkey()};
+  EXPECT_TRUE(refused(post({.list = {&huge, 1}}), base::Code::limit, "an indirect key takes 2147483647"));
   const nic::Sge itself{0, 8, key.lkey()};
   EXPECT_TRUE(refused(post({.list = {&itself, 1}}), base::Code::invalid_argument, "an indirect key as an entry of another"));
   EXPECT_TRUE(refused(post({}), base::Code::invalid_argument, "no entries"));

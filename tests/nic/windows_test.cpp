@@ -22,7 +22,7 @@ constexpr bool of_bounds(Spoil spoil) { return spoil == Spoil::byte_before || sp
 
 // Rank 1 opens a window, and rank 0 writes through it.
 std::string write_through(Spoil spoil, int rank, nic::Bootstrap& bootstrap) {
-  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::wire, kBytes, {}, {.remote_write = rank == 1, .remote_read = false}));
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::wire, kBytes, {}, {.remote_write = false, .remote_read = false}));
   if (rank == 0) {
     const std::uint32_t key = LACUNA_END_TRY(swap(bootstrap, std::uint32_t{0}));
     const std::uint64_t base = LACUNA_END_TRY(swap(bootstrap, std::uint64_t{0}));
@@ -92,6 +92,18 @@ std::string refusals(int /*rank*/, nic::Bootstrap& bootstrap) {
   const Binding foreign{.key = window.next_key(), .list = {&nowhere, 1}};
   const auto wrong = rig.qp->post_send({.opcode = Opcode::bind, .binding = &foreign});
   LACUNA_END_EXPECT(!wrong && wrong.error().message.contains("is no region of this context"));
+  for (const nic::Sge& bad : {rig.sge(0, 0), rig.sge(kBytes - 7, 8), nic::Sge{rig.region.addr() - 1, 8, rig.region.lkey()}}) {
+    const Binding outside{.key = window.next_key(), .list = {&bad, 1}};
+    const auto refused = rig.qp->post_send({.opcode = Opcode::bind, .binding = &outside});
+    LACUNA_END_EXPECT(!refused && refused.error().message.contains("not within its region"));
+  }
+  const Binding once{.key = window.next_key(), .list = {two, 1}};
+  const Binding twice{.key = window.next_key(), .list = {two, 1}};
+  const nic::SendRequest chain[] = {{.opcode = Opcode::bind, .binding = &once}, {.opcode = Opcode::bind, .binding = &twice}};
+  const auto both = rig.qp->post_chain(chain);
+  LACUNA_END_EXPECT(!both && both.error().message.contains("binds a window twice"));
+  const auto regions = rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = rig.region.rkey()});
+  LACUNA_END_EXPECT(!regions && regions.error().message.contains("neither an indirect key nor a window"));
   LACUNA_END_EXPECT(rig.qp->fault() == nullptr);
   LACUNA_END_TRY(barrier(bootstrap));
   return {};

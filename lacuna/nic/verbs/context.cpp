@@ -25,7 +25,8 @@ constexpr std::uint64_t kWaitsBeforeYield = 512;
 constexpr std::uint64_t kWaitsBeforeSleep = 8192;
 constexpr std::int64_t kSleep = 1'000'000;  // ns at most: memory that a peer writes into raises no event
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kAtOnce = 16;  // completions
+constexpr std::uint32_t kMostPiece = (1U << 31) - 1;  // bytes of a window: mlx5 takes no 2 GiB
+constexpr std::size_t kAtOnce = 16;                   // completions
 
 std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -129,7 +130,7 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   // A right to write remotely comes with the one to write locally, says ibv_reg_mr(3).
   const unsigned access = bit(rights.local_write || rights.remote_write, IBV_ACCESS_LOCAL_WRITE) |
                           bit(rights.remote_write, IBV_ACCESS_REMOTE_WRITE) | bit(rights.remote_read, IBV_ACCESS_REMOTE_READ) |
-                          bit(rights.relaxed, IBV_ACCESS_RELAXED_ORDERING) | device_->usual_access();
+                          bit(rights.relaxed && device_->settings().relaxed, IBV_ACCESS_RELAXED_ORDERING) | device_->usual_access();
   const Library& library = device_->library();
   const auto iova = reinterpret_cast<std::uintptr_t>(bytes.data());
   Owned<ibv_mr> region(library.reg_mr_iova2(device_->domain(), bytes.data(), bytes.size(), iova, access), library.dereg_mr);
@@ -165,6 +166,8 @@ void Context::destroy_indirect_key(std::uint32_t key) {
 }
 
 Result<Window> Context::create_window() {
+  if (std::cmp_greater_equal(windows_.size(), limits_.windows) && limits_.windows > 0)
+    return base::fail(base::Code::limit, fmt::format("{} windows exist; {} takes no more", windows_.size(), name_));
   if (limits_.windows == 0) return base::fail(base::Code::unsupported, fmt::format("{} has no memory windows of type 2", device_->name()));
   Owned<ibv_mw> window(ibv_alloc_mw(device_->domain(), IBV_MW_TYPE_2), ibv_dealloc_mw);
   if (!window) return std::unexpected(base::system_error(fmt::format("ibv_alloc_mw on {}", device_->name()), errno));
@@ -180,6 +183,15 @@ Result<void> Context::check_window(const Binding& binding) const {
   if (!regions_.contains(binding.list.front().lkey))
     return base::fail(base::Code::invalid_argument,
                       fmt::format("a window into lkey {:#x}, which is no region of this context", binding.list.front().lkey));
+  const Sge& piece = binding.list.front();
+  const ibv_mr& region = *regions_.find(piece.lkey)->second;
+  const auto begin = reinterpret_cast<std::uint64_t>(region.addr);
+  // One of 0 bytes would unbind it.
+  if (piece.length == 0 || piece.addr < begin || piece.length > region.length || piece.addr - begin > region.length - piece.length)
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("a window of {} bytes that are not within its region of {}", piece.length, region.length));
+  if (piece.length > kMostPiece)
+    return base::fail(base::Code::limit, fmt::format("a window of {} bytes; {} takes {}", piece.length, name_, kMostPiece));
   return {};
 }
 

@@ -67,7 +67,8 @@ class Context final : public RealContext {
   [[nodiscard]] Keys* keys() { return keys_ ? &*keys_ : nullptr; }
   /// Whether it is the next key of a window.
   [[nodiscard]] bool window(std::uint32_t key) const { return windows_.contains(key >> kVariantBits); }
-  /// Errors: invalid_argument.
+  [[nodiscard]] static bool same_window(std::uint32_t one, std::uint32_t other) { return one >> kVariantBits == other >> kVariantBits; }
+  /// What a device would not see, or take for something else. Errors: invalid_argument.
   [[nodiscard]] Result<void> check_window(const Binding& binding) const;
   /// Fills in what a bind request says; the binding was checked.
   void describe_window(const Binding& binding, ibv_send_wr& request);

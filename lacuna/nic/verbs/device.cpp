@@ -223,30 +223,31 @@ Owned<ibv_qp> Device::create_queue_pair(ibv_cq* queue, const ibv_qp_cap& cap) co
 Result<void> Device::probe() {
   const Owned<ibv_cq> queue(library_.create_cq(context(), 4, nullptr, nullptr, 0), library_.destroy_cq);
   if (!queue) return std::unexpected(base::system_error(fmt::format("ibv_create_cq of {}", name_), errno));
-  const auto works = [&](int sge, int inlined) {
-    return create_queue_pair(queue.get(), {.max_send_wr = 1,
-                                           .max_recv_wr = 1,
+  const auto works = [&](int sge, int inlined, int depth) {
+    return create_queue_pair(queue.get(), {.max_send_wr = static_cast<std::uint32_t>(depth),
+                                           .max_recv_wr = static_cast<std::uint32_t>(depth),
                                            .max_send_sge = static_cast<std::uint32_t>(sge),
                                            .max_recv_sge = static_cast<std::uint32_t>(sge),
                                            .max_inline_data = static_cast<std::uint32_t>(inlined)}) != nullptr;
   };
-  if (mlx5_ != nullptr && !works(1, 0)) {
-    no_keys_ = fmt::format("it makes no queue pair for them: {}", std::strerror(errno));
+  if (mlx5_ != nullptr && (!works(1, 0, 1) || !Keys(*mlx5_, domain()).create(1))) {
+    no_keys_ = fmt::format("it makes none: {}", std::strerror(errno));
     mlx5_ = nullptr;
   }
-  if (!works(1, 0)) return std::unexpected(base::system_error(fmt::format("ibv_create_qp of {}", name_), errno));
-  limits_.max_sge = largest(1, kMostSge, [&](int sge) { return works(sge, 0); });
-  limits_.max_inline = largest(0, kMostInline, [&](int bytes) { return works(limits_.max_sge, bytes); });
+  if (!works(1, 0, 1)) return std::unexpected(base::system_error(fmt::format("ibv_create_qp of {}", name_), errno));
+  limits_.max_sge = largest(1, kMostSge, [&](int sge) { return works(sge, 0, 1); });
+  limits_.max_inline = largest(0, kMostInline, [&](int bytes) { return works(limits_.max_sge, bytes, 1); });
   limits_.max_sge_rd = std::min(limits_.max_sge, attributes_.max_sge_rd > 0 ? attributes_.max_sge_rd : attributes_.max_sge);
-  limits_.max_send_wr = limits_.max_recv_wr = std::min(kDepth, attributes_.max_qp_wr - 1);
+  // How many depends on how long they are. One is ours (QueuePair::beat).
+  const int depth = largest(2, std::min(kDepth, std::max(2, attributes_.max_qp_wr)),
+                            [&](int n) { return works(limits_.max_sge, limits_.max_inline, n); });
+  limits_.max_send_wr = limits_.max_recv_wr = depth - 1;
   limits_.max_cqe = attributes_.max_cqe;
   limits_.max_message_bytes = port_.attributes.max_msg_sz;
   limits_.remote_segments = 1;
   if (mlx5_ != nullptr) {
     limits_.indirect = limits_of_keys(static_cast<std::uint32_t>(limits_.max_inline), attributes_.max_mr);
     limits_.indirect.note = fmt::format("{}: through mlx5dv; not run on hardware", name_);
-    // Requests with room for a binding take 16 units of 64 bytes, of which a device counts what it promises.
-    limits_.max_send_wr = std::min(limits_.max_send_wr, attributes_.max_qp_wr / 16 - 1);
   } else {
     limits_.indirect.note = fmt::format("{}: {}", name_, no_keys_);
   }

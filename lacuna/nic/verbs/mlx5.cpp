@@ -12,9 +12,9 @@ namespace lacuna::nic::verbs {
 namespace {
 
 constexpr const char* kFile = "libmlx5.so.1";
-constexpr std::uint32_t kEntryBytes = 16;       // of a key's entry in a work request
-constexpr std::uint32_t kGroup = 4;             // entries come in groups of 64 bytes
-constexpr std::uint32_t kMostPiece = 1U << 31;  // bytes of an entry of a list
+constexpr std::uint32_t kEntryBytes = 16;             // of a key's entry in a work request
+constexpr std::uint32_t kGroup = 4;                   // entries come in groups of 64 bytes
+constexpr std::uint32_t kMostPiece = (1U << 31) - 1;  // bytes of an entry of a list
 constexpr std::int64_t kMostStride =
     0xffff;                         // 16 bits in the work request, 32 in mlx5dv_mr_interleaved: a larger one would be cut in silence
 constexpr int kMostKeys = 1 << 14;  // more than methods hold
@@ -69,7 +69,7 @@ ibv_qp* create_binding_pair(const Mlx5& mlx5, ibv_context* context, ibv_pd* doma
   wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   wanted.pd = domain;
   wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-                          IBV_QP_EX_WITH_LOCAL_INV;
+                          IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
   // A short message would be put into its completion, and from there to the entry's address, which of an indirect key is none (mlx5dv_create_qp(3)).
   auto special = zeroed<mlx5dv_qp_init_attr>();
   special.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
@@ -98,6 +98,8 @@ Result<std::uint32_t> Keys::create(int entries) {
   if (!key.mkey) return std::unexpected(base::system_error(fmt::format("mlx5dv_create_mkey of {} entries", room), errno));
   if (key.mkey->lkey != key.mkey->rkey)
     return base::fail(base::Code::unsupported, "an indirect key with another lkey than rkey, which mlx5 never made");
+  list_.reserve(room);  // not between ibv_wr_start and ibv_wr_complete
+  interleaved_.reserve(room);
   const std::uint32_t number = key.mkey->lkey;
   keys_.insert_or_assign(number, std::move(key));
   return number;

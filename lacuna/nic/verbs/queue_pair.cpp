@@ -76,6 +76,7 @@ std::string cause_of(const ibv_wc& done, const Context& context) {
     case IBV_WC_LOC_QP_OP_ERR:
       return "this end could not execute a request (Soft-RoCE says so, too, of a wrong lkey, of a receive that is too short or outside its "
              "region, and of a network device that goes down)";
+    case IBV_WC_MW_BIND_ERR: return "a window or an indirect key could not be bound: it is bound already, or its region does not allow it";
     case IBV_WC_LOC_LEN_ERR: return "a receive is shorter than what arrived, or a message longer than the device takes";
     case IBV_WC_REM_INV_REQ_ERR:
       return "the peer could not take the request: its receive is shorter than the message, or it takes none of this kind";
@@ -121,7 +122,14 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Context& context, Completio
 }
 
 Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
-  for (const SendRequest& request : chain) LACUNA_TRY(check(request));
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    LACUNA_TRY(check(chain[i]));
+    if (chain[i].opcode != Opcode::bind || binds_key(chain[i])) continue;
+    const auto same = [&](const SendRequest& other) {
+      return other.opcode == Opcode::bind && Context::same_window(other.binding->key, chain[i].binding->key);
+    };
+    if (std::ranges::any_of(chain.first(i), same)) return base::fail(base::Code::invalid_argument, "a chain that binds a window twice");
+  }
   LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
   if (chain.empty()) return {};
   context_.busy();
@@ -157,6 +165,10 @@ bool QueuePair::binds_key(const SendRequest& request) const {
 }
 
 Result<void> QueuePair::check(const SendRequest& request) const {
+  if (request.opcode == Opcode::invalidate && !context_.window(request.rkey) &&
+      (context_.keys() == nullptr || context_.keys()->room(request.rkey) == 0))
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{:#x} is neither an indirect key nor a window of this context", request.rkey));
   if (request.opcode != Opcode::bind || request.binding == nullptr) return check_send(request, limits_, 0);
   if (context_.window(request.binding->key)) return context_.check_window(*request.binding);
   if (context_.keys() == nullptr) return base::fail(base::Code::unsupported, limits_.indirect.refusal());
@@ -195,6 +207,10 @@ int QueuePair::post_by_builders(std::span<const SendRequest> chain) {
     pair->wr_flags = wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
     switch (chain[i].opcode) {
       case Opcode::bind:
+        if (!binds_key(chain[i])) {
+          ibv_wr_bind_mw(pair, wr.bind_mw.mw, wr.bind_mw.rkey, &wr.bind_mw.bind_info);
+          continue;
+        }
         pair->wr_flags |= IBV_SEND_INLINE;  // the entries
         context_.keys()->write(pair, *chain[i].binding);
         continue;

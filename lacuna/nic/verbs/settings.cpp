@@ -31,6 +31,7 @@ base::Result<Settings> Settings::from_environment() {
   settings.retries = LACUNA_TRY(number("LACUNA_VERBS_RETRIES", 0, 7)).value_or(settings.retries);
   settings.rnr_retries = LACUNA_TRY(number("LACUNA_VERBS_RNR_RETRIES", 0, 7)).value_or(settings.rnr_retries);
   settings.on_demand = LACUNA_TRY(number("LACUNA_VERBS_ODP", 0, 1)).value_or(0) == 1;
+  settings.relaxed = LACUNA_TRY(number("LACUNA_VERBS_RELAXED", 0, 1)).value_or(1) == 1;
   return settings;
 }
 

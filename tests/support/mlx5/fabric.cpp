@@ -10,6 +10,7 @@
 namespace lacuna::test::mlx5 {
 namespace {
 
+constexpr std::size_t kMostReadSge = 30;  // what the device promises, which reads are held to
 constexpr int kDeepest = 4;               // keys that name keys (ConnectX-5)
 constexpr int kStepsUntilRnr = 200;       // of one attempt with a peer that has posted no receive
 constexpr std::uint64_t kScattered = 64;  // bytes of a message that a completion has room for
@@ -202,6 +203,10 @@ bool Fabric::run(Pair& pair, Work& work) {
   Pair& peer = found->second;
   if (peer.state != IBV_QPS_RTS && peer.state != IBV_QPS_RTR) return false;
   if (work.what == What::read) {
+    if (work.list.size() > kMostReadSge) {
+      end(pair, work, IBV_WC_LOC_QP_OP_ERR);
+      return true;
+    }
     work.state = Work::State::reading;
     work.delay = static_cast<int>(random_.below(6));
     return true;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -20,7 +21,9 @@ using nic::verbs::zeroed;
 
 constexpr int kWqeRoom = 832;  // bytes that a work request has for entries or inline data, beside its heads
 constexpr int kMostGather = 30;
-constexpr int kDepth = 8192;
+constexpr std::uint32_t kDepth = 32768;  // units of 64 bytes of a send queue
+constexpr std::uint32_t kHeads = 192;    // of a work request, whatever is in it
+constexpr std::uint32_t kMostReceiveSge = 32;
 
 struct Devices {
   std::array<ibv_device, 2> all{};
@@ -222,8 +225,9 @@ ibv_qp* create(ibv_pd* domain, ibv_cq* queue, const ibv_qp_cap& cap, bool binds,
   const Lock lock(Fabric::get().mutex);
   Fabric& fabric = Fabric::get();
   const auto room = static_cast<std::uint32_t>(kWqeRoom);
-  if (16 * cap.max_send_sge > room || 16 * cap.max_recv_sge > room || cap.max_inline_data + 4 > room || cap.max_send_wr > kDepth)
-    return refuse<ibv_qp>(EINVAL);
+  if (16 * cap.max_send_sge > room || cap.max_recv_sge > kMostReceiveSge || cap.max_inline_data + 4 > room) return refuse<ibv_qp>(EINVAL);
+  const std::uint32_t units = (kHeads + std::max(16 * cap.max_send_sge, cap.max_inline_data + 4) + 63) / 64;
+  if (std::bit_ceil(units * cap.max_send_wr) > kDepth) return refuse<ibv_qp>(EINVAL);
   const std::uint32_t number = fabric.next_number();
   Pair& pair = fabric.pairs[number];
   pair.extended.qp_base.context = domain->context;
