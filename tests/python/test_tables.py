@@ -10,6 +10,7 @@ from conftest import ddtbench_subject, guide, row
 from rich.console import Console
 
 from lacuna import tables
+from lacuna.devices import Devices
 from lacuna.record import Guide
 from lacuna.schema import Failure, Hello, Skip
 from lacuna.units import bytes_text, gain_text, us_text
@@ -94,7 +95,7 @@ def test_an_empty_guide_is_no_trouble() -> None:
 def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
     out = io.StringIO()
     hello = Hello("0.1.0", full_guide.machine, full_guide.nic, full_guide.methods)
-    tables.show_info(Console(file=out, width=100), hello)
+    tables.show_info(Console(file=out, width=100), hello, Devices("no RDMA device", ()))
     text = out.getvalue()
     for word in (
         "Invented CPU <9000>",
