@@ -57,7 +57,7 @@ std::string_view kind_of(std::string_view nic) { return nic.substr(0, nic.find('
 Result<Json> agree_on_terms(nic::Bootstrap& control, const Station& station) {
   const Json mine = {
       {"protocol", kProtocol}, {"version", base::version()}, {"nic", station.nic}, {"machine", machine_json<Json>(base::machine())}};
-  Json theirs = LACUNA_TRY(swap(control, mine, kTermsNs));
+  Json theirs = LACUNA_TRY(trade(control, mine, kTermsNs));
   if (theirs.contains("refused")) return base::fail(Code::unsupported, fmt::format("the other side refuses: {}", word(theirs, "refused")));
   if (theirs.value("protocol", Json()) != kProtocol || theirs.value("version", Json()) != base::version())
     return base::fail(Code::unsupported, fmt::format("this side is Lacuna {}, the other one {}: install the same version on both machines",
@@ -186,7 +186,7 @@ class Listening {
       refused(from, fmt::format("this side is measuring with {}", first_));
       ranks_.push_back(LACUNA_TRY(answer(caller, [&](nic::Bootstrap& channel) {
         const Json why = {{"refused", fmt::format("it is measuring with {}", first_)}};
-        return swap(channel, why, kTermsNs) ? 0 : 1;
+        return trade(channel, why, kTermsNs) ? 0 : 1;
       })));
       return {};
     }

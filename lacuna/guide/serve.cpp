@@ -160,7 +160,7 @@ Result<Station> station_of(const std::string& nic, const nic::OpenOptions& optio
   return Station{.nic = nic, .options = options, .fault = LACUNA_TRY(fault_from_text(fault)), .fault_text = fault};
 }
 
-Result<Json> swap(nic::Bootstrap& control, const Json& mine, std::int64_t timeout_ns) {
+Result<Json> trade(nic::Bootstrap& control, const Json& mine, std::int64_t timeout_ns) {
   const nic::Hello theirs = LACUNA_TRY(control.exchange(hello_of(mine.dump(-1, ' ', false, Json::error_handler_t::replace)), timeout_ns));
   Json json = Json::parse(text_of(theirs), nullptr, false);
   if (!json.is_object()) return base::fail(base::Code::malformed, "the other side does not say who it is");
@@ -180,7 +180,7 @@ Result<void> lead(const Station& station, Channels channels, const Json* peer) {
   Json other;
   if (peer != nullptr) {
     other = *peer;
-    other["nic"] = LACUNA_TRY(swap(channels.control, Json::object(), kConnect));
+    other["nic"] = LACUNA_TRY(trade(channels.control, Json::object(), kConnect));
   }
   const std::string_view nic = context->nic_name();
   greet(machine, nic, *link, station.fault_text, peer != nullptr ? &other : nullptr);
@@ -190,7 +190,7 @@ Result<void> lead(const Station& station, Channels channels, const Json* peer) {
 
 Result<void> assist(const Station& station, Channels channels, bool tells) {
   const auto [context, link] = LACUNA_TRY(join(1, station, channels.bootstrap));
-  if (tells) LACUNA_TRY(swap(channels.control, describe_nic(context->nic_name(), link->limits()), kConnect));
+  if (tells) LACUNA_TRY(trade(channels.control, describe_nic(context->nic_name(), link->limits()), kConnect));
   for (;;) {
     const std::string next = LACUNA_TRY(listen(channels.control));
     if (next.empty()) return {};

@@ -31,7 +31,7 @@ Result<void> lead(const Station& station, Channels channels, const Json* peer = 
 Result<void> assist(const Station& station, Channels channels, bool tells = false);
 
 /// One JSON object to the other rank, and its own, whose words are short and harmless to a terminal. Errors: those of Bootstrap; malformed.
-Result<Json> swap(nic::Bootstrap& control, const Json& mine, std::int64_t timeout_ns);
+Result<Json> trade(nic::Bootstrap& control, const Json& mine, std::int64_t timeout_ns);
 
 /// 0, or 1 after the log said what went wrong.
 int report_failure(const Result<void>& result, std::string_view who);
