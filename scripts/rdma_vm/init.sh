@@ -43,11 +43,13 @@ ip addr add "${address:-10.77.0.1}/24" dev wire0
 ip link set wire0 mtu 4200 up # RoCE with 4096
 if [ -n "$netem" ]; then
   IFS=,
-  chroot /root tc qdisc add dev wire0 root netem $netem || { echo "guest: no netem"; end 100; }
+  chroot /root /sbin/tc qdisc add dev wire0 root netem $netem || { echo "guest: no netem"; end 100; }
   unset IFS
 fi
 chroot /root rdma link add rxe0 type rxe netdev wire0 || { echo "guest: no rxe"; end 100; }
 ulimit -l unlimited
 
 chroot /root /bin/bash "$run"
-end $?
+ended=$?
+[ -n "$netem" ] && chroot /root /sbin/tc -s qdisc show dev wire0
+end $ended

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,14 @@ def start(step: Step, end: int, socket: Path, report: Path) -> Machine:
     )
 
 
+def lost_packets(logs: list[Path]) -> Outcome:
+    """Whether the emulator at each end of the cable dropped any, as it says."""
+    counts = [re.search(r"(\d+) pkt \(dropped (\d+)", log.read_text()) for log in logs]
+    seen = "; ".join(f"{count[2]} of {int(count[1]) + int(count[2])} packets" for count in counts if count)
+    dropped = all(count is not None and int(count[2]) > 0 for count in counts)
+    return Outcome("passed" if dropped else "failed", notes={"seen": seen})
+
+
 def run_step(step: Step) -> dict[str, Outcome]:
     """What became of each test; a machine that gives no report counts as one."""
     reports = [RESULTS / f"{step.name}-{end}.xml" for end in range(step.machines)]
@@ -169,6 +178,8 @@ def run_step(step: Step) -> dict[str, Outcome]:
         print(f"    the end of {log}:")
         print("\n".join(f"        {line}" for line in log.read_text().splitlines()[-20:]))
         outcomes[f"machine {end} ended with {status}"] = Outcome("failed")
+    if step.netem:
+        outcomes["packets are lost"] = lost_packets(logs)
     if not outcomes:
         outcomes["no test matches"] = Outcome("failed")
     return {f"{step.name}: {name}": outcome for name, outcome in outcomes.items()}

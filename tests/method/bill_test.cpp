@@ -218,7 +218,7 @@ TEST(BillCounts, ByHand) {
   expect("scatter_read", Price::pack_run, 100);
   expect("scatter_read", Price::unpack_run, 0);
   expect("linked_write", Price::request, 100);
-  expect("linked_write", Price::post, 2);
+  expect("linked_write", Price::post, 1);
   expect("multi_write", Price::post, 100);
   expect("sgrs", Price::entry, 100);
   expect("sgrs", Price::scatter, 25);

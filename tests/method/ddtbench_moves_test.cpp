@@ -167,6 +167,7 @@ std::string move_all(const std::vector<Task>& tasks, nic::Path path, int rank, n
       ++seed;
     }
     LACUNA_END_TRY(endpoint->forget(arrays.region, kMoveTimeout));
+    LACUNA_END_TRY(barrier(bootstrap));
   }
   return {};
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lacuna/method/method.hpp"
+#include "lacuna/guide/mailbox.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -69,6 +69,7 @@ Expected expected(std::string_view method, Notify notify, const nic::Limits& lim
 std::string count(const method::Method& method, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
+  const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
   const Layout blocks = Layout::hvector(kBlocks, 1, 2 * kBlock, Layout::bytes(kBlock).value()).value();
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(2 * kAll));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
@@ -83,6 +84,9 @@ std::string count(const method::Method& method, nic::Path path, int rank, nic::B
       const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kTimeout)).bytes));
       LACUNA_END_TRY(operation->start(buffer.data(), theirs));
       LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
+      // Who is told nothing polls, for paths that need this CPU.
+      if (method.uninformed(role, notify)) LACUNA_END_TRY(mailbox->receive<int>(endpoint.get()));
+      if (method.uninformed(rank == 0 ? Role::receiver : Role::sender, notify)) LACUNA_END_TRY(mailbox->send(i));
       LACUNA_END_TRY(barrier(bootstrap));
       const method::Counters& c = operation->counters();
       const Numbers got = {c.work_requests, c.receives, c.sges, c.doorbells, c.completions, c.bytes_copied};

@@ -58,8 +58,7 @@ std::string cause_of(const ibv_wc& done, const Context& context) {
   const Settings& settings = device.settings();
   // Nothing left this end: how a driver says so differs.
   if ((done.status == IBV_WC_RETRY_EXC_ERR || done.status == IBV_WC_LOC_QP_OP_ERR) && !device.port_is_up())
-    return fmt::format("port {} of {} is down (`rdma link` shows it), for longer than requests are tried again", device.port().number,
-                       device.name());
+    return fmt::format("port {} of {} is down (`rdma link` shows it)", device.port().number, device.name());
   switch (done.status) {
     case IBV_WC_RETRY_EXC_ERR:
       return fmt::format(
