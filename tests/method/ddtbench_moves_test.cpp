@@ -39,7 +39,7 @@ std::int64_t free_memory() {
 std::int64_t eighth_of_free_memory() { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(free_memory() / 8))); }
 
 // A request takes Soft-RoCE some 50 us on a machine that is emulated.
-constexpr std::int64_t kMostRequests = 17'000;
+constexpr std::int64_t kMostRequests = 10'000;
 
 Bounds bounds() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "lacuna/protocol/meeting/tcp_bootstrap.hpp"
+#include "lacuna/nic/tcp.hpp"
 #include "tests/support/child.hpp"
 
 namespace lacuna::test {
@@ -19,7 +19,7 @@ namespace {
 
 using base::Fd;
 using base::Result;
-using protocol::meeting::TcpBootstrap;
+using nic::tcp::TcpBootstrap;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMeet = 60 * kSecond;  // one machine may boot, or one end compute, longer than the other
