@@ -266,7 +266,12 @@ class Measurement {
 class PairLink final : public Link {
  public:
   PairLink(int rank, nic::Context& context, nic::Bootstrap& bootstrap, Fault fault)
-      : rank_(rank), context_(context), bootstrap_(bootstrap), fault_(std::move(fault)), limits_(context.limits()) {}
+      : rank_(rank),
+        context_(context),
+        bootstrap_(bootstrap),
+        fault_(std::move(fault)),
+        no_fault_{.skew_ns = fault_.skew_ns},
+        limits_(context.limits()) {}
 
   Result<void> connect() {
     for (nic::PathInfo& path : limits_.paths) {
@@ -380,7 +385,7 @@ class PairLink final : public Link {
   nic::Context& context_;
   nic::Bootstrap& bootstrap_;
   Fault fault_;
-  Fault no_fault_;
+  Fault no_fault_;  // of transfers; the clocks stay what they are
   nic::Limits limits_;
   std::vector<std::unique_ptr<method::Endpoint>> endpoints_;
   std::unique_ptr<Mailbox> mailbox_;

@@ -192,14 +192,26 @@ class Counted : public testing::TestWithParam<std::tuple<Table, nic::Path>> {
   static std::string end(int rank, nic::Bootstrap& bootstrap) {
     return count(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, bootstrap);
   }
+  // The lists of 64 entries are bound whole.
+  static int entries_needed() { return std::string_view(std::get<0>(GetParam()).name) == "EqualListsOnly" ? 64 : 0; }
   static bool only_by_keys() {
     return std::ranges::all_of(std::get<0>(GetParam()).expected,
                                [](const Expected& e) { return method::find(e.method).value()->indirect_keys; });
   }
 };
-TEST_P(Counted, ByHandTwoThreads) { EXPECT_EQ(in_two_threads(end), ""); }
+// Skips, visibly, where a key takes fewer entries than the numbers are for.
+#define LACUNA_NEEDS_ENTRIES()                                                                                       \
+  if (const auto opened_ = open_tested();                                                                            \
+      opened_ && (*opened_)->limits().indirect.keys > 0 && (*opened_)->limits().indirect.entries < entries_needed()) \
+  GTEST_SKIP() << "an indirect key of this device takes " << (*opened_)->limits().indirect.entries << " entries"
+
+TEST_P(Counted, ByHandTwoThreads) {
+  LACUNA_NEEDS_ENTRIES();
+  EXPECT_EQ(in_two_threads(end), "");
+}
 TEST_P(Counted, ByHandTwoProcesses) {
   if (only_by_keys()) LACUNA_NEEDS_KEYS();
+  LACUNA_NEEDS_ENTRIES();
   EXPECT_EQ(in_two_processes(end), "");
 }
 INSTANTIATE_TEST_SUITE_P(Method, Counted, testing::Combine(testing::ValuesIn(kTables), testing::Values(tested_paths().front())),
