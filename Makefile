@@ -49,7 +49,7 @@ test: packages .venv/.dev peers ## Run all tests: release, sanitizers, Python, M
 	@$(python) scripts/run_tests.py --jobs $(JOBS)
 
 .PHONY: test-rdma
-test-rdma: build ## Run the tests of NIC verbs on Soft-RoCE, in a virtual machine
+test-rdma: build package ## Run the tests of NIC verbs on Soft-RoCE, in virtual machines
 	@scripts/setup.sh rdma
 	@python3 scripts/rdma_vm/test.py
 

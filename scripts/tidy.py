@@ -77,7 +77,7 @@ def main() -> int:
     database.mkdir(parents=True, exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps([c for of in sources.values() for c in of]))
 
-    failed = []
+    failed: list[tuple[Path, str]] = []
     with ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(tidy, database, file): file for file in todo}
         for done, future in enumerate(as_completed(futures), 1):
@@ -88,11 +88,13 @@ def main() -> int:
             if passed:
                 marks[file].touch()
             else:
-                failed.append(name)
-                print(output.replace(f"{ROOT}/", ""), flush=True)
+                failed.append((name, output.replace(f"{ROOT}/", "")))
+                print(failed[-1][1], flush=True)
     for mark in cache.iterdir():  # forget what no source has any more, unless only some were asked for
         if not wanted and mark not in marks.values():
             mark.unlink()
+    for name, output in failed:  # again: where only the end of a log is kept, it says why
+        print(f"    {name} FAILED\n{output}")
     return 1 if failed else 0
 
 

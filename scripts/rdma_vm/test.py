@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts link far wire loss
+    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts link far wire loss guide
 
-One machine has both ends of each connection, two processes; in the last three steps two machines have one each, with a
-cable between them, which in `loss` loses 1 % of the packets. Needs build/release. The last line is `N passed, M failed,
-K skipped`; exits with 1 if any failed. What Soft-RoCE takes for a transfer says nothing about hardware.
+One machine has both ends of each connection, two processes; in the last four steps two machines have one each, with a
+cable between them, which in `loss` loses 1 % of the packets. Needs build/release, and for `guide` the package in .venv.
+The last line is `N passed, M failed, K skipped`; exits with 1 if any failed. What Soft-RoCE takes for a transfer says
+nothing about hardware.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from vm import ADDRESSES, ROOT, Cable, Machine, NoMachineError, plugged_in
@@ -31,11 +35,11 @@ TIMEOUT = "14"
 SECONDS = 900.0
 """That a step may take; the longest takes two minutes here."""
 PORT = 7471
+GUIDE_BUDGET = "30"
+"""Seconds that the guide may measure: some cells are enough."""
+GUIDE_SILENCE = "60"
+"""Seconds after which the guide gives its worker up: two emulated machines may be all that this one can do."""
 NOT_HARDWARE = "What Soft-RoCE takes says nothing about hardware."
-
-
-BOOKKEEPING = ("[---", "[===", "[ RUN", "[  SKIPPED", "[  PASSED", "Note:", "Running", "GUEST")
-"""How lines begin that nobody needs to see."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,67 @@ def run_step(step: Step) -> dict[str, Outcome]:
     return {f"{step.name}: {name}": outcome for name, outcome in outcomes.items()}
 
 
+def guide_command(end: int, folder: Path) -> list[str]:
+    command = [
+        "env",
+        "LACUNA_SECRET=a cable between two machines",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "XDG_DATA_HOME=/tmp",
+        "TERM=dumb",
+        "LACUNA_VERBS_RETRIES=7",
+    ]
+    command += [".venv/bin/lacuna", "guide", "--nic", "verbs:rxe0"]
+    if end == 0:
+        return [*command, "--listen", f"{ADDRESSES[0]}:{PORT}"]
+    return [
+        *command,
+        "--quick",
+        "--timeout",
+        GUIDE_SILENCE,
+        "--budget",
+        GUIDE_BUDGET,
+        "--output",
+        str(folder),
+        f"{ADDRESSES[0]}:{PORT}",
+    ]
+
+
+def run_guide() -> dict[str, Outcome]:
+    """`lacuna guide` between two machines: both end well, and what was measured is there and says on what."""
+    folder = RESULTS / "guide"
+    shutil.rmtree(folder, ignore_errors=True)
+    logs = [RESULTS / f"guide-{end}.log" for end in range(2)]
+    deadline = time.monotonic() + SECONDS
+    with ExitStack() as stack:
+        socket = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "cable"
+        machines: list[Machine] = []
+        for end, log in enumerate(logs):
+            machine = Machine(
+                guide_command(end, folder),
+                cpus=1,
+                results=RESULTS,
+                cable=Cable(socket, end),
+                output=subprocess.PIPE,
+            )
+            machines.append(stack.enter_context(machine))
+            Listener(machines[-1], log, shown=end == 1)
+            if end == 0:
+                plugged_in(socket)
+        statuses = [machine.wait(max(1.0, deadline - time.monotonic())) for machine in machines]
+    outcomes = {
+        f"guide: {who} ends well": Outcome("passed" if status == 0 else "failed", notes={"seen": f"status {status}"})
+        for who, status in zip(("who listens", "who measures"), statuses, strict=True)
+    }
+    report = folder / "guide.json"
+    measured = json.loads(report.read_text()) if report.exists() else {}
+    rows = len(measured.get("rows", []))
+    outcomes["guide: rows were measured"] = Outcome("passed" if rows else "failed", notes={"seen": f"{rows} rows"})
+    page = folder / "report.html"
+    said = page.exists() and "its timings say nothing about hardware" in page.read_text()
+    outcomes["guide: its report says that this is no hardware"] = Outcome("passed" if said else "failed")
+    return outcomes
+
+
 def print_registration(file: Path) -> None:
     if not file.exists():
         return
@@ -218,21 +283,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", nargs="*", help="default: all")
     wanted = parser.parse_args().step
-    if unknown := set(wanted) - {step.name for step in STEPS}:
-        parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(step.name for step in STEPS)}")
+    names = [*(step.name for step in STEPS), "guide"]
+    if unknown := set(wanted) - set(names):
+        parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "registration.json").unlink(missing_ok=True)
     outcomes: dict[str, Outcome] = {}
-    for step in STEPS:
-        if wanted and step.name not in wanted:
+    steps: list[tuple[str, str, Callable[[], dict[str, Outcome]]]] = [
+        (step.name, step.title, partial(run_step, step)) for step in STEPS
+    ]
+    steps.append(("guide", "lacuna guide between two machines", run_guide))
+    for name, title, take in steps:
+        if wanted and name not in wanted:
             continue
-        print(f"==> {step.name}: {step.title}", flush=True)
+        print(f"==> {name}: {title}", flush=True)
         began = time.monotonic()
         try:
-            outcomes |= run_step(step)
+            outcomes |= take()
         except NoMachineError as error:
             print(f"lacuna: {error}", file=sys.stderr)
-            outcomes[f"{step.name}: no machine"] = Outcome("failed")
+            outcomes[f"{name}: no machine"] = Outcome("failed")
             break
         print(f"    {time.monotonic() - began:.0f} s", flush=True)
     print_registration(RESULTS / "registration.json")
