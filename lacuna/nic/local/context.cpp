@@ -18,14 +18,18 @@ namespace {
 
 constexpr int kDefaultSge = 30;  // what a ConnectX-5 offers (paper_findings), so that results compare
 constexpr int kSendDepth = 1024;
-constexpr IndirectLimits kIndirect{
-    .keys = 16384, .entries = 65536, .inline_entries = 52, .strided_entries = 51, .stride = 65535};  // umr.md
 constexpr std::int64_t kLookEvery = 5'000'000;  // ns between two looks at whether peers live: one system call each
 constexpr std::uint64_t kPollsPerLook = 64;
 constexpr std::uint64_t kWaitsPerLook = 64;       // waits between two readings of the clock
 constexpr std::uint64_t kWaitsBeforeYield = 512;  // ~40 us of spinning; after that the peer may need this CPU
 
+/// As those of a ConnectX-5 (umr.md).
+IndirectLimits usual_keys() {
+  return {.keys = 16384, .entries = 65536, .inline_entries = 52, .strided_entries = 51, .stride = 65535, .note = {}};
+}
+
 Result<void> check(const OpenOptions& options) {
+  const IndirectLimits keys = usual_keys();
   const auto in_range = [](const char* name, std::int64_t value, std::int64_t most) -> Result<void> {
     if (value >= 0 && value <= most) return {};
     return base::fail(base::Code::invalid_argument,
@@ -34,10 +38,10 @@ Result<void> check(const OpenOptions& options) {
   LACUNA_TRY(in_range("max_sge", options.max_sge, kMaxSge));
   LACUNA_TRY(in_range("max_sge_rd", options.max_sge_rd, kMaxSge));
   LACUNA_TRY(in_range("max_inline", options.max_inline.value_or(0), kMaxInline));
-  LACUNA_TRY(in_range("indirect.keys", options.indirect.keys.value_or(0), kIndirect.keys));
-  LACUNA_TRY(in_range("indirect.entries", options.indirect.entries.value_or(0), kIndirect.entries));
-  LACUNA_TRY(in_range("indirect.inline_entries", options.indirect.inline_entries.value_or(0), kIndirect.entries));
-  LACUNA_TRY(in_range("indirect.strided_entries", options.indirect.strided_entries.value_or(0), kIndirect.strided_entries));
+  LACUNA_TRY(in_range("indirect.keys", options.indirect.keys.value_or(0), keys.keys));
+  LACUNA_TRY(in_range("indirect.entries", options.indirect.entries.value_or(0), keys.entries));
+  LACUNA_TRY(in_range("indirect.inline_entries", options.indirect.inline_entries.value_or(0), keys.entries));
+  LACUNA_TRY(in_range("indirect.strided_entries", options.indirect.strided_entries.value_or(0), keys.strided_entries));
   LACUNA_TRY(in_range("indirect.stride", options.indirect.stride.value_or(0), std::int64_t{1} << 31));
   LACUNA_TRY(in_range("max_send_wr", options.max_send_wr, kSendDepth));
   LACUNA_TRY(in_range("max_recv_wr", options.max_recv_wr, kRecvDepth));
@@ -55,10 +59,13 @@ Limits limits_of(const OpenOptions& options) {
   limits.max_cqe = 1 << 20;
   limits.max_message_bytes = or_default(options.max_message_bytes, std::int64_t{1} << 31);
   if (options.indirect.keys != 0 && options.indirect.entries != 0) {
-    limits.indirect = {options.indirect.keys.value_or(kIndirect.keys), options.indirect.entries.value_or(kIndirect.entries),
-                       options.indirect.inline_entries.value_or(kIndirect.inline_entries),
-                       options.indirect.strided_entries.value_or(kIndirect.strided_entries),
-                       options.indirect.stride.value_or(kIndirect.stride)};
+    const IndirectLimits usual = usual_keys();
+    limits.indirect = {options.indirect.keys.value_or(usual.keys),
+                       options.indirect.entries.value_or(usual.entries),
+                       options.indirect.inline_entries.value_or(usual.inline_entries),
+                       options.indirect.strided_entries.value_or(usual.strided_entries),
+                       options.indirect.stride.value_or(usual.stride),
+                       {}};
     limits.indirect.inline_entries = std::min(limits.indirect.inline_entries, limits.indirect.entries);
   }
   limits.shared_clock = true;
@@ -141,9 +148,9 @@ Result<IndirectKey> Context::create_indirect_key(int entries) {
   const IndirectLimits& most = limits_.indirect;
   if (most.keys == 0) return base::fail(base::Code::unsupported, most.refusal());
   if (entries < 1 || entries > most.entries)
-    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; this NIC takes 1 to {}", entries, most.entries));
+    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; this NIC takes 1 to {}", entries, keys.entries));
   if (keys_.indirect_keys() >= most.keys)
-    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; this NIC takes no more", most.keys));
+    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; this NIC takes no more", keys.keys));
   return IndirectKey(*this, LACUNA_TRY(keys_.add_indirect(entries)), entries);
 }
 
