@@ -20,6 +20,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -73,12 +74,11 @@ def main() -> int:
     marks = {file: cache / fingerprint(common, file, of) for file, of in sources.items()}
     todo = [file for file in sources if not marks[file].exists()]
     print(f"    {len(sources)} sources, {len(todo)} to check")
-    database = ROOT / "build" / "tidy-commands"  # clang-tidy takes all that it finds there of a source
-    database.mkdir(parents=True, exist_ok=True)
-    (database / "compile_commands.json").write_text(json.dumps([c for of in sources.values() for c in of]))
 
     failed: list[tuple[Path, str]] = []
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        database = Path(folder)  # clang-tidy takes all that it finds there of a source
+        (database / "compile_commands.json").write_text(json.dumps([c for of in sources.values() for c in of]))
         futures = {pool.submit(tidy, database, file): file for file in todo}
         for done, future in enumerate(as_completed(futures), 1):
             file = futures[future]

@@ -148,9 +148,9 @@ Result<IndirectKey> Context::create_indirect_key(int entries) {
   const IndirectLimits& most = limits_.indirect;
   if (most.keys == 0) return base::fail(base::Code::unsupported, most.refusal());
   if (entries < 1 || entries > most.entries)
-    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; this NIC takes 1 to {}", entries, keys.entries));
+    return base::fail(base::Code::limit, fmt::format("an indirect key of {} entries; this NIC takes 1 to {}", entries, most.entries));
   if (keys_.indirect_keys() >= most.keys)
-    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; this NIC takes no more", keys.keys));
+    return base::fail(base::Code::limit, fmt::format("{} indirect keys exist; this NIC takes no more", most.keys));
   return IndirectKey(*this, LACUNA_TRY(keys_.add_indirect(entries)), entries);
 }
 
