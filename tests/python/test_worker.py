@@ -176,10 +176,14 @@ def test_a_nic_tells_its_limits_or_is_refused() -> None:
     for name in ("max_sge_rd", "max_inline", "indirect"):
         with pytest.raises(SchemaError, match=f"nic lacks '{name}'"):
             Nic.read(Fields({k: v for k, v in good.items() if k != name}, "nic"))
-    for name, limit in asdict(NIC.indirect).items():
+    limits = asdict(NIC.indirect)
+    del limits["note"]
+    for name, limit in limits.items():
         wrong = {**good, "indirect": {**asdict(NIC.indirect), name: -limit}}
         with pytest.raises(SchemaError, match=f"nic.indirect.{name} is -{limit}, not a whole number"):
             Nic.read(Fields(wrong, "nic"))
+    with pytest.raises(SchemaError, match=r"nic\.indirect\.note is 7, not a string"):
+        Nic.read(Fields({**good, "indirect": {**asdict(NIC.indirect), "note": 7}}, "nic"))
 
 
 def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
