@@ -31,11 +31,15 @@ class Finish {
   Finish(const Finish&) = delete;
   Finish& operator=(const Finish&) = delete;
 
-  std::string wait(protocol::Communicator& ranks, std::string wrong) const {
+  // `threaded`: the context is the communicator's thread's.
+  std::string wait(protocol::Communicator& ranks, std::string wrong, bool threaded) const {
     *count_ += wrong.empty() ? 1 : 1000;
-    const std::int64_t deadline = ranks.context().now() + 60'000'000'000;
+    const auto now = [&] { return threaded ? base::now_ns() : ranks.context().now(); };
+    const std::int64_t deadline = now() + 60'000'000'000;
     while (*count_ < ranks.size()) {
-      if (!ranks.progress() && !ranks.context().wait(deadline)) return wrong + "the others do not come to an end";
+      if (ranks.progress()) continue;
+      if (threaded) std::this_thread::yield();
+      if (threaded ? now() > deadline : !ranks.context().wait(deadline)) return wrong + "the others do not come to an end";
     }
     return wrong;
   }
@@ -47,7 +51,7 @@ class Finish {
 std::string run_rank(const Setting& setting, protocol::Group group, const Finish& finish, const Program& program) {
   const auto context = LACUNA_END_TRY(nic::open("local", setting.nic));
   const auto ranks = LACUNA_END_TRY(protocol::Communicator::create(*context, "local", std::move(group), setting.options));
-  return finish.wait(*ranks, program(*ranks));
+  return finish.wait(*ranks, program(*ranks), setting.options.progress_thread);
 }
 
 std::string in_threads(const Setting& setting, std::vector<protocol::Group> made, const Program& program) {
@@ -132,7 +136,7 @@ std::string in_model(int ranks, const protocol::Options& options, const Program&
       if (peer != rank) group.peers[static_cast<std::size_t>(peer)] = std::make_unique<Borrowed>(world->bootstrap(rank, peer));
     }
     const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", std::move(group), options));
-    wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made));
+    wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made), options.progress_thread);
     return {};
   }));
   std::string all;
