@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 namespace lacuna::test::mlx5 {
@@ -99,8 +100,13 @@ bool Fabric::resolve(const ibv_pd* domain, std::span<const ibv_sge> list, unsign
   return std::ranges::all_of(list, [&](const ibv_sge& sge) { return resolve(domain, sge.lkey, sge.addr, sge.length, need, 0, pieces); });
 }
 
+// Which end gets on first is nobody's promise.
 void Fabric::step() {
-  for (auto& [number, pair] : pairs) advance(pair);
+  if (random_.below(2) == 0) {
+    for (auto& [number, pair] : pairs) advance(pair);
+  } else {
+    for (auto& [number, pair] : std::views::reverse(pairs)) advance(pair);
+  }
 }
 
 void Fabric::advance(Pair& pair) {
