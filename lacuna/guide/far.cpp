@@ -203,7 +203,7 @@ class Listening {
   // The process that answers keeps neither the listener nor anybody else's connection.
   Result<Process> answer(const tcp::Caller& caller, const std::function<int(nic::Bootstrap&)>& task) {
     return start([&] {
-      acceptor_.close();
+      acceptor_.forget();
       base::Fd socket(dup(caller.socket.get()));
       tcp::send_at_once(socket.get());
       tcp::notice_death(socket.get());

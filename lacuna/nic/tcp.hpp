@@ -134,6 +134,8 @@ class Acceptor {
   [[nodiscard]] bool ran_out_of_files() const { return ran_out_of_files_; }
   /// Listens no longer; those whom next() has not given out yet.
   std::vector<base::Fd> close();
+  /// In a child of the process that listens: it keeps none of the connections, and takes none from its parent.
+  void forget();
 
  private:
   Result<void> accept_all();

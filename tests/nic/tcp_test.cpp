@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -105,6 +106,31 @@ TEST(Tcp, TwoThatKnowTheSecretExchangeHellos) {
     EXPECT_EQ(text_of(near.exchange(hello_of(text), 5 * kSecond).value()), text + (text.size() < large.size() ? "!" : ""));
     there.join();
   }
+}
+
+// A child has a copy of the listener; who is waiting there is its parent's.
+TEST(Tcp, AChildThatForgetsTakesNobody) {
+  Here here;
+  const tcp::Endpoint endpoint = here.endpoint();
+  base::Fd copy(here.take());
+  const auto acceptor_of = [](base::Fd socket) {
+    return tcp::Acceptor(std::move(socket), tcp::request_bytes(kClaimBytes), 8,
+                         [](tcp::Caller& caller) { return tcp::challenge(kTest, caller); });
+  };
+  tcp::Acceptor parents = acceptor_of(base::Fd(dup(copy.get())));
+  tcp::Acceptor childs = acceptor_of(std::move(copy));
+  Result<void> known;
+  std::thread caller([&] {
+    const base::Fd socket = tcp::connect_to(endpoint, in(5)).value();
+    known = tcp::introduce(socket.get(), secret(), kTest, kClaim, in(5));
+  });
+  usleep(20'000);  // it waits to be accepted
+  childs.forget();
+  const auto found = parents.next({}, in(5));
+  ASSERT_TRUE(found && *found);
+  EXPECT_TRUE(tcp::verify(secret(), kTest, **found));
+  caller.join();
+  EXPECT_TRUE(known) << known.error().text();
 }
 
 TEST(Tcp, AnotherSecretIsAnErrorAtBothEnds) {

@@ -97,4 +97,9 @@ std::vector<base::Fd> Acceptor::close() {
   return sockets;
 }
 
+void Acceptor::forget() {
+  callers_.clear();
+  listener_ = base::Fd();
+}
+
 }  // namespace lacuna::nic::tcp
