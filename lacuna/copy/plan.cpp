@@ -32,8 +32,10 @@ bool fits_32(Index offset) {
 
 Spots spots_of(const Node& node) {
   if (node.kind == Kind::loop) return {.stride = node.stride};
-  const auto [least, most] = std::ranges::minmax(node.offsets);
-  if (!fits_32(least) || !fits_32(most)) return {.access = Access::list64, .wide = node.offsets.data()};
+  // Of offsets that all fit, or of their complements where they are negative, no bit is set beyond the 31st.
+  Index bits = 0;
+  for (const Index offset : node.offsets) bits |= offset ^ offset >> 63;
+  if (!fits_32(bits)) return {.access = Access::list64, .wide = node.offsets.data()};
   Spots spots{.access = Access::list32};
   spots.narrow.resize(node.offsets.size());
   std::ranges::transform(node.offsets, spots.narrow.begin(), [](Index offset) { return static_cast<std::int32_t>(offset); });

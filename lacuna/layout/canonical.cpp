@@ -1,4 +1,4 @@
-// The two constructors of canonical forms: repeat() and join().
+// The two constructors of canonical forms: repeat() and join(). Lists of runs have a file of their own, join_runs.cpp.
 #include "lacuna/layout/canonical.hpp"
 
 #include <fmt/format.h>
@@ -117,7 +117,7 @@ Stretch longest_stretch(const Items& w, Index i) {
   return best;
 }
 
-Item compress(Items w);
+Item compressed(Items w);
 
 Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
   if (count == 1) return item;
@@ -139,7 +139,7 @@ bool find_loops(Items& w) {
       continue;
     }
     const std::int64_t stride = w[i + stretch.period].at - w[i].at;
-    found.push_back(loop_of(compress(Items(w.begin() + i, w.begin() + i + stretch.period)), stretch.repetitions, stride));
+    found.push_back(loop_of(compressed(Items(w.begin() + i, w.begin() + i + stretch.period)), stretch.repetitions, stride));
     i += stretch.period * stretch.repetitions;
   }
   const bool changed = found.size() < w.size();
@@ -187,13 +187,13 @@ Item group(const Items& w) {
   return groups.size() == 1 ? groups.front() : in_place(groups.front().at, make_sequence(groups));
 }
 
-Item compress(Items w) {
+Item compressed(Items w) {
   if (w.size() == 1) return w.front();
   if (const Index p = shortest_root(w); p < std::ssize(w)) {
     const std::int64_t count = std::ssize(w) / p;
     const std::int64_t stride = w[p].at - w[0].at;
     w.resize(static_cast<std::size_t>(p));
-    return loop_of(compress(std::move(w)), count, stride);
+    return loop_of(compressed(std::move(w)), count, stride);
   }
   while (find_loops(w)) {
   }
@@ -211,16 +211,18 @@ Result<Item> repeat_touching(const Item& item, std::int64_t count, std::int64_t 
     for (std::int64_t i = 0; i < count; ++i) {
       for (const Item& run : one) append_run(all, run.at + i * stride, run.length);
     }
-    return compress(std::move(all));
+    return compressed(std::move(all));
   }
   Items middle(one.begin() + 1, one.end());
   middle.back().length += one.front().length;
-  Items parts{one.front(), loop_of(compress(std::move(middle)), count - 1, stride)};
+  Items parts{one.front(), loop_of(compressed(std::move(middle)), count - 1, stride)};
   for (auto rest = one.begin() + 1; rest != one.end(); ++rest) parts.push_back({rest->at + (count - 1) * stride, rest->length, nullptr});
-  return compress(std::move(parts));
+  return compressed(std::move(parts));
 }
 
 }  // namespace
+
+Item compress(Items items) { return compressed(std::move(items)); }
 
 Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
   if (count == 1) return item;
@@ -243,90 +245,10 @@ Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
 Item spelled_out(const Item& item) {
   Items runs;
   flatten(item, runs);
-  return compress(std::move(runs));
+  return compressed(std::move(runs));
 }
 
-namespace {
-
-// Neighbours that touch become one run, in place.
-void merge_runs(std::vector<std::int64_t>& offsets, std::vector<std::int64_t>& lengths) {
-  std::size_t last = 0;
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    if (offsets[last] + lengths[last] == offsets[i]) {
-      lengths[last] += lengths[i];
-    } else {
-      ++last;
-      offsets[last] = offsets[i];
-      lengths[last] = lengths[i];
-    }
-  }
-  offsets.resize(last + 1);
-  lengths.resize(last + 1);
-}
-
-// Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
-// before them, and so do the steps between these: seven equal steps in a row at least (p = 8, twice). Numbers stand for length and step; chance equals among
-// them only cost the search for a loop that is not there.
-bool may_repeat(const std::vector<std::int64_t>& offsets, const std::vector<std::int64_t>& lengths) {
-  const auto n = static_cast<Index>(offsets.size());
-  if (n < 4 * kShortestLoop) return true;
-  const Index steps = n - 1;
-  std::vector<std::uint32_t> keys(static_cast<std::size_t>(steps));
-  for (Index i = 0; i < steps; ++i)
-    keys[i] = static_cast<std::uint32_t>(offsets[i + 1] - offsets[i]) * 0x9e3779b1U + static_cast<std::uint32_t>(lengths[i]);
-  static_assert(kShortestLoop == 16 && kLongestPeriod == 16);
-  std::vector<std::uint8_t> alike(static_cast<std::size_t>(steps));
-  for (Index p = 1; p <= kLongestPeriod; ++p) {
-    const Index pairs = steps - p;
-    std::uint32_t count = 0;
-    for (Index i = 0; i < pairs; ++i) count += keys[i] == keys[i + p] ? 1 : 0;
-    if (count < 7) continue;
-    for (Index i = 0; i < pairs; ++i) alike[i] = keys[i] == keys[i + p] ? 1 : 0;
-    for (const Index reach : {1, 2, 3}) {  // alike[i] then speaks of 2, 4 and 7 from i on
-      for (Index i = 0; i + reach < pairs; ++i) alike[i] &= alike[i + reach];
-    }
-    std::uint8_t any = 0;
-    for (Index i = 0; i < pairs - 6; ++i) any |= alike[i];
-    if (any != 0) return true;
-  }
-  // A longer period repeats the whole, and with it the first steps.
-  for (Index p = kLongestPeriod + 1; p <= n / 2; ++p) {
-    if (keys[p] == keys[0] && keys[p + 1] == keys[1] && keys[p + 2] == keys[2]) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths) {
-  merge_runs(offsets, lengths);
-  std::int64_t size = 0;
-  for (const std::int64_t length : lengths) {
-    if (!base::add(size, length, size) || size > kMaxBytes) return too_large("the size");
-  }
-  const std::size_t n = offsets.size();
-  if (n == 1) return Item{offsets[0], lengths[0], nullptr};
-  // What compress() would make of runs among which nothing repeats, without an item for each.
-  const bool repeats = may_repeat(offsets, lengths);
-  std::size_t longest = 1;  // stretch of one length
-  for (std::size_t i = 1, stretch = 1; i < n; ++i) {
-    stretch = lengths[i] == lengths[i - 1] ? stretch + 1 : 1;
-    longest = std::max(longest, stretch);
-  }
-  if (!repeats && (longest == n || longest < static_cast<std::size_t>(kShortestLoop))) {
-    const std::int64_t origin = offsets[0];
-    for (std::int64_t& offset : offsets) offset -= origin;
-    if (longest == n) return in_place(origin, make_list(std::move(offsets), Item{0, lengths[0], nullptr}));
-    std::vector<std::int64_t> starts(n + 1);
-    for (std::size_t i = 0; i < n; ++i) starts[i + 1] = starts[i] + lengths[i];
-    return in_place(origin, make_blocks(std::move(offsets), std::move(starts)));
-  }
-  Items items(n);
-  for (std::size_t i = 0; i < n; ++i) items[i] = {offsets[i], lengths[i], nullptr};
-  return repeats ? compress(std::move(items)) : group(items);
-}
-
-Result<Item> join(Items items) {
+Result<Item> join(Items items, std::int64_t limit) {
   std::int64_t size = 0;
   std::int64_t runs = 0;
   bool plain = true;
@@ -337,11 +259,11 @@ Result<Item> join(Items items) {
     plain = plain && !item.node;
   }
   if (items.size() == 1) return items.front();
-  if (plain || runs <= kFlattenLimit) {
+  if (plain || runs <= limit) {
     Items flat;
     flat.reserve(static_cast<std::size_t>(runs));
     for (const Item& item : items) flatten(item, flat);
-    return compress(std::move(flat));
+    return compressed(std::move(flat));
   }
   // Too long to spell out. Sequences within are opened all the same, so that depth grows only where runs multiply.
   Items opened;
@@ -352,7 +274,7 @@ Result<Item> join(Items items) {
     }
     for (std::int64_t i = 0; i < item.node->entries(); ++i) append(opened, in_place(item.at + item.node->offset(i), item.node->child(i)));
   }
-  return compress(std::move(opened));
+  return compressed(std::move(opened));
 }
 
 }  // namespace lacuna::layout

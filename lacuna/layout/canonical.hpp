@@ -45,15 +45,33 @@ struct Item {
 
 /// `count` > 0 copies of `item`, `stride` bytes apart. Errors: overflow.
 Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride);
-/// The items one after another, at least one. Errors: overflow.
-Result<Item> join(std::vector<Item> items);
+/// The items one after another, at least one. Beyond `limit` runs they keep their forms. Errors: overflow.
+Result<Item> join(std::vector<Item> items, std::int64_t limit = kFlattenLimit);
 /// The runs of lengths[i] > 0 bytes at offsets[i], at least one: join() of as many items, without making them. Offsets and ends are within kMaxBytes, which
 /// is not checked. Errors: overflow.
 Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths);
+/// The same of runs that are all of one length, a page table's usual case, which needs no second list unless some that follow one another touch.
+Result<Item> join_blocks(std::vector<std::int64_t> offsets, std::int64_t length, bool touching);
+/// The second step of the argument above, and the first: the form of items that are as they should be.
+Item compress(std::vector<Item> items);
 /// The canonical form of an item of at most kFlattenLimit runs, whatever form it has.
 Item spelled_out(const Item& item);
 /// The node of an item, made if it is a run.
 NodePtr node_of(const Item& item);
+
+/// The least and the greatest, of at least one. std::ranges::minmax compares neighbours first, which in a list without order is mispredicted every other time.
+struct Extremes {
+  std::int64_t least;
+  std::int64_t greatest;
+};
+inline Extremes extremes(std::span<const std::int64_t> numbers) {
+  Extremes found{numbers[0], numbers[0]};
+  for (const std::int64_t number : numbers) {
+    found.least = number < found.least ? number : found.least;
+    found.greatest = number > found.greatest ? number : found.greatest;
+  }
+  return found;
+}
 
 NodePtr make_run(std::int64_t length);
 NodePtr make_loop(const Item& item, std::int64_t count, std::int64_t stride);

@@ -27,8 +27,6 @@ Result<void> check_lengths(std::size_t lengths, std::size_t displacements) {
   return base::fail(base::Code::invalid_argument, fmt::format("{} block lengths but {} displacements", lengths, displacements));
 }
 
-std::vector<std::int64_t> constant(std::int64_t value, std::size_t count) { return std::vector<std::int64_t>(count, value); }
-
 // Displacements in bytes from displacements in extents. One look at the largest saves a look at each.
 Result<std::vector<std::int64_t>> in_bytes(std::span<const std::int64_t> displacements, const Layout& old) {
   const std::int64_t extent = old.extent();
@@ -90,6 +88,49 @@ Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blockle
   lengths.resize(runs);
   const Item joined = LACUNA_TRY(join_runs(std::move(offsets), std::move(lengths)));
   return LACUNA_TRY(Access::make(&joined, low + lower, high + lower, Access::state(old).marked));
+}
+
+// One block, a single run, at each of displacements[i] * unit bytes: a page table as it is given. No second list is made unless blocks touch. Nothing where
+// a number is so large that the general way must look at it.
+Result<std::optional<Layout>> list_of_blocks(const Layout& block, std::span<const std::int64_t> displacements, std::int64_t unit) {
+  constexpr std::int64_t small = std::int64_t{1} << 58;
+  const Item item = Access::item(block);
+  const std::int64_t size = block.size();
+  const std::int64_t lower = block.lower_bound();
+  const std::int64_t upper = lower + block.extent();
+  const auto is_small = [](std::int64_t value) { return value <= small && value >= -small; };
+  if (displacements.empty() || size == 0 || item.node || !is_small(size) || !is_small(lower) || !is_small(upper) || !is_small(item.at) ||
+      !is_small(unit))
+    return std::nullopt;
+  const std::int64_t most = unit == 0 ? small : small / std::abs(unit);
+  const auto [lowest, highest] = extremes(displacements);
+  if (lowest < -most || highest > most) return std::nullopt;
+  std::vector<std::int64_t> offsets(displacements.size());
+  std::int64_t touching = 0;
+  std::int64_t end = kMaxBytes;  // of the run before; of none, where no run begins
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = displacements[i] * unit + item.at;
+    touching += offsets[i] == end ? 1 : 0;
+    end = offsets[i] + size;
+  }
+  const Item joined = LACUNA_TRY(join_blocks(std::move(offsets), size, touching > 0));
+  const std::int64_t first = std::min(lowest * unit, highest * unit);
+  const std::int64_t last = std::max(lowest * unit, highest * unit);
+  return LACUNA_TRY(Access::make(&joined, first + lower, last + upper, Access::state(block).marked));
+}
+
+// `blocklength` of `old` at each displacement, which counts `unit` bytes.
+Result<Layout> listed(std::int64_t blocklength, std::span<const std::int64_t> displacements, std::int64_t unit, const Layout& old) {
+  LACUNA_TRY(check_count(blocklength, "blocklength"));
+  if (blocklength == 0) return Layout();
+  const Layout block = LACUNA_TRY(Layout::contiguous(blocklength, old));
+  if (std::optional<Layout> list = LACUNA_TRY(list_of_blocks(block, displacements, unit))) return std::move(*list);
+  Builder builder;
+  builder.reserve(displacements.size());
+  for (const std::int64_t displacement : displacements) {
+    LACUNA_TRY(builder.add(block, 1, block.extent(), LACUNA_TRY(product(displacement, unit, "a displacement"))));
+  }
+  return std::move(builder).finish();
 }
 
 }  // namespace
@@ -169,13 +210,11 @@ Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std:
 }
 
 Result<Layout> Layout::indexed_block(std::int64_t blocklength, std::span<const std::int64_t> displacements, const Layout& old) {
-  return hindexed_block(blocklength, LACUNA_TRY(in_bytes(displacements, old)), old);
+  return listed(blocklength, displacements, old.extent(), old);
 }
 
 Result<Layout> Layout::hindexed_block(std::int64_t blocklength, std::span<const std::int64_t> byte_displacements, const Layout& old) {
-  LACUNA_TRY(check_count(blocklength, "blocklength"));
-  if (blocklength == 0) return Layout();
-  return hindexed(constant(1, byte_displacements.size()), byte_displacements, LACUNA_TRY(contiguous(blocklength, old)));
+  return listed(blocklength, byte_displacements, 1, old);
 }
 
 Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,

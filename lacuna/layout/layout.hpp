@@ -149,6 +149,11 @@ class Layout {
   /// The elements of a strided array in index order, last index fastest (NumPy's shape and strides, in elements and bytes).
   static Result<Layout> strided(std::int64_t item_bytes, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides_bytes);
 
+  /// The runs that hold bytes [position, position + length) of this layout's packed stream; its bounds are its lowest and its highest byte. In the time that the
+  /// form's depth takes, and the lists on its way: more than 64 runs keep the form that they have here, which may be another than the canonical one, with another
+  /// digest. Errors: invalid_argument (not within the stream).
+  [[nodiscard]] Result<Layout> slice(std::int64_t position, std::int64_t length) const;
+
   // Properties; all in bytes, all O(1).
   [[nodiscard]] std::int64_t size() const;       ///< bytes of data: the length of the packed stream
   [[nodiscard]] std::int64_t run_count() const;  ///< contiguous runs, after merging neighbours

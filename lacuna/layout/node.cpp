@@ -70,7 +70,7 @@ NodePtr make_list(std::vector<std::int64_t> offsets, const Item& item) {
   node.kind = Kind::list;
   node.size = child->size * entries;
   node.runs = child->runs * entries;
-  const auto [lowest, highest] = std::ranges::minmax(offsets);
+  const auto [lowest, highest] = extremes(offsets);
   bound(node, *child, lowest, highest, offsets.back());
   node.offsets = std::move(offsets);
   node.children.push_back(std::move(child));

@@ -138,7 +138,7 @@ class Reader {
     std::int64_t size = 0;
     if (!base::mul(child.length, std::ssize(offsets), size))
       return base::fail(base::Code::overflow, "wire form: a list of more than 2^63 bytes");
-    const auto [lowest, highest] = std::ranges::minmax(offsets);
+    const auto [lowest, highest] = extremes(offsets);
     LACUNA_TRY(check(size, lowest + child.low(), highest + child.high()));
     return Item{0, size, make_list(std::move(offsets), child)};
   }

@@ -1,6 +1,7 @@
 // overlaps() tells exactly whether some byte occurs twice, without looking at each byte where the shape decides it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "lacuna/layout/layout.hpp"
@@ -64,6 +65,46 @@ TEST(Overlap, InterleavedMembersEqualBruteForce) {
     const Layout both = value(Layout::structure(ones, offsets, std::vector{a.layout, b.layout}));
     ASSERT_EQ(overlaps(both), naive::structure(ones, offsets, std::vector{a.typemap, b.typemap}).overlaps()) << both.describe();
   }
+}
+
+// Lists long enough to be marked on a map, with grains of every size, and so far apart that they are sorted: against a sorted copy.
+TEST(Overlap, OfLongListsEqualsSorting) {
+  Random random(53);
+  int both[2] = {0, 0};
+  for (int i = 0; i < 600; ++i) {
+    const std::int64_t count = random.between(2, 300);
+    const std::int64_t grain = std::int64_t{1} << random.between(0, 9);
+    const bool uniform = random.one_in(2);
+    const std::int64_t longest = random.between(1, 200);
+    const std::int64_t room = random.one_in(4) ? std::int64_t{1} << 40 : count * (longest + random.between(0, 20)) * 2;
+    List offsets;
+    List lengths;
+    std::vector<layout::Run> runs;
+    for (std::int64_t j = 0; j < count; ++j) {
+      lengths.push_back(grain * (uniform ? longest : random.between(1, longest)));
+      offsets.push_back(grain * random.between(-room, room));
+    }
+    if (random.one_in(2)) {  // no two that meet: one behind another, in any order
+      std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+      for (std::size_t j = 0; j < order.size(); ++j) order[j] = static_cast<std::int64_t>(j);
+      random.shuffle(order);
+      std::int64_t at = -grain * random.between(0, 1000);
+      for (const std::int64_t j : order) {
+        offsets[static_cast<std::size_t>(j)] = at;
+        at += lengths[static_cast<std::size_t>(j)] + grain * random.between(0, 3);
+      }
+      if (random.one_in(2)) offsets[static_cast<std::size_t>(random.below(count))] += random.between(-2, 2) * grain;
+    }
+    for (std::size_t j = 0; j < offsets.size(); ++j) runs.push_back({offsets[j], lengths[j]});
+    std::ranges::sort(runs);
+    bool expected = false;
+    for (std::size_t j = 1; j < runs.size(); ++j) expected = expected || runs[j].offset < runs[j - 1].offset + runs[j - 1].length;
+    const Layout layout = value(Layout::blocks(offsets, lengths));
+    ASSERT_EQ(overlaps(layout), expected) << layout.describe();
+    ++both[expected ? 1 : 0];
+  }
+  EXPECT_GT(both[0], 100);
+  EXPECT_GT(both[1], 100);
 }
 
 TEST(Overlap, OfATransposeIsDecidedByItsShape) {

@@ -1,0 +1,149 @@
+// Canonical forms of lists of runs: join() without an item for each run, since lists have a hundred thousand of them. Nothing here takes more memory than a
+// few times what was given, or less where all runs are of one length.
+#include <algorithm>
+
+#include "lacuna/layout/canonical.hpp"
+
+namespace lacuna::layout {
+namespace {
+
+using Index = std::ptrdiff_t;
+using Numbers = std::vector<std::int64_t>;
+
+std::unexpected<base::Error> too_large() { return base::fail(base::Code::overflow, "the size of the layout is beyond 2^60 bytes"); }
+
+Item in_place(std::int64_t at, NodePtr node) { return {at, node->size, std::move(node)}; }
+
+// Neighbours that touch become one run, in place.
+void merge_runs(Numbers& offsets, Numbers& lengths) {
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[last] + lengths[last] == offsets[i]) {
+      lengths[last] += lengths[i];
+    } else {
+      ++last;
+      offsets[last] = offsets[i];
+      lengths[last] = lengths[i];
+    }
+  }
+  offsets.resize(last + 1);
+  lengths.resize(last + 1);
+}
+
+// Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
+// before them, and so do the steps between these: seven equal steps in a row at least (p = 8, twice). Among seven in a row there is one whose number seven
+// divides, so only those are looked at, and their neighbours only where they have a like. `lengths` is empty if all are alike.
+bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
+  constexpr Index fewest = 7;
+  static_assert(kShortestLoop == 16 && kLongestPeriod == 16);
+  const auto n = static_cast<Index>(offsets.size());
+  if (n < 4 * kShortestLoop) return true;
+  const Index steps = n - 1;
+  const std::int64_t* at = offsets.data();
+  const auto step = [&](Index i) { return at[i + 1] - at[i]; };
+  const auto alike = [&](Index i, Index j) { return step(i) == step(j) && (lengths.empty() || lengths[i] == lengths[j]); };
+  for (Index i = 0; i + kLongestPeriod < steps; i += fewest) {
+    // The low halves of the steps: four of them to a comparison on any CPU.
+    std::uint32_t seen = 0;
+    const auto own = static_cast<std::uint32_t>(step(i));
+    for (Index p = 1; p <= kLongestPeriod; ++p) {
+      const auto other = static_cast<std::uint32_t>(step(i + p));
+      seen |= own == other ? 1 : 0;
+    }
+    if (seen == 0) continue;
+    for (Index p = 1; p <= kLongestPeriod; ++p) {
+      if (!alike(i, i + p)) continue;
+      Index from = i;
+      while (from > 0 && i - from < fewest && alike(from - 1, from - 1 + p)) --from;
+      Index to = i + 1;
+      while (to + p < steps && to - from < fewest && alike(to, to + p)) ++to;
+      if (to - from >= fewest) return true;
+    }
+  }
+  for (Index i = std::max<Index>(0, steps - 3 * kLongestPeriod); i < steps; ++i) {  // what is left at the end
+    for (Index p = 1; p <= kLongestPeriod; ++p) {
+      Index to = i;
+      while (to + p < steps && to - i < fewest && alike(to, to + p)) ++to;
+      if (to - i >= fewest) return true;
+    }
+  }
+  // A longer period repeats the whole, and with it the first steps.
+  for (Index p = kLongestPeriod + 1; p <= n / 2; ++p) {
+    if (step(p) == step(0) && alike(p, 0) && alike(p + 1, 1) && alike(p + 2, 2)) return true;
+  }
+  return false;
+}
+
+// Runs [from, to), which are in no loop: a run, a list if they are of one length, else blocks.
+Item part(const Numbers& offsets, const Numbers& lengths, Index from, Index to) {
+  const std::int64_t origin = offsets[from];
+  if (to - from == 1) return {origin, lengths[from], nullptr};
+  Numbers places(static_cast<std::size_t>(to - from));
+  bool uniform = true;
+  for (Index i = from; i < to; ++i) {
+    places[i - from] = offsets[i] - origin;
+    uniform = uniform && lengths[i] == lengths[from];
+  }
+  if (uniform) return in_place(origin, make_list(std::move(places), {0, lengths[from], nullptr}));
+  Numbers starts(places.size() + 1);
+  for (Index i = from; i < to; ++i) starts[i - from + 1] = starts[i - from] + lengths[i];
+  return in_place(origin, make_blocks(std::move(places), std::move(starts)));
+}
+
+// Long stretches of one length become lists, what is between them blocks: group() of canonical.cpp.
+Item group_runs(const Numbers& offsets, const Numbers& lengths) {
+  const Index n = std::ssize(offsets);
+  std::vector<Item> groups;
+  Index pending = 0;  // first run that is in no group yet
+  for (Index i = 0, j = 0; i < n; i = j) {
+    for (j = i + 1; j < n && lengths[j] == lengths[i];) ++j;
+    if (j - i < kShortestLoop && j - i < n) continue;
+    if (pending < i) groups.push_back(part(offsets, lengths, pending, i));
+    groups.push_back(part(offsets, lengths, i, j));
+    pending = j;
+  }
+  if (pending < n) groups.push_back(part(offsets, lengths, pending, n));
+  return groups.size() == 1 ? groups.front() : in_place(groups.front().at, make_sequence(groups));
+}
+
+Item with_loops(const Numbers& offsets, const Numbers& lengths, std::int64_t length) {
+  std::vector<Item> items(offsets.size());
+  for (std::size_t i = 0; i < items.size(); ++i) items[i] = {offsets[i], lengths.empty() ? length : lengths[i], nullptr};
+  return compress(std::move(items));
+}
+
+}  // namespace
+
+namespace {
+
+Item merged(Numbers offsets, Numbers lengths) {
+  merge_runs(offsets, lengths);
+  if (offsets.size() == 1) return {offsets[0], lengths[0], nullptr};
+  return may_repeat(offsets, lengths) ? with_loops(offsets, lengths, 0) : group_runs(offsets, lengths);
+}
+
+}  // namespace
+
+Result<Item> join_runs(Numbers offsets, Numbers lengths) {
+  std::int64_t size = 0;
+  for (const std::int64_t length : lengths) {
+    if (!base::add(size, length, size) || size > kMaxBytes) return too_large();
+  }
+  return merged(std::move(offsets), std::move(lengths));
+}
+
+Result<Item> join_blocks(Numbers offsets, std::int64_t length, bool touching) {
+  std::int64_t size = 0;
+  if (!base::mul(length, std::ssize(offsets), size) || size > kMaxBytes) return too_large();
+  if (touching) {
+    Numbers lengths(offsets.size(), length);
+    return merged(std::move(offsets), std::move(lengths));
+  }
+  if (offsets.size() == 1) return Item{offsets[0], length, nullptr};
+  if (may_repeat(offsets, {})) return with_loops(offsets, {}, length);
+  const std::int64_t origin = offsets[0];
+  for (std::int64_t& offset : offsets) offset -= origin;
+  return in_place(origin, make_list(std::move(offsets), {0, length, nullptr}));
+}
+
+}  // namespace lacuna::layout

@@ -1,0 +1,108 @@
+// Lists of equal blocks have ways of their own to their canonical form: each ends where a struct of as many single blocks does, which is spelled out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lacuna/layout/layout.hpp"
+#include "tests/support/random_layout.hpp"
+#include "tests/support/walk.hpp"
+
+namespace lacuna {
+namespace {
+
+using layout::Layout;
+using support::Random;
+using support::value;
+using List = std::vector<std::int64_t>;
+
+// Steps without order, with stretches in them that repeat, or nearly, some at either end; blocks that touch.
+List numbers(Random& random, std::int64_t count) {
+  List steps;
+  for (std::int64_t i = 0; i < count; ++i) steps.push_back(random.between(-1000, 1000));
+  for (std::int64_t stretches = random.below(4); stretches > 0; --stretches) {
+    const std::int64_t period = random.between(1, 18);
+    const std::int64_t length = random.between(6, 60);
+    const std::int64_t from = random.one_in(3) ? 0 : random.one_in(2) ? std::max<std::int64_t>(0, count - length) : random.below(count);
+    for (std::int64_t i = from + period; i < std::min(count, from + length); ++i)
+      steps[static_cast<std::size_t>(i)] = steps[static_cast<std::size_t>(i - period)];
+  }
+  for (std::int64_t touching = random.one_in(2) ? random.below(4) : 0; touching > 0; --touching)
+    steps[static_cast<std::size_t>(random.below(count))] = 1;
+  if (random.one_in(4)) {  // a power of something longer
+    const std::int64_t period = random.between(17, std::max<std::int64_t>(17, count / 2));
+    for (std::int64_t i = period; i < count; ++i) steps[static_cast<std::size_t>(i)] = steps[static_cast<std::size_t>(i - period)];
+  }
+  List places;
+  std::int64_t at = random.between(-500, 500);
+  for (const std::int64_t step : steps) {
+    places.push_back(at);
+    at += step;
+  }
+  return places;
+}
+
+void expect_same(const Layout& one, const Layout& other) {
+  ASSERT_EQ(one.describe(), other.describe());
+  ASSERT_EQ(one.digest(), other.digest());
+  ASSERT_EQ(one.lower_bound(), other.lower_bound());
+  ASSERT_EQ(one.extent(), other.extent());
+}
+
+TEST(Lists, OfBlocksEqualStructsOfThem) {
+  Random random(71);
+  int loops = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::int64_t bytes = random.between(1, 9);
+    const List places = numbers(random, random.between(1, random.one_in(10) ? 2000 : 300));
+    // The block's extent is its own length, more, less, or the wrong way.
+    const Layout plain = value(Layout::bytes(bytes));
+    const Layout block = random.one_in(2) ? plain : value(Layout::resized(plain, random.between(-5, 5), random.between(-20, 20)));
+    const List ones(places.size(), 1);
+    List in_bytes;
+    for (const std::int64_t place : places) in_bytes.push_back(place * block.extent());
+    const Layout expected = value(Layout::structure(ones, in_bytes, std::vector(places.size(), block)));
+    expect_same(value(Layout::indexed_block(1, places, block)), expected);
+    expect_same(value(Layout::hindexed_block(1, in_bytes, block)), expected);
+    expect_same(value(Layout::hindexed(ones, in_bytes, block)), expected);
+    loops += expected.describe().find(" x ") != std::string::npos ? 1 : 0;
+    ASSERT_EQ(support::runs_of(value(Layout::paged(bytes, places))), naive::indexed_block(1, places, naive::bytes(bytes)).merged());
+  }
+  EXPECT_GT(loops, 500);
+  EXPECT_LT(loops, 2500);
+}
+
+TEST(Lists, OfSeveralLengthsEqualStructsOfThem) {
+  Random random(72);
+  for (int i = 0; i < 2000; ++i) {
+    const List places = numbers(random, random.between(1, 300));
+    List lengths;
+    std::int64_t length = 1;
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      if (random.one_in(20)) length = random.between(1, 3);
+      lengths.push_back(random.one_in(30) ? 5 : length);
+    }
+    std::vector<Layout> members;
+    for (const std::int64_t bytes : lengths) members.push_back(value(Layout::bytes(bytes)));
+    const Layout expected = value(Layout::structure(List(places.size(), 1), places, members));
+    ASSERT_EQ(value(Layout::blocks(places, lengths)).describe(), expected.describe());
+    ASSERT_EQ(value(Layout::blocks(places, lengths)).digest(), expected.digest());
+  }
+}
+
+TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
+  const std::int64_t far = std::int64_t{1} << 59;
+  const Layout block = value(Layout::bytes(8));
+  EXPECT_EQ(value(Layout::hindexed_block(1, List{far, 0}, block)).extent(), far + 8);
+  EXPECT_EQ(Layout::hindexed_block(1, List{far, -far}, block).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::hindexed_block(1, List{3 * far, 0}, block).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::indexed_block(1, List{far, 0}, block).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::indexed_block(1, List{INT64_MIN, INT64_MAX}, block).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::indexed_block(-1, List{0}, block).error().code, base::Code::invalid_argument);
+  EXPECT_EQ(Layout::hindexed_block(4, List(3, 0), value(Layout::bytes(far))).error().code, base::Code::overflow);
+  EXPECT_EQ(value(Layout::indexed_block(0, List{1, 2}, block)).size(), 0);
+  EXPECT_EQ(value(Layout::indexed_block(1, List{}, block)).size(), 0);
+}
+
+}  // namespace
+}  // namespace lacuna
