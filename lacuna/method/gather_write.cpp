@@ -16,7 +16,7 @@ class Sender final : public Initiator {
     return Initiator::begin();
   }
   [[nodiscard]] bool exhausted() const override { return runs_.done(); }
-  Result<bool> add_next(Chain& chain) override {
+  Result<bool> add_next(Chain& chain, int /*room*/) override {
     const std::int64_t from = runs_.position();
     const std::int64_t end = from + largest_message(endpoint_.limits());
     while (!runs_.done() && chain.list_size() < endpoint_.limits().max_sge && runs_.position() < end)

@@ -90,7 +90,7 @@ Result<bool> Initiator::advance() {
     // A chain is built while the one before is under way. A request alone may need a place in the queue for what it builds on.
     if (most_ == 1 && send_room() < 1) return false;
     while (!exhausted() && chain_.size() < most_) {
-      if (!LACUNA_TRY(add_next(chain_))) break;
+      if (!LACUNA_TRY(add_next(chain_, most_ - chain_.size()))) break;
     }
     if (exhausted() && !notified_) notify(std::min(chain_room(), endpoint_.options().max_send_wr));
     if (chain_.empty()) return false;

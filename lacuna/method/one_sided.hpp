@@ -39,6 +39,17 @@ class Chain {
   [[nodiscard]] int list_size() const { return static_cast<int>(sges_.size() - taken_); }
   nic::SendRequest& add(nic::Opcode opcode, std::uint64_t addr, std::uint32_t rkey);
   void add(const nic::SendRequest& request) { requests_.push_back(request); }
+  /// A write with a list of one entry.
+  void add_write(const nic::Sge& sge, std::uint64_t addr, std::uint32_t rkey) {
+    sges_.push_back(sge);
+    nic::SendRequest& request = requests_.emplace_back();
+    request.opcode = nic::Opcode::write;
+    request.sg_list = {&sges_.back(), 1};
+    request.remote_addr = addr;
+    request.rkey = rkey;
+    request.signaled = false;
+    taken_ = sges_.size();
+  }
   [[nodiscard]] std::span<nic::SendRequest> requests() { return requests_; }
 
  private:
@@ -77,8 +88,8 @@ class Initiator : public Operation {
   Result<void> begin() override;
   Result<bool> advance() override;
   [[nodiscard]] virtual bool exhausted() const = 0;
-  /// Adds the next request to the chain. False if it has to wait, for what a poll may bring.
-  virtual Result<bool> add_next(Chain& chain) = 0;
+  /// Adds the next request to the chain, or more of them, up to `room`. False if it has to wait, for what a poll may bring.
+  virtual Result<bool> add_next(Chain& chain, int room) = 0;
   /// Everything is done: keys may go.
   virtual void finished() {}
   /// Whether the first request may go.

@@ -48,18 +48,21 @@ Result<void> Endpoint::post(std::span<nic::SendRequest> chain, Counters& counter
   // A quarter of the queue may be silent: its places come back before the rest is used up.
   const int most_silent = std::max(1, options_.max_send_wr / 4) - 1;
   int silent = silent_;
+  std::int64_t sges = 0;
   for (nic::SendRequest& request : chain) {
     if (silent >= most_silent) request.signaled = true;
     silent = request.signaled ? 0 : silent + 1;
+    sges += std::ssize(request.sg_list);
   }
   LACUNA_TRY(qp_->post_chain(chain));
   silent_ = silent;
   for (const nic::SendRequest& request : chain) {
     ++sends_posted_;
-    if (request.signaled) signaled_.push_back(sends_posted_);
-    counters.completions += request.signaled ? 1 : 0;
-    counters.sges += std::ssize(request.sg_list);
+    if (!request.signaled) continue;
+    signaled_.push_back(sends_posted_);
+    ++counters.completions;
   }
+  counters.sges += sges;
   counters.work_requests += std::ssize(chain);
   ++counters.doorbells;
   return {};

@@ -19,7 +19,7 @@ class Sender final : public Initiator {
     return Initiator::begin();
   }
   [[nodiscard]] bool exhausted() const override { return at_ == own_.size(); }
-  Result<bool> add_next(Chain& chain) override {
+  Result<bool> add_next(Chain& chain, int /*room*/) override {
     const std::int64_t bytes = std::min(own_.size() - at_, largest_message(endpoint_.limits()));
     chain.append(staging_ != nullptr ? staging_->sge(at_, bytes) : sge({own_.true_lower_bound() + at_, bytes}));
     chain.add(nic::Opcode::write, remote(0).addr + static_cast<std::uint64_t>(at_), remote(0).rkey);

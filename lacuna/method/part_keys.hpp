@@ -68,7 +68,7 @@ class WithKeys : public Base {
   }
   [[nodiscard]] bool exhausted() const override { return keys_.exhausted(); }
   [[nodiscard]] std::size_t remote_parts() const override { return keys_.size(); }
-  Result<bool> add_next(Chain& chain) override {
+  Result<bool> add_next(Chain& chain, int /*room*/) override {
     const Target::Part& remote = this->remote(keys_.next());
     const std::optional<nic::Sge> entry = LACUNA_TRY(keys_.take(this->base_, this->sends_in_flight(), this->counters_));
     if (!entry) return false;

@@ -24,7 +24,12 @@ class Side {
   std::int64_t list_reach(std::int64_t from, std::int64_t most) {
     cursor_.seek(from);
     std::int64_t reach = 0;
-    for (int i = 0; i < room_.entries && reach < most && !cursor_.done(); ++i) reach += cursor_.next_run(most - reach).length;
+    for (std::int64_t left = room_.entries; left > 0 && reach < most && !cursor_.done();) {
+      const layout::Strip strip = cursor_.next(most - reach);
+      const std::int64_t taken = std::min(left, strip.count);
+      reach += strip.starts == nullptr ? taken * strip.length : strip.starts[taken] - strip.starts[0];
+      left -= taken;
+    }
     return reach;
   }
   std::int64_t reach(std::int64_t from, std::int64_t most) {
@@ -63,9 +68,13 @@ Shape shape_of(const layout::Layout& layout, Part part, const KeyRoom& room) {
     return shape;
   }
   cursor.seek(part.from);
-  for (std::int64_t at = 0; at < part.bytes; at += shape.runs.back().length) {
+  for (std::int64_t at = 0; at < part.bytes;) {
     const std::int64_t left = std::min<std::int64_t>(part.bytes - at, std::numeric_limits<std::int32_t>::max());
-    shape.runs.push_back(cursor.next_run(left));
+    const layout::Strip strip = cursor.next(left);
+    const std::size_t before = shape.runs.size();
+    shape.runs.resize(before + static_cast<std::size_t>(strip.count));
+    for (std::int64_t i = 0; i < strip.count; ++i) shape.runs[before + static_cast<std::size_t>(i)] = strip.run(i);
+    at += strip.bytes();
   }
   return shape;
 }

@@ -173,6 +173,8 @@ struct Limits {
   bool shared_clock = false;           ///< is now() comparable between the two ends?
   int windows = 0;                     ///< memory windows that a Context may have
   bool emulated = false;               ///< a device in software, at either end: what it takes says nothing about hardware
+  /// Does a registration hold the pages that it finds, so that what is mapped at their addresses later is reached by no key of it? Else keys are of addresses.
+  bool pins = false;
   IndirectLimits indirect;
   std::vector<PathInfo> paths;
 

@@ -13,13 +13,14 @@ namespace lacuna::test {
 
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 /// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device, of whose tests those of two threads
-/// can be run; `make test-rdma` runs those of two processes with the device of its machine.
+/// can be run, and "pins" the same with pages that are really pinned; `make test-rdma` runs those of two processes with the device of its machine.
 inline std::string tested_nic() {
   const char* named = std::getenv("LACUNA_TEST_NIC");
   return named == nullptr ? "local" : named;
 }
 inline base::Result<std::unique_ptr<nic::Context>> open_tested(const nic::OpenOptions& options = {}) {
-  return tested_nic() == "fake" ? mlx5::open(options) : nic::open(tested_nic(), options);
+  if (tested_nic() == "pins") LACUNA_TRY(mlx5::pin_pages());
+  return tested_nic() == "fake" || tested_nic() == "pins" ? mlx5::open(options) : nic::open(tested_nic(), options);
 }
 inline std::vector<nic::Path> tested_paths() {
   if (tested_nic() != "local") return {nic::Path::wire};

@@ -133,7 +133,13 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
                           bit(rights.relaxed && device_->settings().relaxed, IBV_ACCESS_RELAXED_ORDERING) | device_->usual_access();
   const Library& library = device_->library();
   const auto iova = reinterpret_cast<std::uintptr_t>(bytes.data());
-  Owned<ibv_mr> region(library.reg_mr_iova2(device_->domain(), bytes.data(), bytes.size(), iova, access), library.dereg_mr);
+  const auto make = [&](unsigned wanted) {
+    return Owned<ibv_mr>(library.reg_mr_iova2(device_->domain(), bytes.data(), bytes.size(), iova, wanted), library.dereg_mr);
+  };
+  Owned<ibv_mr> region = make(access);
+  // To let windows be bound, the kernel asks for memory that can be written (ib_access_writable()); constants do without.
+  if (!region && errno == EFAULT && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    region = make(access & ~static_cast<unsigned>(IBV_ACCESS_MW_BIND));
   if (!region) {
     const int error = errno;
     rlimit locked{};

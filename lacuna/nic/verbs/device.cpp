@@ -252,6 +252,7 @@ Result<void> Device::probe() {
     limits_.indirect.note = fmt::format("{}: {}", name_, no_keys_);
   }
   limits_.emulated = is_emulated(name_, attributes_);
+  limits_.pins = (usual_access_ & IBV_ACCESS_ON_DEMAND) == 0;
   limits_.paths = {
       {Path::wire, true, true, false, Mover::device, port_.mtu_bytes(), fmt::format("{}, port {}: {}", name_, port_.number, port_.text())}};
   return {};
