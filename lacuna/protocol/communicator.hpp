@@ -69,7 +69,11 @@ class Ranks final : public Communicator {
         rank_(rank),
         options_(std::move(options)),
         guide_(options_.force),
-        kind_(&guide_.add(context.limits(), guide::find_profile(nic))) {}
+        kind_(&guide_.add(context.limits(), guide::find_profile(nic))),
+        registrations_(context, {.keep = options_.registering != Registering::copy && options_.registering != Registering::pipeline,
+                                 .most_bytes = options_.registered_bytes,
+                                 .most = options_.registered_entries,
+                                 .forget = [this](const nic::Region& region) { return forget(region); }}) {}
   ~Ranks() override;
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -85,6 +89,11 @@ class Ranks final : public Communicator {
   Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns) override;
   Result<Status> wait(Request* request) override;
   bool cancel(Request* request) override;
+  void give_up(Request* request) override;
+  int take_tag() override {
+    const auto lock = enter();
+    return taken_tag(tags_taken_++);
+  }
   Result<void> send(const void* base, const Layout& layout, int dest, int tag) override;
   Result<Status> recv(void* base, const Layout& layout, int source, int tag) override;
   Result<std::optional<Status>> probe(int source, int tag) override;
@@ -94,6 +103,8 @@ class Ranks final : public Communicator {
     if (!moved) idle();
     return moved;
   }
+  Result<std::uint32_t> register_memory(void* base, std::int64_t bytes) override;
+  Result<void> deregister_memory(std::uint32_t number) override;
   Result<Exposed> expose(void* base, std::int64_t bytes) override;
   Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns) override;
   Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
@@ -177,6 +188,9 @@ class Ranks final : public Communicator {
   void deliver_stream(Peer& peer, Request& receive, const Head& head, InStream stream);
   void deliver_announced(Peer& peer, Request& receive, const Unexpected& message);
   Result<void> take_answer(Peer& peer, Request& send, const Channel::Arrival& arrival);
+  static Result<Cut> check_cut(const Answer& answer, const Request& send);
+  Result<void> take_part(Peer& peer, const Channel::Arrival& arrival);
+  Result<void> take_ready(Peer& peer, const Channel::Arrival& arrival);
   Result<void> deliver_self(Request& receive, Request& send);
   void release(Peer& peer, std::int64_t bytes);
 
@@ -204,9 +218,21 @@ class Ranks final : public Communicator {
   bool take_back(Request* offer);
 
   // rendezvous.cpp
+  /// Who forces a method wants it for the layouts, not for their copies.
+  [[nodiscard]] Registering registering() const {
+    const bool forced = options_.registering == Registering::automatic && options_.force.method != nullptr;
+    return forced ? Registering::leave_pinned : options_.registering;
+  }
+  bool can_register(Request& send);
+  bool knows(const Request& send);
   std::uint32_t tell(Peer& peer, const Layout& layout);
-  Result<void> prepare_carried(Peer& peer, Carried& now, method::Role role);
+  Result<void> cut(Carried& now);
+  Result<void> make_part(Peer& peer, Carried& now, method::Role role);
+  static bool may_make(const Line& line, const Carried& now, method::Role role);
   Result<bool> carry(Peer& peer, method::Role role);
+  Result<bool> move_part(Peer& peer, Carried& now, Moving& part, method::Role role);
+  Result<void> tell_part(Peer& peer, Carried& now, const Moving& part, const method::Target& target, method::Role role);
+  Result<void> forget(const nic::Region& region);
   void drop(Peer& peer, std::uint32_t number, base::Code code);
   static Result<bool> alive(const method::Endpoint& endpoint, bool moved);
   void count(const guide::Way& way, std::int64_t bytes);
@@ -231,7 +257,8 @@ class Ranks final : public Communicator {
   Options options_;
   guide::Guide guide_;
   const guide::Peer* kind_;  // what the peers are to the guide
-  std::vector<Peer> peers_;
+  Registrations registrations_;
+  std::vector<Peer> peers_;  // whose messages lease registrations
   Matcher matcher_;
   std::deque<Request> requests_;
   std::vector<Request*> free_;
@@ -239,6 +266,7 @@ class Ranks final : public Communicator {
   std::uint32_t exposures_ = 0;
   std::vector<Request*> served_;  // done, to be retired
   Statistics statistics_;
+  std::uint32_t tags_taken_ = 0;
   static constexpr std::uint32_t kIdlePerLook = 64;
   static constexpr std::uint32_t kCallsPerAdvance = 256;
   std::uint32_t calls_ = 0;  // that name a peer

@@ -23,6 +23,16 @@ std::string Statistics::describe() const {
   fmt::format_to(out, "{} came before their receive; they hold {} B, {} B at most\n", unexpected, unexpected_bytes, unexpected_most);
   if (without_credit > 0) fmt::format_to(out, "{} small sends were announced because the peer's room was used up\n", without_credit);
   if (layouts_told > 0) fmt::format_to(out, "{} layouts were told to peers\n", layouts_told);
+  if (parts > 0) fmt::format_to(out, "{} parts of messages by rendezvous\n", parts);
+  if (copied_bytes > 0) fmt::format_to(out, "{} B were copied here for a rendezvous\n", copied_bytes);
+  if (memory.registered + memory.found > 0) {
+    fmt::format_to(out, "memory: registered {} times, {} times found registered; {} B are left so ({} stretches)\n", memory.registered,
+                   memory.found, memory.bytes, memory.entries);
+    if (memory.changed + memory.evicted + memory.unwatched > 0)
+      fmt::format_to(out, "  {} ended because their pages changed, {} to make room; {} could not be watched\n", memory.changed,
+                     memory.evicted, memory.unwatched);
+    fmt::format_to(out, "  {}\n", memory.mode);
+  }
   return text;
 }
 
@@ -50,7 +60,12 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
   } else {
     const guide::Placement placement{.src_shared = false, .dst_shared = false, .uses = 1};
     const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
-    text += "rendezvous: the receiver chooses the way.\n" + guide::describe(why);
+    const Side sides[2] = {{.fits = true, .registered = false, .register_ns = registrations_.cost_ns(src.true_extent())},
+                           {.fits = true, .registered = false, .register_ns = registrations_.cost_ns(dst.true_extent())}};
+    const Cut cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement);
+    fmt::format_to(out, "rendezvous: the receiver chooses the way. Memory that is not registered goes {} ({}). Here {}.\n", describe(cut),
+                   registering_name(registering()), registrations_.why());
+    text += guide::describe(why);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace lacuna::protocol {
@@ -14,7 +15,8 @@ enum class Kind : std::uint8_t {
   stream,    ///< a message that its sender packs into a window; or, to an answer, where it does
   announce,  ///< a message whose bytes wait for an answer: Announce
   answer,    ///< to an announcement: Answer, and the receiver's target as payload
-  ready,     ///< to an answer: the sender's target as payload
+  part,      ///< the same for a further part of its message: Part
+  ready,     ///< to an answer, or a part: Part, and the sender's target as payload
   dropped,   ///< a transfer that cannot be: Dropped
   access,    ///< the sender wants to put to, or to get from, exposed memory: Access
   accessed,  ///< what became of it: Accessed
@@ -46,6 +48,7 @@ struct Announce {
   std::uint32_t layout;  ///< its number, or 0: it was not told
   std::uint8_t method;   ///< 1: it goes by a method; 0: by a stream
   std::uint8_t shared;   ///< 1: the source lies in memory that every path reaches
+  std::uint8_t known;    ///< 1: the source is registered
 };
 
 /// What is to become of an announced message.
@@ -60,6 +63,17 @@ struct Answer {
   std::uint32_t layout;
   std::uint8_t way[3];  ///< guide::Way::encode()
   How how;
+  // Of a method: the message is cut into parts (policy.hpp).
+  std::uint64_t part;       ///< bytes of each but the last
+  std::uint32_t copied[2];  ///< parts of which the sender, and the receiver, copies its side
+};
+
+static_assert(sizeof(Answer) <= kBody);
+
+struct Part {
+  std::uint32_t index;
+  std::uint8_t way[3];  ///< of the receiver's
+  std::uint8_t copied;  ///< 1: the receiver copies its side, whatever the cut says: it could not register it
 };
 
 struct Dropped {
@@ -84,6 +98,11 @@ struct Accessed {
 inline std::int32_t access_tag(std::uint32_t number, bool gets) {
   return -2 - static_cast<std::int32_t>((number & 0x1fff'ffff) * 2 + (gets ? 1 : 0));
 }
+
+/// Below those: the tags that Communicator::take_tag() gives.
+inline constexpr std::int32_t kMostTaken = -2 - (1 << 30);
+inline std::int32_t taken_tag(std::uint32_t number) { return kMostTaken - static_cast<std::int32_t>(number & 0x1fff'ffff); }
+inline bool is_taken(std::int32_t tag) { return tag <= kMostTaken; }
 
 struct LayoutPart {
   std::uint32_t layout;

@@ -61,7 +61,7 @@ Result<void> Ranks::connect(Peer& peer) {
 // What both ends have to know of one another, and whether they speak the same language.
 Result<void> Ranks::agree(Peer& peer) const {
   struct Terms {
-    std::uint64_t magic = 0x3430'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
+    std::uint64_t magic = 0x3530'6c6f'636f'7470;  // changes with message.hpp and the bodies in stream.hpp
     std::int64_t room = 0;
   };
   const Terms mine{.room = options_.unexpected_bytes};
@@ -83,6 +83,11 @@ Ranks::~Ranks() {
     thread_.join();
   }
   close();
+  for (Peer& peer : peers_) {
+    peer.outgoing.carried.clear();
+    peer.incoming.carried.clear();
+  }
+  registrations_.clear();  // while there are endpoints whose keys may stand for something
   matcher_.each_message([](Matchable& message) { delete static_cast<Unexpected*>(&message); });
 }
 
@@ -139,6 +144,7 @@ void Ranks::done(Request& request) {
   request.out.reset();
   request.in.reset();
   request.copy.reset();
+  request.lease = {};
   request.status.protocol = request.protocol;
   request.went = true;
   if (request.needs_word && !request.word_came && !peers_[static_cast<std::size_t>(request.peer)].lost) {
@@ -204,6 +210,12 @@ bool Ranks::cancel(Request* request) {
   matcher_.withdraw(*request);
   retire(request);
   return true;
+}
+
+void Ranks::give_up(Request* request) {
+  const auto lock = enter();
+  abandon(*request);
+  retire(request);
 }
 
 Result<std::size_t> Ranks::wait_any(std::span<Request* const> requests, std::int64_t timeout_ns) {
@@ -351,7 +363,9 @@ bool Ranks::nobody_left() const {
 
 Statistics Ranks::statistics() const {
   const auto lock = enter();
-  return statistics_;
+  Statistics all = statistics_;
+  all.memory = registrations_.statistics();
+  return all;
 }
 
 }  // namespace lacuna::protocol

@@ -94,6 +94,30 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
+/// What becomes of a message's memory where a NIC has to know it: copied into, and out of, memory that it knows; or registered with it.
+enum class Registering : std::uint8_t {
+  automatic,              ///< what costs least, as far as it can be told
+  copy,                   ///< copied, part by part
+  leave_pinned,           ///< registered whole, and left so
+  pipeline,               ///< registered and moved part by part, the first of them copied; not left so
+  leave_pinned_pipeline,  ///< the same, and left so
+};
+[[nodiscard]] std::string_view registering_name(Registering registering);
+/// Errors: invalid_argument (the message lists what there is).
+Result<Registering> registering_from_name(std::string_view name);
+
+/// Counted since the communicator was made.
+struct RegistrationStatistics {
+  std::string mode;             ///< what ends a registration here, and why, in words
+  std::int64_t registered = 0;  ///< times
+  std::int64_t found = 0;       ///< memory that was registered already
+  std::int64_t changed = 0;     ///< registrations that ended because of what happened to their pages,
+  std::int64_t evicted = 0;     ///< or to make room
+  std::int64_t unwatched = 0;   ///< that ended with their transfer, since nobody could watch the memory
+  std::int64_t entries = 0;     ///< there now,
+  std::int64_t bytes = 0;       ///< and theirs
+};
+
 /// Counted since the communicator was made.
 struct Statistics {
   struct Count {
@@ -111,7 +135,10 @@ struct Statistics {
     guide::Way way;
     Count count;
   };
-  std::vector<Way> ways;  ///< of what was received by rendezvous
+  std::vector<Way> ways;          ///< of what was received by rendezvous, part by part
+  std::int64_t parts = 0;         ///< of messages by rendezvous that were cut, at either end,
+  std::int64_t copied_bytes = 0;  ///< and bytes that this end copied for it
+  RegistrationStatistics memory;
   static void count(Count (&counts)[kProtocols], Protocol protocol, std::int64_t bytes) {
     ++counts[static_cast<std::size_t>(protocol)].messages;
     counts[static_cast<std::size_t>(protocol)].bytes += bytes;
@@ -128,11 +155,22 @@ struct Options {
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};
+  Registering registering = Registering::automatic;
+  std::int64_t part_bytes = 256 << 10;                    ///< of a message that is registered, or copied, part by part
+  std::int64_t registered_bytes = std::int64_t{1} << 30;  ///< that may be left registered while nothing uses it,
+  std::size_t registered_entries = 1024;                  ///< in so many stretches
   /// For tests: called with the name of each step of a protocol as it is reached.
   std::function<void(std::string_view step)> at_step = {};
   /// For tests: what is put between a communicator and the channel to a peer.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
+
+  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()). Errors: invalid_argument (the message lists what there is).
+  static Result<Options> from_environment(Options options);
 };
+
+/// Whether this system tells of memory that is freed while it is registered, without which registrations end with their transfer on a NIC that pins.
+/// Errors: why it does not.
+Result<void> freed_memory_is_told();
 
 /// A send or a receive that is under way. It belongs to its communicator.
 class Request;
@@ -165,9 +203,15 @@ class Communicator {
   /// Takes back a receive that has found no message, or an offer that is not done and whose ticket nobody has; then the request is gone. False: it has
   /// found one, or it is another send; test() or wait() ends it.
   virtual bool cancel(Request* request) = 0;
+  /// Ends a request that is not done, so that its memory is the caller's again. What the peer waits for meanwhile never comes, so unless it is a receive
+  /// that has found no message, or goes to the own rank, that peer is lost.
+  virtual void give_up(Request* request) = 0;
   /// Errors: the first one's; all are ended, whatever becomes of them.
   Result<void> wait_all(std::span<Request* const> requests);
   static constexpr std::int64_t kForever = INT64_MAX;
+  /// A tag for the messages of a layer between this one and the program, which no wildcard finds. Negative, taken wherever a tag is. Ranks that make the
+  /// same calls in the same order get the same tags; they come again after 2^29.
+  virtual int take_tag() = 0;
 
   // The same, done.
   virtual Result<void> send(const void* base, const Layout& layout, int dest, int tag) = 0;
@@ -176,6 +220,12 @@ class Communicator {
   virtual Result<std::optional<Status>> probe(int source, int tag) = 0;
   /// Moves on without waiting; true if something moved.
   virtual bool progress() = 0;
+
+  /// Registers memory until deregister_memory(), for all messages in it: the program promises to keep it mapped until then. It spares messages their registration where
+  /// nobody tells of freed memory (Statistics::memory), and the look at it elsewhere. Errors: those of nic::Context::register_memory.
+  virtual Result<std::uint32_t> register_memory(void* base, std::int64_t bytes) = 0;
+  /// Errors: invalid_argument (no such number).
+  virtual Result<void> deregister_memory(std::uint32_t number) = 0;
 
   // One-sided: the program of the other rank makes no call for it, but it has to be in calls, or to have a progress thread: what is put or got travels
   // as a message does, by the same protocols.

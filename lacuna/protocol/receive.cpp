@@ -77,7 +77,8 @@ Result<void> Ranks::check_destination(const Layout& layout) {
 Result<void> Ranks::begin_receive(Request& request) {
   if (request.source >= size() || request.source < kAnySource)
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", request.source, size() - 1));
-  if (request.tag < kAnyTag) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags are 0 or more", request.tag));
+  if (request.tag < kAnyTag && !is_taken(request.tag))
+    return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags are 0 or more", request.tag));
   LACUNA_TRY(check_destination(*request.layout));
   if (Matchable* found = matcher_.find(request.source, request.tag); found != nullptr) {
     const std::unique_ptr<Unexpected> message(static_cast<Unexpected*>(found));
@@ -145,15 +146,8 @@ Result<void> Ranks::take(Peer& peer, const Channel::Arrival& arrival) {
       peer.announced.erase(found);  // not before: losing the peer ends what is announced
       return {};
     }
-    case Kind::ready: {
-      Line& line = peer.incoming;
-      const auto found = std::ranges::find_if(line.carried, [&](const Carried& one) { return one.request->number == head.number; });
-      if (found == line.carried.end() || found->target_came || !found->told || !found->pulls())
-        return malformed(peer.rank, "that it is ready for what was not answered");
-      found->target = LACUNA_TRY(method::Target::decode({arrival.payload, head.payload}));
-      found->target_came = true;
-      return {};
-    }
+    case Kind::part: return take_part(peer, arrival);
+    case Kind::ready: return take_ready(peer, arrival);
     case Kind::dropped: {
       const auto found = peer.announced.find(head.number);
       if (found == peer.announced.end()) return malformed(peer.rank, "that it drops what was not announced");
@@ -193,17 +187,60 @@ Result<void> Ranks::take_answer(Peer& peer, Request& send, const Channel::Arriva
       made.request = &send;
       made.peer_number = answer.number;
       made.own_number = send.told;
-      made.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(answer.way))));
-      made.target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload}));
+      made.cut = LACUNA_TRY(check_cut(answer, send));
       if (answer.layout != 0) made.theirs = LACUNA_TRY(peer.heard.find(answer.layout));
       if (made.theirs && made.theirs->size() != send.bytes) break;
-      if (peer.outgoing.endpoint(made.way.path) == nullptr) break;
+      made.said.push_back({.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(answer.way)))),
+                           .target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload})),
+                           .copied = made.cut.copies(method::Role::receiver, 0)});
+      if (peer.outgoing.endpoints(made.said.front().way.path) == 0) break;
       send.state = Request::State::moving;
       peer.outgoing.carried.push_back(std::move(made));
       return {};
     }
   }
   return malformed(peer.rank, "an answer that is none");
+}
+
+// The receiver cuts; where the sender told no layout, it copies all.
+Result<Cut> Ranks::check_cut(const Answer& answer, const Request& send) {
+  const auto bytes = static_cast<std::uint64_t>(send.bytes);
+  if (answer.part == 0 || answer.part > bytes || bytes / answer.part >= static_cast<std::uint64_t>(kMostParts))
+    return base::fail(base::Code::malformed, fmt::format("a message of {} bytes in parts of {}", bytes, answer.part));
+  const Cut cut{.bytes = send.bytes, .part = static_cast<std::int64_t>(answer.part), .copied = {answer.copied[0], answer.copied[1]}};
+  if (cut.copied[0] > cut.count() || cut.copied[1] > cut.count() || (send.told == 0 && cut.copied[0] != cut.count()))
+    return base::fail(base::Code::malformed, fmt::format("{} and {} of {} parts copied", cut.copied[0], cut.copied[1], cut.count()));
+  return cut;
+}
+
+// To the sender: what its receiver says of a further part.
+Result<void> Ranks::take_part(Peer& peer, const Channel::Arrival& arrival) {
+  const auto body = body_of<Part>(arrival.head);
+  auto& carried = peer.outgoing.carried;
+  const auto found = std::ranges::find_if(carried, [&](const Carried& one) { return one.request->number == arrival.head.number; });
+  if (found == carried.end() || found->said.size() == kAtOnce || body.index != found->made + found->said.size() ||
+      body.index >= found->cut.count() || body.copied > 1 || body.copied < (found->cut.copies(method::Role::receiver, body.index) ? 1 : 0))
+    return malformed(peer.rank, "a part that is none");
+  Said said{.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(body.way)))),
+            .target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload})),
+            .copied = body.copied != 0};
+  if (peer.outgoing.endpoints(said.way.path) == 0) return malformed(peer.rank, "a way on a path that there is not");
+  found->said.push_back(std::move(said));
+  return {};
+}
+
+// To a receiver that reaches into the sender's memory.
+Result<void> Ranks::take_ready(Peer& peer, const Channel::Arrival& arrival) {
+  auto& carried = peer.incoming.carried;
+  const auto found = std::ranges::find_if(carried, [&](const Carried& one) { return one.request->number == arrival.head.number; });
+  if (found == carried.end()) return malformed(peer.rank, "that it is ready for what was not answered");
+  const std::uint32_t index = body_of<Part>(arrival.head).index;
+  const auto part = std::ranges::find(found->parts, index, &Moving::index);
+  if (part == found->parts.end() || part->target_came || !part->told || !part->pulls())
+    return malformed(peer.rank, "that it is ready for what was not answered");
+  part->target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload}));
+  part->target_came = true;
+  return {};
 }
 
 Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
@@ -215,7 +252,7 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
     const std::byte* data = head.payload > 0 ? arrival.payload : head.body;
     if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) {
       deliver_eager(*receive, peer.rank, head, data);
-    } else if (head.tag < 0) {
+    } else if (head.tag < 0 && !is_taken(head.tag)) {
       return malformed(peer.rank, "that it accesses what was not agreed on");
     } else {
       keep_eager(peer, head, data);
@@ -237,7 +274,7 @@ Result<void> Ranks::take_message(Peer& peer, const Channel::Arrival& arrival) {
     if (came.layout && std::cmp_not_equal(came.layout->size(), head.bytes)) return malformed(peer.rank, "a layout of another size");
   }
   if (auto* receive = static_cast<Request*>(matcher_.match(peer.rank, head.tag)); receive != nullptr) return deliver(*receive, came);
-  if (head.tag < 0) return malformed(peer.rank, "that it accesses what was not agreed on");
+  if (head.tag < 0 && !is_taken(head.tag)) return malformed(peer.rank, "that it accesses what was not agreed on");
   if (++peer.waiting > kMostWaiting) return malformed(peer.rank, fmt::format("more than {} messages that nobody receives", kMostWaiting));
   keep(std::make_unique<Unexpected>(std::move(came)));
   return {};
@@ -310,6 +347,7 @@ void Ranks::deliver_announced(Peer& peer, Request& receive, const Unexpected& me
     made.peer_number = message.head.number;
     made.theirs = message.layout;
     made.theirs_shared = body_of<Announce>(message.head).shared != 0;
+    made.theirs_known = body_of<Announce>(message.head).known != 0;
     made.own_number = receive.layout->size() == receive.bytes ? tell(peer, *receive.layout) : 0;
     peer.incoming.carried.push_back(std::move(made));
     return;

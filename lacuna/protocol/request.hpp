@@ -6,6 +6,7 @@
 
 #include "lacuna/protocol/matching.hpp"
 #include "lacuna/protocol/protocol.hpp"
+#include "lacuna/protocol/registrations.hpp"
 #include "lacuna/protocol/stream.hpp"
 
 namespace lacuna::protocol {
@@ -42,6 +43,7 @@ class Request : public Matchable {
   std::optional<OutStream> out;
   std::optional<InStream> in;
   std::optional<DirectCopy> copy;  ///< instead of what `out` and `in` do
+  Registrations::Lease lease;      ///< of a send by rendezvous, where it was doubtful that there would be one
 };
 
 /// A message that waits for its receive.

@@ -10,7 +10,8 @@ namespace lacuna::protocol {
 Result<Peer*> Ranks::peer_of(int rank, int tag) {
   if (rank < 0 || rank >= size())
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", rank, size() - 1));
-  if (tag < 0) return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags of messages are 0 or more", tag));
+  if (tag < 0 && !is_taken(tag))
+    return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags of messages are 0 or more", tag));
   if (++calls_ % kCallsPerAdvance == 0) advance();  // a program whose sends all go at once would serve nobody
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.lost) return std::unexpected(*peer.lost);
@@ -115,8 +116,11 @@ Result<void> Ranks::send_large(Peer& peer, Request& request) {
   request.number = ++peer.numbers;
   request.protocol = by_stream ? Protocol::stream : Protocol::rendezvous;
   peer.announced[request.number] = &request;
-  Announce announce{.layout = 0, .method = by_stream ? std::uint8_t{0} : std::uint8_t{1}, .shared = 0};
-  if (!by_stream) announce.layout = tell(peer, *request.layout);
+  Announce announce{.layout = 0, .method = by_stream ? std::uint8_t{0} : std::uint8_t{1}, .shared = 0, .known = 0};
+  if (!by_stream) {
+    if (can_register(request)) announce.layout = tell(peer, *request.layout);
+    announce.known = knows(request) ? 1 : 0;
+  }
   request.told = announce.layout;
   Head head;
   put_body(head, announce);

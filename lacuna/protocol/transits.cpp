@@ -9,12 +9,15 @@ namespace {
 
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
 constexpr int kPairs = 4;
-constexpr int kWarm = 2;             // messages before the one that counts: each way leaves caches as another does not want them
+// Messages before the one that counts: each way leaves caches as another does not want them. A long one fills them itself.
+constexpr int kWarm = 2;
 constexpr int kBetweenTrials = 512;  // messages
 constexpr int kUntilAgain = 4;       // after two messages that were not alike
 constexpr int kMostInVain = 3;
 constexpr double kMostLog = 0.7;  // of one pair: somebody else had the CPU
 constexpr double kNoise = 0.03;   // of the mean of a trial's pairs
+// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times: to go on costs more than it may show.
+constexpr double kHopeless = 0.6;
 
 }  // namespace
 
@@ -46,7 +49,7 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
     of.bytes = bytes;
     of.digest = digest;
     const Transit transit = of.has_first == of.other_first ? of.best : of.other;
-    if (++of.warm <= kWarm) return transit;
+    if (++of.warm <= (bytes < kLong ? kWarm : 0)) return transit;
     of.warm = 0;
     trial_ = {.of = &of, .transit = transit};
     return transit;
@@ -100,7 +103,7 @@ void Transits::Class::judge(double log_ratio) {
   log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
   other_first = !other_first;
   until_trial = 1;
-  if (++pairs < kPairs) return;
+  if (++pairs < kPairs && log_ratios < kHopeless) return;
   if (log_ratios < -kNoise * kPairs) std::swap(best, other);
   end();
 }

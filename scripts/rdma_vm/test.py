@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts link far wire loss guide
+    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts messages link far wire loss guide
 
 One machine has both ends of each connection, two processes; in the last four steps two machines have one each, with a
 cable between them, which in `loss` loses 1 % of the packets. Needs build/release, and for `guide` the package in .venv.
@@ -55,6 +55,7 @@ class Step:
 
 ON_WIRE = "*wire*TwoProcesses*:*TwoProcesses*wire*"
 LAYOUTS = "*DdtBenchMoves*wire*"
+PINNING = "Every/Messages.*/Pinning_*:Pinned.*:Registering.*:RegistrationAttack.*"
 FROM_AFAR = "*EveryMethod*TwoProcesses*wire_Default:*DdtBenchMoves*Irregular*wire:*SgrsWithDifferentLists*wire"
 PATIENT = ("LACUNA_VERBS_RETRIES=7",)
 """For Soft-RoCE without end: a machine that shares two CPUs with another one may stop for longer than half a second."""
@@ -63,6 +64,7 @@ STEPS = (
     Step("nic", "the NIC seam", "nic", f"{ON_WIRE}:RegistrationCost.*"),
     Step("methods", "all methods, their counts, peers that die", "method", f"{ON_WIRE}:-{LAYOUTS}"),
     Step("layouts", "DDTBench's and irregular layouts by all methods", "method", LAYOUTS),
+    Step("messages", "messages and registrations, also under attack", "protocol", PINNING),
     Step("link", "link down, device removed", "nic", "LinkDown.*:DeviceRemoved.*", settings=MAY_TAKE_DOWN),
     Step("far", "the NIC seam between two machines", "nic", f"{ON_WIRE}:LinkDown.*", 2, settings=MAY_TAKE_DOWN),
     Step("wire", "all methods between two machines", "method", FROM_AFAR, 2, settings=PATIENT),

@@ -1,8 +1,8 @@
 // Puts and gets: what they move, what they refuse, and that the rank which is reached makes no call for them but progress.
 #include <cstring>
 
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 namespace {

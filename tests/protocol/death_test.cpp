@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 namespace {

@@ -140,7 +140,7 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     }
     case Kind::announce: {
       const protocol::Announce body{static_cast<std::uint32_t>(random_.below(3)), static_cast<std::uint8_t>(random_.below(2)),
-                                    static_cast<std::uint8_t>(random_.below(2))};
+                                    static_cast<std::uint8_t>(random_.below(2)), static_cast<std::uint8_t>(random_.below(2))};
       protocol::put_body(head, body);
       break;
     }
@@ -148,10 +148,21 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
       protocol::Answer body{static_cast<std::uint32_t>(number()),
                             static_cast<std::uint32_t>(random_.below(3)),
                             {},
-                            static_cast<protocol::How>(random_.below(4))};
+                            static_cast<protocol::How>(random_.below(4)),
+                            random_.one_in(2) ? number() : static_cast<std::uint64_t>(random_.between(1, 100'000)),
+                            {static_cast<std::uint32_t>(random_.below(4)), static_cast<std::uint32_t>(random_.below(4))}};
       body.way[0] = static_cast<std::uint8_t>(random_.below(12));
       body.way[1] = static_cast<std::uint8_t>(random_.below(4));
       body.way[2] = static_cast<std::uint8_t>(random_.below(3));
+      protocol::put_body(head, body);
+      break;
+    }
+    case Kind::part:
+    case Kind::ready: {
+      protocol::Part body{static_cast<std::uint32_t>(random_.one_in(4) ? number() : static_cast<std::uint64_t>(random_.below(4))),
+                          {static_cast<std::uint8_t>(random_.below(12)), static_cast<std::uint8_t>(random_.below(4)),
+                           static_cast<std::uint8_t>(random_.below(3))},
+                          static_cast<std::uint8_t>(random_.below(3))};
       protocol::put_body(head, body);
       break;
     }

@@ -7,8 +7,8 @@
 
 #include "lacuna/protocol/channel.hpp"
 #include "lacuna/protocol/stream.hpp"
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 

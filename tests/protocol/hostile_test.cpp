@@ -82,9 +82,10 @@ std::vector<Lie> lies() {
   };
   const auto sharing = [&](const std::string& name, const Head& what) { made.push_back({name, true, what, {}}); };
   sharing("KindZero", plain(Kind{}));
-  both("KindTwelve", plain(static_cast<Kind>(12)));
+  both("KindThirteen", plain(static_cast<Kind>(13)));
   both("KindLast", plain(static_cast<Kind>(255)));
   both("AnswerToNothing", head(Kind::answer, Answer{1, 0, {}, How::nothing}, 0, 77), 16);
+  both("PartOfNothing", head(Kind::part, protocol::Part{1, {}, 0}, 0, 77), 16);
   both("ReadyForNothing", plain(Kind::ready, 0, 77), 16);
   both("DroppedNothing", plain(Kind::dropped, 0, 77));
   both("AccessOfNoLayout", head(Kind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 7, .gets = 0}, 100, 1));
@@ -317,7 +318,7 @@ struct Announced {
   Den den;
   Guarded source{vector(1000, 100, 150), 1};
   Request* send = support::value(den.rank(0).isend(source.base(), source.layout, 1, 1));
-  Answer answer{1, 0, {}, How::method};
+  Answer answer{1, 0, {}, How::method, 100'000, {0, 0}};
 
   explicit Announced(const Setting& setting = queues()) : den(setting, 0, 0) {
     set({support::value(method::find("pack")), nic::Path::slots, {}});
@@ -407,6 +408,48 @@ TEST(HostileAnswer, WithALayoutOfAnotherSizeOrNone) {
     EXPECT_EQ(at.say(), Code::malformed);
   }
 }
+TEST(HostileAnswer, ThatCutsAsNobodyMay) {
+  const auto cut = [](std::uint64_t part, std::uint32_t src, std::uint32_t dst) {
+    Announced at;
+    at.answer.part = part;
+    at.answer.copied[0] = src;
+    at.answer.copied[1] = dst;
+    return at.say();
+  };
+  EXPECT_EQ(cut(0, 0, 0), Code::malformed);
+  EXPECT_EQ(cut(100'001, 0, 0), Code::malformed);
+  EXPECT_EQ(cut(~0ull, 0, 0), Code::malformed);
+  EXPECT_EQ(cut(50'000, 3, 0), Code::malformed);
+  EXPECT_EQ(cut(50'000, 0, 3), Code::malformed);
+  EXPECT_EQ(cut(50'000, ~0u, ~0u), Code::malformed);
+}
+TEST(HostilePart, OutOfTurnOrOfAnotherKind) {
+  const auto say = [](protocol::Part body) {
+    Announced at;
+    at.answer.part = 10'000;
+    at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
+    at.den.victim_moves();
+    const auto way = guide::Way{support::value(method::find("pack")), nic::Path::slots, {}}.encode();
+    if (body.way[0] == 0) std::memcpy(body.way, way.data(), sizeof body.way);
+    at.den.tap().say(head(Kind::part, body, 0, 1), method::Target{}.encode());
+    return ended(at.den.rank(0), at.send);
+  };
+  for (const std::uint32_t index : {0u, 2u, 9u, 10u, ~0u}) EXPECT_EQ(say({index, {}, 0}), Code::malformed) << index;
+  EXPECT_EQ(say({1, {}, 2}), Code::malformed);
+  EXPECT_EQ(say({1, {255, 0, 0}, 0}), Code::malformed);
+  EXPECT_EQ(say({1, {}, 0}), kPending) << "is as it should be";
+}
+TEST(HostilePart, TooManyAhead) {
+  Announced at;
+  at.answer.part = 10'000;
+  at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
+  for (std::uint32_t index = 1; index < 5; ++index) {
+    protocol::Part body{index, {}, 0};
+    std::memcpy(body.way, at.answer.way, sizeof body.way);
+    at.den.tap().say(head(Kind::part, body, 0, 1), method::Target{}.encode());
+  }
+  EXPECT_EQ(ended(at.den.rank(0), at.send), Code::malformed);
+}
 TEST(HostileAnswer, Twice) {
   Announced at;
   at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
@@ -418,7 +461,7 @@ TEST(HostileAnswer, ToAMessageOfNoBytes) {
     setting.options.unexpected_bytes = 0;  // so that it is announced
     Den den(setting, 0, 0);
     Request* send = support::value(den.rank(0).isend(nullptr, bytes(0), 1, 1));
-    den.tap().say(head(Kind::answer, Answer{1, 0, {}, how}, 0, 1), method::Target{}.encode());
+    den.tap().say(head(Kind::answer, Answer{1, 0, {}, how, 1, {0, 0}}, 0, 1), method::Target{}.encode());
     EXPECT_EQ(ended(den.rank(0), send), Code::malformed);
   }
 }

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "lacuna/protocol/matching.hpp"
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 namespace {

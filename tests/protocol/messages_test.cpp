@@ -1,8 +1,8 @@
 // Messages of all sizes and layouts by every protocol: what arrives is what was sent, where the receive says, and the gaps are as they were.
 #include <cstring>
 
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 namespace {
@@ -126,6 +126,22 @@ std::vector<Kind> kinds() {
   slots.name = "SlotsOnly";
   slots.setting.nic.forbidden_paths = {nic::Path::mapped, nic::Path::kernel};
   made.push_back(slots);
+  for (const auto registering : {protocol::Registering::copy, protocol::Registering::leave_pinned, protocol::Registering::pipeline,
+                                 protocol::Registering::leave_pinned_pipeline}) {
+    Kind policy = queues;
+    policy.setting.options.registering = registering;
+    policy.setting.options.part_bytes = 10'000;
+    policy.name = "Queues_" + std::string(registering_name(registering));
+    made.push_back(policy);
+    policy.model = true;
+    policy.name = "Model_" + std::string(registering_name(registering));
+    made.push_back(policy);
+    policy.model = false;
+    policy.setting.nic = {};
+    policy.setting.pins = true;
+    policy.name = "Pinning_" + std::string(registering_name(registering));
+    made.push_back(policy);
+  }
   for (const method::Method& method : method::methods()) {
     Kind forced{.name = "Forced_" + std::string(method.name)};
     forced.setting.options.force.method = &method;
@@ -142,7 +158,12 @@ std::string run(const Kind& kind, const Program& program) {
 }
 
 class Messages : public testing::TestWithParam<Kind> {};
-TEST_P(Messages, ArriveWholeWithGapsIntact) { EXPECT_EQ(run(GetParam(), moves), ""); }
+TEST_P(Messages, ArriveWholeWithGapsIntact) {
+  if (GetParam().setting.pins) {
+    if (const auto pinned = can_pin(); !pinned) GTEST_SKIP() << pinned.error().text();
+  }
+  EXPECT_EQ(run(GetParam(), moves), "");
+}
 INSTANTIATE_TEST_SUITE_P(Every, Messages, testing::ValuesIn(kinds()), [](const auto& info) { return info.param.name; });
 
 // --- truncation, oneself, statistics ---------------------------------------------------------------------------------
@@ -171,6 +192,10 @@ TEST(Truncation, IsAnErrorOfTheReceiveAlone) {
   EXPECT_EQ(in_model(2, {}, truncates), "");
   Setting queues;
   queues.nic.forbidden_paths = {nic::Path::mapped};
+  EXPECT_EQ(in_ranks(queues, truncates), "");
+  queues.options.part_bytes = 10'000;
+  EXPECT_EQ(in_ranks(queues, truncates), "");
+  queues.options.registering = protocol::Registering::pipeline;
   EXPECT_EQ(in_ranks(queues, truncates), "");
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "tests/protocol/ranks.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 namespace {

@@ -65,6 +65,13 @@ TEST(Transits, AreTheFasterOnes) {
   }
 }
 
+// Of messages that take tens of milliseconds, a program may send no more than some ten.
+TEST(Transits, GiveUpSoonWhereNothingIsToBeHoped) {
+  Pair pair;
+  EXPECT_LE(pair.narrow(400, 16 << 20, 3000, 1000), 1);
+  EXPECT_LE(pair.narrow(400, 1 << 20, 3000, 1000), 3);
+}
+
 TEST(Transits, StayWhereNothingIsGained) {
   Pair pair;
   EXPECT_LT(pair.narrow(1000, 1 << 20, 1000, 1010), 50);

@@ -24,22 +24,36 @@ std::uint64_t bytes_of(std::span<const ibv_sge> list) {
   return bytes;
 }
 
-// A word that somebody may be polling comes at once.
-void put(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  if (bytes != sizeof(std::uint64_t) || reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint64_t) != 0) {
-    std::copy_n(from, bytes, to);  // also nothing from nowhere
-    return;
-  }
-  std::uint64_t word = 0;
-  std::memcpy(&word, from, sizeof word);
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
-}
-
 }  // namespace
 
 Fabric& Fabric::get() {
   static Fabric fabric;
   return fabric;
+}
+
+void Fabric::fetch(const Piece& piece, std::vector<std::byte>& stream) {
+  const std::size_t before = stream.size();
+  if (piece.pinned < 0) {
+    stream.insert(stream.end(), piece.at, piece.at + piece.bytes);
+    return;
+  }
+  stream.resize(before + piece.bytes);
+  pins->fetch(piece.pinned, piece.at, std::span(stream).subspan(before));
+}
+
+// A word that somebody may be polling comes at once.
+void Fabric::put(const Piece& piece, const std::byte* from) {
+  if (piece.pinned >= 0) {
+    pins->put(piece.pinned, piece.at, {from, piece.bytes});
+    return;
+  }
+  if (piece.bytes != sizeof(std::uint64_t) || reinterpret_cast<std::uintptr_t>(piece.at) % sizeof(std::uint64_t) != 0) {
+    std::copy_n(from, piece.bytes, piece.at);  // also nothing from nowhere
+    return;
+  }
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(piece.at), word, __ATOMIC_RELEASE);
 }
 
 void Fabric::complete(ibv_cq* held, const ibv_wc& wc, std::uint64_t sequence) {
@@ -63,7 +77,7 @@ bool Fabric::resolve(const ibv_pd* domain, std::uint32_t key, std::uint64_t addr
     const auto begin = reinterpret_cast<std::uint64_t>(mr.addr);
     if (mr.pd != domain || (region->second.access & need) != need || addr < begin || bytes > mr.length || addr - begin > mr.length - bytes)
       return false;
-    pieces.push_back({reinterpret_cast<std::byte*>(addr), bytes});
+    pieces.push_back({reinterpret_cast<std::byte*>(addr), bytes, region->second.pinned});
     return true;
   }
   const auto found = mkeys.find(key);
@@ -244,10 +258,10 @@ void Fabric::transfer(Pair& pair, Work& work, Pair& peer) {
   const Pieces& sinks = read ? ours : theirs;
   std::vector<std::byte> stream;
   if (work.inlined) stream = *work.inlined;
-  for (const Piece& piece : work.inlined ? Pieces() : sources) stream.insert(stream.end(), piece.at, piece.at + piece.bytes);
+  for (const Piece& piece : work.inlined ? Pieces() : sources) fetch(piece, stream);
   std::uint64_t at = 0;
   for (const Piece& piece : sinks) {
-    put(piece.at, stream.data() + at, piece.bytes);
+    put(piece, stream.data() + at);
     at += piece.bytes;
   }
   end(pair, work, IBV_WC_SUCCESS);
@@ -288,7 +302,7 @@ bool Fabric::deliver(Pair& pair, Work& work, Pair& peer) {
     return work.status != IBV_WC_SUCCESS || conclude(IBV_WC_SUCCESS, IBV_WC_SUCCESS);
   }
   Pieces theirs;
-  for (const Piece& piece : ours) stream.insert(stream.end(), piece.at, piece.at + piece.bytes);
+  for (const Piece& piece : ours) fetch(piece, stream);
   wc.byte_len = static_cast<std::uint32_t>(stream.size());
   wc.opcode = IBV_WC_RECV;
   if (stream.size() > bytes_of(receive.list)) return conclude(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
@@ -307,7 +321,7 @@ bool Fabric::deliver(Pair& pair, Work& work, Pair& peer) {
     return conclude(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
   std::uint64_t at = 0;
   for (const Piece& piece : theirs) {
-    put(piece.at, stream.data() + at, piece.bytes);
+    put(piece, stream.data() + at);
     at += piece.bytes;
   }
   return conclude(IBV_WC_SUCCESS, IBV_WC_SUCCESS);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tests/support/mlx5/fake.hpp"
+#include "tests/support/mlx5/pins.hpp"
 #include "tests/support/random.hpp"
 
 namespace lacuna::test::mlx5 {
@@ -14,6 +15,7 @@ namespace lacuna::test::mlx5 {
 struct Region {
   ibv_mr mr{};
   unsigned access = 0;
+  int pinned = -1;  // of pins
 };
 
 struct Mkey {
@@ -104,6 +106,7 @@ class Fabric {
   std::map<const ibv_context*, Open> opens;
   std::vector<Call> calls;
   std::vector<std::string> violations;
+  std::unique_ptr<Pins> pins;  // where registering pins
 
   std::uint32_t next_key() { return ++keys_ << 8; }
   std::uint32_t next_number() { return ++numbers_; }
@@ -118,11 +121,14 @@ class Fabric {
   struct Piece {
     std::byte* at;
     std::uint64_t bytes;
+    int pinned;
   };
   using Pieces = std::vector<Piece>;
   bool resolve(const ibv_pd* domain, std::uint32_t key, std::uint64_t addr, std::uint64_t bytes, unsigned need, int depth,
                Pieces& pieces) const;
   bool resolve(const ibv_pd* domain, std::span<const ibv_sge> list, unsigned need, Pieces& pieces) const;
+  void fetch(const Piece& piece, std::vector<std::byte>& stream);
+  void put(const Piece& piece, const std::byte* from);
   void advance(Pair& pair);
   /// False: not yet.
   bool run(Pair& pair, Work& work);

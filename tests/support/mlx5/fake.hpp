@@ -26,6 +26,9 @@ inline constexpr const char* kOtherDevice = "fake4_0";
 /// As nic::open("verbs:DEVICE") would.
 nic::Result<std::unique_ptr<nic::Context>> open(const nic::OpenOptions& options = {}, std::string_view device = kDevice);
 
+/// From now on what is registered with it is pinned, and reached by its pages (pins.hpp). Errors: unsupported.
+nic::Result<void> pin_pages();
+
 /// A call that was made, of those that have to do with keys.
 struct Call {
   enum class What { create_mkey, destroy_mkey, mr_list, mr_interleaved, local_inv, complete } what;

@@ -156,16 +156,25 @@ ibv_mr* reg_mr(ibv_pd* domain, void* addr, std::size_t length, std::uint64_t /*i
   const Lock lock(Fabric::get().mutex);
   Fabric& fabric = Fabric::get();
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return refuse<ibv_mr>(EINVAL);
+  int pinned = -1;
+  if (fabric.pins != nullptr) {
+    const auto done = fabric.pins->pin({static_cast<std::byte*>(addr), length});
+    if (!done) return refuse<ibv_mr>(done.error().code == base::Code::limit ? ENOMEM : EFAULT);
+    pinned = *done;
+  }
   const std::uint32_t key = fabric.next_key();
   Region& region = fabric.regions[key];
   region.mr = {.context = domain->context, .pd = domain, .addr = addr, .length = length, .handle = 0, .lkey = key, .rkey = key};
   region.access = access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
+  region.pinned = pinned;
   return &region.mr;
 }
 
 int dereg_mr(ibv_mr* mr) {
   const Lock lock(Fabric::get().mutex);
-  Fabric::get().regions.erase(mr->lkey);
+  Fabric& fabric = Fabric::get();
+  if (const int pinned = fabric.regions.at(mr->lkey).pinned; pinned >= 0) fabric.pins->unpin(pinned);
+  fabric.regions.erase(mr->lkey);
   return 0;
 }
 
@@ -378,6 +387,12 @@ const nic::verbs::Library& library() {
 
 nic::Result<std::unique_ptr<nic::Context>> open(const nic::OpenOptions& options, std::string_view device) {
   return nic::verbs::Context::create(LACUNA_TRY(nic::verbs::Device::open(library(), device)), options);
+}
+
+nic::Result<void> pin_pages() {
+  const Lock lock(Fabric::get().mutex);
+  if (Fabric::get().pins == nullptr) Fabric::get().pins = LACUNA_TRY(Pins::open());
+  return {};
 }
 
 std::vector<Call> take_calls() {

@@ -1,4 +1,4 @@
-#include "tests/protocol/ranks.hpp"
+#include "tests/support/ranks.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <thread>
+
+#include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
 namespace {
@@ -49,8 +51,10 @@ class Finish {
 };
 
 std::string run_rank(const Setting& setting, protocol::Group group, const Finish& finish, const Program& program) {
-  const auto context = LACUNA_END_TRY(nic::open("local", setting.nic));
-  const auto ranks = LACUNA_END_TRY(protocol::Communicator::create(*context, "local", std::move(group), setting.options));
+  const bool device = tested_nic().starts_with("verbs:");
+  const std::string nic = !setting.pins ? "local" : device ? tested_nic() : "verbs:fake5_0";
+  const auto context = LACUNA_END_TRY(setting.pins && !device ? mlx5::open(setting.nic) : nic::open(nic, setting.nic));
+  const auto ranks = LACUNA_END_TRY(protocol::Communicator::create(*context, nic, std::move(group), setting.options));
   return finish.wait(*ranks, program(*ranks), setting.options.progress_thread);
 }
 
@@ -116,6 +120,11 @@ base::Result<std::vector<protocol::Group>> groups(int ranks) {
     }
   }
   return made;
+}
+
+base::Result<void> can_pin() {
+  if (!tested_nic().starts_with("verbs:")) return mlx5::pin_pages();
+  return {};
 }
 
 std::string in_ranks(const Setting& setting, const Program& program) {

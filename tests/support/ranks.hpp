@@ -18,9 +18,13 @@ using Program = std::function<std::string(protocol::Communicator&)>;
 struct Setting {
   int ranks = 2;
   bool processes = false;  ///< else threads
+  bool pins = false;       ///< on a NIC that pins (can_pin()); threads. Else on NIC local
   nic::OpenOptions nic;
   protocol::Options options;
 };
+
+/// The device under test pins pages, or the fake of one does from now on (tests/support/mlx5). Errors: unsupported.
+base::Result<void> can_pin();
 
 /// What any rank says went wrong.
 std::string in_ranks(const Setting& setting, const Program& program);

@@ -1,0 +1,130 @@
+#include "lacuna/protocol/policy.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+namespace lacuna::protocol {
+namespace {
+
+using method::Price;
+using method::Role;
+
+constexpr std::array<std::string_view, 5> kNames{"automatic", "copy", "leave_pinned", "pipeline", "leave_pinned_pipeline"};
+
+Cut whole(std::int64_t bytes) { return {.bytes = bytes, .part = bytes}; }
+
+// The first part of an end whose memory is not registered is copied, and where it cannot be registered, all are.
+Cut in_parts(std::int64_t bytes, std::int64_t part, const Side (&sides)[2]) {
+  Cut cut{.bytes = bytes, .part = std::min(part, bytes)};
+  for (std::size_t role = 0; role < 2; ++role) {
+    if (!sides[role].registered) cut.copied[role] = 1;
+    if (!sides[role].fits) cut.copied[role] = cut.count();
+  }
+  return cut;
+}
+
+Cut all_copied(std::int64_t bytes, std::int64_t part) {
+  Cut cut{.bytes = bytes, .part = std::min(part, bytes)};
+  cut.copied[0] = cut.copied[1] = cut.count();
+  return cut;
+}
+
+// What a CPU takes to pack or unpack all of a side.
+double copying_ns(const layout::Outline& side, const method::Prices& prices, bool packs) {
+  const auto price = [&](Price which) { return prices[static_cast<std::size_t>(which)]; };
+  const bool far = static_cast<double>(side.bytes) > price(Price::far_bytes);
+  const double byte =
+      packs ? price(far ? Price::pack_far_byte : Price::pack_byte) : price(far ? Price::unpack_far_byte : Price::unpack_byte);
+  return byte * static_cast<double>(side.bytes) + price(packs ? Price::pack_run : Price::unpack_run) * static_cast<double>(side.runs);
+}
+
+struct Costs {
+  double at_once, in_parts, copied;
+};
+
+// As the drawing in policy.hpp: what the stages of the first part take one after another, and for the rest the slowest stage.
+std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
+                           const guide::Peer& peer, const guide::Placement& placement) {
+  const auto at_once = guide.choose(src, dst, peer, placement);
+  const auto first = Layout::bytes(std::min(part, src.size()));
+  if (!at_once || !first) return std::nullopt;
+  guide::Placement staged = placement;
+  staged.src_shared = staged.dst_shared = true;
+  const auto one = guide.choose(*first, *first, peer, staged);
+  const auto route =
+      std::ranges::find_if(peer.routes(), [&](const guide::Peer::Route& one_of) { return one_of.info.path == at_once->way.path; });
+  if (!one || route == peer.routes().end()) return std::nullopt;
+  const layout::PairOutline pair = outline(src, dst);
+  const double packing = copying_ns(pair.src, route->prices, true);
+  const double unpacking = copying_ns(pair.dst, route->prices, false);
+  const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
+  const double wire = one->plan.busiest_ns / share;
+  const auto left = [&](Role role) {
+    const Side& side = sides[static_cast<std::size_t>(role)];
+    return side.registered ? 0.0 : side.register_ns;
+  };
+  const double start = one->plan.latency_ns + share * (packing + unpacking);
+  return Costs{
+      .at_once = left(Role::sender) + left(Role::receiver) + at_once->plan.latency_ns,
+      // One part flies while the next is registered, first by the receiver, which tells the sender so.
+      .in_parts = start + (1 - share) * std::max({left(Role::sender) + left(Role::receiver), wire, at_once->plan.busiest_ns}),
+      .copied = start + (1 - share) * std::max({packing, unpacking, wire}),
+  };
+}
+
+}  // namespace
+
+std::string_view registering_name(Registering registering) { return kNames.at(static_cast<std::size_t>(registering)); }
+
+Result<Registering> registering_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end())
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("registering: no way \"{}\"; there are: {}", name, fmt::join(kNames, ", ")));
+  return static_cast<Registering>(found - kNames.begin());
+}
+
+Result<Options> Options::from_environment(Options options) {
+  options.force = LACUNA_TRY(guide::Force::from_environment());
+  const char* name = std::getenv("LACUNA_REGISTERING");
+  if (name == nullptr || *name == '\0') return options;
+  options.registering = LACUNA_TRY(registering_from_name(name));
+  return options;
+}
+
+Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
+               const guide::Peer& peer, const guide::Placement& placement) {
+  const std::int64_t bytes = src.size();
+  part = std::max(part, bytes / kMostParts + 1);
+  const bool there = sides[0].registered && sides[1].registered;
+  if (!sides[0].fits || !sides[1].fits) return wanted == Registering::copy ? all_copied(bytes, part) : in_parts(bytes, part, sides);
+  switch (wanted) {
+    case Registering::copy: return all_copied(bytes, part);
+    case Registering::leave_pinned: return whole(bytes);
+    case Registering::pipeline: return in_parts(bytes, part, sides);
+    case Registering::leave_pinned_pipeline: return there ? whole(bytes) : in_parts(bytes, part, sides);
+    case Registering::automatic: break;
+  }
+  const auto cost = there ? std::nullopt : costs(src, dst, sides, part, guide, peer, placement);
+  if (!cost || cost->at_once <= std::min(cost->in_parts, cost->copied)) return whole(bytes);
+  return cost->copied <= cost->in_parts ? all_copied(bytes, part) : in_parts(bytes, part, sides);
+}
+
+std::string describe(const Cut& cut) {
+  const std::string parts = cut.count() == 1 ? "at once" : fmt::format("in {} parts of {} bytes", cut.count(), cut.part);
+  const auto end = [&](Role role, std::string_view name) {
+    const std::uint32_t copied = cut.copied[static_cast<std::size_t>(role)];
+    const std::string what = copied == 0             ? "registers all"
+                             : copied >= cut.count() ? "copies all"
+                                                     : fmt::format("copies {} and registers the others", copied);
+    return fmt::format("the {} {}", name, what);
+  };
+  return fmt::format("{}: {}, {}", parts, end(Role::sender, "sender"), end(Role::receiver, "receiver"));
+}
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,218 @@
+// What a memory watch must tell: everything that takes pages away, by any thread, before it is asked; and nothing else.
+#include "lacuna/protocol/memory_watch.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/support/random.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using protocol::MemoryWatch;
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBytes = 64 * kPage;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes = kBytes, int kind = MAP_PRIVATE | MAP_ANONYMOUS) : bytes_(bytes) {
+    at_ = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0));
+    std::memset(at_, 1, bytes);
+  }
+  ~Memory() { munmap(at_, bytes_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] std::byte* at(std::size_t page) const { return at_ + page * kPage; }
+  [[nodiscard]] std::span<std::byte> pages(std::size_t from, std::size_t count) const { return {at(from), count * kPage}; }
+
+ private:
+  std::byte* at_;
+  std::size_t bytes_;
+};
+
+class Watching : public testing::Test {
+ protected:
+  // It may say no for want of a CPU, but not for ever.
+  [[nodiscard]] bool stays(MemoryWatch::Range range) const {
+    for (int i = 0; i < 100; ++i) {
+      if (watch_->intact(range)) return true;
+    }
+    return false;
+  }
+  void SetUp() override {
+    auto opened = MemoryWatch::open();
+    if (!opened) GTEST_SKIP() << opened.error().text();
+    watch_ = std::move(*opened);
+  }
+  std::unique_ptr<MemoryWatch> watch_;
+};
+
+TEST_F(Watching, TellsWhatTakesPagesAway) {
+  const std::pair<const char*, void (*)(std::byte*)> kWays[] = {
+      {"munmap", [](std::byte* page) { munmap(page, kPage); }},
+      {"mmap over it",
+       [](std::byte* page) { EXPECT_EQ(mmap(page, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page); }},
+      {"MADV_DONTNEED", [](std::byte* page) { madvise(page, kPage, MADV_DONTNEED); }},
+      {"MADV_FREE", [](std::byte* page) { madvise(page, kPage, MADV_FREE); }},
+      {"mremap away",
+       [](std::byte* page) {
+         void* elsewhere = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+         EXPECT_EQ(mremap(page, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere), elsewhere);
+         munmap(elsewhere, kPage);
+       }},
+      {"mremap shorter", [](std::byte* page) { mremap(page - kPage, 2 * kPage, kPage, 0); }},
+  };
+  std::vector<std::unique_ptr<Memory>> all;  // addresses of their own: those that were discarded cannot be watched again so soon
+  for (const auto& [name, way] : kWays) {
+    const Memory& memory = *all.emplace_back(std::make_unique<Memory>());
+    const auto before = watch_->begin(memory.pages(0, 10)).value();
+    const auto hit = watch_->begin(memory.pages(10, 10).subspan(100, 9 * kPage)).value();
+    const auto behind = watch_->begin(memory.pages(20, 10)).value();
+    EXPECT_TRUE(stays(before) && stays(hit) && stays(behind)) << name;
+    way(memory.at(15));
+    EXPECT_FALSE(watch_->intact(hit)) << name;
+    EXPECT_TRUE(stays(before) && stays(behind)) << name;
+    for (const auto range : {before, hit, behind}) watch_->release(range);
+  }
+}
+
+TEST_F(Watching, LeavesAloneWhatKeepsPages) {
+  const Memory memory;
+  const auto range = watch_->begin(memory.pages(0, 64)).value();
+  std::memset(memory.at(0), 2, kBytes);
+  EXPECT_EQ(mprotect(memory.at(3), kPage, PROT_READ), 0);
+  EXPECT_EQ(mprotect(memory.at(3), kPage, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(madvise(memory.at(5), kPage, MADV_WILLNEED), 0);
+  for (int i = 0; i < 100; ++i) free(std::memset(std::malloc(1 << 20), 1, 1 << 20));
+  EXPECT_TRUE(stays(range));
+  watch_->release(range);
+}
+
+TEST_F(Watching, FreeIsSeen) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's free() keeps the pages";
+  for (int i = 0; i < 50; ++i) {
+    auto* memory = static_cast<std::byte*>(std::malloc(40 << 20));  // above what glibc ever keeps
+    std::memset(memory, 1, 1 << 20);
+    const auto range = watch_->begin({memory + 16, 1 << 20});
+    ASSERT_TRUE(range) << range.error().text();
+    EXPECT_TRUE(stays(*range));
+    std::free(memory);
+    EXPECT_FALSE(watch_->intact(*range));
+    watch_->release(*range);
+  }
+}
+
+TEST_F(Watching, RangesThatOverlapAreWatchedUntilTheLastIsReleased) {
+  const Memory memory;
+  const auto all = watch_->begin(memory.pages(0, 64)).value();
+  const auto inner = watch_->begin(memory.pages(20, 10)).value();
+  const auto across = watch_->begin(memory.pages(25, 20)).value();
+  watch_->release(all);
+  munmap(memory.at(50), kPage);  // nobody's
+  EXPECT_TRUE(stays(inner) && stays(across));
+  watch_->release(across);
+  EXPECT_TRUE(stays(inner));
+  munmap(memory.at(27), kPage);
+  EXPECT_FALSE(watch_->intact(inner));
+  watch_->release(inner);
+}
+
+TEST_F(Watching, WhatCannotBeWatchedIsRefused) {
+  const Memory shared(kBytes, MAP_SHARED | MAP_ANONYMOUS);
+  EXPECT_EQ(watch_->begin(shared.pages(0, 2)).error().code, base::Code::unsupported);
+  const Memory memory;
+  munmap(memory.at(9), kPage);
+  EXPECT_EQ(watch_->begin(memory.pages(8, 3)).error().code, base::Code::unsupported);
+  EXPECT_EQ(watch_->begin({memory.at(0), 0}).error().code, base::Code::invalid_argument);
+  const auto range = watch_->begin(memory.pages(0, 4)).value();
+  madvise(memory.at(1), kPage, MADV_DONTNEED);
+  EXPECT_FALSE(watch_->intact(range));
+  watch_->release(range);
+  EXPECT_TRUE(watch_->begin(memory.pages(0, 2)).error().message.contains("discarded a moment ago"));
+  EXPECT_TRUE(watch_->begin(memory.pages(4, 2)));
+}
+
+TEST_F(Watching, AChildKnowsNothing) {
+  const Memory memory;
+  const auto range = watch_->begin(memory.pages(0, 8)).value();
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool told = !watch_->intact(range);
+    munmap(memory.at(0), kPage);  // its own; nobody is waited for
+    watch_.reset();
+    _exit(told ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(stays(range));
+  munmap(memory.at(7), kPage);
+  EXPECT_FALSE(watch_->intact(range));
+}
+
+// Others map anew, discard and move at the same addresses without pause. A range that is said to be intact still has the number that its pages had.
+void attack(MemoryWatch& watch, int rounds) {
+  constexpr std::size_t kPages = 8;
+  const Memory memory(kPages * kPage);
+  std::atomic<bool> over = false;
+  std::atomic<std::uint64_t> numbers = 1;
+  const auto number_at = [&](std::size_t page) { return reinterpret_cast<std::uint64_t*>(memory.at(page)); };
+  // Each has every second page, and discards only its last ones, which cannot be watched for a second.
+  const auto vandal = [&](std::size_t which) {
+    support::Random random(which);
+    while (!over.load()) {
+      const auto page = static_cast<std::size_t>(random.below(kPages / 2)) * 2 + which;
+      if (page + 2 >= kPages) {
+        madvise(memory.at(page), kPage, MADV_DONTNEED);
+      } else if (random.one_in(2)) {
+        mmap(memory.at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      } else {
+        void* fresh = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mremap(fresh, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, memory.at(page));
+      }
+      __atomic_store_n(number_at(page), numbers.fetch_add(1), __ATOMIC_SEQ_CST);
+      if (random.one_in(8)) usleep(static_cast<unsigned>(random.below(50)));
+    }
+  };
+  std::jthread first(vandal, 0);
+  std::jthread second(vandal, 1);
+  support::Random random(3);
+  int intact = 0;
+  int gone = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto page = static_cast<std::size_t>(random.below(kPages));
+    const auto range = watch.begin(memory.pages(page, 1));
+    if (!range) continue;  // discarded a moment ago, or another thread is at it
+    const std::uint64_t number = __atomic_load_n(number_at(page), __ATOMIC_SEQ_CST);
+    for (int look = 0; look < 20 && number != 0; ++look) {
+      const std::uint64_t now = __atomic_load_n(number_at(page), __ATOMIC_SEQ_CST);
+      const bool same = watch.intact(*range);
+      ++(same ? intact : gone);
+      if (!same) break;
+      ASSERT_EQ(now, number) << "round " << round << ": pages that are said to be intact are others";
+    }
+    watch.release(*range);
+  }
+  over = true;
+  EXPECT_GT(intact, 100);
+  EXPECT_GT(gone, 10);
+}
+TEST_F(Watching, UnderAttack) { attack(*watch_, kSanitized ? 5000 : 20'000); }
+
+}  // namespace
+}  // namespace lacuna::test
