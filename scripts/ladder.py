@@ -29,7 +29,7 @@ THIRD_PARTY = {
     "sodium.h": (r"lacuna/nic/tcp/.*\.cpp$", "libsodium is for the .cpp files of nic/tcp only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
     "nlohmann/": (
-        r"(lacuna/guide/.*\.cpp|lacuna/guide/worker_json\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|python/.*\.cpp)$",
+        r"(lacuna/guide/.*\.cpp|lacuna/guide/worker_json\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|examples/.*\.cpp|python/.*\.cpp)$",
         "JSON is for the .cpp files of guide, its worker_json.hpp, and the model's profiles, only",
     ),
 }
@@ -89,8 +89,8 @@ def include_rule(path: str, bracket: str, target: str) -> str | None:
     if parts[1] == "nic" and len(parts) > 3 and not path.startswith(("lacuna/nic/", "tests/")):
         return "a NIC's own headers are for lacuna/nic only"
     if not in_library:
-        # Tests and benchmarks may look inside; the Python module is a user like any other.
-        if path.startswith("python/") and target not in public_headers(layer):
+        # Tests and benchmarks may look inside; the Python module and the examples are users like any other.
+        if path.startswith(("python/", "examples/")) and target not in public_headers(layer):
             return f"only the public header of {layer} may be included here"
         return None
 
@@ -123,7 +123,7 @@ def check(root: Path) -> tuple[list[str], list[str]]:
     """The violations, and the remarks."""
     violations: list[str] = []
     remarks: list[str] = []
-    for file in sources(root, "lacuna", "tests", "bench", "python"):
+    for file in sources(root, "lacuna", "tests", "bench", "examples", "python"):
         path = file.relative_to(root).as_posix()
         lines = file.read_text(encoding="utf-8").splitlines()
         for number, text in strip_comments(lines):

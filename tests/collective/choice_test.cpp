@@ -1,0 +1,96 @@
+// Which schedule is chosen, and that it can be said why.
+#include "lacuna/collective/collective.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lacuna::test {
+namespace {
+
+using collective::choose;
+using collective::Load;
+using collective::Schedule;
+
+// Everyone to everyone, all blocks of the same size.
+Load everyone(int ranks, std::int64_t block, bool shared_memory) {
+  return {.ranks = ranks,
+          .everyone = true,
+          .largest = block,
+          .most_bytes = block * (ranks - 1),
+          .most_messages = block > 0 ? ranks - 1 : 0,
+          .shared_memory = shared_memory};
+}
+
+Schedule chosen(const Load& load) { return choose(load)->schedule; }
+
+TEST(Choice, TinyBlocksOfManyRanksAreForwarded) {
+  EXPECT_EQ(chosen(everyone(256, 8, false)), Schedule::forward);
+  EXPECT_EQ(chosen(everyone(256, 64 << 10, false)), Schedule::pairwise);
+  EXPECT_EQ(chosen(everyone(2, 8, false)), Schedule::at_once);
+  // As docs/collectives.md says.
+  EXPECT_EQ(chosen(everyone(256, 64, false)), Schedule::forward);
+  EXPECT_EQ(chosen(everyone(256, 72, false)), Schedule::at_once);
+  EXPECT_EQ(chosen(everyone(128, 1, false)), Schedule::at_once);
+  EXPECT_EQ(chosen(everyone(32, 160, true)), Schedule::forward);
+  EXPECT_EQ(chosen(everyone(16, 1, true)), Schedule::at_once);
+  for (const bool shared : {false, true}) {
+    for (const int ranks : {1, 2, 3}) EXPECT_NE(chosen(everyone(ranks, 8, shared)), Schedule::forward) << ranks;
+    // With more ranks forwarding wins up to larger blocks, and beyond one size never.
+    for (int ranks = 2; ranks <= 1024; ranks *= 2) {
+      bool forwarded = true;
+      for (std::int64_t block = 1; block <= 1 << 20; block *= 2) {
+        const bool forward = chosen(everyone(ranks, block, shared)) == Schedule::forward;
+        EXPECT_TRUE(forwarded || !forward) << ranks << " ranks, " << block << " bytes";
+        forwarded = forward;
+      }
+      EXPECT_FALSE(forwarded);
+    }
+  }
+}
+
+TEST(Choice, LargeBlocksOfManyRanksGoInPairs) {
+  for (const bool shared : {false, true}) {
+    EXPECT_EQ(chosen(everyone(64, 1 << 20, shared)), Schedule::pairwise);
+    EXPECT_EQ(chosen(everyone(4, 1 << 20, shared)), Schedule::at_once);
+    EXPECT_EQ(chosen(everyone(16, 4 << 10, shared)), Schedule::at_once);
+  }
+}
+
+TEST(Choice, NeighboursNeverForward) {
+  Load load = everyone(256, 8, false);
+  load.everyone = false;
+  EXPECT_EQ(chosen(load), Schedule::at_once);
+  const auto forced = choose(load, Schedule::forward);
+  ASSERT_FALSE(forced);
+  EXPECT_EQ(forced.error().code, base::Code::invalid_argument);
+}
+
+TEST(Choice, ForwardingHasALimit) {
+  const auto forced = choose(everyone(256, 1 << 20, false), Schedule::forward);
+  ASSERT_FALSE(forced);
+  EXPECT_EQ(forced.error().code, base::Code::limit);
+  EXPECT_NE(forced.error().message.find("268435456"), std::string::npos) << forced.error().message;
+  EXPECT_EQ(choose(everyone(256, 1 << 20, false))->expected_us[static_cast<std::size_t>(Schedule::forward)], 0);
+}
+
+TEST(Choice, IsExplained) {
+  for (const std::int64_t block : {8, 1 << 20}) {
+    const auto choice = choose(everyone(128, block, false));
+    ASSERT_TRUE(choice);
+    EXPECT_FALSE(choice->forced);
+    EXPECT_GT(choice->why.size(), 20U);
+    EXPECT_GT(choice->expected_us[static_cast<std::size_t>(Schedule::at_once)], 0);
+    EXPECT_GT(choice->expected_us[static_cast<std::size_t>(Schedule::pairwise)], 0);
+  }
+  EXPECT_TRUE(choose(everyone(2, 8, true), Schedule::pairwise)->forced);
+}
+
+TEST(Choice, SchedulesHaveNames) {
+  for (std::size_t i = 0; i < collective::kSchedules; ++i) {
+    const auto schedule = static_cast<Schedule>(i);
+    EXPECT_EQ(collective::schedule_from_name(collective::schedule_name(schedule)), schedule);
+  }
+  EXPECT_FALSE(collective::schedule_from_name("bruck"));
+}
+
+}  // namespace
+}  // namespace lacuna::test
