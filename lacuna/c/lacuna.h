@@ -1,4 +1,4 @@
-/* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, the guide, and messages between processes.
+/* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, the guide, messages between processes, and exchanges among all of them.
  *
  * Every function that can fail returns a lacuna_status; outputs come last and are set only on success.
  * lacuna_error_message() then tells the calling thread what went wrong, where, and the limit. Layouts are immutable and
@@ -158,6 +158,8 @@ typedef struct lacuna_connect_options {
   int64_t eager_bytes;      /* a message of up to so many bytes is sent before anybody asks for it; 0: 8192, at most 16384 */
   int64_t unexpected_bytes; /* for each peer: small messages that wait for their receive; 0: 4 MiB */
   int progress_thread;      /* 1: a thread moves messages on while the program computes */
+  const char* registering;  /* what becomes of memory that a NIC has to know: "automatic", "copy", "leave_pinned", "pipeline",
+                               "leave_pinned_pipeline" (docs/registration.md). NULL: LACUNA_REGISTERING, or else "automatic" */
 } lacuna_connect_options;
 
 /* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or "host:port", where rank 0
@@ -192,6 +194,12 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
 /* Moves on without waiting; 1 if something moved. */
 int lacuna_progress(lacuna_comm* comm);
 
+/* Registers memory until lacuna_deregister_memory() for all messages in it: the program promises to keep it mapped until then. It spares messages their
+ * registration where nobody tells of freed memory (lacuna_comm_statistics() says), and the look at it elsewhere. */
+lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t bytes, uint32_t* number);
+/* Errors: INVALID_ARGUMENT (no such number). */
+lacuna_status lacuna_deregister_memory(lacuna_comm* comm, uint32_t number);
+
 /* One-sided. The other rank's program makes no call for a put or a get, but it has to be in calls, or to have a progress thread.
  * Exposed memory is named by a few bytes, which a rank gives to others by a message. */
 typedef struct lacuna_exposed {
@@ -222,6 +230,69 @@ size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size);
 /* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. */
 lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
                                   size_t* needed);
+
+/* --- exchanges: what all ranks do together ---
+ * All ranks make these calls, in the same order; as long as one makes none, the others wait for it. Before anything moves the ranks agree: what is asked
+ * for, whether each message has as many bytes at both ends, and the schedule. So what does not fit is an error on every rank, and no memory was written.
+ * Blocks that are received into must not overlap one another, nor what is sent. */
+
+typedef struct lacuna_exchange lacuna_exchange;
+
+/* All 0: the defaults. All ranks the same. */
+typedef struct lacuna_exchange_options {
+  const char* schedule; /* "at_once", "pairwise", "forward" (neighbours have none); NULL: "automatic", what is expected to be fastest */
+  int window;           /* of pairwise: sends, and receives, under way at once; 0: 8 */
+  double timeout_s;     /* of lacuna_exchange_wait(), for the other ranks; 0: for ever */
+} lacuna_exchange_options;
+
+/* A matrix of rows x columns elements, whose rows are spread over the ranks in blocks, and its transpose, whose rows (the columns) are, too. */
+typedef struct lacuna_matrix {
+  int64_t rows, columns;
+  int64_t element_bytes;
+  const int64_t* row_blocks;    /* rows of each rank before; NULL: as even as can be, the first ones have one more */
+  const int64_t* column_blocks; /* columns of each rank, its rows afterwards; NULL: the same */
+  int64_t leading_before;       /* elements from one row of the memory to the next; 0: columns */
+  int64_t leading_after;        /* 0: rows */
+} lacuna_matrix;
+
+/* Errors of the calls that wait or test, on all ranks, with nothing moved: INVALID_ARGUMENT (arguments of a rank that cannot be; sizes, calls, schedules
+ * or matrices that differ between ranks), LIMIT, OVERFLOW. With memory written in part, and the connection good for no more than its end: PEER_LOST (a
+ * rank is gone), TIMEOUT, OUT_OF_MEMORY, MALFORMED. */
+
+/* send_layouts[i] at send_bases[i] goes to rank i, and what comes from rank i goes to receive_layouts[i] at receive_bases[i]; one of each for each rank,
+ * the own one included. A NULL layout is empty. options may be NULL. */
+lacuna_status lacuna_alltoallw(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,
+                               void* const* receive_bases, const lacuna_layout* const* receive_layouts,
+                               const lacuna_exchange_options* options);
+/* Messages to and from any ranks, also several of one; the i-th message of one rank to another goes into the i-th receive from it. */
+lacuna_status lacuna_neighbor_exchange(lacuna_comm* comm, int send_count, const int* destinations, const void* const* send_bases,
+                                       const lacuna_layout* const* send_layouts, int receive_count, const int* sources,
+                                       void* const* receive_bases, const lacuna_layout* const* receive_layouts,
+                                       const lacuna_exchange_options* options);
+/* before: this rank's block of rows; after: its block of rows of the transpose. */
+lacuna_status lacuna_transpose(lacuna_comm* comm, const lacuna_matrix* matrix, const void* before, void* after,
+                               const lacuna_exchange_options* options);
+
+/* The same to be started again and again: the ranks agree once. Nobody is waited for, and errors of arguments come out of the calls that wait or test. The
+ * layouts may be freed at once. The caller frees the exchange, before the connection. */
+lacuna_status lacuna_alltoallw_init(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,
+                                    void* const* receive_bases, const lacuna_layout* const* receive_layouts,
+                                    const lacuna_exchange_options* options, lacuna_exchange** exchange);
+lacuna_status lacuna_neighbor_exchange_init(lacuna_comm* comm, int send_count, const int* destinations, const void* const* send_bases,
+                                            const lacuna_layout* const* send_layouts, int receive_count, const int* sources,
+                                            void* const* receive_bases, const lacuna_layout* const* receive_layouts,
+                                            const lacuna_exchange_options* options, lacuna_exchange** exchange);
+lacuna_status lacuna_transpose_init(lacuna_comm* comm, const lacuna_matrix* matrix, const void* before, void* after,
+                                    const lacuna_exchange_options* options, lacuna_exchange** exchange);
+/* Begins, without waiting; the memory belongs to the exchange until it is done. */
+lacuna_status lacuna_exchange_start(lacuna_exchange* exchange);
+/* Moves on. *done: 1 if it is done, or was never started. */
+lacuna_status lacuna_exchange_test(lacuna_exchange* exchange, int* done);
+lacuna_status lacuna_exchange_wait(lacuna_exchange* exchange);
+/* The exchange as this rank has it, the schedule, and why it. Writes at most size bytes with a final NUL, returns the length of the whole text. */
+size_t lacuna_exchange_explain(const lacuna_exchange* exchange, char* text, size_t size);
+/* One that is under way is given up, as if this rank were gone. NULL is allowed. */
+void lacuna_exchange_free(lacuna_exchange* exchange);
 
 #ifdef __cplusplus
 }

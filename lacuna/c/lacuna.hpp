@@ -40,6 +40,7 @@ inline void check(lacuna_status status) {
 struct Free {
   void operator()(lacuna_layout* layout) const { lacuna_layout_free(layout); }
   void operator()(lacuna_comm* comm) const { lacuna_comm_free(comm); }
+  void operator()(lacuna_exchange* exchange) const { lacuna_exchange_free(exchange); }
 };
 }  // namespace detail
 
@@ -145,6 +146,46 @@ class Request {
   lacuna_request* handle_;
 };
 
+/// What all ranks do together, to be started again and again (lacuna_exchange). Errors of arguments come out of the calls that wait or test. One that is
+/// under way is given up when it is destroyed. Must not outlive its communicator, nor the memory.
+class Exchange {
+ public:
+  struct Options {
+    std::string schedule = "automatic";  ///< "at_once", "pairwise", "forward"; all ranks the same
+    int window = 8;                      ///< of pairwise: sends, and receives, under way at once
+    double timeout_s = 0;                ///< of wait(), for the other ranks; 0: for ever
+  };
+  explicit Exchange(lacuna_exchange* handle) : handle_(handle) {}
+  void start() { detail::check(lacuna_exchange_start(handle_.get())); }
+  bool test() {
+    int done = 0;
+    detail::check(lacuna_exchange_test(handle_.get(), &done));
+    return done == 1;
+  }
+  void wait() { detail::check(lacuna_exchange_wait(handle_.get())); }
+  [[nodiscard]] std::string explain() const {
+    std::string text(lacuna_exchange_explain(handle_.get(), nullptr, 0), '\0');
+    lacuna_exchange_explain(handle_.get(), text.data(), text.size() + 1);
+    return text;
+  }
+
+ private:
+  std::unique_ptr<lacuna_exchange, detail::Free> handle_;
+};
+
+/// Memory of an exchange, with the rank where it goes, or comes from: `layout` at `base`.
+struct Outgoing {
+  int rank;
+  const void* base;
+  const Layout* layout;
+};
+struct Incoming {
+  int rank;
+  void* base;
+  const Layout* layout;
+};
+using Matrix = lacuna_matrix;
+
 class Communicator {
  public:
   struct Options {
@@ -156,11 +197,13 @@ class Communicator {
     std::int64_t eager_bytes = 0;       ///< 0: the default
     std::int64_t unexpected_bytes = 0;  ///< 0: the default
     bool progress_thread = false;
+    std::string registering;  ///< empty: LACUNA_REGISTERING, or else "automatic"
   };
   /// Meets the others (lacuna_connect()).
   static Communicator connect(const std::string& address, const Options& options) {
-    const lacuna_connect_options given{options.nic.c_str(), options.timeout_s, options.eager_bytes, options.unexpected_bytes,
-                                       options.progress_thread ? 1 : 0};
+    const lacuna_connect_options given{
+        options.nic.c_str(),        options.timeout_s, options.eager_bytes, options.unexpected_bytes, options.progress_thread ? 1 : 0,
+        options.registering.c_str()};
     lacuna_comm* comm = nullptr;
     detail::check(lacuna_connect(address.c_str(), options.size, options.rank, options.secret.c_str(), &given, &comm));
     return Communicator(comm);
@@ -208,6 +251,18 @@ class Communicator {
     return irecv(writable(address_of(view)), layout_of(view), source, tag);
   }
 
+  /// Registers a contiguous range until deregister_memory(), for all messages in it: it stays mapped until then.
+  template <class View>
+  [[nodiscard]] std::uint32_t register_memory(View&& range) {
+    static_assert(std::ranges::contiguous_range<View>, "a contiguous range is needed");
+    std::uint32_t number = 0;
+    detail::check(lacuna_register_memory(get(), writable(std::ranges::data(range)),
+                                         static_cast<std::int64_t>(std::ranges::size(range) * sizeof(std::ranges::range_value_t<View>)),
+                                         &number));
+    return number;
+  }
+  void deregister_memory(std::uint32_t number) { detail::check(lacuna_deregister_memory(get(), number)); }
+
   // One-sided: `offset` bytes behind the beginning of exposed memory.
   template <class View>
   [[nodiscard]] Exposed expose(View&& range) {
@@ -239,6 +294,50 @@ class Communicator {
     get(view, from, offset, Layout::bytes(layout_of(view).size()));
   }
 
+  // All ranks together (lacuna.h). Of an alltoallw there is one block for each rank on either side, in the order of ranks.
+  [[nodiscard]] Exchange alltoallw_init(std::span<const Outgoing> sends, std::span<const Incoming> receives,
+                                        const Exchange::Options& options = Exchange::Options()) {
+    check_ranks(sends);
+    check_ranks(receives);
+    const Blocks<const void*> out(sends);
+    const Blocks<void*> in(receives);
+    const lacuna_exchange_options given = c_options(options);
+    lacuna_exchange* exchange = nullptr;
+    detail::check(
+        lacuna_alltoallw_init(get(), out.bases.data(), out.layouts.data(), in.bases.data(), in.layouts.data(), &given, &exchange));
+    return Exchange(exchange);
+  }
+  [[nodiscard]] Exchange neighbor_exchange_init(std::span<const Outgoing> sends, std::span<const Incoming> receives,
+                                                const Exchange::Options& options = Exchange::Options()) {
+    const Blocks<const void*> out(sends);
+    const Blocks<void*> in(receives);
+    const lacuna_exchange_options given = c_options(options);
+    lacuna_exchange* exchange = nullptr;
+    detail::check(lacuna_neighbor_exchange_init(get(), static_cast<int>(sends.size()), out.ranks.data(), out.bases.data(),
+                                                out.layouts.data(), static_cast<int>(receives.size()), in.ranks.data(), in.bases.data(),
+                                                in.layouts.data(), &given, &exchange));
+    return Exchange(exchange);
+  }
+  /// matrix: with lists of as many blocks as there are ranks, or none.
+  [[nodiscard]] Exchange transpose_init(const Matrix& matrix, const void* before, void* after,
+                                        const Exchange::Options& options = Exchange::Options()) {
+    const lacuna_exchange_options given = c_options(options);
+    lacuna_exchange* exchange = nullptr;
+    detail::check(lacuna_transpose_init(get(), &matrix, before, after, &given, &exchange));
+    return Exchange(exchange);
+  }
+  void alltoallw(std::span<const Outgoing> sends, std::span<const Incoming> receives,
+                 const Exchange::Options& options = Exchange::Options()) {
+    run(alltoallw_init(sends, receives, options));
+  }
+  void neighbor_exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives,
+                         const Exchange::Options& options = Exchange::Options()) {
+    run(neighbor_exchange_init(sends, receives, options));
+  }
+  void transpose(const Matrix& matrix, const void* before, void* after, const Exchange::Options& options = Exchange::Options()) {
+    run(transpose_init(matrix, before, after, options));
+  }
+
   [[nodiscard]] std::optional<Message> probe(int source = any_source, int tag = any_tag) {
     Message message{};
     int found = 0;
@@ -253,6 +352,32 @@ class Communicator {
   }
 
  private:
+  // Lists as C takes them.
+  template <class Base>
+  struct Blocks {
+    explicit Blocks(const auto& blocks) {
+      for (const auto& block : blocks) {
+        ranks.push_back(block.rank);
+        bases.push_back(block.base);
+        layouts.push_back(block.layout != nullptr ? block.layout->get() : nullptr);
+      }
+    }
+    std::vector<int> ranks;
+    std::vector<Base> bases;
+    std::vector<const lacuna_layout*> layouts;
+  };
+  static lacuna_exchange_options c_options(const Exchange::Options& options) {
+    return {options.schedule.c_str(), options.window, options.timeout_s};
+  }
+  void check_ranks(const auto& blocks) const {
+    bool ordered = std::cmp_equal(blocks.size(), size());
+    for (std::size_t i = 0; ordered && i < blocks.size(); ++i) ordered = std::cmp_equal(blocks[i].rank, i);
+    if (!ordered) throw std::invalid_argument("alltoallw: one block for each rank is needed, in the order of ranks");
+  }
+  static void run(Exchange exchange) {
+    exchange.start();
+    exchange.wait();
+  }
   template <class View>
   static auto* address_of(View& view) {
     if constexpr (StridedView<View>) {

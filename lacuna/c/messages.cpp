@@ -1,8 +1,7 @@
 // The C API's messages.
 #include <memory>
 
-#include "lacuna/c/handles.hpp"
-#include "lacuna/protocol/protocol.hpp"
+#include "lacuna/c/connection.hpp"
 
 using lacuna::base::Code;
 using lacuna::c::failed;
@@ -10,11 +9,6 @@ using lacuna::c::guarded;
 using lacuna::protocol::Communicator;
 using lacuna::protocol::Request;
 using lacuna::protocol::Status;
-
-struct lacuna_comm {
-  std::unique_ptr<lacuna::nic::Context> context;
-  std::unique_ptr<Communicator> ranks;
-};
 
 namespace {
 
@@ -48,9 +42,13 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
     if (given.eager_bytes > 0) wanted.eager_bytes = given.eager_bytes;
     if (given.unexpected_bytes > 0) wanted.unexpected_bytes = given.unexpected_bytes;
     wanted.progress_thread = given.progress_thread != 0;
-    auto force = lacuna::guide::Force::from_environment();
-    if (!force) return failed(force.error());
-    wanted.force = *force;
+    auto all = library::Options::from_environment(wanted);
+    if (!all) return failed(all.error());
+    if (given.registering != nullptr && *given.registering != '\0') {
+      const auto named = library::registering_from_name(given.registering);
+      if (!named) return failed(named.error());
+      all->registering = *named;
+    }
     library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
     if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
     auto made = std::make_unique<lacuna_comm>();
@@ -59,7 +57,7 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
     made->context = std::move(*context);
     auto group = library::meet(meeting);
     if (!group) return failed(group.error());
-    auto ranks = Communicator::create(*made->context, nic, std::move(*group), wanted);
+    auto ranks = Communicator::create(*made->context, nic, std::move(*group), *all);
     if (!ranks) return failed(ranks.error());
     made->ranks = std::move(*ranks);
     *comm = made.release();
@@ -155,6 +153,22 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
 }
 
 int lacuna_progress(lacuna_comm* comm) { return comm->ranks->progress() ? 1 : 0; }
+
+lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t bytes, uint32_t* number) {
+  return guarded([&] {
+    const auto held = comm->ranks->register_memory(base, bytes);
+    if (!held) return failed(held.error());
+    *number = *held;
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_deregister_memory(lacuna_comm* comm, uint32_t number) {
+  return guarded([&] {
+    const auto gone = comm->ranks->deregister_memory(number);
+    return gone ? LACUNA_OK : failed(gone.error());
+  });
+}
 
 lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed) {
   return guarded([&] {

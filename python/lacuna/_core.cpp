@@ -251,6 +251,8 @@ NB_MODULE(_core, m) {
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
   lacuna::python::bind_guide(m);
   lacuna::python::bind_messages(m);
+  lacuna::python::bind_policies(m);
+  lacuna::python::bind_exchanges(m);
   m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
   m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
   m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");

@@ -38,5 +38,7 @@ T value_or_raise(Result<T> result) {
 
 void bind_guide(nb::module_& m);
 void bind_messages(nb::module_& m);
+void bind_policies(nb::module_& m);
+void bind_exchanges(nb::module_& m);
 
 }  // namespace lacuna::python

@@ -1,272 +1,13 @@
-// Messages for Python: communicators, requests, and the arrays that they hold.
-#include <nanobind/ndarray.h>
+// Messages for Python: communicators and requests.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
-#include <list>
-#include <map>
-#include <optional>
-
-#include "_buffer.hpp"
-#include "lacuna/protocol/protocol.hpp"
+#include "_ranks.hpp"
 
 namespace lacuna::python {
-namespace {
-
-using layout::Layout;
-using protocol::Status;
-
-constexpr std::int64_t kSlice = 50'000'000;  // ns of waiting between two looks at Python's signals
-
-// An object's memory: through the buffer protocol, or through DLPack on the CPU.
-class Array {
- public:
-  Array(const nb::handle& object, bool writable) {
-    if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "hasobject") &&
-        nb::cast<bool>(object.attr("dtype").attr("hasobject")))
-      throw nb::type_error("an array of Python objects; their addresses mean nothing to another process");
-    if (PyObject_CheckBuffer(object.ptr()) != 0) {
-      bytes_.emplace(object, writable);
-      layout_ = bytes_->layout();
-      return;
-    }
-    if (!nb::hasattr(object, "__dlpack_device__"))
-      throw nb::type_error("an array is needed: an object with the buffer protocol, or with DLPack on the CPU");
-    const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
-    if (nb::cast<int>(device[0]) != nb::device::cpu::value)
-      throw nb::type_error("this array lies on a device; Lacuna moves host memory: copy it to the host first");
-    dlpack_ = nb::cast<nb::ndarray<nb::device::cpu>>(object);
-    const std::int64_t item = static_cast<std::int64_t>(dlpack_.itemsize());
-    std::vector<std::int64_t> shape, strides;
-    for (std::size_t d = 0; d < dlpack_.ndim(); ++d) {
-      shape.push_back(static_cast<std::int64_t>(dlpack_.shape(d)));
-      strides.push_back(dlpack_.stride(d) * item);
-    }
-    layout_ = value_or_raise(Layout::strided(item, shape, strides));
-  }
-  /// Its elements, or where `layout` lies `offset` bytes behind the first one.
-  std::byte* base(const std::optional<Layout>& layout, std::int64_t offset) {
-    if (layout) layout_ = *layout;
-    if (bytes_) return bytes_->base_of(layout_, offset);
-    if (layout || offset != 0) throw nb::type_error("a layout needs an object with the buffer protocol");
-    return static_cast<std::byte*>(dlpack_.data());
-  }
-  [[nodiscard]] const Layout& layout() const { return layout_; }
-
- private:
-  std::optional<Bytes> bytes_;
-  nb::ndarray<nb::device::cpu> dlpack_;
-  Layout layout_;
-};
-
-// A request with the memory that it uses.
-struct Pending {
-  std::unique_ptr<Array> array;
-  protocol::Request* request = nullptr;  // null once it is done
-  std::optional<Result<Status>> result;
-};
-
-class Ranks {
- public:
-  Ranks(const std::string& address, int size, int rank, const std::string& secret, double timeout_s, const std::string& nic,
-        std::int64_t eager_bytes, std::int64_t unexpected_bytes, bool progress_thread) {
-    protocol::Options options{.eager_bytes = eager_bytes, .unexpected_bytes = unexpected_bytes, .progress_thread = progress_thread};
-    threads_ = progress_thread;
-    options.force = value_or_raise(guide::Force::from_environment());
-    Result<void> made;
-    {
-      const nb::gil_scoped_release unlocked;
-      made = open({.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s}, nic, options);
-    }
-    value_or_raise(std::move(made));
-  }
-  ~Ranks() { close(); }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-
-  void close() {
-    if (ranks_ == nullptr) return;
-    {
-      const nb::gil_scoped_release unlocked;
-      ranks_.reset();
-    }
-    for (const auto& pending : pending_) {
-      pending->request = nullptr;
-      pending->result = base::fail(base::Code::peer_lost, "the communicator was closed before this ended");
-      pending->array.reset();
-    }
-    pending_.clear();
-    exposed_.clear();
-  }
-
-  [[nodiscard]] int rank() { return get().rank(); }
-  [[nodiscard]] int size() { return get().size(); }
-
-  std::shared_ptr<Pending> begin(const nb::handle& object, bool sends, int peer, int tag, const std::optional<Layout>& layout,
-                                 std::int64_t offset) {
-    auto made = std::make_shared<Pending>();
-    made->array = std::make_unique<Array>(object, !sends);
-    std::byte* base = made->array->base(layout, offset);
-    const Entered entered(*this);
-    made->request =
-        value_or_raise(sends ? get().isend(base, made->array->layout(), peer, tag) : get().irecv(base, made->array->layout(), peer, tag));
-    pending_.push_back(made);
-    return made;
-  }
-
-  // Of a put, or a get, between an array and exposed memory.
-  std::shared_ptr<Pending> access(const nb::handle& object, bool gets, const protocol::Exposed& there, std::int64_t offset,
-                                  const std::optional<Layout>& theirs) {
-    auto made = std::make_shared<Pending>();
-    made->array = std::make_unique<Array>(object, gets);
-    std::byte* base = made->array->base(std::nullopt, 0);
-    const Layout& own = made->array->layout();
-    const Layout there_layout = theirs ? *theirs : value_or_raise(Layout::bytes(own.size()));
-    const Entered entered(*this);
-    made->request =
-        value_or_raise(gets ? get().get(base, own, there, offset, there_layout) : get().put(base, own, there, offset, there_layout));
-    pending_.push_back(made);
-    return made;
-  }
-  protocol::Exposed expose(const nb::handle& object) {
-    auto bytes = std::make_unique<Bytes>(object, true);
-    const Layout layout = bytes->layout();
-    if (!layout.contiguous_bytes() || layout.size() == 0)
-      throw nb::value_error("what is exposed has to be contiguous, and at least a byte");
-    const Entered entered(*this);
-    const protocol::Exposed made = value_or_raise(get().expose(bytes->data() + layout.true_lower_bound(), layout.size()));
-    exposed_[made.number] = std::move(bytes);
-    return made;
-  }
-  void withdraw(const protocol::Exposed& exposed) {
-    for (;;) {
-      const Entered entered(*this);
-      protocol::Communicator& ranks = get();
-      Result<void> gone;
-      {
-        const nb::gil_scoped_release unlocked;
-        gone = ranks.withdraw(exposed, kSlice);
-      }
-      if (gone) break;
-      if (gone.error().code != base::Code::timeout) value_or_raise(std::move(gone));
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
-    exposed_.erase(exposed.number);
-  }
-
-  bool test(const std::shared_ptr<Pending>& pending) {
-    if (pending->request == nullptr) return true;
-    const Entered entered(*this);
-    std::optional<Result<Status>> ended = get().test(pending->request);
-    if (!ended) return false;
-    end(pending, std::move(*ended));
-    return true;
-  }
-
-  Status wait(const std::shared_ptr<Pending>& pending) {
-    (void)wait_any({pending});
-    return value_or_raise(*pending->result);
-  }
-
-  // The index of one that has ended.
-  std::size_t wait_any(const std::vector<std::shared_ptr<Pending>>& all) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i]->request == nullptr) return i;
-    }
-    std::vector<protocol::Request*> requests;
-    for (const auto& one : all) requests.push_back(one->request);
-    for (;;) {
-      const Entered entered(*this);
-      protocol::Communicator& ranks = get();
-      Result<std::size_t> found;
-      {
-        const nb::gil_scoped_release unlocked;
-        found = ranks.wait_any(requests, kSlice);
-      }
-      if (found) {
-        end(all[*found], *ranks.test(requests[*found]));
-        return *found;
-      }
-      if (found.error().code != base::Code::timeout) value_or_raise(std::move(found));
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
-  }
-
-  bool cancel(const std::shared_ptr<Pending>& pending) {
-    if (pending->request == nullptr) return false;
-    const Entered entered(*this);
-    if (!get().cancel(pending->request)) return false;
-    end(pending, base::fail(base::Code::invalid_argument, "this receive was cancelled"));
-    return true;
-  }
-
-  std::optional<Status> probe(int source, int tag) {
-    const Entered entered(*this);
-    return value_or_raise(get().probe(source, tag));
-  }
-  bool progress() {
-    const Entered entered(*this);
-    return get().progress();
-  }
-  std::string statistics() {
-    const Entered entered(*this);
-    return get().statistics().describe();
-  }
-  std::string explain(const Layout& send, const Layout& receive, int dest) {
-    const Entered entered(*this);
-    return value_or_raise(get().explain(send, receive, dest));
-  }
-
- private:
-  // One thread at a time, unless the communicator has a thread of its own.
-  class Entered {
-   public:
-    explicit Entered(Ranks& ranks) : ranks_(ranks) {
-      if (!ranks_.threads_ && ranks_.busy_.exchange(true)) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread is in a call of this communicator; connect(progress_thread=True) allows that");
-        throw nb::python_error();
-      }
-    }
-    ~Entered() {
-      if (!ranks_.threads_) ranks_.busy_ = false;
-    }
-    Entered(const Entered&) = delete;
-    Entered& operator=(const Entered&) = delete;
-
-   private:
-    Ranks& ranks_;
-  };
-
-  Result<void> open(const protocol::Meeting& meeting, const std::string& nic, const protocol::Options& options) {
-    context_ = LACUNA_TRY(nic::open(nic));
-    protocol::Group group = LACUNA_TRY(protocol::meet(meeting));
-    ranks_ = LACUNA_TRY(protocol::Communicator::create(*context_, nic, std::move(group), options));
-    return {};
-  }
-  protocol::Communicator& get() {
-    if (ranks_ == nullptr) throw nb::value_error("this communicator was closed");
-    return *ranks_;
-  }
-  void end(const std::shared_ptr<Pending>& pending, Result<Status> result) {
-    pending->result = std::move(result);
-    pending->request = nullptr;
-    pending->array.reset();
-    pending_.remove(pending);
-  }
-
-  std::unique_ptr<nic::Context> context_;
-  std::unique_ptr<protocol::Communicator> ranks_;
-  std::list<std::shared_ptr<Pending>> pending_;  // their memory is kept, whatever becomes of the Python objects
-  std::map<std::uint32_t, std::unique_ptr<Bytes>> exposed_;
-  bool threads_ = false;
-  std::atomic<bool> busy_ = false;
-};
-
-}  // namespace
 
 void bind_messages(nb::module_& m) {
   nb::class_<Status>(m, "Status", "What became of a message.")
@@ -291,8 +32,10 @@ void bind_messages(nb::module_& m) {
     return pending.request == nullptr;
   });
   nb::class_<Ranks>(m, "Ranks", "Processes that send one another messages; lacuna.Communicator wraps it.")
-      .def(nb::init<const std::string&, int, int, const std::string&, double, const std::string&, std::int64_t, std::int64_t, bool>(),
-           "address"_a, "size"_a, "rank"_a, "secret"_a, "timeout"_a, "nic"_a, "eager_bytes"_a, "unexpected_bytes"_a, "progress_thread"_a)
+      .def(nb::init<const std::string&, int, int, const std::string&, double, const std::string&, std::int64_t, std::int64_t, bool,
+                    const std::optional<std::string>&>(),
+           "address"_a, "size"_a, "rank"_a, "secret"_a, "timeout"_a, "nic"_a, "eager_bytes"_a, "unexpected_bytes"_a, "progress_thread"_a,
+           "registering"_a.none())
       .def("close", &Ranks::close)
       .def_prop_ro("rank", &Ranks::rank)
       .def_prop_ro("size", &Ranks::size)
@@ -321,6 +64,9 @@ void bind_messages(nb::module_& m) {
           "array"_a, "source"_a, "offset"_a, "layout"_a.none())
       .def(
           "expose", [](Ranks& ranks, const nb::object& array) { return ranks.expose(array); }, "array"_a)
+      .def(
+          "register_memory", [](Ranks& ranks, const nb::object& array) { return ranks.register_memory(array); }, "array"_a)
+      .def("deregister_memory", &Ranks::deregister_memory, "number"_a)
       .def("withdraw", &Ranks::withdraw, "exposed"_a)
       .def("test", &Ranks::test, "pending"_a)
       .def("wait", &Ranks::wait, "pending"_a)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from lacuna._core import Exposed, Layout, Pending, Ranks, Status
+from lacuna.exchanges import Block, Exchange, alltoallw, neighbor_exchange, transpose
 
 ANY_SOURCE = -1
 ANY_TAG = -1
@@ -95,6 +96,16 @@ class Communicator:
         """Nobody reaches it afterwards; waits for what is under way."""
         self._ranks.withdraw(exposed)
 
+    def register_memory(self, array: Any) -> int:
+        """Registers an array's memory, from its first byte to its last, until `deregister_memory`: for all messages in
+        it. The array is kept as long. It spares messages their registration where nobody tells of freed memory
+        (`statistics`), and the look at it elsewhere."""
+        return self._ranks.register_memory(array)
+
+    def deregister_memory(self, number: int) -> None:
+        """Raises ValueError (no such number)."""
+        self._ranks.deregister_memory(number)
+
     def put(self, array: Any, to: Exposed, offset: int = 0, *, layout: Layout | None = None) -> None:
         """Moves the array into exposed memory, into `layout` (as many bytes in a row if left out), `offset` bytes
         behind its beginning. The other rank's program makes no call for it, but it has to be in calls, or to have a
@@ -112,6 +123,92 @@ class Communicator:
     def iget(self, array: Any, source: Exposed, offset: int = 0, *, layout: Layout | None = None) -> Request:
         """Begins to get."""
         return Request(self._ranks, self._ranks.get(array, source, offset, layout))
+
+    def alltoallw(
+        self,
+        sends: Sequence[Block],
+        receives: Sequence[Block],
+        *,
+        schedule: str = "automatic",
+        window: int = 8,
+        timeout: float | None = None,
+    ) -> None:
+        """sends[i] goes to rank i, and what comes from rank i goes into receives[i]: one of each for each rank, the own
+        one included; None is empty. A block is an array of any shape and strides, or (array, layout), or (array,
+        layout, offset in bytes). The two ends of a message may have different layouts of as many bytes.
+
+        All ranks call it, with the same `schedule` ("automatic", "at_once", "pairwise", "forward"). `window`: messages
+        under way at once in "pairwise". `timeout` in seconds: for the other ranks.
+
+        Raises ValueError on all ranks, with nothing written, if a rank's arguments cannot be, or sizes, calls or
+        schedules of ranks do not fit together; ConnectionError if a rank is lost, TimeoutError. After these two memory
+        is written in part, and the communicator is good for no more than its end."""
+        self.alltoallw_init(sends, receives, schedule=schedule, window=window).run(timeout)
+
+    def alltoallw_init(
+        self, sends: Sequence[Block], receives: Sequence[Block], *, schedule: str = "automatic", window: int = 8
+    ) -> Exchange:
+        """The same, to be started again and again with the same arrays: the ranks agree once."""
+        return alltoallw(self._ranks, sends, receives, schedule, window)
+
+    def neighbor_exchange(
+        self,
+        sends: Sequence[tuple[int, Block]],
+        receives: Sequence[tuple[int, Block]],
+        *,
+        schedule: str = "automatic",
+        window: int = 8,
+        timeout: float | None = None,
+    ) -> None:
+        """Sends to, and receives from, any ranks: lists of (rank, block), blocks and errors as in `alltoallw`. A rank
+        may come several times: the i-th message of one rank to another goes into the i-th receive from it. All ranks of
+        the communicator call it, those without neighbours with empty lists."""
+        self.neighbor_exchange_init(sends, receives, schedule=schedule, window=window).run(timeout)
+
+    def neighbor_exchange_init(
+        self,
+        sends: Sequence[tuple[int, Block]],
+        receives: Sequence[tuple[int, Block]],
+        *,
+        schedule: str = "automatic",
+        window: int = 8,
+    ) -> Exchange:
+        """The same, to be started again and again with the same arrays: the ranks agree once."""
+        return neighbor_exchange(self._ranks, sends, receives, schedule, window)
+
+    def transpose(
+        self,
+        before: Any,
+        after: Any,
+        *,
+        row_blocks: Sequence[int] | None = None,
+        column_blocks: Sequence[int] | None = None,
+        schedule: str = "automatic",
+        window: int = 8,
+        timeout: float | None = None,
+    ) -> None:
+        """Transposes a matrix of `rows` x `columns` whose rows are spread over the ranks in blocks.
+
+        `before`: this rank's rows, of shape (row_blocks[rank], columns). `after`: its rows of the transpose, of shape
+        (column_blocks[rank], rows). Elements of a row lie side by side, rows may be further apart. `row_blocks`: rows
+        of each rank; as even as can be if left out, the first ones have one more. `column_blocks`: the same of the
+        columns. The rest, and errors, as in `alltoallw`."""
+        self.transpose_init(
+            before, after, row_blocks=row_blocks, column_blocks=column_blocks, schedule=schedule, window=window
+        ).run(timeout)
+
+    def transpose_init(
+        self,
+        before: Any,
+        after: Any,
+        *,
+        row_blocks: Sequence[int] | None = None,
+        column_blocks: Sequence[int] | None = None,
+        schedule: str = "automatic",
+        window: int = 8,
+    ) -> Exchange:
+        """The same, to be started again and again with the same arrays: the ranks agree once."""
+        return transpose(self._ranks, before, after, row_blocks, column_blocks, schedule, window)
 
     def probe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status | None:
         """The message that a receive would find now, if there is one."""
@@ -175,6 +272,7 @@ def connect(
     eager_bytes: int = 8192,
     unexpected_bytes: int = 4 << 20,
     progress_thread: bool = False,
+    registering: str | None = None,
 ) -> Communicator:
     """Meets the other processes, and returns once all have come.
 
@@ -184,6 +282,8 @@ def connect(
 
     `eager_bytes`: a message of up to so many is sent before anybody asks for it. `unexpected_bytes`: of such messages,
     kept for each peer until they are received. `progress_thread`: messages move while the program computes.
+    `registering`: what becomes of memory that a NIC has to know ("automatic", "copy", "leave_pinned", "pipeline",
+    "leave_pinned_pipeline"); LACUNA_REGISTERING if left out.
 
     Raises ValueError, PermissionError (another user's process, a wrong secret), TimeoutError (and who is missing),
     ConnectionError.
@@ -192,7 +292,9 @@ def connect(
         address, size, rank, secret = _meet_through(comm)
     if address is None:
         raise ValueError("connect() needs an address or comm")
-    ranks = Ranks(address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread)
+    ranks = Ranks(
+        address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread, registering
+    )
     return Communicator(ranks)
 
 

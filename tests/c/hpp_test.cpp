@@ -88,9 +88,12 @@ TEST(Hpp, PutsAndGets) {
       return;
     }
     ranks.recv(std::span(&exposed, 1), 1);
+    const std::uint32_t held = ranks.register_memory(numbers);
     ranks.put(std::array{1, 2, 3}, exposed, 16, lacuna::Layout::hvector(3, 1, 16, lacuna::Layout::bytes(4)));
     ranks.get(numbers, exposed);
     EXPECT_EQ(numbers[4] + numbers[8] + numbers[12], 6);
+    ranks.deregister_memory(held);
+    EXPECT_THROW(ranks.deregister_memory(held), lacuna::Error);
     ranks.send(std::span(&exposed, 1), 1);
   });
 }

@@ -154,8 +154,30 @@ TEST(CMessages, PutsAndGets) {
   });
 }
 
+TEST(CMessages, MemoryIsRegisteredUntilItIsNot) {
+  lacuna_connect_options options{};
+  options.registering = "leave_pinned";
+  two_ranks(
+      [](lacuna_comm* comm) {
+        std::vector<char> memory(1000);
+        std::uint32_t first = 0, second = 0;
+        ASSERT_EQ(lacuna_register_memory(comm, memory.data(), 1000, &first), LACUNA_OK) << lacuna_error_message();
+        ASSERT_EQ(lacuna_register_memory(comm, memory.data(), 500, &second), LACUNA_OK) << lacuna_error_message();
+        EXPECT_NE(first, second);
+        EXPECT_EQ(lacuna_register_memory(comm, nullptr, 10, &first), LACUNA_ERR_INVALID_ARGUMENT);
+        EXPECT_EQ(lacuna_deregister_memory(comm, first), LACUNA_OK);
+        EXPECT_EQ(lacuna_deregister_memory(comm, first), LACUNA_ERR_INVALID_ARGUMENT);
+        EXPECT_EQ(lacuna_deregister_memory(comm, second), LACUNA_OK);
+      },
+      &options);
+}
+
 TEST(CMessages, SayWhatIsWrong) {
   lacuna_comm* comm = nullptr;
+  lacuna_connect_options wrong{};
+  wrong.registering = "pin";
+  EXPECT_EQ(lacuna_connect("x", 2, 0, nullptr, &wrong, &comm), LACUNA_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(lacuna_error_message()).find("leave_pinned_pipeline"), std::string::npos) << lacuna_error_message();
   EXPECT_EQ(lacuna_connect(nullptr, 2, 0, nullptr, nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_connect("x", 2, 2, nullptr, nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_connect("127.0.0.1:1", 2, 0, "short", nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);

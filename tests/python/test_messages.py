@@ -174,6 +174,21 @@ def test_puts_and_gets() -> None:
     run(program)
 
 
+def test_memory_that_is_registered_by_hand_stays() -> None:
+    def program(ranks: Communicator) -> None:
+        grid = np.zeros((100, 100))
+        number = ranks.register_memory(grid)
+        with pytest.raises(ValueError, match=r"resize|referenc"):
+            grid.resize(200, 100)  # its memory is in use
+        ranks.deregister_memory(number)
+        with pytest.raises(ValueError, match="held"):
+            ranks.deregister_memory(number)
+
+    run(program)
+    with pytest.raises(ValueError, match="leave_pinned_pipeline"):
+        lacuna.connect("nobody", 2, registering="pin")
+
+
 def test_many_ranks() -> None:
     def program(ranks: Communicator) -> None:
         size, rank = ranks.size, ranks.rank
