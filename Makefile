@@ -44,6 +44,10 @@ bench-messages: package peers ## Measure messages against four MPIs (MESSAGES_OU
 bench-mpi: package peers ## Measure four MPIs' datatypes with Lacuna preloaded and without (MPI_OUT=dir, MPI_ARGS=--quick)
 	@scripts/peers.sh list | sed 's/\t/=/; s/^/--mpi /' | xargs .venv/bin/lacuna bench mpi --output $(MPI_OUT) $(MPI_ARGS)
 
+.PHONY: examples
+examples: package ## Compile the example applications for each MPI that is here, into build/examples
+	@scripts/peers.sh list | sed 's/\t/=/' | xargs $(python) scripts/examples.py build/examples
+
 .PHONY: test
 test: packages .venv/.dev peers ## Run all tests: release, sanitizers, Python, MPI programs, install
 	@$(python) scripts/run_tests.py --jobs $(JOBS)
@@ -71,7 +75,7 @@ lint: packages .venv/.dev ## clang-format, clang-tidy, ruff, mypy, the include l
 
 .PHONY: format
 format: packages .venv/.dev ## Format the C++ and Python sources
-	@find lacuna tests bench python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
+	@find lacuna tests bench examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
 	@.venv/bin/ruff check -q --fix-only . && .venv/bin/ruff format .
 
 .PHONY: install-check
@@ -99,7 +103,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake lacuna bench/copy bench/job bench/messages bench/mpi python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake lacuna bench/copy bench/job bench/messages bench/mpi examples python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

@@ -11,7 +11,7 @@ include(GoogleTest)
 # it nothing, and in the model's virtual time one does all.
 set(single_threaded "EverySet/*;Copy.*;Choose.*;DdtBench.*;Explain.*;MedianOf.*;Memo.*;ProfileFile.*;WayBytes.*;Matcher.*;Parts.*;ModelAlltoall.*;*ModelMethods.*;*ModelKinds.*;*InVirtualTime*")
 set(LACUNA_TSAN_EXCLUDE_TESTS "*TwoProcesses*;*Method*_OneOfEach;*Method*_OddReads;*Method*_Strides;*Method*_SlowScatter;*ForcedKeys*;${single_threaded}" CACHE STRING "Test name patterns left out under tsan")
-set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout" CACHE STRING "Test folders left out under tsan")
+set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders left out under tsan")
 
 # Two of the four instruction sets that tests are repeated with are nearly the same to AddressSanitizer.
 set(LACUNA_ASAN_EXCLUDE_TESTS "EverySet/*/AVX3" CACHE STRING "Test name patterns left out under asan")
@@ -39,7 +39,9 @@ file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/
 add_library(lacuna_test_support INTERFACE)
 if(support_sources)
   add_library(lacuna_test_support_objects STATIC ${support_sources})
-  target_link_libraries(lacuna_test_support_objects PUBLIC lacuna GTest::gtest PRIVATE fmt::fmt lacuna_options)
+  find_library(LACUNA_URING uring REQUIRED)  # memory that is really pinned (tests/support/mlx5/pins.hpp)
+  target_link_libraries(lacuna_test_support_objects PUBLIC lacuna GTest::gtest PRIVATE fmt::fmt ${LACUNA_URING} lacuna_options)
+  target_compile_definitions(lacuna_test_support_objects PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(lacuna_test_support INTERFACE lacuna_test_support_objects)
 endif()
 target_link_libraries(lacuna_test_support INTERFACE lacuna GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
@@ -62,15 +64,25 @@ list(REMOVE_DUPLICATES test_folders)
 if(LACUNA_SANITIZE STREQUAL "thread")
   list(REMOVE_ITEM test_folders ${LACUNA_TSAN_EXCLUDE_FOLDERS})
 endif()
+if(NOT LACUNA_EXAMPLES)
+  list(REMOVE_ITEM test_folders examples)
+endif()
 
 foreach(folder IN LISTS test_folders)
   set(target lacuna_${folder}_tests)
   file(GLOB_RECURSE folder_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)  # the tests, and helpers of their own
+  if(folder STREQUAL "examples")  # what of them needs no MPI; the spoiled ones are compiled by tests/python/test_examples.py
+    list(FILTER folder_files EXCLUDE REGEX "/spoiled/")
+    list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
+  endif()
   add_executable(${target} ${folder_files})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE lacuna_test_support lacuna_options lacuna_test_options)
   if(folder STREQUAL "copy")
     target_link_libraries(${target} PRIVATE hwy::hwy)  # to restrict the instruction sets
+  endif()
+  if(folder STREQUAL "examples")
+    target_link_libraries(${target} PRIVATE lacuna_example_support)
   endif()
   target_compile_definitions(${target} PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET lacuna-worker)
@@ -121,6 +133,21 @@ foreach(folder nic method)
             --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${folder}.on_fake_mlx5.xml)
   set_tests_properties(${folder}.on_fake_mlx5 PROPERTIES ENVIRONMENT LACUNA_TEST_NIC=fake LABELS ${folder} TIMEOUT 900 RUN_SERIAL ON)
 endforeach()
+
+# The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is found.
+if(LACUNA_EXAMPLES AND NOT LACUNA_SANITIZE STREQUAL "thread")
+  foreach(example kv_handover reshard)
+    add_test(NAME examples.${example} COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
+    add_test(NAME examples.${example}_corrupted COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --method pack)
+    set_tests_properties(examples.${example} PROPERTIES PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"")
+    set_tests_properties(examples.${example}_corrupted PROPERTIES
+      ENVIRONMENT LACUNA_TEST_FAULT=corrupt PASS_REGULAR_EXPRESSION "and should be 0x[0-9a-f]*: byte 0 of K of layer 0, token 0")
+    set_tests_properties(examples.${example} examples.${example}_corrupted PROPERTIES LABELS examples TIMEOUT 120 RUN_SERIAL ON)
+  endforeach()
+  add_test(NAME examples.kv_handover_latent COMMAND kv_handover --case latent --tokens 1000 --head-bytes 576 --layers 1 --repeats 1 --json)
+  set_tests_properties(examples.kv_handover_latent PROPERTIES
+    PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"" LABELS examples TIMEOUT 120 RUN_SERIAL ON)
+endif()
 
 # The include ladder, as a test. Once is enough, so not under the sanitizers.
 find_program(LACUNA_PYTHON3 python3)

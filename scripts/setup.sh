@@ -28,7 +28,7 @@ EOF
 
 packages() {
   local wanted=(g++ make cmake ninja-build ccache pkg-config
-    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev libfftw3-dev liburing-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
   find_python >/dev/null || wanted+=(python3 python3-venv python3-dev)
   install "${wanted[@]}"
 }

@@ -133,29 +133,19 @@ def build(peer: Peer, source: Path, folder: Path) -> Path:
     return built
 
 
-def start_line(started: Launch, ranks: int) -> tuple[list[str], dict[str, str]]:
-    """The launcher's line and variables for so many ranks, which may be more than there are CPUs."""
-    line, environment = list(started.line), dict(started.environment)
-    line[line.index("-n") + 1] = str(ranks)
-    if "--bind-to" in line:  # Open MPI
-        line[1:1] = ["--map-by", ":OVERSUBSCRIBE"]
-        environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-    return line, environment
-
-
 def run(
     started: Launch, program: Program, built: Path, preload: Path | None, more: dict[str, str] | None = None
 ) -> Outcome:
     """One run, in an empty folder. Only the ranks get the library, not the launcher. `more`: variables."""
-    line, environment = start_line(started, program.ranks)
-    environment |= more or {}
+    started = started.of(program.ranks)
+    environment = {"OMPI_MCA_mpi_yield_when_idle": "1"} | started.environment | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"
     inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
     shared = _shared_memory()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
         process = subprocess.Popen(
-            [*line, *inner, *program.argument.split()],
+            [*started.line, *inner, *program.argument.split()],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
