@@ -28,6 +28,7 @@ from lacuna import (
     validate_command,
 )
 from lacuna import compare as comparing
+from lacuna._core import freed_memory_is_told
 from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.fields import SchemaError
@@ -259,7 +260,8 @@ def info(
     """Show this machine, the NIC's paths and limits, the methods, and the RDMA devices.
 
     Of each device: what it advertises and what its queue pairs were found to take, UMR or why not, memory windows,
-    on-demand paging, ports, and the GID and MTU that connections would use.
+    on-demand paging, ports, and the GID and MTU that connections would use. Also whether registered memory may stay so:
+    whether the kernel tells of memory that is freed.
 
     \b
     Examples:
@@ -273,10 +275,12 @@ def info(
             hello, devices = worker.hello, worker.devices()
     except WorkerError as e:
         command.finish(None, e)
+    untold = freed_memory_is_told()
     if as_json:
-        print(json.dumps({"protocol": PROTOCOL, **asdict(hello), "devices": asdict(devices)}, indent=2))
+        said = {"protocol": PROTOCOL, **asdict(hello), "devices": asdict(devices), "freed_memory_untold": untold}
+        print(json.dumps(said, indent=2))
     else:
-        tables.show_info(command.console(), hello, devices)
+        tables.show_info(command.console(), hello, devices, untold)
 
 
 @app.command()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from lacuna.peers import Peer, PeerError
 
@@ -29,6 +30,16 @@ class Launch:
     """What was asked for: "pml ob1, btl self,vader"."""
     version: str
     """What mpiexec says of itself, in one line."""
+
+    def of(self, ranks: int) -> Self:
+        """The same for so many ranks, which may be more than there are CPUs."""
+        line, environment = list(self.line), dict(self.environment)
+        line[line.index("-n") + 1] = str(ranks)
+        if "--bind-to" in line:  # Open MPI
+            line[1:1] = ["--map-by", ":OVERSUBSCRIBE"]
+            if ranks > len(os.sched_getaffinity(0)):
+                environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+        return replace(self, line=tuple(line), environment=environment)
 
 
 def launch(peer: Peer) -> Launch:

@@ -227,11 +227,12 @@ def notes(guide: Run) -> list[Text]:
     return lines
 
 
-def show_info(console: Console, hello: Hello, found: Devices) -> None:
-    """Prints what the worker can do here, and the RDMA devices."""
+def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> None:
+    """Prints what the worker can do here, and the RDMA devices. `untold`: why nobody tells of freed memory, or ""."""
     about = Table.grid(padding=(0, 2))
     for subject, text in facts(hello.machine, hello.nic):
         about.add_row(Text(subject, style="bold"), text)
+    about.add_row(Text("registrations", style="bold"), registrations_text(untold))
     paths = _plain_table("path", "available", "passive target", "note")
     for path in hello.nic.paths:
         paths.add_row(path.name, yes(path.available), yes(path.passive_target), path.note)
@@ -244,6 +245,13 @@ def show_info(console: Console, hello: Hello, found: Devices) -> None:
         console.print(part)
         console.print()
     devices.show(console, found)
+
+
+def registrations_text(untold: str) -> str:
+    """What ends a registration where a NIC pins memory (docs/registration.md)."""
+    if untold:
+        return f"end with their transfer, or with a handle, where a NIC pins memory: {untold}"
+    return "stay where a NIC pins memory: the kernel tells of freed memory (userfaultfd)"
 
 
 def _plain_table(*columns: str) -> Table:

@@ -277,6 +277,8 @@ def test_wrong_usage_exits_with_2(lacuna: Lacuna, arguments: tuple[str, ...]) ->
 def test_info_in_words_and_in_json(lacuna: Lacuna) -> None:
     assert "passive target" in lacuna("info").stdout
     hello = json.loads(lacuna("info", "--json").stdout)
+    assert isinstance(hello["freed_memory_untold"], str)
+    assert "userfaultfd" in " ".join(lacuna("info").stdout.split())
     assert [p["name"] for p in hello["nic"]["paths"]] == ["mapped", "slots", "kernel"]
     assert hello["protocol"] == 1
     assert hello["devices"]["list"] == []

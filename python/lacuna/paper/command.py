@@ -18,8 +18,9 @@ from rich.text import Text
 
 from lacuna import __version__, command
 from lacuna.command import JsonOption
+from lacuna.paper import fft_command, profiles, table4
 from lacuna.paper import fit as fitting
-from lacuna.paper import profiles, table4
+from lacuna.paper.fft_sections import APPLICATIONS, FftChapter
 from lacuna.paper.fit import Fitted, Problem
 from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Grid
@@ -33,9 +34,24 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="DIR",
-        help="Write paper.json, paper.html and paper.png here; made if it is not there.",
+        help="Write paper.json, paper.html and pictures here; made if it is not there.",
         show_default=False,
     ),
+]
+
+MpiOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi",
+        metavar="[NAME=]MPICC",
+        help="An MPI to measure, by its compiler wrapper; may be repeated. Otherwise the mpicc on the PATH.",
+        show_default=False,
+    ),
+]
+
+QuickOption = Annotated[
+    bool,
+    typer.Option("--quick", help="Of the 2D FFT: smaller matrices, one round; a minute or two instead of 15 or 30."),
 ]
 
 T = TypeVar("T")
@@ -48,28 +64,58 @@ app = typer.Typer(
 
 _EPILOG = """\b
 Exit status:
-  0    all is well, also where a finding does not hold: the table says so
+  0    all is well, also where a finding does not hold, or was left out: that is said
+  1    a measurement failed
   2    wrong usage
   3    the simulator is missing, died or refused; what was simulated is written
   130  interrupted by Ctrl-C or SIGTERM; what was simulated is written"""
 
 
 @app.callback(invoke_without_command=True, epilog=_EPILOG)
-def everything(context: typer.Context, data: JsonOption = None, output: OutputOption = None) -> None:
+def everything(
+    context: typer.Context,
+    data: JsonOption = None,
+    output: OutputOption = None,
+    mpi: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mpi",
+            metavar="[NAME=]MPICC",
+            help="Measure f12, f13 and r5.1.1 as well, with this MPI; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: QuickOption = False,
+) -> None:
     """Reproduce the founding documents' findings on a modelled NIC, in virtual time: all of them, or one by its name.
 
     Lacuna's methods run as they are, on simulated processes; the bytes move and are compared. Every parameter of the
     model, and every finding, is labelled: calibrated to Table 4, from the literature, or predicted. Simulated times are
     the same on every machine.
 
+    The two-dimensional FFT of f12, f13 and r5.1.1 is no model's: it runs on this machine, under real MPIs, with and
+    without Lacuna.
+
     \b
     Examples:
       lacuna paper --output paper-out
       lacuna paper f21
+      lacuna paper f13 --quick --mpi openmpi=/usr/bin/mpicc.openmpi
       lacuna paper fit
     """
     if context.invoked_subcommand is None:
-        _run(CHAPTERS, data, output, "lacuna paper")
+        line = "lacuna paper" + " --quick" * (quick and bool(mpi))
+        _run(CHAPTERS, data, output, line, APPLICATIONS, mpi or [], quick=quick)
+
+
+def _application(chapter: FftChapter) -> Callable[[list[str] | None, bool, Path | None, Path | None], None]:
+    def run(
+        mpi: MpiOption = None, quick: QuickOption = False, data: JsonOption = None, output: OutputOption = None
+    ) -> None:
+        line = f"lacuna paper {chapter.name}" + " --quick" * quick
+        _run([], data, output, line, [chapter], mpi or [], quick=quick)
+
+    return run
 
 
 def _subcommand(chapter: Chapter) -> Callable[[Path | None, Path | None], None]:
@@ -82,6 +128,9 @@ def _subcommand(chapter: Chapter) -> Callable[[Path | None, Path | None], None]:
 for _chapter in CHAPTERS:
     _title = f"{_chapter.title[:1].upper()}{_chapter.title[1:]}."
     app.command(_chapter.name, help=_title, epilog=_EPILOG)(_subcommand(_chapter))
+
+for _measured in APPLICATIONS:
+    app.command(_measured.name, help=f"{_measured.title}.", epilog=_EPILOG)(_application(_measured))
 
 
 @app.command(epilog=_EPILOG)
@@ -136,12 +185,25 @@ def fit(
     )
 
 
-def _run(chapters: Sequence[Chapter], data: Path | None, output: Path | None, line: str) -> None:
+def _run(
+    chapters: Sequence[Chapter],
+    data: Path | None,
+    output: Path | None,
+    line: str,
+    measured: Sequence[FftChapter] = (),
+    mpi: Sequence[str] = (),
+    *,
+    quick: bool = False,
+) -> None:
+    """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
+    one on the PATH."""
+    rivals = command.rivals(mpi) if mpi or not chapters else []
     command.prepare_json(data)
     if output:
         command.prepare(output)
     console = command.console(to_stderr=command.is_stdout(data))
-    results = Results(__version__, line)
+    results = Results(__version__, line + command.rivals_line(rivals))
+    grids = len(chapters) + len(measured) == 1
 
     def work(simulator: Simulator, step: Callable[[], None]) -> None:
         for chapter in chapters:
@@ -149,12 +211,19 @@ def _run(chapters: Sequence[Chapter], data: Path | None, output: Path | None, li
             step()
 
     try:
-        _guarded(console, len(chapters), "simulating", work)
+        if chapters:
+            _guarded(console, len(chapters), "simulating", work)
     except typer.Exit:  # what there is, is written
         if results.sections:
             _deliver(console, results, data, output, grids=False)
         raise
-    _deliver(console, results, data, output, grids=len(chapters) == 1)
+    if rivals or not chapters:
+        with command.terminable():
+            fft_command.measure(console, measured, rivals, results, quick=quick)
+    elif measured:
+        results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
+    _deliver(console, results, data, output, grids=grids)
+    command.end(results.errors, interrupted=results.interrupted)
 
 
 def _guarded(
@@ -194,18 +263,24 @@ def _deliver(console: Console, results: Results, data: Path | None, output: Path
     if grids:
         for grid in (g for s in results.sections for g in s.grids):
             console.print(_table(grid))
-    console.print(_findings(results.findings))
+    if results.findings:
+        console.print(_findings(results.findings))
     held = sum(f.holds for f in results.findings)
-    console.print(f"{held} of {len(results.findings)} findings hold.")
+    if results.findings:
+        console.print(f"{held} of {len(results.findings)} findings hold.")
     for finding in results.findings:
         if not finding.holds:
             console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.why}."))
+    for what in results.left_out:
+        console.print(Text(f"Left out: {what}"))
+    for error in results.errors:
+        console.print(Text(f"ERROR: {error}", style="red"))
     command.show_written(console, files)
 
 
 def _findings(found: Sequence[Finding]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD)
-    for name in ("id", "statement", "label", "expected", "the model", ""):
+    for name in ("id", "statement", "label", "expected", "found", ""):
         shown.add_column(name)
     for f in found:
         verdict = Text("holds", style="green") if f.holds else Text("does not hold", style="red")

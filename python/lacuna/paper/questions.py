@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lacuna.paper import figures_of_paper, profiles, table4
+from lacuna.paper import alltoall_2005, figures_of_paper, profiles, table4
 from lacuna.paper.figures_of_paper import Study
 from lacuna.paper.profiles import PLATFORM_2, Profile
 from lacuna.paper.runs import Panel
@@ -344,81 +344,16 @@ def s2(simulator: Simulator) -> Section:
 
     name = "infiniband-pcix-2005"
     made = figures_of_paper.section(Study("S2", name, judge), simulator)
-    made.conditions = made.conditions.split(". The alltoall")[0] + ". Below, an alltoall of 8 ranks"
-    profile = profiles.load(name)
-    sizes = (32, 64, 128, 256, 1024, 4096)
-    trials = [Trial(_columns(n), m) for n in sizes for m in ("sgrs", "multi_write")]
-    rows = [r["latency_us"] for r in simulator.alltoall(profile.path, 8, trials)]
-    gains = [1 - a / b for a, b in zip(rows[0::2], rows[1::2], strict=True)]
-    made.findings.append(
-        Finding(
-            "S2",
-            "alltoall down by up to 23 %",
-            "predicted",
-            "up to 13 to 33 %",
-            "columns: " + ", ".join(f"{n}: {g:.0%}" for n, g in zip(sizes, gains, strict=True)),
-            0.13 <= max(gains) <= 0.33,
-            "the abstract does not give its sizes; it would hold from some 150 columns on. Requests are an estimate "
-            "of ours",
-        )
-    )
+    found = alltoall_2005.rows(profiles.load(name))
+    made.conditions += f". Below, an alltoall of {alltoall_2005.RANKS} ranks, by alltoallw of such columns"
+    made.findings.append(alltoall_2005.finding(found))
+    made.plots.append(alltoall_2005.plot(found))
+    made.grids.append(alltoall_2005.grid(found))
     made.notes = [
         "Not reproduced: the abstract's bandwidth, up by up to 400 %. It takes many transfers in flight, and here "
         "there is one."
     ]
     return made
-
-
-def _columns(columns: int) -> dict[str, object]:
-    """Columns of a matrix of 128 rows of 4096 integers."""
-    row = 4096 * 4 + 64
-    return {"kind": "blocks", "block_bytes": 4 * columns, "block_count": 128, "gap_bytes": row - 4 * columns}
-
-
-def s4(simulator: Simulator) -> Section:
-    made = Section(
-        "S4",
-        "What registration costs against copies and the wire (2006)",
-        "one contiguous message; the four policies of the slides are a later chapter, these are the costs they weigh",
-        "infiniband-ddr-2006, myrinet-gm-2006",
-    )
-    sizes = [1 << k for k in range(14, 24)]
-    for name in ("infiniband-ddr-2006", "myrinet-gm-2006"):
-        profile = profiles.load(name)
-        costs = simulator.set_up(profile.path, [{"bytes": n} for n in sizes])
-        wire = simulator.transfers(profile.path, [Trial(_one_block(n), "pack") for n in sizes])
-        copied = simulator.transfers(profile.path, [Trial(_nearly_one(n), "pack") for n in sizes])
-        lines = [
-            Line("registration", sizes, [c["register_us"] for c in costs]),
-            Line("deregistration", sizes, [c["deregister_us"] for c in costs]),
-            Line("wire", sizes, [r["latency_us"] for r in wire]),
-            Line("copy in and out", sizes, [r["copy_send_us"] + r["copy_recv_us"] for r in copied]),
-        ]
-        made.plots.append(Plot(profile.title, "message", "time (µs)", lines, bytes_on_x=True))
-        register, undo, flown, copies = (line.ys[-1] for line in lines)
-        without = (register + undo) / flown
-        made.findings.append(
-            Finding(
-                "S4",
-                f"{profile.title}: registering a message and back is a part of its transfer, so that there is "
-                f"something to hide, and "
-                "less than copying in and out",
-                "predicted",
-                "at 8 MB: registration and back 5 to 60 % of the wire's time, and less than copying in and out",
-                f"{without:.0%} of the wire; copying {copies / flown:.0%}",
-                0.05 <= without <= 0.6 and register + undo < copies,
-            )
-        )
-    return made
-
-
-def _one_block(size: int) -> dict[str, object]:
-    return {"kind": "blocks", "block_bytes": size, "block_count": 1, "gap_bytes": 64}
-
-
-def _nearly_one(size: int) -> dict[str, object]:
-    """Two blocks with a line between them: as much to copy as one, and not contiguous."""
-    return {"kind": "blocks", "block_bytes": size // 2, "block_count": 2, "gap_bytes": 64}
 
 
 RANKS = (4, 8, 16, 32, 64, 128, 256)

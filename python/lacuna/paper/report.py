@@ -12,43 +12,57 @@ from lacuna.paper.results import Results
 from lacuna.paper.section import Finding, Grid, Section
 from lacuna.report_parts import page
 from lacuna.store import write_whole
-from lacuna.style import svg
+from lacuna.style import save_png, svg
 
 _MEANINGS = {
     "calibrated": "fitted to the 120 cells of Table 4",
     "literature": "rests on a published constant, whose source is named",
     "predicted": "neither: the model's own word, with its estimates",
+    "measured": "timed on this machine, with the MPIs that are named",
 }
 
 
 def write(results: Results, directory: Path) -> list[Path]:
     """Writes the page and the picture; returns the files."""
-    html = directory / "paper.html"
-    write_whole(html, _page(results))
+    files = [directory / "paper.html"]
+    write_whole(files[0], _page(results))
     picture = directory / "paper.png"
     title = "The documents' experiments on modelled NICs; points are the paper's"
-    return [html, picture] if figures.write_png(picture, title, results.sections) else [html]
+    if figures.write_png(picture, title, [s for s in results.sections if s.profile]):
+        files.append(picture)
+    for measured in (s for s in results.sections if not s.profile and s.plots):
+        files.append(directory / f"{measured.id.lower()}.png")
+        save_png(figures.draw(measured), files[-1])
+    return files
 
 
 def _page(results: Results) -> str:
     body = "".join(
         (
-            section("Findings", paragraph(_labels()), _findings(results.findings), paragraph(_how())),
+            section("Findings", paragraph(_labels(results.findings)), _findings(results.findings), paragraph(_how())),
             *(_section(s) for s in results.sections),
             _profiles(results.sections),
+            _told("Not measured", results.left_out),
+            _told("Errors", results.errors),
         )
     )
     held = sum(f.holds for f in results.findings)
-    lead = (
-        f"{held} of {len(results.findings)} findings hold on the model. By Lacuna {results.version}; the same "
-        f"numbers on "
-        "every machine."
-    )
-    return page("Lacuna paper", "The founding documents' findings, on a NIC in virtual time", lead, body)
+    measured = any(not s.profile for s in results.sections)
+    modelled = any(s.profile for s in results.sections)
+    where = " and ".join(["the model"] * modelled + ["this machine"] * measured)
+    lead = f"{held} of {len(results.findings)} findings hold on {where}. By Lacuna {results.version}."
+    lead += " Those of the model are the same numbers on every machine." * modelled
+    title = "The founding documents' findings" + ", on a NIC in virtual time" * modelled
+    return page("Lacuna paper", title, lead, body)
 
 
-def _labels() -> Raw:
-    return Raw("; ".join(f"<b>{label}</b>: {text(_MEANINGS[label])}" for label in LABELS) + ".")
+def _labels(found: Sequence[Finding]) -> Raw:
+    used = [label for label in (*LABELS, "measured") if label != "measured" or any(f.label == label for f in found)]
+    return Raw("; ".join(f"<b>{label}</b>: {text(_MEANINGS[label])}" for label in used) + ".")
+
+
+def _told(title: str, lines: Sequence[str]) -> str:
+    return section(title, *(paragraph(line) for line in lines)) if lines else ""
 
 
 def _how() -> str:
@@ -65,11 +79,12 @@ def _findings(found: Sequence[Finding]) -> Raw:
         [f.id, f.statement, f.label, f.expected, f.got, "holds" if f.holds else Raw("<b>does not hold</b>")]
         for f in found
     ]
-    return table(("id", "statement", "label", "expected", "the model", ""), rows)
+    return table(("id", "statement", "label", "expected", "found", ""), rows)
 
 
 def _section(s: Section) -> Raw:
-    parts = [paragraph(f"{s.conditions[:1].upper()}{s.conditions[1:]}. Profile: {s.profile}.")]
+    on = f"Profile: {s.profile}" if s.profile else "Measured on this machine"
+    parts = [paragraph(f"{s.conditions[:1].upper()}{s.conditions[1:]}. {on}.")]
     if s.plots:
         parts.append(figure(svg(figures.draw(s)), f"{s.id}: {s.title}"))
     for f in s.findings:
@@ -77,7 +92,7 @@ def _section(s: Section) -> Raw:
         parts.append(
             paragraph(
                 Raw(
-                    f"<b>{verdict}</b> ({f.label}): {text(f.statement)}. Expected: {text(f.expected)}. The model: "
+                    f"<b>{verdict}</b> ({f.label}): {text(f.statement)}. Expected: {text(f.expected)}. Found: "
                     f"{text(f.got)}." + (f" {text(f.why[:1].upper() + f.why[1:])}." if f.why else "")
                 )
             )
@@ -93,7 +108,9 @@ def _grid(grid: Grid) -> Raw:
 
 
 def _profiles(sections: Sequence[Section]) -> Raw:
-    used = [profiles.load(n) for n in dict.fromkeys(n for s in sections for n in s.profile.split(", "))]
+    used = [profiles.load(n) for n in dict.fromkeys(n for s in sections if s.profile for n in s.profile.split(", "))]
+    if not used:
+        return Raw("")
     parts = []
     for profile in used:
         own = [p for p in profile.parameters.values() if not p.inherited]

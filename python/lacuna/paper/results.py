@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lacuna.experiments import all_experiments
-from lacuna.paper import figures_of_paper, questions, table4_section
+from lacuna.paper import figures_of_paper, policies, questions, table4_section
+from lacuna.paper.fft import Row
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
 from lacuna.paper.simulator import Simulator
@@ -51,7 +52,7 @@ def _chapters() -> list[Chapter]:
         Chapter("unequal", "sgrs with other lists on either side (item 7)", _plain(questions.unequal_lists)),
         *report,
         Chapter("s2", "SGRS against Multi-W on PCI-X, with an alltoall (2005)", _plain(questions.s2)),
-        Chapter("s4", "registration against copies and the wire (2006)", _plain(questions.s4)),
+        Chapter("s4", "four policies of registration (2006)", _plain(policies.s4)),
         Chapter("alltoall", "alltoall with vector types, 4 to 256 ranks", _plain(questions.alltoall)),
         Chapter("what-if", "NICs that are not there", _plain(questions.what_if)),
     ]
@@ -66,6 +67,11 @@ class Results:
     version: str
     command: str
     sections: list[Section] = field(default_factory=list)
+    fft: list[Row] = field(default_factory=list)
+    """Of the sections that were measured on this machine's MPIs."""
+    errors: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    interrupted: bool = False
 
     @property
     def findings(self) -> list[Finding]:
@@ -81,6 +87,9 @@ class Results:
             "findings": [f.to_json() for f in self.findings],
             "guide": data.get("T3"),
             "what_if": data.get("What if", {}),
+            "fft": [row.to_json() for row in self.fft],
+            "errors": self.errors,
+            "left_out": self.left_out,
             "sections": [
                 {
                     "id": s.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from lacuna.paper.profiles import Label
 
@@ -14,9 +15,9 @@ class Finding:
 
     id: str
     statement: str
-    label: Label
-    """What decides it: a fit to Table 4, a published constant, or neither. All findings also rest on small "
-    "estimates."""
+    label: Label | Literal["measured"]
+    """What decides it on the model: a fit to Table 4, a published constant, or neither, and small estimates beside them
+    all. Or a measurement on this machine."""
     expected: str
     got: str
     holds: bool
@@ -73,6 +74,7 @@ class Section:
     title: str
     conditions: str
     profile: str
+    """Of the modelled NIC; empty: measured on this machine."""
     findings: list[Finding] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     grids: list[Grid] = field(default_factory=list)

@@ -1,0 +1,172 @@
+"""The examples as programs of an MPI: compiled by its own wrapper, started by its launcher, plain or with Lacuna loaded
+before them. What they print is read; they verify what they report, and end with an error where it is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lacuna
+from lacuna.launch import Launch, launch
+from lacuna.mpi import abi_of, preload_library, preloaded
+from lacuna.peers import Peer
+
+NAMES = ("fft2d", "stencil2d", "faces3d")
+
+_LIBRARIES = {"fft2d": ("fftw3",)}
+"""What a program needs besides MPI and Lacuna, by pkg-config's names."""
+
+_COMPILE_SECONDS = 300.0
+
+
+class ApplicationError(Exception):
+    """A program cannot be compiled, did not end, or found its result to be wrong; the text says which."""
+
+
+class MissingError(ApplicationError):
+    """What it needs is not installed."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled example, and how its MPI starts it."""
+
+    peer: Peer
+    name: str
+    path: Path
+    started: Launch
+
+    def run(
+        self, arguments: Mapping[str, object], *, ranks: int = 2, preload: bool = False, seconds: float = 600.0
+    ) -> list[dict[str, Any]]:
+        """The lines that it printed. Raises ApplicationError; MpiError where there is no library to preload."""
+        started = self.started.of(ranks)
+        # The program's alone: the launchers are programs too.
+        front: list[str] = []
+        library = None
+        if preload:
+            library = preload_library(abi_of(started.version))
+            front = ["env", f"LD_PRELOAD={preloaded(library, started.environment)['LD_PRELOAD']}"]
+        given = [part for name, value in arguments.items() for part in (f"--{name}", str(value))]
+        title = f"{self.name} under {self.peer.name}{' with Lacuna preloaded' if preload else ''}"
+        said = _run([*started.line, *front, str(self.path), *given], started.environment, title, seconds)
+        try:
+            rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        except ValueError as e:
+            raise ApplicationError(f"{title} printed what is no JSON: {e}") from e
+        for loaded in (str(row["send_in"]) for row in rows):  # what the loader does not take is only a line on stderr
+            if library and loaded != library.name:
+                raise ApplicationError(f"{title}: {library} was not loaded: MPI_Send is in {loaded}")
+            if not library and loaded.startswith("liblacuna_mpi"):
+                raise ApplicationError(f"{title}: MPI_Send is in {loaded}; LD_PRELOAD names it already")
+        if not rows:
+            raise ApplicationError(f"{title} printed nothing")
+        return rows
+
+
+def missing(name: str) -> str | None:
+    """What the program needs that is not installed, in words; None where all is there."""
+    for library in _LIBRARIES.get(name, ()):
+        try:
+            _flags(library)
+        except MissingError as e:
+            return str(e)
+    return None
+
+
+def build(
+    peer: Peer,
+    name: str,
+    folder: Path,
+    instead: Mapping[str, Path] | None = None,
+    flags: Sequence[str] = ("-O3", "-march=native"),
+) -> Program:
+    """Compiles an example into `folder`. `instead`: other files for those of its sources that have these names.
+
+    Raises ApplicationError with what the compiler said, PeerError where the MPI has no launcher."""
+    started = launch(peer)
+    sources, include, library = _places()
+    own = {source.name: source for source in sorted((sources / "examples" / name).glob("*.cpp"))}
+    if not own:
+        raise ApplicationError(f"there is no example {name} in {sources / 'examples'}")
+    # All in one go: reading the headers of MPI and of the standard library is most of the work.
+    text = "".join(f'#include "{source}"\n' for source in {**own, **(instead or {})}.values())
+    needed = [flag for library in _LIBRARIES.get(name, ()) for flag in _flags(library)]
+    built = folder / f"{name}-{peer.name}"
+    line = [str(_wrapper(peer)), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
+    line += [*(f"-I{place}" for place in include), "-o", str(built), *needed]
+    line += [f"-L{library}", "-llacuna", f"-Wl,-rpath,{library}", "-ldl"]
+    try:
+        done = subprocess.run(
+            line, input=text, env=peer.environment(), capture_output=True, text=True, timeout=_COMPILE_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ApplicationError(f"{peer.name}: cannot run {line[0]}: {e}") from e
+    if done.returncode != 0:
+        raise ApplicationError(f"{peer.name}: {line[0]} cannot compile {name}: {done.stderr.strip()[-2000:]}")
+    return Program(peer, name, built, started)
+
+
+def _wrapper(peer: Peer) -> Path:
+    """The C++ compiler's, beside that of C and named like it: mpicxx.openmpi beside mpicc.openmpi."""
+    found = peer.mpicc.with_name(peer.mpicc.name.replace("mpicc", "mpicxx"))
+    if not os.access(found, os.X_OK):
+        raise MissingError(f"{peer.name}: there is no {found.name} beside {peer.mpicc}")
+    return found
+
+
+def _places() -> tuple[Path, tuple[Path, ...], Path]:
+    """Where the examples are, what their includes are found in, and where liblacuna.so is: all in the package."""
+    for folder in map(Path, lacuna.__path__):
+        if (folder / "examples").is_dir() and (folder / "lib" / "liblacuna.so").exists():
+            return folder, (folder, folder / "include"), folder / "lib"
+    raise MissingError("this package was installed without the examples")
+
+
+def _flags(library: str) -> list[str]:
+    """Of the compiler and the linker."""
+    try:
+        done = subprocess.run(["pkg-config", "--cflags", "--libs", library], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise MissingError(f"cannot run pkg-config: {e}") from e
+    if done.returncode != 0:
+        raise MissingError(f"{library} is not installed (Debian: lib{library}-dev): {done.stderr.strip()}")
+    return done.stdout.split()
+
+
+def _run(line: Sequence[str], environment: Mapping[str, str], title: str, seconds: float) -> str:
+    """What it printed. No process stays behind, however it ends."""
+    with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(environment), start_new_session=True
+        )
+        code: int | None = None
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(seconds)
+        finally:
+            _end(process)
+        out.seek(0)
+        err.seek(0)
+        if code == 0:
+            return out.read()
+        ending = f"took longer than {seconds:.0f} s" if code is None else f"ended with {code}"
+        raise ApplicationError(f"{title} {ending}: {err.read().strip()[-800:]}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A launcher that is asked to end ends its ranks."""
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, ending)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)

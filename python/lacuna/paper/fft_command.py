@@ -1,0 +1,38 @@
+"""Runs the chapters of `lacuna paper` that are measured on this machine's MPIs, into the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from lacuna import applications, command
+from lacuna.paper import fft
+from lacuna.paper.fft import Programs
+from lacuna.paper.fft_sections import FULL, QUICK, FftChapter
+from lacuna.paper.results import Results
+from lacuna.peers import Peer
+
+
+def measure(
+    console: Console, chapters: Sequence[FftChapter], peers: Sequence[Peer], results: Results, *, quick: bool
+) -> None:
+    """What cannot be measured here is in `left_out`, what failed in `errors`."""
+    lacking = command.NO_MPI if not peers else applications.missing(fft.NAME)
+    if lacking:
+        results.left_out += [f"{chapter.name}: {lacking}" for chapter in chapters]
+        return
+    effort = QUICK if quick else FULL
+    with Programs() as programs:
+        for chapter in chapters:
+            plans = chapter.quick if quick else chapter.full
+            for plan, make in zip(plans, chapter.sections, strict=True):
+                if results.interrupted:
+                    return
+                runs = fft.measure(console, peers, plan, effort, programs)
+                results.fft += runs.rows
+                results.errors += runs.errors
+                results.left_out += [f"{chapter.name}: {what}" for what in dict.fromkeys(runs.left_out)]
+                results.interrupted |= runs.interrupted
+                if runs.rows:
+                    results.sections.append(make(runs, plan))

@@ -1,0 +1,174 @@
+"""The examples verify themselves under every MPI, plain and preloaded, and find an exchange that is wrong."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lacuna import applications
+from lacuna.applications import ApplicationError, MissingError, Program
+from lacuna.paper import fft, fft_command
+from lacuna.paper.fft import Effort, Plan
+from lacuna.paper.fft_sections import FftChapter, f13
+from lacuna.paper.results import Results
+from lacuna.peers import Peer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
+
+import run
+
+MPIS = ("openmpi4-debian", "openmpi5", "mpich5", "impi")
+SPOILED = Path(__file__).resolve().parent.parent / "examples" / "spoiled"
+
+ARGUMENTS: dict[str, dict[str, object]] = {
+    "fft2d": {"n": "10,65,520", "repetitions": 3},  # the last one is checked by rows
+    "stencil2d": {
+        "n": 700,
+        "steps": 3,
+    },  # columns of 5.6 KB, which are offered with every MPI but those of MPICH's kind
+    "faces3d": {"n": 36, "repetitions": 2},  # faces of 10 KB, which are offered
+}
+VARIANTS = {
+    "fft2d": ["none", "send", "recv", "both", "native"],
+    "stencil2d": ["datatype", "native"],
+    "faces3d": ["datatype", "native"],
+}
+
+Built = dict[tuple[str, str], Program | ApplicationError]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Every example for every MPI: compiling is most of the time that these tests take, so two at a time."""
+    folder = tmp_path_factory.mktemp("examples")
+    wanted = [(peer, name) for peer in run.installed() for name in applications.NAMES]
+
+    def build(what: tuple[Peer, str]) -> Program | ApplicationError:
+        try:
+            return applications.build(*what, folder, flags=("-O1",))
+        except ApplicationError as e:
+            return e
+
+    with ThreadPoolExecutor(2) as pool:
+        return {(peer.name, name): made for (peer, name), made in zip(wanted, pool.map(build, wanted), strict=True)}
+
+
+def program(built: Built, mpi: str, name: str) -> Program:
+    found = built.get((mpi, name))
+    if found is None:
+        pytest.skip(f"{mpi} is not here; `make peers` installs it")
+    if isinstance(found, MissingError):
+        pytest.skip(str(found))
+    if isinstance(found, ApplicationError):
+        raise found
+    return found
+
+
+@pytest.mark.parametrize("preload", [False, True], ids=["plain", "preloaded"])
+@pytest.mark.parametrize("name", applications.NAMES)
+@pytest.mark.parametrize("mpi", MPIS)
+def test_verifies_itself(built: Built, mpi: str, name: str, preload: bool) -> None:
+    rows = program(built, mpi, name).run(ARGUMENTS[name], preload=preload, seconds=120)
+    sizes = [int(n) for n in str(ARGUMENTS[name]["n"]).split(",")]
+    assert [(row["n"], row["variant"]) for row in rows] == [(n, v) for n in sizes for v in VARIANTS[name]]
+    for row in rows:
+        assert row["application"] == name
+        assert row["ranks"] == 2
+        assert all(value >= 0 for value in row["us"].values())
+        check(row)
+
+
+def check(row: dict[str, Any]) -> None:
+    checked = row["verified"]
+    if row["application"] == "fft2d":
+        assert checked["error"] < 1e-11
+        assert checked["rows"] == (row["n"] if row["n"] <= 512 else 6)
+    elif row["application"] == "stencil2d":
+        assert checked["cells"] == row["n"] ** 2
+    else:
+        assert checked["cells"] == 2 * (row["n"] + 2) * (row["n"] + 3) * (row["n"] + 4)
+
+
+@pytest.fixture(scope="module")
+def some_mpi(built: Built) -> str:
+    for mpi in MPIS:
+        if isinstance(built.get((mpi, "faces3d")), Program):
+            return mpi
+    pytest.skip("there is no MPI; `make peers` installs four")
+
+
+@pytest.mark.parametrize("name", applications.NAMES)
+def test_blocks_need_not_be_even(built: Built, some_mpi: str, name: str) -> None:
+    small = {"fft2d": {"n": 17}, "stencil2d": {"n": 17, "steps": 4}, "faces3d": {"n": 3}}[name]
+    rows = program(built, some_mpi, name).run(small, ranks=3, preload=True, seconds=120)
+    assert [row["variant"] for row in rows] == VARIANTS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fft2d", "an exchange did not move every element to its place"),
+        ("stencil2d", "native: .* cells are not those of one process"),
+        ("faces3d", "native: 1 cells do not hold what they must"),
+    ],
+)
+def test_a_wrong_exchange_is_found(built: Built, some_mpi: str, name: str, said: str, tmp_path: Path) -> None:
+    right = program(built, some_mpi, name)
+    spoiled = applications.build(right.peer, name, tmp_path, {"native.cpp": SPOILED / f"{name}.cpp"})
+    n = {"fft2d": 24, "stencil2d": 24, "faces3d": 4}[name]
+    with pytest.raises(ApplicationError, match=said):
+        spoiled.run({"n": n, "variant": "native"}, seconds=120)
+
+
+def test_wrong_usage_is_told(built: Built, some_mpi: str) -> None:
+    with pytest.raises(ApplicationError, match="fastest is no variant"):
+        program(built, some_mpi, "stencil2d").run({"n": 8, "variant": "fastest"}, seconds=120)
+
+
+class Ready:
+    """Programs that are there already."""
+
+    def __init__(self, made: Program) -> None:
+        self.made = made
+
+    def __enter__(self) -> Ready:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def of(self, _: Peer) -> Program:
+        return self.made
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> FftChapter:
+    plan = Plan((32, 64))
+    monkeypatch.setattr(fft_command, "QUICK", Effort(rounds=2, repetitions=3, seconds=1, budget=60))
+    return FftChapter("f13", "four variants", (plan,), (plan,), (f13,))
+
+
+def test_the_paper_runs_it(built: Built, some_mpi: str, quick: FftChapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = program(built, some_mpi, "fft2d")
+    monkeypatch.setattr(fft_command, "Programs", lambda: Ready(made))
+    results = Results("0", "test")
+    fft_command.measure(Console(quiet=True), [quick], [made.peer], results, quick=True)
+    assert results.errors == results.left_out == []
+    assert len(results.fft) == 2 * 2 * 2 * len(fft.VARIANTS)  # rounds, sides, sizes
+    assert [f.id for f in results.findings] == ["F13", "F13", "F13, Lacuna"]
+
+
+def test_what_is_missing_is_said(quick: FftChapter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    results = Results("0", "test")
+    fft_command.measure(Console(quiet=True), [quick], [], results, quick=True)
+    monkeypatch.setenv("PATH", "/bin:/usr/bin")
+    monkeypatch.setenv("PKG_CONFIG_LIBDIR", str(tmp_path))
+    fft_command.measure(Console(quiet=True), [quick], [Peer("some", Path("/none/mpicc"))], results, quick=True)
+    assert not results.sections
+    assert "f13: no MPI was found" in results.left_out[0]
+    assert "f13: fftw3 is not installed" in results.left_out[1]
