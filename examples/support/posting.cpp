@@ -21,8 +21,9 @@ Result<PostingBench> PostingBench::create(const method::Method& method, const me
   PostingBench bench;
   Nobody nobody;
   bench.nic_ = std::make_unique<PostingNic>();
-  bench.src_ = LACUNA_TRY(bench.nic_->register_memory(src, {}, nic::MemoryKind::host));
-  bench.dst_ = LACUNA_TRY(bench.nic_->register_memory(dst, {}, nic::MemoryKind::host));
+  bench.regions_ = std::make_unique<Regions>();
+  bench.regions_->src = LACUNA_TRY(bench.nic_->register_memory(src, {}, nic::MemoryKind::host));
+  bench.regions_->dst = LACUNA_TRY(bench.nic_->register_memory(dst, {}, nic::MemoryKind::host));
   bench.here_ = LACUNA_TRY(method::Endpoint::connect(*bench.nic_, nobody, nic::Path::wire));
   bench.there_ = LACUNA_TRY(method::Endpoint::connect(*bench.nic_, nobody, nic::Path::wire));
   // Memory for packed data belongs to an endpoint, which keeps it from one transfer to the next.
@@ -34,10 +35,10 @@ Result<PostingBench> PostingBench::create(const method::Method& method, const me
     copy::prepare(transfer.src);
     copy::prepare(transfer.dst);
   }
-  bench.sender_ = LACUNA_TRY(method::make(method, method::Role::sender, *bench.here_, transfer, {&bench.src_}));
+  bench.sender_ = LACUNA_TRY(method::make(method, method::Role::sender, *bench.here_, transfer, {&bench.regions_->src}));
   LACUNA_TRY(bench.here_->prepare(*bench.sender_, src.data(), kTimeout));
   if (method.one_sided()) {
-    bench.receiver_ = LACUNA_TRY(method::make(method, method::Role::receiver, *bench.there_, transfer, {&bench.dst_}));
+    bench.receiver_ = LACUNA_TRY(method::make(method, method::Role::receiver, *bench.there_, transfer, {&bench.regions_->dst}));
     bench.target_ = LACUNA_TRY(bench.there_->prepare(*bench.receiver_, dst.data(), kTimeout));
   }
   bench.plan_ns_ = static_cast<double>(cpu_ns() - began);
@@ -46,14 +47,14 @@ Result<PostingBench> PostingBench::create(const method::Method& method, const me
 
 Result<double> PostingBench::post() {
   const std::int64_t began = cpu_ns();
-  LACUNA_TRY(sender_->start(src_.bytes().data(), target_));
+  LACUNA_TRY(sender_->start(regions_->src.bytes().data(), target_));
   LACUNA_TRY(here_->run(*sender_, kTimeout));
   return static_cast<double>(cpu_ns() - began - sender_->counters().copy_ns);
 }
 
 Result<void> PostingBench::land() {
   // It counts transfers from its start on, and its flag has been raised already.
-  LACUNA_TRY(receiver_->start(dst_.bytes().data(), {}));
+  LACUNA_TRY(receiver_->start(regions_->dst.bytes().data(), {}));
   return there_->run(*receiver_, kTimeout);
 }
 

@@ -39,8 +39,11 @@ class PostingBench {
 
  private:
   PostingBench() = default;
+  struct Regions {
+    nic::Region src, dst;
+  };
   std::unique_ptr<PostingNic> nic_;
-  nic::Region src_, dst_;
+  std::unique_ptr<Regions> regions_;  // operations know where they are, and a bench is moved
   std::unique_ptr<method::Endpoint> here_, there_;
   std::unique_ptr<method::Operation> sender_, receiver_;
   method::Target target_;
