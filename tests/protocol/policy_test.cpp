@@ -144,7 +144,11 @@ class Islands {
  public:
   static constexpr std::size_t kBytes = 128 << 10;
   Islands(Between between, int rank) {
+#if defined(__SANITIZE_THREAD__)
+    constexpr std::uint64_t kWhere = 0x40'0000'0000;  // of the little that tsan leaves a program
+#else
     constexpr std::uint64_t kWhere = 0x2100'0000'0000;
+#endif
     base_ = reinterpret_cast<std::byte*>(kWhere + static_cast<std::uint64_t>(rank) * kAll);
     if (between != Between::nothing_even) offsets_[2] = 5 * kBytes;
     if (between == Between::forbidden) map(0, kAll, PROT_NONE);
