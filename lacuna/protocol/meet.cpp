@@ -21,7 +21,25 @@ Result<void> enough_files(int size) {
                                              size, files.rlim_cur));
 }
 
+// A channel that a simulated world owns.
+class Borrowed final : public nic::Bootstrap {
+ public:
+  explicit Borrowed(nic::Bootstrap& other) : other_(other) {}
+  Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return other_.exchange(mine, timeout_ns); }
+
+ private:
+  nic::Bootstrap& other_;
+};
+
 }  // namespace
+
+Group meet(nic::World& world, int rank) {
+  Group group;
+  group.rank = rank;
+  for (int peer = 0; peer < world.ranks(); ++peer)
+    group.peers.push_back(peer == rank ? nullptr : std::make_unique<Borrowed>(world.bootstrap(rank, peer)));
+  return group;
+}
 
 Result<Group> meet(const Meeting& meeting) {
   const bool by_tcp = meeting.address.find(':') != std::string::npos;

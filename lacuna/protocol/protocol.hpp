@@ -60,6 +60,8 @@ struct Meeting {
 /// io (the host is unknown, the port is in use); malformed, peer_lost. Of processes on several machines, or of several users, the peers carry no
 /// files: a NIC that connects one machine's processes says so (unsupported) when it is to connect them.
 Result<Group> meet(const Meeting& meeting);
+/// A rank of a simulated world among all others, within World::run(). The world outlives it.
+Group meet(nic::World& world, int rank);
 inline constexpr int kMostRanks = 1024;
 
 // --- messages --------------------------------------------------------------------------------------------------------

@@ -142,16 +142,6 @@ std::shared_ptr<Ongoing> transpose(Ranks& ranks, const nb::object& before, const
 
 // --- on a simulated NIC ----------------------------------------------------------------------------------------------
 
-// A channel of the world, which owns it.
-class Borrowed final : public nic::Bootstrap {
- public:
-  explicit Borrowed(nic::Bootstrap& other) : other_(other) {}
-  Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return other_.exchange(mine, timeout_ns); }
-
- private:
-  nic::Bootstrap& other_;
-};
-
 struct Simulated {
   nic::World& world;
   const Layout& layout;
@@ -171,16 +161,12 @@ struct Simulated {
   }
 
   Result<void> run(int rank) {
-    protocol::Group group;
-    group.rank = rank;
     const int size = world.ranks();
-    for (int peer = 0; peer < size; ++peer)
-      group.peers.push_back(peer == rank ? nullptr : std::make_unique<Borrowed>(world.bootstrap(rank, peer)));
     nic::Context& context = world.context(rank);
     protocol::Options settings{.eager_bytes = 256,
                                .force = {.method = method, .path = {}}};  // the method moves every block, whatever its size
     if (!left_registered) settings.registered_entries = 0;
-    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", std::move(group), settings));
+    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::meet(world, rank), settings));
     const auto span = static_cast<std::size_t>(layout.true_lower_bound() + layout.true_extent());
     const auto blocks = static_cast<std::size_t>(size);
     const nic::Buffer out = LACUNA_TRY(context.allocate(span * blocks));

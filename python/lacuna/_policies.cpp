@@ -16,16 +16,6 @@ namespace {
 
 using layout::Layout;
 
-// The world's own, which it keeps.
-class Borrowed final : public nic::Bootstrap {
- public:
-  explicit Borrowed(nic::Bootstrap& other) : other_(other) {}
-  Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return other_.exchange(mine, timeout_ns); }
-
- private:
-  nic::Bootstrap& other_;
-};
-
 struct Unmap {
   std::size_t bytes;
   void operator()(void* memory) const { munmap(memory, bytes); }
@@ -46,12 +36,8 @@ Result<std::vector<double>> messages(const std::string& profile, const protocol:
   const auto count = static_cast<std::size_t>(2 * (*std::ranges::max_element(buffers) + 1));
   std::vector<double> times;
   LACUNA_TRY(world->run([&](int rank) -> Result<void> {
-    protocol::Group group;
-    group.rank = rank;
-    group.peers.resize(2);
-    group.peers[static_cast<std::size_t>(1 - rank)] = std::make_unique<Borrowed>(world->bootstrap(rank, 1 - rank));
     nic::Context& context = world->context(rank);
-    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", std::move(group), options));
+    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::meet(*world, rank), options));
     const auto memory = LACUNA_TRY(reserve(count * static_cast<std::size_t>(slot)));
     for (const std::int64_t buffer : buffers) {
       std::byte* const there = memory.get() + 2 * buffer * slot;

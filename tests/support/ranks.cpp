@@ -13,16 +13,6 @@
 namespace lacuna::test {
 namespace {
 
-// A channel that somebody else owns.
-class Borrowed final : public nic::Bootstrap {
- public:
-  explicit Borrowed(nic::Bootstrap& other) : other_(other) {}
-  base::Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return other_.exchange(mine, timeout_ns); }
-
- private:
-  nic::Bootstrap& other_;
-};
-
 // Ranks that are through, in memory that all processes share: nobody leaves before all are, or somebody failed.
 class Finish {
  public:
@@ -138,13 +128,7 @@ std::string in_model(int ranks, const protocol::Options& options, const Program&
   std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
   const Finish finish;
   LACUNA_END_TRY(world->run([&](int rank) -> base::Result<void> {
-    protocol::Group group;
-    group.rank = rank;
-    group.peers.resize(static_cast<std::size_t>(ranks));
-    for (int peer = 0; peer < ranks; ++peer) {
-      if (peer != rank) group.peers[static_cast<std::size_t>(peer)] = std::make_unique<Borrowed>(world->bootstrap(rank, peer));
-    }
-    const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", std::move(group), options));
+    const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", protocol::meet(*world, rank), options));
     wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made), options.progress_thread);
     return {};
   }));
