@@ -176,6 +176,7 @@ void attack(MemoryWatch& watch, int rounds) {
   constexpr std::size_t kPages = 8;
   const Memory memory(kPages * kPage);
   std::atomic<bool> over = false;
+  std::atomic<unsigned> rest = 1000;  // us, now and then, or a watcher that others keep from its CPU never sees a page stay
   std::atomic<std::uint64_t> numbers = 1;
   const auto number_at = [&](std::size_t page) { return reinterpret_cast<std::uint64_t*>(memory.at(page)); };
   // Each has every second page, and discards only its last ones, which cannot be watched for a second.
@@ -193,7 +194,7 @@ void attack(MemoryWatch& watch, int rounds) {
       }
       __atomic_store_n(number_at(page), numbers.fetch_add(1), __ATOMIC_SEQ_CST);
       if (random.one_in(8)) usleep(static_cast<unsigned>(random.below(50)));
-      if (random.one_in(32)) usleep(1000);  // or a watcher that other programs keep from its CPU never sees a page stay
+      if (random.one_in(32)) usleep(rest.load());
     }
   };
   std::jthread first(vandal, 0);
@@ -201,10 +202,12 @@ void attack(MemoryWatch& watch, int rounds) {
   support::Random random(3);
   int intact = 0;
   int gone = 0;
-  // At least so many rounds, and more where other programs leave the threads little time to meet.
+  // At least so many rounds, and more where other programs leave the threads little time to meet: an attack that eases by the second.
   const auto enough = [&] { return intact > 100 && gone > 10; };
-  const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(40);
-  for (int round = 0; round < rounds || (!enough() && std::chrono::steady_clock::now() < latest); ++round) {
+  const auto begun = std::chrono::steady_clock::now();
+  const auto passed = [&] { return static_cast<unsigned>((std::chrono::steady_clock::now() - begun) / std::chrono::seconds(1)); };
+  for (int round = 0; round < rounds || (!enough() && passed() < 60); ++round) {
+    rest = 1000 * (1 + passed());
     const auto page = static_cast<std::size_t>(random.below(kPages));
     const auto range = watch.begin(memory.pages(page, 1));
     if (!range) continue;  // discarded a moment ago, or another thread is at it
