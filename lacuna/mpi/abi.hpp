@@ -8,8 +8,10 @@
 #include "lacuna/mpi/abi_openmpi.hpp"
 #elif defined(LACUNA_MPI_ABI_MPICH)
 #include "lacuna/mpi/abi_mpich.hpp"
+#elif defined(LACUNA_MPI_ABI_STANDARD)
+#include "lacuna/mpi/abi_standard.hpp"
 #else
-#error "LACUNA_MPI_ABI_OPENMPI or LACUNA_MPI_ABI_MPICH says which ABI"
+#error "LACUNA_MPI_ABI_OPENMPI, _MPICH or _STANDARD says which ABI"
 #endif
 
 namespace lacuna::mpi {
@@ -21,7 +23,5 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kErrCount = 2;
 inline constexpr int kErrType = 3;
 inline constexpr int kUndefined = -32766;
-inline constexpr int kAnyTag = -1;
-inline constexpr int kThreadMultiple = 3;
 
 }  // namespace lacuna::mpi

@@ -13,6 +13,7 @@ enum class Request : int {};
 enum class Message : int {};
 enum class Group : int {};
 enum class Errhandler : int {};
+enum class Info : int {};
 
 struct Status {
   int count_low;
@@ -32,14 +33,27 @@ inline constexpr int kErrPending = 18;
 inline constexpr int kErrNoMem = 34;
 inline constexpr int kAnySource = -2;
 inline constexpr int kProcNull = -1;
+inline constexpr int kAnyTag = -1;
+inline constexpr int kThreadMultiple = 3;
 inline constexpr int kOrderC = 56;
 inline constexpr int kDistributeBlock = 121;
 inline constexpr int kDistributeCyclic = 122;
 inline constexpr int kDefaultBlock = -49767;
+inline constexpr int kGraph = 1;
+inline constexpr int kCart = 2;
+inline constexpr int kDistGraph = 3;
+inline void* in_place() { return reinterpret_cast<void*>(std::intptr_t{-1}); }
+// Collectives with large counts are there (since MPICH 4.0).
+#define LACUNA_MPI_LARGE_COLLECTIVES
 
 inline constexpr Comm kCommWorld{0x44000000};
 inline constexpr Comm kCommSelf{0x44000001};
 inline constexpr Errhandler kErrorsAreFatal{0x54000000};
+inline Errhandler errors_are_fatal() { return kErrorsAreFatal; }
+inline bool is_own(Errhandler handler) {
+  constexpr unsigned kKind = 0xfc00'0000, kPredefined = 0x5400'0000;
+  return (static_cast<unsigned>(handler) & kKind) != kPredefined;
+}
 inline constexpr Comm kCommNull{0x04000000};
 inline constexpr Datatype kByte{0x4c00010d};
 inline constexpr Datatype kDatatypeNull{0x0c000000};

@@ -20,6 +20,7 @@ using Request = ompi_request_t*;
 using Message = ompi_message_t*;
 using Group = ompi_group_t*;
 using Errhandler = ompi_errhandler_t*;
+using Info = ompi_info_t*;
 
 struct Status {
   int source;
@@ -39,10 +40,16 @@ inline constexpr int kErrPending = 19;
 inline constexpr int kErrNoMem = 39;
 inline constexpr int kAnySource = -1;
 inline constexpr int kProcNull = -2;
+inline constexpr int kAnyTag = -1;
+inline constexpr int kThreadMultiple = 3;
 inline constexpr int kOrderC = 0;
 inline constexpr int kDistributeBlock = 0;
 inline constexpr int kDistributeCyclic = 1;
 inline constexpr int kDefaultBlock = -1;
+inline constexpr int kCart = 1;
+inline constexpr int kGraph = 2;
+inline constexpr int kDistGraph = 3;
+inline void* in_place() { return reinterpret_cast<void*>(1); }
 
 inline std::int64_t bytes_of(const Status& status) { return static_cast<std::int64_t>(status.bytes); }
 inline Status* ignored() { return nullptr; }

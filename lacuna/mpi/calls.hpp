@@ -1,9 +1,20 @@
 // What the interposed functions share. They are MPI's by name and arguments; each is one of messages.hpp's, or the host's.
+//
+// Each has its profiling name, too: that is what the Fortran functions of Open MPI call, and what tools do that stand between program and MPI. Those of
+// MPICH's ABI call the names without P. So what a Fortran binding makes of its arguments (handles that are numbers, MPI_BOTTOM, MPI_IN_PLACE and the
+// statuses that are ignored, descriptors of arrays) is the host's work, and comes here in C.
 #pragma once
 
 #include "lacuna/mpi/messages.hpp"
 
-#define LACUNA_MPI_CALL extern "C" __attribute__((visibility("default"))) int
+// NOLINTBEGIN(bugprone-macro-parentheses): names and arguments
+#define LACUNA_MPI_EXPORTED extern "C" __attribute__((visibility("default")))
+#define LACUNA_MPI_CALL_OF(Result, name, arguments)                                      \
+  LACUNA_MPI_EXPORTED Result MPI_##name arguments;                                       \
+  LACUNA_MPI_EXPORTED __attribute__((alias("MPI_" #name))) Result PMPI_##name arguments; \
+  LACUNA_MPI_EXPORTED Result MPI_##name arguments
+#define LACUNA_MPI_CALL(name, arguments) LACUNA_MPI_CALL_OF(int, name, arguments)
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace lacuna::mpi {
 

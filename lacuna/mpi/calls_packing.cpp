@@ -57,14 +57,14 @@ int unpack(const void* in, Number size, Number* position, void* base, Number cou
 }  // namespace
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
-#define PACKS(suffix, Number)                                                                                                             \
-  LACUNA_MPI_CALL MPI_Pack##suffix(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm) {  \
-    return pack(base, count, type, out, size, position, comm,                                                                             \
-                [&] { return host().Pack##suffix(base, count, type, out, size, position, comm); });                                       \
-  }                                                                                                                                       \
-  LACUNA_MPI_CALL MPI_Unpack##suffix(const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm) { \
-    return unpack(in, size, position, base, count, type, comm,                                                                            \
-                  [&] { return host().Unpack##suffix(in, size, position, base, count, type, comm); });                                    \
+#define PACKS(suffix, Number)                                                                                                            \
+  LACUNA_MPI_CALL(Pack##suffix, (const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm)) {  \
+    return pack(base, count, type, out, size, position, comm,                                                                            \
+                [&] { return host().Pack##suffix(base, count, type, out, size, position, comm); });                                      \
+  }                                                                                                                                      \
+  LACUNA_MPI_CALL(Unpack##suffix, (const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm)) { \
+    return unpack(in, size, position, base, count, type, comm,                                                                           \
+                  [&] { return host().Unpack##suffix(in, size, position, base, count, type, comm); });                                   \
   }
 PACKS(, int)
 PACKS(_c, Count)

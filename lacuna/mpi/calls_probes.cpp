@@ -21,11 +21,20 @@ class Matched {
     all_.erase(found);
     return probed;
   }
+  /// Its number in Fortran, where the host's are not negative; 0: it is the host's.
+  int to_fortran(Message message) {
+    const std::scoped_lock lock(mutex_);
+    return all_.contains(number_of(message)) ? -static_cast<int>(number_of(message)) : 0;
+  }
+  static Message from_fortran(int number) {
+    return reinterpret_cast_message(static_cast<std::uintptr_t>(-static_cast<std::int64_t>(number)));
+  }
 
  private:
-#if defined(LACUNA_MPI_ABI_OPENMPI)
-  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * 8); }
-  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / 8; }
+#if !defined(LACUNA_MPI_ABI_MPICH)
+  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
+  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
+  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / kStep; }
 #else
   static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
   static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
@@ -46,9 +55,9 @@ bool found_in_stash(Job& j, int source, int tag, Comm comm, Status* status) {
 // Not every host writes all of a status.
 Status as_it_is(const Status* status) { return status == ignored() ? Status{} : *status; }
 
-// Who is not of this node sends none, nor does this process to itself.
+// Who is no process of this job sends none, nor does this one to itself.
 bool may_be_descriptor(Job& j, Comm comm, const Status& status, std::int64_t bytes) {
-  return bytes == Descriptor::kBytes && j.comms->local(comm, status.source) >= 0;
+  return bytes == Descriptor::kBytes && j.comms->place(comm, status.source).known();
 }
 
 // A moment of a probe. Under the lock.
@@ -116,7 +125,7 @@ int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype typ
 
 }  // namespace
 
-LACUNA_MPI_CALL MPI_Iprobe(int source, int tag, Comm comm, int* flag, Status* status) {
+LACUNA_MPI_CALL(Iprobe, (int source, int tag, Comm comm, int* flag, Status* status)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Iprobe(source, tag, comm, flag, status);
   const auto lock = j->enter();
@@ -124,7 +133,7 @@ LACUNA_MPI_CALL MPI_Iprobe(int source, int tag, Comm comm, int* flag, Status* st
   return probe_once(*j, source, tag, comm, flag, status);
 }
 
-LACUNA_MPI_CALL MPI_Probe(int source, int tag, Comm comm, Status* status) {
+LACUNA_MPI_CALL(Probe, (int source, int tag, Comm comm, Status* status)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Probe(source, tag, comm, status);
   for (int rounds = 0, flag = 0;;) {
@@ -137,7 +146,7 @@ LACUNA_MPI_CALL MPI_Probe(int source, int tag, Comm comm, Status* status) {
   }
 }
 
-LACUNA_MPI_CALL MPI_Improbe(int source, int tag, Comm comm, int* flag, Message* message, Status* status) {
+LACUNA_MPI_CALL(Improbe, (int source, int tag, Comm comm, int* flag, Message* message, Status* status)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Improbe(source, tag, comm, flag, message, status);
   const auto lock = j->enter();
@@ -145,7 +154,7 @@ LACUNA_MPI_CALL MPI_Improbe(int source, int tag, Comm comm, int* flag, Message* 
   return match_once(*j, source, tag, comm, flag, message, status);
 }
 
-LACUNA_MPI_CALL MPI_Mprobe(int source, int tag, Comm comm, Message* message, Status* status) {
+LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Status* status)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Mprobe(source, tag, comm, message, status);
   for (int rounds = 0, flag = 0;;) {
@@ -159,18 +168,27 @@ LACUNA_MPI_CALL MPI_Mprobe(int source, int tag, Comm comm, Message* message, Sta
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
-#define MATCHED(suffix, Number)                                                                                     \
-  LACUNA_MPI_CALL MPI_Mrecv##suffix(void* base, Number count, Datatype type, Message* message, Status* status) {    \
-    if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                    \
-    return host().Mrecv##suffix(base, count, type, message, status);                                                \
-  }                                                                                                                 \
-  LACUNA_MPI_CALL MPI_Imrecv##suffix(void* base, Number count, Datatype type, Message* message, Request* request) { \
-    if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                  \
-    return host().Imrecv##suffix(base, count, type, message, request);                                              \
+#define MATCHED(suffix, Number)                                                                                    \
+  LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {    \
+    if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                   \
+    return host().Mrecv##suffix(base, count, type, message, status);                                               \
+  }                                                                                                                \
+  LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
+    if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                 \
+    return host().Imrecv##suffix(base, count, type, message, request);                                             \
   }
 MATCHED(, int)
 MATCHED(_c, Count)
 
 // NOLINTEND(bugprone-macro-parentheses)
+
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+// Fortran's bindings translate handles, for which Open MPI looks into its own objects. MPICH's are numbers in both languages.
+LACUNA_MPI_CALL(Message_c2f, (Message message)) {
+  const int number = matched.to_fortran(message);
+  return number != 0 ? number : host().Message_c2f(message);
+}
+LACUNA_MPI_CALL_OF(Message, Message_f2c, (int number)) { return number < 0 ? Matched::from_fortran(number) : host().Message_f2c(number); }
+#endif
 
 }  // namespace lacuna::mpi

@@ -149,19 +149,19 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define RECEIVES(suffix, Number)                                                                                                         \
-  LACUNA_MPI_CALL MPI_Irecv##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) {         \
+  LACUNA_MPI_CALL(Irecv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {          \
     return irecv_or(                                                                                                                     \
         base, count, type, source, tag, comm, request,                                                                                   \
         [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                             \
         [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                   \
   }                                                                                                                                      \
-  LACUNA_MPI_CALL MPI_Recv##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status) {            \
+  LACUNA_MPI_CALL(Recv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status)) {             \
     return recv_or(                                                                                                                      \
         base, count, type, source, tag, comm, status, [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); }, \
         [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                      \
         [&](Request* request) { return MPI_Irecv##suffix(base, count, type, source, tag, comm, request); });                             \
   }                                                                                                                                      \
-  LACUNA_MPI_CALL MPI_Recv_init##suffix(void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) {     \
+  LACUNA_MPI_CALL(Recv_init##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {      \
     return recv_init_or(base, count, type, source, tag, comm, request,                                                                   \
                         [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                        \
   }
@@ -169,9 +169,9 @@ RECEIVES(, int)
 RECEIVES(_c, Count)
 
 #define EXCHANGES(suffix, Number)                                                                                                         \
-  LACUNA_MPI_CALL MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);       \
-  LACUNA_MPI_CALL MPI_Sendrecv##suffix(const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,             \
-                                       Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status) {            \
+  extern "C" int MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);        \
+  LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
+                                     Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {             \
     const Job* const j = job;                                                                                                             \
     return both(                                                                                                                          \
         j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                     \
@@ -183,15 +183,15 @@ RECEIVES(_c, Count)
         [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                      \
         [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                           \
   }                                                                                                                                       \
-  LACUNA_MPI_CALL MPI_Sendrecv_replace##suffix(void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag,    \
-                                               Comm comm, Status* status) {                                                               \
+  LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                               \
+                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {  \
     return replace(                                                                                                                       \
         base, count, type, dest, out_tag, comm,                                                                                           \
         [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                  \
         [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                               \
   }                                                                                                                                       \
-  LACUNA_MPI_CALL MPI_Isendrecv##suffix(const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,            \
-                                        Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request) {         \
+  LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,              \
+                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {          \
     return begin_both(                                                                                                                    \
         comm, request,                                                                                                                    \
         [&] {                                                                                                                             \

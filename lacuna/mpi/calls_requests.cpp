@@ -150,7 +150,9 @@ int start(Job& j, Request* request) {
   if (operation->offers) {
     if (const int wrong = prepare_start(j, *operation); wrong != kSuccess) return raise(Call::message, operation->comm, wrong);
   }
-  if (operation->receives) {
+  if (operation->collection != nullptr) {
+    operation->collection->load(j);
+  } else if (operation->receives) {
     if (const Probed* found = stashed(j, operation->comm, operation->from, operation->tag); found != nullptr) {
       const std::unique_ptr<Probed> probed = j.comms->find(operation->comm)->take(*found);
       operation->active = true;
@@ -179,9 +181,9 @@ int wait(Request* request, Status* status) {
   return end_one(*j, std::move(taken), request, status);
 }
 
-LACUNA_MPI_CALL MPI_Wait(Request* request, Status* status) { return wait(request, status); }
+LACUNA_MPI_CALL(Wait, (Request * request, Status* status)) { return wait(request, status); }
 
-LACUNA_MPI_CALL MPI_Test(Request* request, int* flag, Status* status) {
+LACUNA_MPI_CALL(Test, (Request * request, int* flag, Status* status)) {
   Job* const j = job;
   Operations::Taken taken = take(j, *request);
   if (taken.empty()) return host().Test(request, flag, status);
@@ -204,59 +206,64 @@ LACUNA_MPI_CALL MPI_Test(Request* request, int* flag, Status* status) {
   return end_one(*j, std::move(taken), request, status);
 }
 
-LACUNA_MPI_CALL MPI_Waitall(int count, Request* requests, Status* statuses) {
+LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses) : host().Waitall(count, requests, statuses);
 }
 
-LACUNA_MPI_CALL MPI_Testall(int count, Request* requests, int* flag, Status* statuses) {
+LACUNA_MPI_CALL(Testall, (int count, Request* requests, int* flag, Status* statuses)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses) : host().Testall(count, requests, flag, statuses);
 }
 
-LACUNA_MPI_CALL MPI_Testany(int count, Request* requests, int* index, int* flag, Status* status) {
+LACUNA_MPI_CALL(Testany, (int count, Request* requests, int* index, int* flag, Status* status)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
                                          : host().Testany(count, requests, index, flag, status);
 }
 
-LACUNA_MPI_CALL MPI_Waitany(int count, Request* requests, int* index, Status* status) {
+LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
   Job* const j = job;
   int flag = 0;
   return concerns_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
                                          : host().Waitany(count, requests, index, status);
 }
 
-LACUNA_MPI_CALL MPI_Testsome(int count, Request* requests, int* ended, int* indices, Status* statuses) {
+LACUNA_MPI_CALL(Testsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
                                          : host().Testsome(count, requests, ended, indices, statuses);
 }
 
-LACUNA_MPI_CALL MPI_Waitsome(int count, Request* requests, int* ended, int* indices, Status* statuses) {
+LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
                                          : host().Waitsome(count, requests, ended, indices, statuses);
 }
 
-LACUNA_MPI_CALL MPI_Start(Request* request) {
+LACUNA_MPI_CALL(Start, (Request * request)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Start(request);
   const auto lock = j->enter();
   return start(*j, request);
 }
 
-LACUNA_MPI_CALL MPI_Startall(int count, Request* requests) {
+LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   Job* const j = job;
   if (!concerns_us(j, count, requests)) return host().Startall(count, requests);
   const auto lock = j->enter();
-  for (int i = 0; i < count; ++i) {
-    if (const int result = start(*j, &requests[i]); result != kSuccess) return result;
+  // Ours first: what they call makes the host look after its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready
+  // yet when it does.
+  for (const bool ours : {true, false}) {
+    for (int i = 0; i < count; ++i) {
+      if ((j->operations.find(requests[i]) != nullptr) != ours) continue;
+      if (const int result = start(*j, &requests[i]); result != kSuccess) return result;
+    }
   }
   return kSuccess;
 }
 
-LACUNA_MPI_CALL MPI_Request_free(Request* request) {
+LACUNA_MPI_CALL(Request_free, (Request * request)) {
   Job* const j = job;
   if (!concerns_us(j, 1, request)) return host().Request_free(request);
   const auto lock = j->enter();
@@ -271,13 +278,14 @@ LACUNA_MPI_CALL MPI_Request_free(Request* request) {
   return host().Request_free(request);
 }
 
-LACUNA_MPI_CALL MPI_Cancel(Request* request) {
+LACUNA_MPI_CALL(Cancel, (Request * request)) {
   Job* const j = job;
   if (!concerns_us(j, 1, request)) return host().Cancel(request);
   const auto lock = j->enter();
   const Operation* const operation = j->operations.find(*request);
   // What is matched is not cancelled.
-  if (operation != nullptr && (operation->generalized || operation->state != Operation::State::posted)) return kSuccess;
+  if (operation != nullptr && (operation->generalized || operation->departing != nullptr || operation->state != Operation::State::posted))
+    return kSuccess;
   return host().Cancel(request);
 }
 

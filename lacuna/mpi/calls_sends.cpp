@@ -44,20 +44,20 @@ int send_init_or(SendMode mode, const void* base, Count count, Datatype type, in
 // Every function twice: with counts that are ints, and with large ones.
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define SEND(name, mode)                                                                                                           \
-  LACUNA_MPI_CALL MPI_##name(const void* base, int count, Datatype type, int dest, int tag, Comm comm) {                           \
+  LACUNA_MPI_CALL(name, (const void* base, int count, Datatype type, int dest, int tag, Comm comm)) {                              \
     return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name(base, count, type, dest, tag, comm); });     \
   }                                                                                                                                \
-  LACUNA_MPI_CALL MPI_##name##_c(const void* base, Count count, Datatype type, int dest, int tag, Comm comm) {                     \
+  LACUNA_MPI_CALL(name##_c, (const void* base, Count count, Datatype type, int dest, int tag, Comm comm)) {                        \
     return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name##_c(base, count, type, dest, tag, comm); }); \
   }
-#define BEGIN(name, mode, begin)                                                                                                 \
-  LACUNA_MPI_CALL MPI_##name(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {       \
-    return begin(mode, base, count, type, dest, tag, comm, request,                                                              \
-                 [&] { return host().name(base, count, type, dest, tag, comm, request); });                                      \
-  }                                                                                                                              \
-  LACUNA_MPI_CALL MPI_##name##_c(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request) { \
-    return begin(mode, base, count, type, dest, tag, comm, request,                                                              \
-                 [&] { return host().name##_c(base, count, type, dest, tag, comm, request); });                                  \
+#define BEGIN(name, mode, begin)                                                                                              \
+  LACUNA_MPI_CALL(name, (const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request)) {       \
+    return begin(mode, base, count, type, dest, tag, comm, request,                                                           \
+                 [&] { return host().name(base, count, type, dest, tag, comm, request); });                                   \
+  }                                                                                                                           \
+  LACUNA_MPI_CALL(name##_c, (const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request)) { \
+    return begin(mode, base, count, type, dest, tag, comm, request,                                                           \
+                 [&] { return host().name##_c(base, count, type, dest, tag, comm, request); });                               \
   }
 
 SEND(Send, SendMode::standard)

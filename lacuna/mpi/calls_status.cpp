@@ -50,7 +50,7 @@ class Looks {
 
 }  // namespace
 
-LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* status) {
+LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)) {
   Job* const j = job;
   if (!concerns_us(j, 1, &request)) return host().Request_get_status(request, flag, status);
   const auto lock = j->enter();
@@ -62,7 +62,7 @@ LACUNA_MPI_CALL MPI_Request_get_status(Request request, int* flag, Status* statu
 }
 
 // Of MPI-4.1. Nothing is ended.
-LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, int* flag, Status* statuses) {
+LACUNA_MPI_CALL(Request_get_status_all, (int count, const Request* requests, int* flag, Status* statuses)) {
   Looks looks(count, requests);
   if (!looks) return host().Request_get_status_all(count, requests, flag, statuses);
   const bool ready = looks.ours_are_ready();
@@ -74,7 +74,7 @@ LACUNA_MPI_CALL MPI_Request_get_status_all(int count, const Request* requests, i
   return result;
 }
 
-LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, int* index, int* flag, Status* status) {
+LACUNA_MPI_CALL(Request_get_status_any, (int count, const Request* requests, int* index, int* flag, Status* status)) {
   Looks looks(count, requests);
   if (!looks) return host().Request_get_status_any(count, requests, index, flag, status);
   for (const int i : looks.ours()) {
@@ -89,7 +89,7 @@ LACUNA_MPI_CALL MPI_Request_get_status_any(int count, const Request* requests, i
   return result;
 }
 
-LACUNA_MPI_CALL MPI_Request_get_status_some(int count, const Request* requests, int* ended, int* indices, Status* statuses) {
+LACUNA_MPI_CALL(Request_get_status_some, (int count, const Request* requests, int* ended, int* indices, Status* statuses)) {
   Looks looks(count, requests);
   if (!looks) return host().Request_get_status_some(count, requests, ended, indices, statuses);
   std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);

@@ -2,8 +2,8 @@
 
 namespace lacuna::mpi {
 
-Comms::Comms(std::vector<int> local) : world_(std::move(local)) {
-  of_world_.local = world_;
+Comms::Comms(std::vector<Place> world) : world_(std::move(world)) {
+  of_world_.places = world_;
   host().Comm_group(host().world, &group_);
   host().Comm_create_keyval(&copied, &deleted, &keyval_, this);
 }
@@ -43,7 +43,8 @@ CommOf* Comms::find(Comm comm) {
   host().Group_translate_ranks(group, size, ranks.data(), group_, worlds.data());
   host().Group_free(&group);
   auto made = std::make_unique<CommOf>();
-  for (const int world : worlds) made->local.push_back(world < 0 ? -1 : world_.at(static_cast<std::size_t>(world)));
+  made->inter = inter != 0;
+  for (const int world : worlds) made->places.push_back(world < 0 ? Place{} : world_.at(static_cast<std::size_t>(world)));
   if (host().Comm_set_attr(comm, keyval_, nullptr) != kSuccess) return nullptr;
   const std::scoped_lock lock(mutex_);
   return known_.try_emplace(comm, std::move(made)).first->second.get();

@@ -25,10 +25,19 @@ struct Probed {
   [[nodiscard]] std::int64_t bytes() const { return descriptor ? static_cast<std::int64_t>(descriptor->bytes) : size; }
 };
 
+/// A rank of a communicator.
+struct Place {
+  int local = -1;  ///< its rank on this node; -1: it has none, or is this process
+  int far = -1;    ///< its rank in the world, if that is on another node; else -1
+  [[nodiscard]] bool known() const { return local >= 0 || far >= 0; }
+};
+
 struct CommOf {
-  std::vector<int>
-      local;  ///< of each rank, of the remote group if it is an intercommunicator: its rank on this node; -1: it has none, or is this process
+  bool inter = false;
+  std::vector<Place> places;                  ///< of each rank, of the remote group if it is an intercommunicator
   std::deque<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
+  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more after the next that has nothing to gain.
+  int unasked = 0, patience = 0;
 
   [[nodiscard]] Probed* find(int source, int tag) const {
     for (const auto& one : stash) {
@@ -49,14 +58,15 @@ struct CommOf {
 
 class Comms {
  public:
-  /// `local`: of each rank of MPI_COMM_WORLD, as CommOf has it.
-  explicit Comms(std::vector<int> local);
+  /// `world`: of each rank of MPI_COMM_WORLD.
+  explicit Comms(std::vector<Place> world);
   /// Null: the host knows no such communicator.
   CommOf* find(Comm comm);
-  /// The rank on this node of whoever a message goes to, or comes from; -1: none.
-  int local(Comm comm, int rank) {
+  /// Where a message goes to, or comes from.
+  Place place(Comm comm, int rank) {
     const CommOf* found = rank < 0 ? nullptr : find(comm);
-    return found != nullptr && static_cast<std::size_t>(rank) < found->local.size() ? found->local[static_cast<std::size_t>(rank)] : -1;
+    return found != nullptr && static_cast<std::size_t>(rank) < found->places.size() ? found->places[static_cast<std::size_t>(rank)]
+                                                                                     : Place{};
   }
   /// Whether it is known and was not freed.
   [[nodiscard]] bool lives(Comm comm);
@@ -65,7 +75,7 @@ class Comms {
   static int copied(Comm, int, void*, void*, void*, int* flag);
   static int deleted(Comm comm, int, void*, void* comms);
   Mutex mutex_;
-  std::vector<int> world_;
+  std::vector<Place> world_;
   CommOf of_world_;
   std::unordered_map<Comm, std::unique_ptr<CommOf>> known_;
   Group group_{};

@@ -1,5 +1,7 @@
 #include "lacuna/mpi/datatypes.hpp"
 
+#include <climits>
+
 namespace lacuna::mpi {
 
 std::int64_t Type::bytes(Count count) const {
@@ -24,7 +26,19 @@ base::Result<Elements> Type::of(Count count) const {
 
 Types::Types() {
   host().Type_create_keyval(&copied, &deleted, &keyval_, this);
-#if defined(LACUNA_MPI_ABI_OPENMPI)
+#if defined(LACUNA_MPI_ABI_STANDARD)
+  // Those without gaps whose handles MPI-5.0 writes down. Where there is no Fortran its types have no size.
+  constexpr std::pair<std::uintptr_t, std::uintptr_t> kRanges[] = {
+      {0x201, 0x203}, {0x207, 0x210}, {0x212, 0x214}, {0x216, 0x21e}, {0x220, 0x220}, {0x224, 0x225}, {0x238, 0x239},
+      {0x23c, 0x23c}, {0x240, 0x241}, {0x243, 0x245}, {0x247, 0x249}, {0x250, 0x251}, {0x258, 0x259}};
+  for (const auto& [first, last] : kRanges) {
+    for (std::uintptr_t number = first; number <= last; ++number) {
+      const auto type = reinterpret_cast<Datatype>(number);
+      int size = 0;
+      if (host().Type_size(type, &size) == kSuccess && size > 0) predefined_[slot_of(type)] = {type, size};
+    }
+  }
+#elif defined(LACUNA_MPI_ABI_OPENMPI)
   for (const char* name : {"byte",
                            "char",
                            "signed_char",
@@ -55,7 +69,14 @@ Types::Types() {
                            "c_bool",
                            "c_float_complex",
                            "c_double_complex",
-                           "packed"}) {
+                           "packed",
+                           "integer",
+                           "real",
+                           "dblprec",
+                           "cplex",
+                           "dblcplex",
+                           "logical",
+                           "character"}) {
     const auto type = static_cast<Datatype>(host().find((std::string("ompi_mpi_") + name).c_str()));
     int size = 0;
     if (type != nullptr && host().Type_size(type, &size) == kSuccess) predefined_[slot_of(type)] = {type, size};
@@ -97,6 +118,19 @@ Use Types::find(Datatype type) {
     }
   }
   return is_committed || is_predefined(type) ? decoded(type) : nullptr;
+}
+
+Datatype Types::without_gaps(std::int64_t size) {
+  if (size <= 0 || size > INT_MAX) return host().no_type;
+  if (size == 1) return host().byte;
+  const std::scoped_lock lock(mutex_);
+  if (const auto known = without_gaps_.find(size); known != without_gaps_.end()) return known->second;
+  Datatype made{};
+  if (without_gaps_.size() >= kSizes || host().Type_contiguous(static_cast<int>(size), host().byte, &made) != kSuccess)
+    return host().no_type;
+  host().Type_commit(&made);
+  without_gaps_[size] = made;
+  return made;
 }
 
 Use Types::of_message(Datatype type, Comm comm, int& wrong) {

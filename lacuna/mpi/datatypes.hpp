@@ -92,6 +92,8 @@ class Types {
   /// The type of a message in `comm`. One that was committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it
   /// says, its error handler has been called, and so the program's call is over.
   Use of_message(Datatype type, Comm comm, int& wrong);
+  /// A type of so many bytes and no gaps, of the host's; no_type: there is none.
+  Datatype without_gaps(std::int64_t size);
   /// MPI_Type_commit took it. It is decoded once it is used: many a type only serves collectives, or other types.
   void committed(Datatype type);
   [[nodiscard]] bool is_committed(Datatype type) {
@@ -110,7 +112,7 @@ class Types {
   }
 
  private:
-#if defined(LACUNA_MPI_ABI_OPENMPI)
+#if !defined(LACUNA_MPI_ABI_MPICH)
   struct Predefined {
     Datatype type = nullptr;
     Count size = 0;
@@ -130,7 +132,7 @@ class Types {
   };
   static constexpr std::size_t kRecent = 64;
   Recent& recent(Datatype type) {
-#if defined(LACUNA_MPI_ABI_OPENMPI)
+#if !defined(LACUNA_MPI_ABI_MPICH)
     const auto bits = reinterpret_cast<std::uintptr_t>(type);
 #else
     const auto bits = static_cast<std::uintptr_t>(type);
@@ -138,6 +140,8 @@ class Types {
     return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
   }
   std::array<Recent, kRecent> recent_;  // of known_, each in one place
+  static constexpr std::size_t kSizes = 4096;
+  std::unordered_map<std::int64_t, Datatype> without_gaps_;
   int keyval_ = 0;
 };
 

@@ -19,7 +19,27 @@ struct Descriptor {
 
   protocol::Ticket ticket;
   std::uint64_t bytes = 0;  ///< of the message
-  std::int32_t source = 0;  ///< the sender, in the communicator of this node
+  std::int32_t source = 0;  ///< the sender, in the communicator of this node; of another node: its rank in the world, with all bits turned
+
+  /// Of a message that comes from another node, in chunks (carrier.hpp): in the ticket's place.
+  struct Chunks {
+    std::int32_t tag = 0;
+    std::int32_t bytes = 0;  ///< of each but the last
+  };
+  static Descriptor far(std::int64_t bytes, int world_rank, Chunks chunks) {
+    Descriptor made;
+    made.bytes = static_cast<std::uint64_t>(bytes);
+    made.source = ~world_rank;
+    std::memcpy(made.ticket.bytes.data(), &chunks, sizeof chunks);
+    return made;
+  }
+  [[nodiscard]] bool is_far() const { return source < 0; }
+  [[nodiscard]] int world_rank() const { return ~source; }
+  [[nodiscard]] Chunks chunks() const {
+    Chunks chunks;
+    std::memcpy(&chunks, ticket.bytes.data(), sizeof chunks);
+    return chunks;
+  }
 
   [[nodiscard]] Wire encode(const Nonce& nonce) const {
     Wire wire{};

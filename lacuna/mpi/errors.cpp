@@ -13,7 +13,8 @@ Comm alive(Comm comm) { return job != nullptr && job->comms != nullptr && !job->
 
 }  // namespace
 
-#if defined(LACUNA_MPI_ABI_MPICH)
+// The standard's ABI is offered by MPICH and Intel MPI so far.
+#if !defined(LACUNA_MPI_ABI_OPENMPI)
 
 namespace {
 
@@ -33,31 +34,26 @@ bool forgives() {
   return forgiven;
 }
 
-bool is_own(Errhandler handler) {
-  constexpr unsigned kKind = 0xfc00'0000, kPredefined = 0x5400'0000;
-  return (static_cast<unsigned>(handler) & kKind) != kPredefined;
-}
-
 Errhandler handler_of(Comm comm) {
   Errhandler handler{};
-  if (host().Comm_get_errhandler(comm, &handler) != kSuccess) return kErrorsAreFatal;
+  if (host().Comm_get_errhandler(comm, &handler) != kSuccess) return errors_are_fatal();
   Errhandler copy = handler;  // its number stays
   if (is_own(handler)) host().Errhandler_free(&copy);
   return handler;
 }
 
-// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like MPICH 3, tells MPI_COMM_WORLD, of requests too, which it has freed.
+// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like MPICH 3 and 4.0, tells MPI_COMM_WORLD, of requests too, which it has freed.
 bool tells_world() {
   std::string version(8192, '\0');
   int length = 0;
   host().Get_library_version(version.data(), &length);
-  return version.contains("Intel") || version.contains("MPICH Version:\t3");
+  return version.contains("Intel") || version.contains("MPICH Version:\t3") || version.contains("MPICH Version:\t4.0");
 }
 
 Comm told(Call call, Comm comm) {
   static const bool world = tells_world();
   if (call == Call::message || (call == Call::completion && !world)) return alive(comm);
-  return world || handler_of(host().self) == kErrorsAreFatal ? host().world : host().self;
+  return world || handler_of(host().self) == errors_are_fatal() ? host().world : host().self;
 }
 
 }  // namespace

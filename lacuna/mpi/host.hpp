@@ -25,11 +25,15 @@ namespace lacuna::mpi {
   X(Comm_set_errhandler, (Comm, Errhandler))                                                                                    \
   X(Comm_dup, (Comm, Comm*))                                                                                                    \
   X(Comm_free, (Comm*))                                                                                                         \
+  X(Ibarrier, (Comm, Request*))                                                                                                 \
   X(Errhandler_free, (Errhandler*))                                                                                             \
   X(Group_size, (Group, int*))                                                                                                  \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                                                               \
   X(Group_free, (Group*))                                                                                                       \
-  X(Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))                                                        \
+  X(Topo_test, (Comm, int*))                                                                                                    \
+  X(Cartdim_get, (Comm, int*))                                                                                                  \
+  X(Graph_neighbors_count, (Comm, int, int*))                                                                                   \
+  X(Dist_graph_neighbors_count, (Comm, int*, int*, int*))                                                                       \
   X(Get_library_version, (char*, int*))                                                                                         \
   X(Type_size, (Datatype, int*))                                                                                                \
   X(Type_get_extent, (Datatype, Aint*, Aint*))                                                                                  \
@@ -37,12 +41,12 @@ namespace lacuna::mpi {
   X(Type_get_contents, (Datatype, int, int, int, int*, Aint*, Datatype*))                                                       \
   X(Type_create_keyval, (int (*)(Datatype, int, void*, void*, void*, int*), int (*)(Datatype, int, void*, void*), int*, void*)) \
   X(Type_set_attr, (Datatype, int, void*))                                                                                      \
+  X(Type_contiguous, (int, Datatype, Datatype*))                                                                                \
   X(Type_commit, (Datatype*))                                                                                                   \
   X(Type_dup, (Datatype, Datatype*))                                                                                            \
   X(Type_free, (Datatype*))                                                                                                     \
   X(Pack, (const void*, int, Datatype, void*, int, int*, Comm))                                                                 \
   X(Unpack, (const void*, int, int*, void*, int, Datatype, Comm))                                                               \
-  X(Status_set_elements_x, (Status*, Datatype, Count))                                                                          \
   X(Test_cancelled, (const Status*, int*))                                                                                      \
   X(Send, (const void*, int, Datatype, int, int, Comm))                                                                         \
   X(Ssend, (const void*, int, Datatype, int, int, Comm))                                                                        \
@@ -84,6 +88,10 @@ namespace lacuna::mpi {
   X(Imrecv, (void*, int, Datatype, Message*, Request*))
 
 #define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                       \
+  X(Get_elements_x, (const Status*, Datatype, Count*))                                                       \
+  X(Get_elements_c, (const Status*, Datatype, Count*))                                                       \
+  X(Status_set_elements_x, (Status*, Datatype, Count))                                                       \
+  X(Status_set_elements_c, (Status*, Datatype, Count))                                                       \
   X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*))                                   \
   X(Type_get_contents_c, (Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*))             \
   X(Pack_c, (const void*, Count, Datatype, void*, Count, Count*, Comm))                                      \
@@ -113,11 +121,49 @@ namespace lacuna::mpi {
   X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                    \
   X(Imrecv_c, (void*, Count, Datatype, Message*, Request*))
 
+// Collectives that move blocks: their names, blocking and not, and their arguments but for the communicator. Each is there three times (the third is persistent:
+// MPI_Alltoall_init), and with large counts three times more.
+#define LACUNA_MPI_EVEN(Number, At) const void*, Number, Datatype, void*, Number, Datatype
+#define LACUNA_MPI_EVEN_ROOT(Number, At) const void*, Number, Datatype, void*, Number, Datatype, int
+#define LACUNA_MPI_ONE_ROOT(Number, At) void*, Number, Datatype, int
+#define LACUNA_MPI_IN_V(Number, At) const void*, Number, Datatype, void*, const Number*, const At*, Datatype
+#define LACUNA_MPI_IN_V_ROOT(Number, At) const void*, Number, Datatype, void*, const Number*, const At*, Datatype, int
+#define LACUNA_MPI_OUT_V_ROOT(Number, At) const void*, const Number*, const At*, Datatype, void*, Number, Datatype, int
+#define LACUNA_MPI_BOTH_V(Number, At) const void*, const Number*, const At*, Datatype, void*, const Number*, const At*, Datatype
+#define LACUNA_MPI_BOTH_W(Number, At) \
+  const void*, const Number*, const At*, const Datatype*, void*, const Number*, const At*, const Datatype*
+#define LACUNA_MPI_BOTH_FAR(Number, At) LACUNA_MPI_BOTH_W(Number, Aint)
+#define LACUNA_MPI_COLLECTIVES(X)                                 \
+  X(Alltoall, Ialltoall, LACUNA_MPI_EVEN)                         \
+  X(Alltoallv, Ialltoallv, LACUNA_MPI_BOTH_V)                     \
+  X(Alltoallw, Ialltoallw, LACUNA_MPI_BOTH_W)                     \
+  X(Allgather, Iallgather, LACUNA_MPI_EVEN)                       \
+  X(Allgatherv, Iallgatherv, LACUNA_MPI_IN_V)                     \
+  X(Gather, Igather, LACUNA_MPI_EVEN_ROOT)                        \
+  X(Gatherv, Igatherv, LACUNA_MPI_IN_V_ROOT)                      \
+  X(Scatter, Iscatter, LACUNA_MPI_EVEN_ROOT)                      \
+  X(Scatterv, Iscatterv, LACUNA_MPI_OUT_V_ROOT)                   \
+  X(Bcast, Ibcast, LACUNA_MPI_ONE_ROOT)                           \
+  X(Neighbor_alltoall, Ineighbor_alltoall, LACUNA_MPI_EVEN)       \
+  X(Neighbor_alltoallv, Ineighbor_alltoallv, LACUNA_MPI_BOTH_V)   \
+  X(Neighbor_alltoallw, Ineighbor_alltoallw, LACUNA_MPI_BOTH_FAR) \
+  X(Neighbor_allgather, Ineighbor_allgather, LACUNA_MPI_EVEN)     \
+  X(Neighbor_allgatherv, Ineighbor_allgatherv, LACUNA_MPI_IN_V)
+
 // NOLINTBEGIN(bugprone-macro-parentheses): the arguments are lists of types
 struct Host {
 #define X(name, arguments) int(*name) arguments = nullptr;
   LACUNA_MPI_HOST_CALLS(X)
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
+#undef X
+#define X(name, later, arguments)                                          \
+  int (*name)(arguments(int, int), Comm) = nullptr;                        \
+  int (*later)(arguments(int, int), Comm, Request*) = nullptr;             \
+  int (*name##_init)(arguments(int, int), Comm, Info, Request*) = nullptr; \
+  int (*name##_c)(arguments(Count, Aint), Comm) = nullptr;                 \
+  int (*later##_c)(arguments(Count, Aint), Comm, Request*) = nullptr;      \
+  int (*name##_init_c)(arguments(Count, Aint), Comm, Info, Request*) = nullptr;
+  LACUNA_MPI_COLLECTIVES(X)
 #undef X
   // NOLINTEND(bugprone-macro-parentheses)
   Comm world{}, self{}, no_comm{};
@@ -127,10 +173,19 @@ struct Host {
 
   bool large = false;  ///< it takes counts that are no ints; else the _c functions are fill_missing()'s
 
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+  int (*Message_c2f)(Message) = nullptr;
+  Message (*Message_f2c)(int) = nullptr;
+#endif
+
   /// An object of the host's, by its name; null if it has none.
   void* (*find)(const char* name) = nullptr;
 };
 
+/// The bytes that a status tells of.
+#if defined(LACUNA_MPI_ABI_STANDARD)
+std::int64_t bytes_of(const Status& status);
+#endif
 /// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host of this ABI.
 const Host& host();
 /// In missing.cpp: makes what the host lacks of what it has.

@@ -22,7 +22,7 @@ constexpr const char* kNic = "local";
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3130'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t magic = 0x3230'6970'6d6c'636c;  // changes with Descriptor and Card
   std::uint64_t node[2] = {};
   Nonce random{};
   std::int32_t mode = 0;
@@ -81,8 +81,19 @@ Thresholds thresholds() {
   version.resize(static_cast<std::size_t>(std::max(length, 0)));
   Thresholds from;
   if (!version.contains("Open MPI")) from.gaps = 8 << 10;
+  // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel MPI every message costs more, and with
+  // MPICH 4.0, whose wire is UCX, more still (docs/mpi.md has the figures).
+  if (version.contains("Intel")) {
+    from.far = 512 << 10;
+    from.chunk = 256 << 10;
+  } else if (version.contains("MPICH Version:\t4.0")) {
+    from.far = 2 << 20;
+    from.chunk = 512 << 10;
+  }
   from.gaps = bytes_of_environment("LACUNA_MPI_OFFER", from.gaps);
   from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
+  from.far = bytes_of_environment("LACUNA_MPI_OFFER_FAR", from.far);
+  from.chunk = std::min<std::int64_t>(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), 1 << 30);
   return from;
 }
 
@@ -96,10 +107,10 @@ base::Result<void> connect(Job& made, const std::string& name, int ranks) {
 
 }  // namespace
 
-std::unique_ptr<Job> Job::begin(Mode most) {
+std::unique_ptr<Job> Job::begin() {
   Card mine;
   identify(mine);
-  mine.mode = static_cast<std::int32_t>(std::min(mode_of_environment(), most));
+  mine.mode = static_cast<std::int32_t>(mode_of_environment());
   std::random_device random;
   for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());
   std::vector<Card> all = exchange(mine);
@@ -119,14 +130,17 @@ std::unique_ptr<Job> Job::begin(Mode most) {
   made->nonce = all.front().random;
   made->from = thresholds();
 
-  std::vector<int> local(all.size(), -1);
+  std::vector<Place> places(all.size());
   int here = 0, first = -1;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!std::ranges::equal(all[rank].node, mine.node)) continue;
+    if (!std::ranges::equal(all[rank].node, mine.node)) {
+      places[rank].far = static_cast<int>(rank);
+      continue;
+    }
     if (first < 0) first = static_cast<int>(rank);
-    local[rank] = here++;
+    places[rank].local = here++;
   }
-  made->local_rank = std::exchange(local[static_cast<std::size_t>(made->world_rank)], -1);
+  made->local_rank = std::exchange(places[static_cast<std::size_t>(made->world_rank)].local, -1);
   std::string name = fmt::format("mpi-{}-", first);
   for (const std::byte byte : made->nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
   const base::Result<void> connected = here > 1 ? connect(*made, name, here) : base::Result<void>();
@@ -135,15 +149,22 @@ std::unique_ptr<Job> Job::begin(Mode most) {
   mine.works = connected ? 1 : 0;
   all = exchange(mine);
   if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) made->mode = Mode::pack;
-  made->comms = std::make_unique<Comms>(std::move(local));
+  if (made->mode == Mode::full &&
+      std::ranges::any_of(all, [&](const Card& card) { return !std::ranges::equal(card.node, all.front().node); }))
+    made->carrier = Carrier::create(made->bounces);
+  if (made->carrier == nullptr) std::ranges::for_each(places, [](Place& place) { place.far = -1; });
+  made->comms = std::make_unique<Comms>(std::move(places));
   return made;
 }
 
-// Nothing of ours has to be waited for: what was sent is packed. What the program freed may want us still.
+// What was sent to ranks of this node is packed, and theirs to take. What the program freed may want us still, and chunks for other nodes the host.
 void Job::end() {
   {
     const auto lock = enter();
     poll_orphans(*this);
+    const auto moves = [](const std::unique_ptr<Operation>& orphan) { return orphan->departing != nullptr || orphan->arriving != nullptr; };
+    while (std::ranges::any_of(operations.orphans(), moves)) poll_orphans(*this);
+    if (carrier != nullptr) carrier->end();
   }
   report.print(world_rank);
 }

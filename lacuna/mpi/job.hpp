@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/carrier.hpp"
 #include "lacuna/mpi/comms.hpp"
 #include "lacuna/mpi/datatypes.hpp"
 #include "lacuna/mpi/descriptor.hpp"
@@ -17,12 +18,14 @@ namespace lacuna::mpi {
 struct Thresholds {
   std::int64_t gaps = 4 << 10;
   std::int64_t contiguous = 4 << 20;
+  std::int64_t far = 64 << 10;    ///< to other nodes
+  std::int64_t chunk = 60 << 10;  ///< of what goes there in chunks
 };
 
 class Job {
  public:
-  /// After the host's MPI_Init, by all ranks. `most`: what is taken, unless LACUNA_MPI says less. Null: this job does without us.
-  static std::unique_ptr<Job> begin(Mode most);
+  /// After the host's MPI_Init, by all ranks. Null: this job does without us.
+  static std::unique_ptr<Job> begin();
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -41,6 +44,7 @@ class Job {
   Report report;
   std::unique_ptr<nic::Context> context;
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
+  std::unique_ptr<Carrier> carrier;               ///< to other nodes; null: there are none
 
   /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has threads that call MPI at once.
   [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }

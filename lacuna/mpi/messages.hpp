@@ -37,6 +37,7 @@ enum class How {
   bytes,    ///< as bytes: a contiguous type, which costs hosts more than MPI_BYTE does
   packed,   ///< as bytes, packed here
   offered,  ///< a descriptor instead
+  carried,  ///< a descriptor, and chunks: to another node
   wrong
 };
 /// How a message is to be sent; fills the source in, or says in `wrong` what the call returns.

@@ -4,6 +4,7 @@
 //   program ── MPI_Send(buf, count, type, ...) ──▶ calls*.cpp ── nothing to gain, not understood ─────────────────────▶ PMPI_Send
 //                                                     │
 //                                                     ├─ small, with gaps: packed here ─────────── bytes ─────────────▶ PMPI_Send
+//                                                     ├─ to another node: a descriptor in its place, then chunks ─────▶ PMPI_Send, PMPI_Isend (carrier.hpp)
 //                                                     └─ else: Communicator::offer() ─── a descriptor in its place ───▶ PMPI_Send
 //
 //   program ── MPI_Recv(buf, count, type, ...) ◀── PMPI_Recv of bytes: is it a descriptor?  accept() : unpack
@@ -18,7 +19,7 @@
 // 3. Probes. A probe has to tell the size of the message, not of its descriptor, so probed descriptors are received, with all that came before them from
 //    the same sender, into a stash for each communicator, where later receives and probes look first.
 //
-// One binary for each ABI: LACUNA_MPI_ABI_OPENMPI or LACUNA_MPI_ABI_MPICH says which (abi.hpp).
+// One binary for each ABI: LACUNA_MPI_ABI_OPENMPI, _MPICH or _STANDARD says which (abi.hpp).
 #pragma once
 
 namespace lacuna::mpi {
@@ -27,7 +28,7 @@ namespace lacuna::mpi {
 enum class Mode {
   off,   ///< nothing
   pack,  ///< MPI_Pack and MPI_Unpack
-  full,  ///< and point-to-point messages
+  full,  ///< and messages, and collectives
 };
 
 }  // namespace lacuna::mpi

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/carrier.hpp"
+#include "lacuna/mpi/collection.hpp"
 #include "lacuna/mpi/comms.hpp"
 #include "lacuna/mpi/datatypes.hpp"
 #include "lacuna/mpi/descriptor.hpp"
@@ -36,7 +38,7 @@ struct Source {
   Use type;
   Elements layout;  ///< of all elements, if it is ours to send
   std::int64_t bytes = 0;
-  int local = -1;     ///< the receiver on this node
+  Place to;           ///< the receiver
   int dest = 0;       ///< in its communicator
   Datatype handle{};  ///< while the send is begun
 
@@ -59,11 +61,16 @@ struct Operation {
   Bounce bounce;       ///< where the host puts it, if it has gaps; of a send, what the host reads
   bool typed = false;  ///< the host puts it where it belongs, though it has gaps
   protocol::Request* payload = nullptr;
+  std::unique_ptr<Arriving> arriving;
 
   // A persistent send that is offered at each start.
   Source source;
   bool offers = false;
-  Descriptor::Wire wire{};  ///< of any send: what the host reads
+  Descriptor::Wire wire{};               ///< of any send: what the host reads
+  std::unique_ptr<Departing> departing;  ///< packed
+
+  // A collective whose blocks are packed and unpacked here.
+  std::unique_ptr<Collection> collection;
 
   // A pair (MPI_Isendrecv): complete when both are.
   Request parts[2]{};

@@ -27,6 +27,20 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
   const Target& target = operation.target;
   const base::Result<Elements> layout = target.type->of(target.count);
   if (!layout) return fail(operation, kErrOther);
+  put_bytes(operation.status, static_cast<std::int64_t>(descriptor.bytes));
+  if (descriptor.is_far()) {
+    const Descriptor::Chunks chunks = descriptor.chunks();
+    if (job.carrier == nullptr || !job.carrier->reaches(descriptor.world_rank()) || chunks.bytes <= 0 || chunks.tag < 0) {
+      base::log(base::Level::error, "MPI receive: a message in chunks, and nobody to send it");
+      return fail(operation, kErrOther);
+    }
+    std::byte* const straight = target.contiguous() ? target.start() : nullptr;
+    operation.arriving =
+        std::make_unique<Arriving>(*job.carrier, descriptor.world_rank(), chunks.tag, chunks.bytes,
+                                   static_cast<std::int64_t>(descriptor.bytes), *layout, target.base, straight, target.capacity);
+    operation.state = Operation::State::moving;
+    return;
+  }
   base::Result<protocol::Request*> begun =
       job.ranks == nullptr
           ? base::fail(base::Code::malformed, "an offer, and nobody to make it")
@@ -35,7 +49,6 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
     base::log(base::Level::error, "MPI receive: " + begun.error().text());
     return fail(operation, kErrOther);
   }
-  put_bytes(operation.status, static_cast<std::int64_t>(descriptor.bytes));
   operation.payload = *begun;
   operation.state = Operation::State::moving;
 }
@@ -43,8 +56,8 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
 }  // namespace
 
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong) {
-  if (count <= 0 || job.mode != Mode::full || job.ranks == nullptr) return How::host;
-  if (source != kAnySource && job.comms->local(comm, source) < 0) return How::host;
+  if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.carrier == nullptr)) return How::host;
+  if (source != kAnySource && !job.comms->place(comm, source).known()) return How::host;
   target.type = job.types.of_message(type, comm, wrong);
   if (wrong != kSuccess) return How::wrong;
   if (target.type == nullptr) return How::host;
@@ -106,6 +119,10 @@ void arrived(Job& job, Operation& operation) {
   int cancelled = 0;
   host().Test_cancelled(&operation.status, &cancelled);
   operation.state = Operation::State::done;
+  if (operation.collection != nullptr) {
+    if (operation.error == kSuccess) operation.collection->store(job);
+    return;
+  }
   if (cancelled != 0 || operation.plain) return;
   const std::int64_t bytes = bytes_of(operation.status);
   if (bytes == Descriptor::kBytes && operation.error == kSuccess) {

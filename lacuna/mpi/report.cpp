@@ -20,8 +20,14 @@ const char* name_of(Report::Way way) {
     case Report::Way::accepted: return "accepted";
     case Report::Way::accepted_directly: return "accepted, copied directly";
     case Report::Way::unpacked: return "received by the host, unpacked here";
+    case Report::Way::carried_out: return "sent in chunks";
+    case Report::Way::carried_in: return "received in chunks";
     case Report::Way::pack: return "MPI_Pack";
     case Report::Way::unpack: return "MPI_Unpack";
+    case Report::Way::collected_out: return "packed here for a collective";
+    case Report::Way::collected_in: return "unpacked here from a collective";
+    case Report::Way::exchanged_out: return "offered in MPI_Alltoallw";
+    case Report::Way::exchanged_in: return "accepted in MPI_Alltoallw";
   }
   return "";
 }

@@ -11,7 +11,22 @@ namespace lacuna::mpi {
 
 class Report {
  public:
-  enum class Way { packed, offered, offered_directly, accepted, accepted_directly, unpacked, pack, unpack };
+  enum class Way {
+    packed,
+    offered,
+    offered_directly,
+    accepted,
+    accepted_directly,
+    unpacked,
+    carried_out,
+    carried_in,
+    pack,
+    unpack,
+    collected_out,
+    collected_in,
+    exchanged_out,
+    exchanged_in
+  };
   Report();
   [[nodiscard]] bool on() const { return on_; }
   /// A message, or a call of MPI_Pack or MPI_Unpack (peer -1), that took `ns` of this process in MPI calls.

@@ -46,6 +46,28 @@ void poll_payload(Job& job, Operation& operation) {
                      operation.status.source, bytes_of(operation.status), base::now_ns() - operation.began);
 }
 
+// What goes to another node, or comes from one.
+void poll_chunks(Job& job, Operation& operation) {
+  if (operation.departing != nullptr) {
+    operation.departing->reap();
+    operation.error = operation.departing->error();
+    const bool gone = operation.departing->gone();
+    if (!gone && operation.error == kSuccess && !operation.departing->stands()) return;
+    if (!gone) job.carrier->leave(std::move(operation.departing));
+    operation.departing.reset();
+  } else {
+    if (!operation.arriving->move()) return;
+    operation.error = operation.arriving->error();
+    operation.arriving.reset();
+    const std::int64_t bytes = bytes_of(operation.status);
+    if (operation.error == kSuccess && bytes > operation.target.capacity) operation.error = kErrTruncate;
+    if (operation.began != 0)
+      job.report.count(Report::Way::carried_in, operation.target.type.get(), operation.target.count, operation.status.source, bytes,
+                       base::now_ns() - operation.began);
+  }
+  operation.state = Operation::State::done;
+}
+
 }  // namespace
 
 bool poll(Job& job, Operation& operation) {
@@ -63,10 +85,16 @@ bool poll(Job& job, Operation& operation) {
     // The host's MPI_Wait may say it again, or not: MPICH forgets what became of a persistent request that it has told of.
     operation.error = said != kSuccess ? said : operation.status.error;
     operation.raised = said != kSuccess;
-    operation.state = Operation::State::done;
+    operation.state = operation.departing != nullptr ? Operation::State::moving : Operation::State::done;
     if (operation.receives) arrived(job, operation);
   }
-  if (operation.state == Operation::State::moving) poll_payload(job, operation);
+  if (operation.state == Operation::State::moving) {
+    if (operation.payload != nullptr) {
+      poll_payload(job, operation);
+    } else {
+      poll_chunks(job, operation);
+    }
+  }
   return operation.state == Operation::State::done;
 }
 
@@ -79,7 +107,7 @@ void host_completed(Job& job, Operation& operation, Request left, const Status& 
   }
   if (!operation.receives || operation.state == Operation::State::posted) operation.status = status;
   if (operation.state != Operation::State::posted) return;
-  operation.state = Operation::State::done;
+  operation.state = operation.departing != nullptr ? Operation::State::moving : Operation::State::done;
   if (operation.receives) arrived(job, operation);
 }
 
@@ -146,6 +174,7 @@ void wait_for(Job& job, Operation& operation) {
     {
       const auto lock = job.enter();
       if (poll(job, operation)) return;
+      if (job.carrier != nullptr) poll_receives(job);
     }
     pause(rounds);
   }

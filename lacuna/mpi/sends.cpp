@@ -13,7 +13,7 @@ constexpr int kSpinsPerLook = 64;
 // Null: it cannot be offered now.
 protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
   Descriptor descriptor;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.local, whole, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.to.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -62,13 +62,16 @@ Bounce packed(Job& job, const Source& source) {
   return bounce;
 }
 
-Report::Way way_of(How how) { return how == How::packed ? Report::Way::packed : Report::Way::offered; }
+Report::Way way_of(How how) {
+  return how == How::packed ? Report::Way::packed : how == How::carried ? Report::Way::carried_out : Report::Way::offered;
+}
 
 // Counts a message, and now and then what the host takes to pack the same.
 void count(Job& job, Report::Way way, const Source& source, std::int64_t began) {
   if (began == 0) return;
   job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
-  if (source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
+  // MPICH packs nothing from MPI_BOTTOM.
+  if (source.base == nullptr || source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
       !job.report.samples(source.type.get(), source.count, source.dest, way))
     return;
   const Bounce bounce = job.bounces.take(source.bytes);
@@ -116,9 +119,9 @@ int Bytes::isend(SendMode mode, const void* base, std::int64_t bytes, int dest, 
 }
 
 How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong) {
-  if (count <= 0 || dest < 0 || job.mode != Mode::full || job.ranks == nullptr) return How::host;
-  source.local = job.comms->local(comm, dest);
-  if (source.local < 0) return How::host;
+  if (count <= 0 || dest < 0 || job.mode != Mode::full) return How::host;
+  source.to = job.comms->place(comm, dest);
+  if (!source.to.known()) return How::host;
   source.type = job.types.of_message(type, comm, wrong);
   if (wrong != kSuccess) return How::wrong;
   if (source.type == nullptr) {
@@ -137,6 +140,8 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   // which only the host can tell: a descriptor may have been received by a probe.
   if (mode == SendMode::buffered || mode == SendMode::synchronous) {
     if (!Bytes::fits(source.bytes)) how = How::host;
+  } else if (source.to.far >= 0) {
+    if (!contiguous && source.bytes >= job.from.far) how = How::carried;
   } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) {
     how = How::offered;
   }
@@ -148,12 +153,57 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   return how;
 }
 
+namespace {
+
+// Null: too much is on the way.
+std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, Descriptor::Wire& wire) {
+  const auto chunk = static_cast<std::int32_t>(std::min(source.bytes, job.from.chunk));
+  std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, bounded);
+  if (made != nullptr) wire = Descriptor::far(source.bytes, job.world_rank, {.tag = made->tag(), .bytes = chunk}).encode(job.nonce);
+  return made;
+}
+
+// Until the last chunk is with the host, and taken, or nobody takes any.
+int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing, Comm comm) {
+  for (int rounds = 0;; pause(rounds)) {
+    const auto lock = job.enter();
+    departing->pack(source.layout, source.base, false);
+    departing->reap();
+    if (departing->gone()) return kSuccess;
+    poll_receives(job);
+    poll_orphans(job);
+    if (departing->stands()) departing->pack(source.layout, source.base, true);
+    const int error = departing->error();
+    if (!departing->stands() && error == kSuccess) continue;
+    job.carrier->leave(std::move(departing));
+    return error == kSuccess ? error : raise(Call::message, comm, error);
+  }
+}
+
+}  // namespace
+
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result) {
   if (how == How::bytes) {
     result = Bytes::send(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm);
     return true;
   }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  if (how == How::carried) {
+    Descriptor::Wire wire;
+    std::unique_ptr<Departing> departing;
+    {
+      const auto lock = job.enter();
+      departing = depart(job, source, true, wire);
+    }
+    if (departing == nullptr) {
+      job.report.passed("too much is on the way to other nodes");
+      return false;
+    }
+    result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
+    if (result == kSuccess) result = carry(job, source, std::move(departing), comm);
+    count(job, Report::Way::carried_out, source, began);
+    return true;
+  }
   Report::Way way = way_of(how);
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
@@ -196,6 +246,13 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     operation->bounce = packed(job, source);
     from = operation->bounce.data();
     bytes = source.bytes;
+  } else if (how == How::carried) {
+    operation->departing = depart(job, source, true, operation->wire);
+    if (operation->departing == nullptr) {
+      job.report.passed("too much is on the way to other nodes");
+      return false;
+    }
+    from = operation->wire.data();
   } else {
     offered = offer(job, source, true, operation->wire);
     if (offered == nullptr) {
@@ -208,19 +265,23 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
   if (offered != nullptr && result == kSuccess) leave(job, offered);
   if (result != kSuccess) return true;
+  if (operation->departing != nullptr) operation->departing->pack(source.layout, source.base, true);
+  operation->comm = comm;
   int over = 0;
   Status status{};
-  if (host().Request_get_status(*request, &over, &status) != kSuccess ||
-      over == 0) {  // what is over may share its handle with others that are
-    operation->comm = comm;
+  if (host().Request_get_status(*request, &over, &status) != kSuccess || over == 0) {
     job.operations.add(*request, std::move(operation));
+  } else if (operation->departing != nullptr) {  // what is over may share its handle with others that are
+    host().Wait(request, &operation->status);
+    operation->state = Operation::State::moving;
+    result = generalize(job, std::move(operation), request);
   }
   count(job, way_of(how), source, began);
   return true;
 }
 
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
-  if (how != How::offered) return false;
+  if (how != How::offered && how != How::carried) return false;
   auto operation = std::make_unique<Operation>();
   operation->source = source;
   operation->source.type.keep();
@@ -239,6 +300,13 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
 int prepare_start(Job& job, Operation& operation) {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const Source& source = operation.source;
+  if (source.to.far >= 0) {
+    operation.departing = depart(job, source, false, operation.wire);
+    operation.departing->pack(source.layout, source.base, true);
+    if (began != 0)
+      job.report.count(Report::Way::carried_out, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
+    return operation.departing->error();
+  }
   protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
   if (offered == nullptr) return kErrNoMem;
   leave(job, offered);

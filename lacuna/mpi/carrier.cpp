@@ -1,0 +1,145 @@
+#include "lacuna/mpi/carrier.hpp"
+
+#include <algorithm>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/copy/copy.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+constexpr std::size_t kAhead = 8;               // chunks on the way while the next is packed, and receives posted ahead
+constexpr std::int64_t kRoom = 256 << 20;       // of packed bytes, as long as nobody took them
+constexpr std::int64_t kPatience = 20'000'000;  // ns
+constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
+constexpr int kTags = 32768;               // that every MPI has at least
+
+bool test(Chunk& chunk, int& error) {
+  int over = 0;
+  Status status{};
+  const int said = host().Test(&chunk.request, &over, &status);
+  if (said != kSuccess) error = said;
+  return said != kSuccess || over != 0;
+}
+
+}  // namespace
+
+// --- leaving ---------------------------------------------------------------------------------------------------------
+
+void Departing::pack(const Layout& layout, const std::byte* base, bool all) {
+  while (packed_ < bytes_ && error_ == kSuccess && (all || chunks_.size() < kAhead)) {
+    const std::int64_t bytes = std::min(chunk_, bytes_ - packed_);
+    Chunk chunk{.request = {}, .memory = carrier_.bounces_.take(bytes), .at = packed_, .bytes = bytes};
+    copy::pack(layout, base, packed_, bytes, chunk.memory.data(), copy::Caching::kept);
+    error_ = host().Isend(chunk.memory.data(), static_cast<int>(bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
+    if (error_ != kSuccess) return;
+    packed_ += bytes;
+    carrier_.under_way_ += bytes;
+    chunks_.push_back(std::move(chunk));
+    reap();
+  }
+}
+
+bool Departing::reap() {
+  bool moved = false;
+  while (!chunks_.empty() && test(chunks_.front(), error_)) {
+    carrier_.under_way_ -= chunks_.front().bytes;
+    chunks_.pop_front();
+    moved = true;
+  }
+  const std::int64_t now = base::now_ns();
+  waited_ = moved || looked_ == 0 ? 0 : waited_ + std::min(now - looked_, kLook);
+  looked_ = now;
+  return moved;
+}
+
+bool Departing::stands() const { return waited_ > kPatience; }
+
+// --- arriving --------------------------------------------------------------------------------------------------------
+
+void Arriving::ask() {
+  while (asked_ < bytes_ && chunks_.size() < kAhead && error_ == kSuccess) {
+    Chunk chunk{.request = {}, .memory = {}, .at = asked_, .bytes = std::min(chunk_, bytes_ - asked_)};
+    std::byte* to = straight_ == nullptr || asked_ + chunk.bytes > capacity_ ? nullptr : straight_ + asked_;
+    if (to == nullptr) {
+      chunk.memory = carrier_.bounces_.take(chunk.bytes);
+      to = chunk.memory.data();
+    }
+    error_ = host().Irecv(to, static_cast<int>(chunk.bytes), host().byte, from_, tag_, carrier_.comm_, &chunk.request);
+    if (error_ != kSuccess) return;
+    asked_ += chunk.bytes;
+    chunks_.push_back(std::move(chunk));
+  }
+}
+
+bool Arriving::move() {
+  while (!chunks_.empty() && test(chunks_.front(), error_)) {
+    const Chunk chunk = std::move(chunks_.front());
+    chunks_.pop_front();
+    const std::int64_t wanted = std::min(chunk.bytes, capacity_ - chunk.at);
+    ask();  // first, so that the host has it while we unpack
+    if (chunk.memory.data() != nullptr && wanted > 0 && error_ == kSuccess)
+      copy::unpack(layout_, base_, chunk.at, wanted, chunk.memory.data(), copy::Caching::kept);
+    here_ += chunk.bytes;
+  }
+  return here_ == bytes_ || (error_ != kSuccess && chunks_.empty());
+}
+
+// --- all of them -----------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Carrier> Carrier::create(Bounces& bounces) {
+  Comm comm{};
+  if (host().Comm_dup(host().world, &comm) != kSuccess) return nullptr;
+  int size = 0;
+  host().Comm_size(comm, &size);
+  std::unique_ptr<Carrier> made(new Carrier(bounces, comm));
+  made->tags_.resize(static_cast<std::size_t>(size));
+  return made;
+}
+
+std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded) {
+  progress();
+  if (bounded && under_way_ + bytes > kRoom) return nullptr;
+  int& last = tags_.at(static_cast<std::size_t>(to));
+  last = (last + 1) % kTags;
+  return std::make_unique<Departing>(*this, to, last, bytes, chunk);
+}
+
+void Carrier::progress() {
+  std::erase_if(left_, [](const std::unique_ptr<Departing>& one) {
+    one->reap();
+    return one->gone();
+  });
+}
+
+void Carrier::end() {
+  meet(false);  // whoever is here asks for nothing any more
+  const auto goes = [](const std::unique_ptr<Departing>& one) { return one->error() == kSuccess; };
+  while (std::ranges::any_of(left_, goes)) {
+    progress();
+    drop();
+  }
+  meet(true);
+  host().Comm_free(&comm_);
+}
+
+void Carrier::meet(bool drops) {
+  Chunk barrier;
+  int error = host().Ibarrier(comm_, &barrier.request);
+  while (error == kSuccess && !test(barrier, error)) {
+    progress();
+    if (drops) drop();
+  }
+}
+
+// A chunk that nobody asks for: the message was too long for its receive, and the host told of that without us.
+void Carrier::drop() {
+  int found = 0, bytes = 0;
+  Status status{};
+  if (host().Iprobe(kAnySource, kAnyTag, comm_, &found, &status) != kSuccess || found == 0) return;
+  bytes = static_cast<int>(bytes_of(status));
+  const Bounce nowhere = bounces_.take(bytes);
+  host().Recv(nowhere.data(), bytes, host().byte, status.source, status.tag, comm_, ignored());
+}
+
+}  // namespace lacuna::mpi

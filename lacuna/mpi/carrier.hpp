@@ -1,0 +1,124 @@
+// What has gaps, to and from ranks of other nodes: packed in chunks, sent by the host while the next are packed, received by the host while those before are
+// unpacked. What hand packing does one after another (pack, send, unpack) so happens at once, and a chunk is still in the caches when it is sent.
+//
+//   sender                                      host                                           receiver
+//   descriptor in the message's place ────────▶ the program's communicator ──────────────────▶ matched as the message would have been
+//   pack, send; pack, send; ...       ────────▶ one communicator of ours: ranks of the       ─▶ receives posted ahead; unpack each as it comes
+//                                               world, as tag the number of the message
+//
+// One private duplicate of MPI_COMM_WORLD serves all communicators of the program: descriptors are matched in theirs, and chunks go from rank to rank of the
+// world, so nothing has to be duplicated when the program makes one, and spawned or connected processes, which are no ranks of it, never see a chunk.
+//
+// Progress. A sender whose receiver takes nothing for a while packs all that is left, hands it to the host, and goes on, as with a short message: so a
+// receiver that is in a call of the host's alone stops nobody. What is so packed has a bound; beyond it messages are the host's from the start.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/datatypes.hpp"
+
+namespace lacuna::mpi {
+
+class Carrier;
+
+/// A chunk that the host moves. The memory is empty where it goes straight into its place.
+struct Chunk {
+  Request request{};
+  Bounce memory;
+  std::int64_t at = 0, bytes = 0;
+};
+
+/// The chunks of a message that leaves. Under the job's lock, as all of this.
+class Departing {
+ public:
+  Departing(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk)
+      : carrier_(carrier), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {}
+  Departing(const Departing&) = delete;
+  Departing& operator=(const Departing&) = delete;
+  /// Packs and sends as much as there is room for on the way; with `all`, everything, and the memory may be used again.
+  void pack(const Layout& layout, const std::byte* base, bool all);
+  /// Whether some have gone since.
+  bool reap();
+  [[nodiscard]] int tag() const { return tag_; }
+  [[nodiscard]] bool packed() const { return packed_ == bytes_; }
+  [[nodiscard]] bool gone() const { return packed() && chunks_.empty(); }
+  /// Whether nothing has gone for a while in which somebody looked.
+  [[nodiscard]] bool stands() const;
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  Carrier& carrier_;
+  int to_, tag_;
+  std::int64_t bytes_, chunk_, packed_ = 0;
+  std::deque<Chunk> chunks_;
+  std::int64_t looked_ = 0, waited_ = 0;
+  int error_ = kSuccess;
+};
+
+/// The chunks of a message that arrives.
+class Arriving {
+ public:
+  /// `straight`: where all of it belongs, if that is one stretch; else null.
+  Arriving(Carrier& carrier, int from, int tag, std::int64_t chunk, std::int64_t bytes, Elements layout, std::byte* base,
+           std::byte* straight, std::int64_t capacity)
+      : carrier_(carrier),
+        from_(from),
+        tag_(tag),
+        chunk_(chunk),
+        bytes_(bytes),
+        capacity_(capacity),
+        layout_(std::move(layout)),
+        base_(base),
+        straight_(straight) {
+    ask();
+  }
+  /// Unpacks what has come; whether that was all. What is beyond the capacity is taken, and lost.
+  bool move();
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  void ask();
+  Carrier& carrier_;
+  int from_, tag_;
+  std::int64_t chunk_, bytes_, capacity_, asked_ = 0, here_ = 0;
+  Elements layout_;
+  std::byte* base_;
+  std::byte* straight_;
+  std::deque<Chunk> chunks_;
+  int error_ = kSuccess;
+};
+
+class Carrier {
+ public:
+  /// All ranks of the world, in MPI_Init. Null: the host has no communicator for us.
+  static std::unique_ptr<Carrier> create(Bounces& bounces);
+  /// All ranks, before MPI_Finalize, with nothing that arrives: waits for what was left behind.
+  void end();
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  [[nodiscard]] bool reaches(int rank) const { return rank >= 0 && static_cast<std::size_t>(rank) < tags_.size(); }
+  /// A message to a rank of the world. Null: too much is on the way already. `bounded`: whether that counts.
+  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded);
+  /// What is packed, and not gone; after an error for good, since nobody knows whether the host still reads it.
+  void leave(std::unique_ptr<Departing> departing) { left_.push_back(std::move(departing)); }
+  /// Looks after what was left.
+  void progress();
+
+ private:
+  friend class Departing;
+  friend class Arriving;
+  Carrier(Bounces& bounces, Comm comm) : bounces_(bounces), comm_(comm) {}
+  void meet(bool drops);
+  void drop();
+  Bounces& bounces_;
+  Comm comm_;
+  std::int64_t under_way_ = 0;  ///< bytes that are packed
+  std::vector<int> tags_;       ///< of each rank, the last
+  std::vector<std::unique_ptr<Departing>> left_;
+};
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,116 @@
+#include "lacuna/mpi/collection.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "lacuna/mpi/job.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// Runs from so many bytes on, on average, hosts copy as fast as memory goes, without a copy in between.
+constexpr std::int64_t kLongRun = 2048;
+
+bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, std::vector<Part>& parts) {
+  const std::int64_t packed_at = parts.empty() ? 0 : parts.back().packed_at + parts.back().bytes;
+  Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at};
+  if (count < 0) return false;
+  if (count > 0) {
+    part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type);
+    if (part.type == nullptr) return false;
+    part.bytes = part.type->bytes(count);
+    if (part.bytes < 0) return false;
+    if (part.bytes > 0 && reinterpret_cast<std::uintptr_t>(base) < 65536 && !part.type->absolute()) return false;
+    base::Result<Elements> layout = part.type->of(count);
+    if (!layout) return false;
+    part.layout = std::move(*layout);
+  }
+  parts.push_back(std::move(part));
+  return true;
+}
+
+}  // namespace
+
+bool has_short_runs(const Part& part) {
+  return part.bytes > 0 && !part.type->contiguous(part.count) && part.type->size() / kLongRun < part.type->layout().run_count();
+}
+
+template <class Number, class At>
+bool list(Job& job, const Blocks<Number, At>& blocks, int number, std::vector<Part>& parts, std::vector<std::int64_t>& places) {
+  auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(blocks.base));
+  std::int64_t elements = 0;
+  Aint extent = 1, lower = 0;
+  if (blocks.types == nullptr && number > 0 && host().Type_get_extent(blocks.type, &lower, &extent) != kSuccess) return false;
+  parts.reserve(static_cast<std::size_t>(number));
+  places.reserve(static_cast<std::size_t>(number));
+  for (int i = 0; i < number; ++i) {
+    const Count count = blocks.count_of(i);
+    const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
+    if (!add(job, base + place * extent, count, blocks.type_of(i), i > 0 ? blocks.type_of(i - 1) : Datatype{}, parts)) return false;
+    places.push_back(blocks.types != nullptr ? parts.back().packed_at : elements);
+    elements += count;
+  }
+  return true;
+}
+
+template <class Number, class At>
+bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number) {
+  std::vector<std::int64_t> places;
+  if (!list(job, blocks, number, parts_, places) || std::ranges::none_of(parts_, has_short_runs)) return false;
+  if (places.back() > std::numeric_limits<At>::max()) return false;
+  for (const Part& part : parts_) {
+    const bool moves = part.bytes > 0;
+    const Datatype type = moves ? job.types.without_gaps(part.type->size()) : host().no_type;
+    if (moves && type == host().no_type) return false;
+    if (blocks.types != nullptr) types_.push_back(moves ? type : blocks.types[types_.size()]);
+    if (moves) type_ = type;
+  }
+  if constexpr (std::is_same_v<At, int>) {
+    ints_.assign(places.begin(), places.end());
+  } else {
+    longs_.assign(places.begin(), places.end());
+  }
+  for (Part& part : parts_) part.type.keep();
+  bounce_ = job.bounces.take(parts_.back().packed_at + parts_.back().bytes);
+  return true;
+}
+
+template bool list(Job&, const Blocks<int, int>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool list(Job&, const Blocks<int, Aint>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool Side::take(Job&, const Blocks<int, int>&, int);
+template bool Side::take(Job&, const Blocks<int, Aint>&, int);
+#if defined(LACUNA_MPI_LARGE_COLLECTIVES)
+template bool list(Job&, const Blocks<Count, Aint>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool Side::take(Job&, const Blocks<Count, Aint>&, int);
+#endif
+
+void Side::pack(Job& job, int block) const {
+  const Part& part = parts_[static_cast<std::size_t>(block)];
+  if (part.bytes == 0) return;
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  copy::pack(part.layout, part.base, 0, part.bytes, bounce_.data() + part.packed_at, copy::Caching::kept);
+  if (began != 0) job.report.count(Report::Way::collected_out, part.type.get(), part.count, -1, part.bytes, base::now_ns() - began);
+}
+
+void Side::unpack(Job& job, int block) const {
+  const Part& part = parts_[static_cast<std::size_t>(block)];
+  if (part.bytes == 0) return;
+  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  copy::unpack(part.layout, part.base, 0, part.bytes, bounce_.data() + part.packed_at, copy::Caching::kept);
+  if (began != 0) job.report.count(Report::Way::collected_in, part.type.get(), part.count, -1, part.bytes, base::now_ns() - began);
+}
+
+void Collection::load(Job& job) const {
+  for (int i = 0; out.packed() && i < out.size(); ++i) out.pack(job, i);
+  for (int i = 0; in.packed() && i < in.size(); ++i) {
+    if (shape.also_out == Shape::all || shape.also_out == i) in.pack(job, i);
+  }
+}
+
+void Collection::store(Job& job) const {
+  for (int i = 0; in.packed() && i < in.size(); ++i) {
+    if (i != shape.not_in) in.unpack(job, i);
+  }
+}
+
+}  // namespace lacuna::mpi
