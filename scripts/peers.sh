@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# The MPIs that the benchmarks compare with: openmpi4-debian, openmpi5, mpich5 and impi.
+# The MPIs that the benchmarks compare with (openmpi4-debian, openmpi5, mpich5 and impi) and that programs are tested with (also mpich4-debian,
+# and mpich5-abi: MPICH 5 by the standard ABI of MPI-5.0).
 #   scripts/peers.sh install    puts them in place: Debian packages, and environments in .peers
-#   scripts/peers.sh list       those that can be used: name, tab, path of its mpicc
+#   scripts/peers.sh list       those to compare with that can be used: name, tab, path of its mpicc
+#   scripts/peers.sh all        all that can be used
 set -euo pipefail
 self=$(realpath "$0")
 cd "${self%/*}/.."
 root=$PWD
 
 names=(openmpi4-debian openmpi5 mpich5 impi)
+tested=(openmpi4-debian mpich4-debian openmpi5 mpich5 impi mpich5-abi)
 
 say() { printf '==> %s\n' "$*"; }
 warn() { printf 'lacuna: %s\n' "$*" >&2; }
 die() { warn "$@"; exit 1; }
-usage() { sed -n '2,4s/^# //p' "$self"; exit 2; }
+usage() { sed -n '2,6s/^# //p' "$self"; exit 2; }
 
 # The virtual environment of a peer from PyPI. requirements/peer-*.txt goes by the name of the folder.
 prefix() {
@@ -28,9 +31,9 @@ prefix() {
 
 # As setup.sh does it, but without these the others still go in.
 packages() {
-  local wanted=(openmpi-bin libopenmpi-dev)
+  local wanted=(openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran iproute2)
   if ! command -v dpkg-query >/dev/null; then
-    say "not a Debian system; going without its Open MPI"
+    say "not a Debian system; going without its MPIs"
     return
   fi
   local missing=() package
@@ -86,7 +89,7 @@ make_venv() {
 
 install_peers() {
   local name failed=()
-  packages || failed+=(openmpi4-debian)
+  packages || failed+=(openmpi4-debian mpich4-debian)
   for name in openmpi5 mpich5 impi; do
     make_venv "$(prefix "$name")" || failed+=("$name")
   done
@@ -102,6 +105,12 @@ find_mpicc() {
     path=$(command -v mpicc.openmpi) || return 1
     # Later Debians have later versions, under the same name.
     [[ "$("$path" --showme:version 2>/dev/null)" == *"Open MPI 4."* ]] || return 1
+  elif [[ $1 == mpich4-debian ]]; then
+    path=$(command -v mpicc.mpich) || return 1
+    [[ "$(mpichversion 2>/dev/null | head -1)" == *[[:space:]]4.* ]] || return 1
+  elif [[ $1 == mpich5-abi ]]; then
+    path=$(prefix mpich5)/bin/mpicc_abi
+    [[ -x $path && -e ${path%/bin/mpicc_abi}/.installed ]] || return 1
   else
     path=$(prefix "$1")/bin/mpicc
     [[ -x $path && -e ${path%/bin/mpicc}/.installed ]] || return 1
@@ -111,15 +120,16 @@ find_mpicc() {
 
 list() {
   local name mpicc
-  for name in "${names[@]}"; do
+  for name in "$@"; do
     mpicc=$(find_mpicc "$name") || continue
-    I_MPI_ROOT=${mpicc%/bin/mpicc} "$mpicc" -E -x c - <<<'#include <mpi.h>' >/dev/null 2>&1 || continue
+    I_MPI_ROOT=${mpicc%/bin/mpicc*} "$mpicc" -E -x c - <<<'#include <mpi.h>' >/dev/null 2>&1 || continue
     printf '%s\t%s\n' "$name" "$mpicc"
   done
 }
 
 case "${1:-}:$#" in
   install:1) install_peers ;;
-  list:1) list ;;
+  list:1) list "${names[@]}" ;;
+  all:1) list "${tested[@]}" ;;
   *) usage ;;
 esac

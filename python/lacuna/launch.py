@@ -1,4 +1,4 @@
-"""How an MPI starts two processes on this machine, and what their messages go through."""
+"""How an MPI starts two processes on this machine, or on two hosts, and what their messages go through."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from lacuna.hosts import INTERFACE, NAMES, NETWORK, Hosts
 from lacuna.peers import Peer, PeerError
 
 _AS_ROOT = {
@@ -35,18 +36,23 @@ class Launch:
         """The same for so many ranks, which may be more than there are CPUs."""
         line, environment = list(self.line), dict(self.environment)
         line[line.index("-n") + 1] = str(ranks)
-        if "--bind-to" in line:  # Open MPI
+        if "--host" in line:  # Open MPI, on hosts with room for many
+            environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+        elif "--bind-to" in line:  # Open MPI
             line[1:1] = ["--map-by", ":OVERSUBSCRIBE"]
             if ranks > len(os.sched_getaffinity(0)):
                 environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
         return replace(self, line=tuple(line), environment=environment)
 
 
-def launch(peer: Peer) -> Launch:
-    """Two processes that no launcher binds to CPUs: they take one each by themselves. Raises PeerError."""
+def launch(peer: Peer, hosts: Hosts | None = None) -> Launch:
+    """Two processes that no launcher binds to CPUs: they take one each by themselves. With `hosts`, ranks go to either
+    of them by turns, and their messages by TCP. Raises PeerError."""
     mpiexec = _mpiexec(peer)
     place = peer.place()
     said = _version(peer, mpiexec, place)
+    if hosts is not None:
+        return _across(peer, hosts, mpiexec, place, said)
     line: tuple[str, ...] = (str(mpiexec), "-n", "2")
     if "Intel(R) MPI" in said:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
@@ -55,12 +61,29 @@ def launch(peer: Peer) -> Launch:
         return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
     if "HYDRA" in said:
         return Launch(line, {**os.environ, **place}, "ch4, shared memory", said)
-    version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
-    if version is None:
-        raise PeerError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
-    btl = "self,vader" if int(version[1]) < 5 else "self,sm"
+    btl = "self,vader" if _open_mpi(peer, mpiexec, said) < 5 else "self,sm"
     components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
     line = (str(mpiexec), "--bind-to", "none", "-n", "2")
+    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+
+
+def _across(peer: Peer, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
+    here = (str(hosts.enter), NAMES[0], str(mpiexec))
+    agent, names = str(hosts.agent), ",".join(NAMES)
+    if "HYDRA" in said or "Intel(R) MPI" in said:
+        # UCX would find the other host's memory by the kernel, and that host at an address which both have.
+        ucx = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
+        only_tcp = {"FI_PROVIDER": "tcp"} if "Intel(R) MPI" in said else ucx
+        line = (*here, "-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1", "-n", "2")
+        return Launch(line, {**os.environ, **place, **only_tcp}, _text(only_tcp), said)
+    major = _open_mpi(peer, mpiexec, said)
+    btl = "self,vader,tcp" if major < 5 else "self,sm,tcp"
+    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl, "OMPI_MCA_btl_tcp_if_include": NETWORK}
+    starter = (
+        ("--mca", "plm_rsh_agent", agent) if major < 5 else ("--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent)
+    )
+    slots = ",".join(f"{name}:64" for name in NAMES)
+    line = (*here, "--bind-to", "none", "--map-by", "node", *starter, "--host", slots, "-n", "2")
     return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
@@ -88,6 +111,14 @@ def _version(peer: Peer, mpiexec: Path, place: dict[str, str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as e:
         raise PeerError(f"{peer.name}: cannot run {mpiexec}: {e}") from e
     return " ".join((done.stdout + done.stderr).split())
+
+
+def _open_mpi(peer: Peer, mpiexec: Path, said: str) -> int:
+    """Its major version. Raises PeerError where it is something else."""
+    version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
+    if version is None:
+        raise PeerError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
+    return int(version[1])
 
 
 def _chosen(ours: dict[str, str]) -> dict[str, str]:

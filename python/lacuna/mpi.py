@@ -12,6 +12,7 @@ import lacuna
 ABIS = {
     "openmpi": "Open MPI 4.1 and 5",
     "mpich": "MPICH, Intel MPI and MVAPICH",
+    "abi": "the standard ABI of MPI-5.0 (libmpi_abi.so)",
 }
 
 

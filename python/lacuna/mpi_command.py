@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from lacuna import command
 from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
@@ -57,6 +61,52 @@ def preload(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
         _fail(e)
 
 
+@app.command("doctor")
+def doctor_command(
+    program: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROGRAM]", help="An MPI program: what of its calls is taken.", show_default=False),
+    ] = None,
+    abi: AbiOption = None,
+    mpirun: MpirunOption = None,
+    data: command.JsonOption = None,
+) -> None:
+    """Check this machine, and a program, for what the library will do there.
+
+    \b
+    Examples:
+      lacuna mpi doctor
+      lacuna mpi doctor ./app
+      lacuna mpi doctor --json - ./app
+
+    Exit status: 0, 1 if something keeps the library from working, 2 for wrong usage.
+    """
+    # Imported here: `lacuna mpirun` need not wait for it.
+    from lacuna import doctor
+
+    findings = doctor.look_at_machine(mpirun, abi)
+    if program is not None:
+        file = doctor.find_program(program)
+        if file is None:
+            raise typer.BadParameter(f"there is no {program}", param_hint="PROGRAM")
+        findings += doctor.look_at_file(file, mpirun, abi)
+    console = command.console(to_stderr=command.is_stdout(data))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for finding in findings:
+        table.add_row(_MARKS[finding.verdict], Text(finding.what, style="bold"), finding.text)
+    console.print(table)
+    command.write_json(data, json.dumps(doctor.to_json(findings), indent=1) + "\n")
+    if any(finding.verdict == "wrong" for finding in findings):
+        raise typer.Exit(command.MEASUREMENT_FAILED)
+
+
+_MARKS = {
+    "ok": Text("ok", style="green"),
+    "note": Text("note", style="yellow"),
+    "wrong": Text("wrong", style="red bold"),
+}
+
+
 def run(
     context: typer.Context,
     abi: AbiOption = None,
@@ -81,10 +131,22 @@ def run(
         raise typer.BadParameter("what shall run? lacuna mpirun -n 2 ./app")
     try:
         launcher = find_mpirun(mpirun)
-        environment = preloaded(preload_library(abi or abi_of_launcher(launcher)), dict(os.environ))
+        environment = preloaded(preload_library(abi or _abi_of(context.args, launcher)), dict(os.environ))
     except MpiError as e:
         _fail(e)
     os.execve(launcher, [str(launcher), *context.args], environment)
+
+
+def _abi_of(arguments: list[str], launcher: Path) -> str:
+    """The program's own, where it says which: MPICH's launcher starts programs of two. Raises MpiError."""
+    from lacuna import doctor
+
+    for argument in arguments:
+        file = doctor.find_program(argument)
+        program = doctor.read_program(file) if file is not None else None
+        if program is not None and program.abi is not None:
+            return program.abi
+    return abi_of_launcher(launcher)
 
 
 def _fail(error: MpiError) -> NoReturn:
