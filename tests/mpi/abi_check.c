@@ -1,5 +1,5 @@
 /* Whether the ABI that lacuna/mpi writes down is that of the mpi.h at hand. Compiled, not run, by test_mpi_abi.py, with what it finds in
- * abi_openmpi.hpp or abi_mpich.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
+ * abi_openmpi.hpp, abi_mpich.hpp or abi_standard.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,24 @@ EQUAL(MPI_COMBINER_RESIZED, LACUNA_resized);
 EQUAL(sizeof(MPI_Aint), sizeof(ptrdiff_t));
 EQUAL(sizeof(MPI_Count), sizeof(long long));
 
-#ifdef OPEN_MPI
+EQUAL(MPI_CART, LACUNA_kCart);
+EQUAL(MPI_GRAPH, LACUNA_kGraph);
+EQUAL(MPI_DIST_GRAPH, LACUNA_kDistGraph);
+
+#if defined(MPI_ABI_VERSION) && !defined(OPEN_MPI) && LACUNA_kCommWorld == 0x101
+EQUAL(sizeof(MPI_Comm), sizeof(void*));
+EQUAL(sizeof(MPI_Status), 32);
+EQUAL(offsetof(MPI_Status, MPI_SOURCE), 0);
+EQUAL(offsetof(MPI_Status, MPI_TAG), 4);
+EQUAL(offsetof(MPI_Status, MPI_ERROR), 8);
+int handles_as_written(void) {
+  return (intptr_t)MPI_COMM_WORLD == LACUNA_kCommWorld && (intptr_t)MPI_COMM_SELF == LACUNA_kCommSelf &&
+         (intptr_t)MPI_COMM_NULL == LACUNA_kCommNull && (intptr_t)MPI_BYTE == LACUNA_kByte &&
+         (intptr_t)MPI_DATATYPE_NULL == LACUNA_kDatatypeNull && (intptr_t)MPI_REQUEST_NULL == LACUNA_kRequestNull &&
+         (intptr_t)MPI_MESSAGE_NULL == LACUNA_kMessageNull && (intptr_t)MPI_MESSAGE_NO_PROC == LACUNA_kMessageNoProc &&
+         (intptr_t)MPI_ERRORS_ARE_FATAL == LACUNA_kErrorsAreFatalNumber;
+}
+#elif defined(OPEN_MPI)
 EQUAL(sizeof(MPI_Comm), sizeof(void*));
 EQUAL(sizeof(MPI_Status), 24);
 EQUAL(offsetof(MPI_Status, MPI_SOURCE), 0);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs MPI programs plain and with Lacuna loaded before their MPI, and compares what they print and how they end.
 
-    python tests/mpi/run.py [--mpi NAME]... [--only PROGRAM]... [--lib DIR] [--plain-only] [--repeat N] [--seed N]
+    python tests/mpi/run.py [--mpi NAME]... [--only PROGRAM]... [--lib DIR] [--plain-only] [--repeat N]
+                            [--seed N] [--far]
 
-`make peers` installs the MPIs. PROGRAM is the name of a file beside this one, without .c, and for `progress` and its
-like also `progress-barrier`. Without --lib the libraries are those of LACUNA_MPI_LIB_DIR or of the installed package.
---seed makes other types and other data; programs that are started by hand take LACUNA_CHECK_SEED for it.
+`make peers` installs the MPIs. PROGRAM is the name of a file beside this one or in fortran/, without .c or .F90, and
+for `progress` and its like also `progress-barrier`. Without --lib the libraries are those of LACUNA_MPI_LIB_DIR or of
+the installed package. --seed makes other types and other data; programs that are started by hand take
+LACUNA_CHECK_SEED for it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import difflib
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lacuna.hosts import Hosts, HostsError, two_hosts
 from lacuna.launch import Launch, launch
 from lacuna.mpi import MpiError, preload_library
 from lacuna.peers import Peer, PeerError, find
@@ -55,8 +59,25 @@ _OF_HOSTS = ("mpich_shm", "Intel_MPI", "vader_segment", "sm_segment", "sem.")
 """Beginnings of names of shared memory that MPIs make, and may leave when a rank dies."""
 
 
+FORTRAN = ["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch", "-w"]
+"""mpif.h declares nothing, so that gfortran sees one function with many kinds of arguments."""
+
+
+HOSTS_FAIL = {
+    ("mpich4-debian", "newer"): "MPICH 4.0 counts the uses of a persistent operation's datatypes wrong",
+    ("mpich5-abi", "newer"): "MPICH 5.0's MPI_Isendrecv_replace mixes up its data by the standard's ABI",
+    ("mpich5-abi", "persistent"): "MPICH 5.0 forgets the status of a persistent request once looked at, by that ABI",
+    ("mpich5-abi", "types"): "MPICH 5.0's MPI_Get_elements fails an assertion of its own by the standard's ABI",
+}
+"""What an MPI does wrong by itself: an MPI, a program, and why."""
+
+
 class RunError(Exception):
     """Something could not be run or compared; the text says what and why."""
+
+
+class CannotError(RunError):
+    """An MPI cannot do what a program asks for, without the library neither."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +115,10 @@ class Outcome:
 
 def programs() -> list[Program]:
     found = []
-    for source in sorted(HERE.glob("*.c")):
+    for source in [*sorted(HERE.glob("*.c")), *sorted((HERE / "fortran").glob("*.F90"))]:
         text = source.read_text()
-        ranks = re.search(r"^/\* ranks: (\d+) \*/$", text, re.MULTILINE)
-        if "\nint main(" not in text:
+        ranks = re.search(r"^(?:/\*|!) ranks: (\d+)(?: \*/)?$", text, re.MULTILINE)
+        if "\nint main(" not in text and "\nprogram " not in text:
             continue
         if ranks is None:
             raise RunError(f"{source} does not say how many ranks it has")
@@ -106,31 +127,60 @@ def programs() -> list[Program]:
     return found
 
 
-def installed() -> list[Peer]:
-    """The MPIs that scripts/peers.sh finds."""
-    said = subprocess.run([str(ROOT / "scripts" / "peers.sh"), "list"], capture_output=True, text=True, check=True)
+def installed(which: str = "all") -> list[Peer]:
+    """The MPIs that scripts/peers.sh finds; `which` is its verb."""
+    said = subprocess.run([str(ROOT / "scripts" / "peers.sh"), which], capture_output=True, text=True, check=True)
     return find([line.replace("\t", "=") for line in said.stdout.splitlines()]) if said.stdout else []
 
 
 def library(peer: Peer) -> Path:
     """What is loaded before this MPI's programs. Raises MpiError where it is missing."""
+    if peer.name.endswith("-abi"):
+        return preload_library("abi")
     return preload_library("openmpi" if peer.name.startswith("openmpi") else "mpich")
 
 
 def build(peer: Peer, source: Path, folder: Path) -> Path:
-    """Compiles a program unless `folder` has it from the same sources."""
+    """Compiles a program unless `folder` has it from the same sources. Raises CannotError."""
+    if (peer.name, source.stem) in HOSTS_FAIL:
+        raise CannotError(HOSTS_FAIL[peer.name, source.stem])
     built = folder / peer.name / source.stem
-    newest = max(file.stat().st_mtime for file in (source, *HERE.glob("*.h")))
+    newest = max(file.stat().st_mtime for file in (source, *HERE.glob("*.h"), *HERE.glob("fortran/*.inc")))
     if built.is_file() and built.stat().st_mtime > newest:
         return built
     built.parent.mkdir(parents=True, exist_ok=True)
-    line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-pthread", str(source), "-o", str(built)]
+    if source.suffix == ".F90":
+        compiler, *libraries = _fortran(peer, source.stem)
+        line = [*compiler.split(), *FORTRAN, str(source), "-o", str(built), *libraries]
+    else:
+        warnings = ["-Wall", "-Wextra"]
+        line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", *warnings, "-pthread", str(source), "-o", str(built)]
     done = subprocess.run(line, env=peer.environment(), capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise RunError(f"{peer.name}: {peer.mpicc} cannot compile {source.name}: {done.stderr.strip()}")
     if "warning:" in done.stderr:
         print(done.stderr, file=sys.stderr)
     return built
+
+
+def _fortran(peer: Peer, binding: str) -> list[str]:
+    """The compiler, and what comes behind the sources. Raises CannotError."""
+    gfortran = shutil.which("gfortran")
+    if gfortran is None:
+        raise CannotError("gfortran is not here; `make peers` installs it")
+    prefix = peer.mpicc.parent.parent
+    if peer.name == "impi":  # its own wrapper looks elsewhere than its package puts the modules
+        version = subprocess.run([gfortran, "-dumpversion"], capture_output=True, text=True, check=True).stdout.strip()
+        modules = sorted((prefix / "include" / "mpi" / "gfortran").glob(f"{version.split('.')[0]}.*"))
+        if not modules or (binding == "f08" and not (modules[0] / "mpi_f08.mod").is_file()):
+            raise CannotError(f"impi has no module for gfortran {version} and {binding}")
+        library = prefix / "lib"
+        compiler = f"{gfortran} -I{modules[0]} -I{prefix / 'include'}"
+        return [compiler, f"-L{library}", f"-Wl,-rpath,{library}", "-lmpifort", "-lmpi"]
+    wrapper = peer.mpicc.with_name(peer.mpicc.name.replace("mpicc", "mpifort"))
+    if not os.access(wrapper, os.X_OK):
+        raise CannotError(f"{peer.name} comes without Fortran")
+    return [str(wrapper)]
 
 
 def run(
@@ -220,26 +270,45 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--mpi", action="append", metavar="NAME", help="one of scripts/peers.sh list; may be repeated")
     parser.add_argument("--only", action="append", metavar="PROGRAM", help="may be repeated")
-    parser.add_argument("--lib", type=Path, metavar="DIR", help="where liblacuna_mpi_openmpi.so and _mpich.so are")
+    parser.add_argument("--lib", type=Path, metavar="DIR", help="where liblacuna_mpi_openmpi.so and its like are")
     parser.add_argument("--plain-only", action="store_true", help="without Lacuna")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="all N runs must print the same")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="other types and other data")
+    parser.add_argument(
+        "--far", action="store_true", help="ranks on two hosts, which are network namespaces; takes root"
+    )
     parser.add_argument("--output", action="store_true", help="show what the programs print")
     return parser.parse_args()
 
 
-def _both(peer: Peer, program: Program, options: argparse.Namespace) -> bool:
+FAR = {"LACUNA_MPI_OFFER_FAR": "62", "LACUNA_MPI_CHUNK": "10007"}
+"""Variables with which whatever can goes between hosts in chunks, whose edges are anywhere."""
+
+
+def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.Namespace) -> bool:
     """Runs it as often as asked for, and says how that went."""
-    started = launch(peer)
-    built = build(peer, program.source, ROOT / "build" / "mpi_programs")
+    started = launch(peer, hosts)
+    try:
+        built = build(peer, program.source, ROOT / "build" / "mpi_programs")
+    except CannotError as e:
+        print(f"{peer.name} {program.name}: skipped: {e}", flush=True)
+        return True
     preload = None if options.plain_only else library(peer)
     first: Outcome | None = None
     times = []
     for number in range(options.repeat):
         for loaded in (None,) if preload is None else (None, preload):
-            done = run(started, program, built, loaded, {"LACUNA_CHECK_SEED": str(options.seed)})
+            done = run(
+                started, program, built, loaded, {"LACUNA_CHECK_SEED": str(options.seed), **(FAR if hosts else {})}
+            )
             times.append(done.seconds)
             first = first or done
+            if hosts and loaded is None and done.code != 0:
+                print(
+                    f"{peer.name} {program.name}: skipped: the MPI fails by itself between hosts: {done.text()[:300]}",
+                    flush=True,
+                )
+                return True
             why = failure(first, done, f"preloaded, run {number + 1}" if loaded else f"plain, run {number + 1}")
             if why:
                 print(f"{peer.name} {program.name}: FAILED\n{why}", flush=True)
@@ -261,9 +330,12 @@ def main() -> int:
         wanted = [p for p in programs() if not options.only or p.name in options.only or p.source.stem in options.only]
         if not peers or not wanted:
             raise RunError("there is no such MPI (`make peers` installs them)" if wanted else "no such program")
-        for peer in peers:
-            failed += [f"{peer.name} {program.name}" for program in wanted if not _both(peer, program, options)]
-    except (RunError, PeerError, MpiError) as e:
+        with two_hosts() if options.far else contextlib.nullcontext() as hosts:
+            for peer in peers:
+                failed += [
+                    f"{peer.name} {program.name}" for program in wanted if not _both(peer, hosts, program, options)
+                ]
+    except (RunError, PeerError, MpiError, HostsError) as e:
         print(e, file=sys.stderr)
         return 2
     print(f"{time.monotonic() - begin:.0f} s; " + (f"failed: {', '.join(failed)}" if failed else "all passed"))

@@ -46,7 +46,7 @@ Built = dict[tuple[str, str], Program | ApplicationError]
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Every example for every MPI: compiling is most of the time that these tests take, so two at a time."""
     folder = tmp_path_factory.mktemp("examples")
-    wanted = [(peer, name) for peer in run.installed() for name in applications.NAMES]
+    wanted = [(peer, name) for peer in run.installed("list") for name in applications.NAMES]
 
     def build(what: tuple[Peer, str]) -> Program | ApplicationError:
         try:
