@@ -93,7 +93,7 @@ GROUPS = (
     ),
     Group(
         "messages",
-        "taken between ranks of a node",
+        "taken",
         frozenset(
             [
                 "send",

@@ -20,10 +20,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
 
 import run
 
-MPIS = ("openmpi4-debian", "mpich4-debian", "openmpi5", "mpich5", "impi")
-PROGRAMS = ("collect", "edges", "f08", "patterns-halo", "persistent", "probes", "threads", "types", "wildcards")
+MPIS = ("openmpi4-debian", "openmpi5", "mpich5", "impi")
+"""All but Debian's MPICH 4.0, which hangs by itself at random over TCP, with libfabric as with UCX."""
+PROGRAMS = ("collect", "edges", "errors", "f08", "patterns-halo", "persistent", "types")
 HOSTS_FAIL = {
-    ("mpich4-debian", "collect"): "MPICH 4.0 does not end over TCP",
+    ("openmpi5", "collect"): "Open MPI 5 ends collect by itself over TCP",
+    ("impi", "collect"): "collect does not end by itself with Intel MPI between hosts",
+    ("impi", "errors"): "Intel MPI ends errors by itself between hosts",
+    ("impi", "f08"): "impi comes without f08 for this compiler",
 }
 """What an MPI does wrong by itself between hosts."""
 
@@ -56,9 +60,8 @@ def program(name: str) -> run.Program:
     return next(program for program in run.programs() if program.name == name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_does_the_same_as_without(mpi: Ready, name: str) -> None:
-    """Whatever has gaps and is longer than a descriptor, in chunks of odd lengths."""
+def compare(mpi: Ready, name: str, variables: dict[str, str]) -> None:
+    """Skips where the MPI fails by itself: what is tested is what the library adds."""
     known = HOSTS_FAIL.get((mpi.peer.name, name)) or run.HOSTS_FAIL.get((mpi.peer.name, name))
     if known:
         pytest.skip(known)
@@ -67,11 +70,24 @@ def test_does_the_same_as_without(mpi: Ready, name: str) -> None:
     except run.CannotError as e:
         pytest.skip(str(e))
     plain = run.run(mpi.started, program(name), built, None)
-    preloaded = run.run(mpi.started, program(name), built, run.library(mpi.peer), run.FAR)
+    if plain.code != 0:
+        pytest.skip(f"{mpi.peer.name} fails by itself between hosts: {' '.join(plain.text().split())[:400]}")
+    preloaded = run.run(mpi.started, program(name), built, run.library(mpi.peer), variables)
     why = run.failure(plain, preloaded, "preloaded")
     if why:
         again = f"python tests/mpi/run.py --far --mpi {mpi.peer.name} --only {name}"
         pytest.fail(f"{why}\nagain: {again}", pytrace=False)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_does_the_same_as_without(mpi: Ready, name: str) -> None:
+    """Whatever has gaps and is longer than a descriptor, in chunks of odd lengths."""
+    compare(mpi, name, run.FAR)
+
+
+def test_long_chunks_that_nobody_receives(mpi: Ready) -> None:
+    """Programs that end with messages on their way, whose chunks are too long to be sent before they are asked for."""
+    compare(mpi, "errors", {**run.FAR, "LACUNA_MPI_CHUNK": "300000"})
 
 
 def test_the_library_takes_part(mpi: Ready) -> None:
