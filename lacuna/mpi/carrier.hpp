@@ -38,6 +38,7 @@ class Departing {
       : carrier_(carrier), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {}
   Departing(const Departing&) = delete;
   Departing& operator=(const Departing&) = delete;
+  ~Departing() = default;
   /// Packs and sends as much as there is room for on the way; with `all`, everything, and the memory may be used again.
   void pack(const Layout& layout, const std::byte* base, bool all);
   /// Whether some have gone since.
@@ -99,6 +100,7 @@ class Carrier {
   void end();
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
+  ~Carrier() = default;
 
   [[nodiscard]] bool reaches(int rank) const { return rank >= 0 && static_cast<std::size_t>(rank) < tags_.size(); }
   /// A message to a rank of the world. Null: too much is on the way already. `bounded`: whether that counts.
