@@ -76,7 +76,7 @@ def missing(name: str) -> str | None:
     """What the program needs that is not installed, in words; None where all is there."""
     for library in _LIBRARIES.get(name, ()):
         try:
-            _flags(library)
+            flags_of(library)
         except MissingError as e:
             return str(e)
     return None
@@ -93,13 +93,14 @@ def build(
 
     Raises ApplicationError with what the compiler said, PeerError where the MPI has no launcher."""
     started = launch(peer)
-    sources, include, library = _places()
-    own = {source.name: source for source in sorted((sources / "examples" / name).glob("*.cpp"))}
+    place = sources()
+    include, library = (place, place / "include"), place / "lib"
+    own = {source.name: source for source in sorted((place / "examples" / name).glob("*.cpp"))}
     if not own:
-        raise ApplicationError(f"there is no example {name} in {sources / 'examples'}")
+        raise ApplicationError(f"there is no example {name} in {place / 'examples'}")
     # All in one go: reading the headers of MPI and of the standard library is most of the work.
     text = "".join(f'#include "{source}"\n' for source in {**own, **(instead or {})}.values())
-    needed = [flag for library in _LIBRARIES.get(name, ()) for flag in _flags(library)]
+    needed = [flag for library in _LIBRARIES.get(name, ()) for flag in flags_of(library)]
     built = folder / f"{name}-{peer.name}"
     line = [str(_wrapper(peer)), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
     line += [*(f"-I{place}" for place in include), "-o", str(built), *needed]
@@ -123,15 +124,15 @@ def _wrapper(peer: Peer) -> Path:
     return found
 
 
-def _places() -> tuple[Path, tuple[Path, ...], Path]:
-    """Where the examples are, what their includes are found in, and where liblacuna.so is: all in the package."""
+def sources() -> Path:
+    """The folder of the package where the examples are. Raises MissingError."""
     for folder in map(Path, lacuna.__path__):
         if (folder / "examples").is_dir() and (folder / "lib" / "liblacuna.so").exists():
-            return folder, (folder, folder / "include"), folder / "lib"
+            return folder
     raise MissingError("this package was installed without the examples")
 
 
-def _flags(library: str) -> list[str]:
+def flags_of(library: str) -> list[str]:
     """Of the compiler and the linker."""
     try:
         done = subprocess.run(["pkg-config", "--cflags", "--libs", library], capture_output=True, text=True, timeout=30)

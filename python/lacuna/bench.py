@@ -259,7 +259,7 @@ def messages(
 @app.command()
 def mpi(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two sizes of each family of layouts, within two minutes with four MPIs.")
+        bool, typer.Option("--quick", help="Fewer sizes and fewer runs, within five minutes with four MPIs.")
     ] = False,
     only: Annotated[
         str,
@@ -267,6 +267,16 @@ def mpi(
             "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
         ),
     ] = "",
+    programs: Annotated[
+        bool, typer.Option("--programs/--no-programs", help="Run the collectives and the mini-applications, too.")
+    ] = True,
+    two_hosts: Annotated[
+        bool,
+        typer.Option(
+            "--two-hosts",
+            help="Run programs between two network namespaces as two hosts, too; takes root's rights and iproute2.",
+        ),
+    ] = False,
     mpis: MpiOption = None,
     data: JsonOption = None,
     output: Annotated[
@@ -285,7 +295,7 @@ def mpi(
             "--budget",
             metavar="SECONDS",
             min=5,
-            help="Wall time; cases that do not fit are left out and counted. [default: 1200, with --quick 120]",
+            help="Wall time; cases that do not fit are left out and counted. [default: 2400, with --quick 300]",
             show_default=False,
         ),
     ] = None,
@@ -298,10 +308,16 @@ def mpi(
     take turns, and what arrives is verified in the first and in the last one. Besides: what Lacuna costs a message of
     8 bytes, and MPI_Type_commit.
 
+    Then programs, compiled with each MPI's wrapper and run with and without the library by turns: collectives of 2, 4
+    and 8 ranks, a halo exchange with subarrays in C and Fortran, the transpose of an FFT by alltoallw, an irregular
+    gather with indexed blocks; each by datatype and packed by hand, verified. They are in examples/mini.
+
     \b
     Examples:
       lacuna bench mpi --quick
       lacuna bench mpi --only NAS_MG --mpi openmpi=/usr/bin/mpicc.openmpi
+      lacuna bench mpi --only "fft2, 2 ranks"
+      lacuna bench mpi --two-hosts --only pingpong
       lacuna bench mpi --mpi /opt/mpich/bin/mpicc --json mpi.json
 
     \b
@@ -314,7 +330,16 @@ def mpi(
     """
     from lacuna import mpi_bench_command
 
-    mpi_bench_command.run(quick=quick, only=only, mpi=mpis or [], data=data, output=output, budget=budget)
+    mpi_bench_command.run(
+        quick=quick,
+        only=only,
+        programs_too=programs,
+        two_hosts=two_hosts,
+        mpi=mpis or [],
+        data=data,
+        output=output,
+        budget=budget,
+    )
 
 
 def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:

@@ -15,20 +15,26 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, message_rows, mpi_bench_rows, mpi_bench_view
+from lacuna import __version__, command, message_rows, mpi_bench_rows, mpi_bench_view, programs
+from lacuna.applications import ApplicationError, MissingError
+from lacuna.hosts import Hosts, HostsError
+from lacuna.hosts import two_hosts as two_hosts_here
 from lacuna.lines import RowError
 from lacuna.mpi import MpiError
 from lacuna.mpi_bench_rows import COMMIT, LATENCY, Mpi, MpiRun, cost_of
 from lacuna.mpi_bench_worker import Effort, MpiBench, find_bench
 from lacuna.peers import Peer, PeerError
+from lacuna.programs import Programs, Task
 from lacuna.progress import Meter
 from lacuna.worker import WorkerError
 
 _SILENCE = 120.0
 """Seconds: a batch takes a second at most, but an MPI's datatype may be slow in ways that nobody has seen yet."""
 
-QUICK_SECONDS = 120.0
-SECONDS = 1200.0
+QUICK_SECONDS = 300.0
+SECONDS = 2400.0
+_SHARE = 0.5
+"""Of the time, what messages may take where programs come after them."""
 
 _PLACES = ("LACUNA_MPI_LIB_DIR", "LACUNA_MPI_BENCH")
 
@@ -50,7 +56,15 @@ _FULL = _Pace(Effort(600, 21), Effort(0, 600, 600))
 
 
 def run(
-    *, quick: bool, only: str, mpi: Sequence[str], data: Path | None, output: Path | None, budget: float | None
+    *,
+    quick: bool,
+    only: str,
+    programs_too: bool,
+    two_hosts: bool,
+    mpi: Sequence[str],
+    data: Path | None,
+    output: Path | None,
+    budget: float | None,
 ) -> None:
     """The whole command; ends with the status that its help documents."""
     deadline = time.monotonic() + (budget or (QUICK_SECONDS if quick else SECONDS))
@@ -65,20 +79,40 @@ def run(
         find_bench()
     except WorkerError as e:
         command.fail(str(e))
-    result = MpiRun(__version__, command.created(), _line(quick, only, rivals, budget), _variables())
+    line = _line(quick, only, programs_too, two_hosts, rivals, budget)
+    result = MpiRun(__version__, command.created(), line, _variables())
+    tasks = programs.planned(far=two_hosts, pattern=only) if programs_too else []
     try:
         with command.terminable(), ExitStack() as stack:
-            benches = _start(stack, rivals, result)
-            if benches:
-                _measure(console, benches, result, only, quick, deadline)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lacuna-")))
+            with ExitStack() as messages:
+                benches = _start(messages, rivals, folder, result)
+                plan = _plan(benches, only, quick)
+                if benches and not plan and not tasks:
+                    raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
+                share = (deadline - time.monotonic()) * (_SHARE if tasks else 1)
+                _measure(console, benches, result, plan, quick, time.monotonic() + share)
+            hosts = _hosts(stack, result) if any(task.far for task in tasks) else None
+            _run_programs(
+                console,
+                [t for t in tasks if hosts or not t.far],
+                rivals,
+                result,
+                Programs(folder, hosts),
+                quick,
+                deadline,
+            )
     except KeyboardInterrupt:
         result.interrupted = True
     _deliver(console, result, data, output)
     command.end(result.errors, interrupted=result.interrupted)
 
 
-def _line(quick: bool, only: str, rivals: Sequence[Peer], budget: float | None) -> str:
+def _line(
+    quick: bool, only: str, programs_too: bool, two_hosts: bool, rivals: Sequence[Peer], budget: float | None
+) -> str:
     line = "lacuna bench mpi" + " --quick" * quick + (f" --only {only!r}" if only else "")
+    line += " --no-programs" * (not programs_too) + " --two-hosts" * two_hosts
     line += f" --budget {budget:g}" if budget else ""
     return line + command.rivals_line(rivals)
 
@@ -88,9 +122,8 @@ def _variables() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k.startswith("LACUNA_MPI") and k not in _PLACES}
 
 
-def _start(stack: ExitStack, rivals: Sequence[Peer], result: MpiRun) -> dict[str, MpiBench]:
+def _start(stack: ExitStack, rivals: Sequence[Peer], folder: Path, result: MpiRun) -> dict[str, MpiBench]:
     """All jobs: they sleep but for the one that is asked."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lacuna-")))
     benches: dict[str, MpiBench] = {}
     for peer in rivals:
         try:
@@ -109,15 +142,26 @@ def _start(stack: ExitStack, rivals: Sequence[Peer], result: MpiRun) -> dict[str
     return benches
 
 
-def _measure(
-    console: Console, benches: dict[str, MpiBench], result: MpiRun, only: str, quick: bool, deadline: float
-) -> None:
+def _plan(benches: Mapping[str, MpiBench], only: str, quick: bool) -> list[int | None]:
+    """The cases by index; None is the commit."""
+    if not benches:
+        return []
     cases = next(iter(benches.values())).hello["cases"]
     plan: list[int | None] = [*message_rows.planned(cases, quick=quick, pattern=only)]
-    if only.lower() in _COMMIT_NAME:
-        plan.insert(0, None)
+    return [None, *plan] if only.lower() in _COMMIT_NAME else plan
+
+
+def _measure(
+    console: Console,
+    benches: dict[str, MpiBench],
+    result: MpiRun,
+    plan: Sequence[int | None],
+    quick: bool,
+    deadline: float,
+) -> None:
     if not plan:
-        raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
+        return
+    cases = next(iter(benches.values())).hello["cases"]
     pace = _QUICK if quick else _FULL
     with Meter(console, len(plan), deadline - time.monotonic(), "cases") as meter:
         for done, case in enumerate(plan):
@@ -152,6 +196,48 @@ def _race(bench: MpiBench, mpi: str, result: MpiRun, case: int, of: Mapping[str,
 def _commit(bench: MpiBench, mpi: str, result: MpiRun) -> None:
     times = bench.commits(_COMMITS, _COMMIT_TURNS, _COMMIT_BLOCKS)
     result.costs.append(cost_of(mpi, COMMIT, times[False], times[True]))
+
+
+def _hosts(stack: ExitStack, result: MpiRun) -> Hosts | None:
+    try:
+        return stack.enter_context(two_hosts_here())
+    except HostsError as e:
+        result.errors.append(f"two hosts: {e}")
+        return None
+
+
+def _run_programs(
+    console: Console,
+    tasks: Sequence[Task],
+    rivals: Sequence[Peer],
+    result: MpiRun,
+    runner: Programs,
+    quick: bool,
+    deadline: float,
+) -> None:
+    names = {mpi.called: mpi.name for mpi in result.mpis}
+    peers = [peer for peer in rivals if peer.name in names]
+    if not tasks or not peers:
+        return
+
+    def going() -> bool:
+        return time.monotonic() < deadline
+
+    with Meter(console, len(tasks), deadline - time.monotonic(), "programs") as meter:
+        for done, task in enumerate(tasks):
+            meter.advance(done, len(tasks), deadline - time.monotonic())
+            for peer in peers:
+                if not going():
+                    result.left_out.append(f"{names[peer.name]}: {task.name}")
+                    continue
+                try:
+                    pace = programs.QUICK if quick else programs.FULL
+                    result.programs += runner.race(task, names[peer.name], peer, pace, going)
+                except MissingError as e:
+                    result.left_out.append(f"{names[peer.name]}: {task.name}: {e}")
+                except ApplicationError as e:
+                    result.errors.append(f"{names[peer.name]}: {task.name}: {e}")
+        meter.advance(len(tasks), len(tasks), deadline - time.monotonic())
 
 
 def _deliver(console: Console, result: MpiRun, data: Path | None, output: Path | None) -> None:

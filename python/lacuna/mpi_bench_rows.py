@@ -11,6 +11,7 @@ from typing import Any
 
 from lacuna.medians import Median, median_of
 from lacuna.message_rows import LARGE
+from lacuna.program_rows import ProgramRow
 
 SCHEMA = 1
 
@@ -100,6 +101,7 @@ class MpiRun:
     mpis: list[Mpi] = field(default_factory=list)
     rows: list[MpiRow] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
+    programs: list[ProgramRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     interrupted: bool = False
@@ -136,6 +138,13 @@ class MpiRun:
                 found["latency_8B_extra_ns"] = cost.extra_us * 1e3
             if cost.mpi == mpi and cost.what == COMMIT:
                 found["commit_us_1000_blocks"] = {"plain": cost.plain_us, "preloaded": cost.preloaded_us}
+        groups: dict[str, list[ProgramRow]] = {}
+        for row in self.programs:
+            if row.mpi == mpi:
+                groups.setdefault(row.group, []).append(row)
+        for group, members in groups.items():
+            found |= _geomean(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
+            found |= _geomean(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
         return found
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from lacuna.listing import notes, shown, written
 from lacuna.mpi_bench_rows import MpiRow, MpiRun
 from lacuna.page import Raw, code, figure, note, paragraph, section, table
+from lacuna.program_rows import ProgramRow
 from lacuna.report_parts import page
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, us_text
@@ -31,6 +32,11 @@ _METHODS = (
     "Packing overhead is (pack + unpack) / (communication + pack + unpack), where communication is what the reference "
     "of the same job takes; below zero the method is faster than that."
 )
+_PROGRAMS = (
+    "Programs in runs with and without Lacuna by turns; a time is that of one exchange, of the slowest rank, the "
+    "median of the medians of runs; a ratio is the median of pairs of runs. With more ranks than CPUs the scheduler "
+    "decides most of it."
+)
 _WORST = 8
 
 
@@ -39,7 +45,7 @@ def show(console: Console, run: MpiRun) -> None:
     console.print(Text(f"MPI datatypes on {run.machine.get('cpu', 'this machine')}", style="bold"))
     for mpi in run.mpis:
         console.print(Text(f"{mpi.name}: {mpi.version}; {mpi.transport}", style="dim"))
-    if run.mpis and (run.rows or run.costs):
+    if run.mpis and (run.rows or run.costs or run.programs):
         console.print(shown(*_figures(run)))
         console.print(Text(_MEANINGS, style="dim"))
     rows = run.judged()
@@ -48,6 +54,10 @@ def show(console: Console, run: MpiRun) -> None:
         console.print(shown(_HEAD, _cells(run, sorted(rows, key=lambda r: -r.ratio_vs_hand_low)[:_WORST]), _TEXTS))
         console.print(Text("\nWhere it is slowest against the MPI without it", style="bold"))
         console.print(shown(_HEAD, _cells(run, sorted(rows, key=lambda r: -r.ratio_vs_host_low)[:_WORST]), _TEXTS))
+    if run.programs:
+        console.print(Text("\nPrograms", style="bold"))
+        console.print(shown(_PROGRAM_HEAD, _program_cells(run.programs), _PROGRAM_TEXTS))
+        console.print(Text(_PROGRAMS, style="dim"))
     for text in notes(run.errors, run.left_out, interrupted=run.interrupted):
         console.print(Text(text))
 
@@ -88,31 +98,61 @@ def _cells(run: MpiRun, rows: Iterable[MpiRow]) -> list[list[str]]:
     ]
 
 
+_PROGRAM_TEXTS = 2
+_PROGRAM_HEAD = ["case", "MPI", "ranks", "hosts", "bytes", "hand, µs", "MPI, µs", "Lacuna", "vs hand", "vs MPI"]
+
+
+def _program_cells(rows: Iterable[ProgramRow]) -> list[list[str]]:
+    return [
+        [
+            row.case,
+            row.mpi,
+            str(row.ranks),
+            str(row.hosts),
+            bytes_text(row.payload_bytes),
+            us_text(row.hand_us),
+            us_text(row.host_us),
+            us_text(row.lacuna_us),
+            f"{row.ratio_vs_hand:.2f} [{row.ratio_vs_hand_low:.2f}, {row.ratio_vs_hand_high:.2f}]",
+            f"{row.ratio_vs_host:.2f} [{row.ratio_vs_host_low:.2f}, {row.ratio_vs_host_high:.2f}]",
+        ]
+        for row in rows
+    ]
+
+
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
 def write(run: MpiRun, directory: Path) -> list[Path]:
-    """Writes mpi.html and mpi.png; returns the files."""
+    """Writes mpi.html, mpi.png and mpi-programs.png; returns the files."""
     # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
     from lacuna import mpi_bench_figures
     from lacuna.style import save_png, svg
 
-    html, picture = directory / "mpi.html", directory / "mpi.png"
-    drawn = mpi_bench_figures.ratios(run)
-    if drawn is None:
-        write_whole(html, _page(run, paragraph("Nothing was measured.")))
-        return [html]
-    save_png(drawn, picture)
-    write_whole(html, _page(run, figure(svg(drawn), "Time of datatypes over that of packing by hand")))
-    return [html, picture]
+    html, picture, of_programs = (directory / name for name in ("mpi.html", "mpi.png", "mpi-programs.png"))
+    files, pictures = [html], []
+    for drawn, to in ((mpi_bench_figures.ratios(run), picture), (mpi_bench_figures.programs(run), of_programs)):
+        if drawn is None:
+            pictures.append(paragraph("Nothing of it was measured."))
+            continue
+        save_png(drawn, to)
+        files.append(to)
+        pictures.append(figure(svg(drawn), "Time of datatypes over that of packing by hand"))
+    write_whole(html, _page(run, *pictures))
+    return files
 
 
-def _page(run: MpiRun, picture: Raw) -> str:
+def _page(run: MpiRun, picture: Raw, of_programs: Raw) -> str:
     versions = [(mpi.name, mpi.version, mpi.transport) for mpi in run.mpis]
     set_here = [f"{name}={value}" for name, value in run.variables.items()]
     parts = [
         section("Summary", paragraph(_MEANINGS), written(*_figures(run))),
         section("Datatypes against packing by hand", picture),
+        section("Programs", paragraph(_PROGRAMS), of_programs),
+        *(
+            section("Programs: every row", written(_PROGRAM_HEAD, _program_cells(run.programs), _PROGRAM_TEXTS))
+            for _ in run.programs[:1]
+        ),
         section("Datatypes: every row", written(_HEAD, _cells(run, run.judged()), _TEXTS)),
         section(
             "DDTBench: every method", paragraph(_METHODS), written(_METHOD_HEAD, _method_cells(run), _METHOD_TEXTS)

@@ -18,7 +18,6 @@ import difflib
 import os
 import re
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lacuna.fortran import NoFortranError, compiler_of
 from lacuna.hosts import Hosts, HostsError, two_hosts
 from lacuna.launch import Launch, launch
 from lacuna.mpi import MpiError, preload_library
@@ -150,8 +150,11 @@ def build(peer: Peer, source: Path, folder: Path) -> Path:
         return built
     built.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".F90":
-        compiler, *libraries = _fortran(peer, source.stem)
-        line = [*compiler.split(), *FORTRAN, str(source), "-o", str(built), *libraries]
+        try:
+            compiler = compiler_of(peer, "mpi_f08" if source.stem == "f08" else "mpi")
+        except NoFortranError as e:
+            raise CannotError(str(e)) from e
+        line = [*compiler.line, *FORTRAN, str(source), "-o", str(built), *compiler.libraries]
     else:
         warnings = ["-Wall", "-Wextra"]
         line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", *warnings, "-pthread", str(source), "-o", str(built)]
@@ -161,26 +164,6 @@ def build(peer: Peer, source: Path, folder: Path) -> Path:
     if "warning:" in done.stderr:
         print(done.stderr, file=sys.stderr)
     return built
-
-
-def _fortran(peer: Peer, binding: str) -> list[str]:
-    """The compiler, and what comes behind the sources. Raises CannotError."""
-    gfortran = shutil.which("gfortran")
-    if gfortran is None:
-        raise CannotError("gfortran is not here; `make peers` installs it")
-    prefix = peer.mpicc.parent.parent
-    if peer.name == "impi":  # its own wrapper looks elsewhere than its package puts the modules
-        version = subprocess.run([gfortran, "-dumpversion"], capture_output=True, text=True, check=True).stdout.strip()
-        modules = sorted((prefix / "include" / "mpi" / "gfortran").glob(f"{version.split('.')[0]}.*"))
-        if not modules or (binding == "f08" and not (modules[0] / "mpi_f08.mod").is_file()):
-            raise CannotError(f"impi has no module for gfortran {version} and {binding}")
-        library = prefix / "lib"
-        compiler = f"{gfortran} -I{modules[0]} -I{prefix / 'include'}"
-        return [compiler, f"-L{library}", f"-Wl,-rpath,{library}", "-lmpifort", "-lmpi"]
-    wrapper = peer.mpicc.with_name(peer.mpicc.name.replace("mpicc", "mpifort"))
-    if not os.access(wrapper, os.X_OK):
-        raise CannotError(f"{peer.name} comes without Fortran")
-    return [str(wrapper)]
 
 
 def run(
