@@ -82,6 +82,10 @@ format: packages .venv/.dev ## Format the C++ and Python sources
 install-check: build ## Install into a temporary prefix, and build and run programs against it
 	@scripts/check_install.sh
 
+.PHONY: deb
+deb: build ## Make a Debian package of the C and C++ library and the preload, in build/release
+	@cd build/release && cpack -G DEB
+
 .PHONY: clean
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

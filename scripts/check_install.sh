@@ -125,6 +125,25 @@ check_build() {
   fi
 }
 
+# The Debian package, unpacked beside the system: what dpkg would install.
+check_deb() {
+  local build=$1 tree=$work/deb
+  if ! command -v dpkg-deb >/dev/null || ! command -v dpkg-shlibdeps >/dev/null; then
+    echo "SKIP deb: there is no dpkg-deb or no dpkg-shlibdeps (Debian: dpkg-dev)"
+    return
+  fi
+  check "deb: cpack makes it" cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/cpack" || return 0
+  check "deb: it can be unpacked" dpkg-deb -x "$work"/cpack/lacuna_*.deb "$tree" || return 0
+  check "deb: it depends on what its files need" grep -q "libfmt.*libsodium" <(dpkg-deb -f "$work"/cpack/lacuna_*.deb Depends) || true
+  local file
+  for file in lib/liblacuna_mpi_openmpi.so lib/liblacuna_mpi_mpich.so lib/liblacuna_mpi_abi.so bin/lacuna-worker; do
+    check "deb: $file finds its libraries" worker_links "$tree/usr/$file" || true
+  done
+  check "deb: C++ program builds" "$cxx" -std=c++23 -I"$tree/usr/include" "$user/program.cpp" -o "$work/deb_cxx" -L"$tree/usr/lib" -llacuna || return 0
+  check "deb: C++ program runs" env LD_LIBRARY_PATH="$tree/usr/lib" bash -c "$(declare -f expect); expect 8 '$work/deb_cxx'" || true
+  check "deb: no path of the source tree in it" no_source_path "$tree" || true
+}
+
 no_third_party() { ! grep -rnE '#\s*include\s*[<"](fmt/|xxhash|sodium|nlohmann)' "$1"; }
 no_source_path() { ! grep -rlIF "$root" "$1"; }
 worker_links() { local out; out=$(ldd "$1"); echo "$out"; [[ "$out" != *"not found"* ]]; }
@@ -138,6 +157,7 @@ for build in "${builds[@]}"; do
   kind=shared
   [[ -f $build/liblacuna.a ]] && kind=static
   check_build "$build" "$kind"
+  if [[ $kind == shared ]]; then check_deb "$build"; fi
 done
 
 echo "install check: $failures failed"
