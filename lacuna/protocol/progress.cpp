@@ -86,6 +86,7 @@ Ranks::~Ranks() {
   for (Peer& peer : peers_) {
     peer.outgoing.carried.clear();
     peer.incoming.carried.clear();
+    if (peer.channel != nullptr) peer.windows.end(*peer.channel);
   }
   registrations_.clear();  // while there are endpoints whose keys may stand for something
   matcher_.each_message([](Matchable& message) { delete static_cast<Unexpected*>(&message); });

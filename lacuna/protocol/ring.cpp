@@ -59,6 +59,10 @@ class Ring final : public Channel {
         own_(*reinterpret_cast<Inbox*>(memory_.buffer.data())),
         theirs_(theirs) {}
 
+  ~Ring() override { qp_->keep(std::move(memory_)); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
   std::byte* claim(std::size_t bytes) override {
     again_ = false;
     if (bytes > kShort) {
@@ -123,6 +127,7 @@ class Ring final : public Channel {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return qp_->rkey_ptr(addr, rkey, bytes);
   }
+  void keep(nic::RegisteredBuffer memory) override { qp_->keep(std::move(memory)); }
   [[nodiscard]] bool shares_memory() const override { return true; }
 
  private:

@@ -124,6 +124,11 @@ std::int64_t Windows::extra_bytes() const {
   return bytes;
 }
 
+void Windows::end(Channel& channel) {
+  if (memory_.buffer.size() > 0) channel.keep(std::move(memory_));
+  for (Extra& extra : extras_) channel.keep(std::move(extra.memory));
+}
+
 bool Windows::empty() const {
   return std::ranges::all_of(places_, &Place::empty) &&
          std::ranges::all_of(extras_, [](const Extra& extra) { return std::ranges::all_of(extra.places, &Place::empty); });

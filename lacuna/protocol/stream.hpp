@@ -92,6 +92,8 @@ class Windows {
   Result<Place*> take_extra(nic::Context& context, std::int64_t bytes);
   /// Whether all that was packed was unpacked.
   [[nodiscard]] bool empty() const;
+  /// Ends them: what the peer may still reach stays until it cannot (QueuePair::keep).
+  void end(Channel& channel);
   /// Of extra places that are taken or not yet empty.
   [[nodiscard]] std::int64_t extra_bytes() const;
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -33,6 +34,7 @@ std::string killed(nic::Path path, bool receiving, int rank, nic::Bootstrap& boo
   std::int64_t died = 0;
   for (int i = 0;; ++i) {
     if (rank == 1 && i == 20) raise(SIGKILL);
+    const bool known = rig.qp->fault() != nullptr;  // it died when nothing was under way
     if ((rank == 0) == receiving) {
       LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&sge, 1}}));
     } else {
@@ -43,7 +45,7 @@ std::string killed(nic::Path path, bool receiving, int rank, nic::Bootstrap& boo
     if (completion.status == Status::success) continue;
     LACUNA_END_EXPECT(rank == 0);
     LACUNA_END_EXPECT(rig.context->now() - died < kSecond);
-    LACUNA_END_EXPECT(completion.status == (receiving ? Status::wr_flush_err : Status::retry_exc_err));
+    LACUNA_END_EXPECT(completion.status == (receiving || known ? Status::wr_flush_err : Status::retry_exc_err));
     LACUNA_END_EXPECT(rig.qp->fault() != nullptr && rig.qp->fault()->code == base::Code::peer_lost);
     LACUNA_END_EXPECT(path == nic::Path::wire ? rig.qp->fault()->message.starts_with("the peer does not answer")
                                               : rig.qp->fault()->message.ends_with("died"));
@@ -86,6 +88,57 @@ TEST_P(Closing, DeliversThenSaysSoTwoProcesses) {
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return closed(GetParam(), rank, b); }), "");
 }
 INSTANTIATE_TEST_SUITE_P(Nic, Closing, testing::ValuesIn(tested_paths()), path_test_name);
+
+// Memory that the peer loads and stores itself: when this end has closed, the peer, which does not know yet, still finds it, and nobody else's.
+std::string kept(int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::mapped, 1 << 20));
+  const std::array<std::uint64_t, 2> mine{rig.region.addr(), rig.region.rkey()};
+  const auto tell = [&] {
+    nic::Hello hello;
+    hello.bytes.resize(sizeof mine);
+    std::memcpy(hello.bytes.data(), mine.data(), sizeof mine);
+    return bootstrap.exchange(hello, 10 * kSecond);
+  };
+  const nic::Hello told = LACUNA_END_TRY(tell());
+  std::array<std::uint64_t, 2> theirs{};
+  std::memcpy(theirs.data(), told.bytes.data(), sizeof theirs);
+  if (rank == 1) {
+    LACUNA_END_TRY(tell());  // the peer has closed
+    std::byte* there = rig.qp->rkey_ptr(theirs[0], static_cast<std::uint32_t>(theirs[1]), 1 << 20);
+    LACUNA_END_EXPECT(there != nullptr);
+    std::memset(there, 0xEE, 1 << 20);
+    LACUNA_END_TRY(tell());
+    LACUNA_END_TRY(rig.fault());
+    LACUNA_END_TRY(tell());  // in error, but not gone
+    LACUNA_END_TRY(tell());
+    rig.qp.reset();
+    LACUNA_END_TRY(tell());
+    return {};
+  }
+  const auto allocated = [&]() -> base::Result<nic::Buffer> {
+    nic::Buffer other = LACUNA_TRY(rig.context->allocate(1 << 20));
+    std::memset(other.data(), 0, other.size());
+    return other;
+  };
+  const std::byte* old = rig.buffer.data();
+  rig.qp->keep({std::move(rig.buffer), std::move(rig.region)});
+  rig.qp.reset();
+  const nic::Buffer other = LACUNA_END_TRY(allocated());
+  LACUNA_END_EXPECT(other.data() != old);
+  LACUNA_END_TRY(tell());
+  LACUNA_END_TRY(tell());
+  LACUNA_END_EXPECT(other.data()[0] == std::byte{0} && old[0] == std::byte{0xEE});
+  LACUNA_END_TRY(tell());
+  LACUNA_END_EXPECT(LACUNA_END_TRY(allocated()).data() != old);
+  LACUNA_END_TRY(tell());
+  LACUNA_END_TRY(tell());
+  LACUNA_END_EXPECT(LACUNA_END_TRY(allocated()).data() == old);
+  return {};
+}
+TEST(Closed, KeepsWhatThePeerReachesTwoProcesses) {
+  if (tested_nic() != "local") GTEST_SKIP() << "NIC " << tested_nic() << " has no rkey_ptr";
+  EXPECT_EQ(in_two_processes(kept), "");
+}
 
 // Where the kernel forbids process_vm_*, here by decree of one end, both ends learn why, and the other paths work.
 std::string forbidden(int rank, nic::Bootstrap& bootstrap) {

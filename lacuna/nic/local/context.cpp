@@ -133,7 +133,19 @@ Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options
   return std::make_unique<Context>(LACUNA_TRY(Arena::create_largest("lacuna arena")), LACUNA_TRY(KeyTable::create()), limits_of(options));
 }
 
-Result<Buffer> Context::allocate(std::size_t bytes) { return Buffer(*this, LACUNA_TRY(arena_.allocate(bytes))); }
+// Peers keep what they have mapped, and its keys: they shall learn that this end closed, and not find fault with a key.
+Context::~Context() {
+  ending_ = true;
+  kept_.clear();
+}
+
+Result<Buffer> Context::allocate(std::size_t bytes) {
+  std::erase_if(kept_, [](const Kept& kept) {
+    pollfd dead{kept.wiring.peer->pidfd.get(), POLLIN, 0};
+    return inbox(kept.wiring.theirs).gone.value.load(std::memory_order_acquire) != 0 || ::poll(&dead, 1, 0) > 0;
+  });
+  return Buffer(*this, LACUNA_TRY(arena_.allocate(bytes)));
+}
 
 Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) {
   if (kind != MemoryKind::host)

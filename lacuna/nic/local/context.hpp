@@ -23,6 +23,19 @@ struct PeerMemory {
   [[nodiscard]] Keys keys() const { return {key_table, translations}; }
 };
 
+// Both ends' shares of a connection.
+struct Wiring {
+  SharedMemory mine;    // our inbox
+  SharedMemory theirs;  // the peer's inbox
+  std::shared_ptr<PeerMemory> peer;
+};
+
+// What a peer may still reach, though the queue pair that led it there is gone.
+struct Kept {
+  std::vector<RegisteredBuffer> memory;
+  Wiring wiring;
+};
+
 class CompletionQueue final : public nic::CompletionQueue {
  public:
   explicit CompletionQueue(int entries) : entries_(static_cast<std::size_t>(entries)) {}
@@ -51,6 +64,7 @@ class Context final : public RealContext {
  public:
   static Result<std::unique_ptr<nic::Context>> create(const OpenOptions& options);
   Context(Arena arena, KeyTable keys, Limits limits);
+  ~Context() override;
 
   [[nodiscard]] std::string_view nic_name() const override { return "local"; }
   [[nodiscard]] const Limits& limits() const override { return limits_; }
@@ -72,10 +86,13 @@ class Context final : public RealContext {
   void enroll(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }
+  void keep(Kept kept) { kept_.push_back(std::move(kept)); }
 
  protected:
   void free(std::span<std::byte> bytes) override { arena_.free(bytes); }
-  void deregister(std::uint32_t key) override { take_away(key); }
+  void deregister(std::uint32_t key) override {
+    if (!ending_) take_away(key);
+  }
   void destroy_indirect_key(std::uint32_t key) override { take_away(key); }
 
  private:
@@ -95,6 +112,9 @@ class Context final : public RealContext {
 
   std::int64_t next_look_ = 0;
   std::uint64_t polls_ = 0;
+
+  std::vector<Kept> kept_;
+  bool ending_ = false;
 };
 
 }  // namespace lacuna::nic::local

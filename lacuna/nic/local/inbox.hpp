@@ -63,6 +63,7 @@ struct Inbox {
   Counter taken;     // replies taken out
   Counter fault;     // 0, or what stopped the owner: (number of the slot + 1) << 8 | Status
   Counter closed;    // 1 once the owner's queue pair is gone or in error
+  Counter gone;      // 1 once it is gone: the owner's CPU reaches nothing of the peer's any more
   // Written by the peer.
   Counter completed;  // receives completed
   Counter filled;     // slots filled

@@ -26,8 +26,10 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
 QueuePair::~QueuePair() {
   own_inbox().closed.value.store(1, std::memory_order_seq_cst);
   drain();
+  own_inbox().gone.value.store(1, std::memory_order_release);
   queue_.detach(*this);
   context_.withdraw(*this);
+  if (!kept_.empty()) context_.keep({std::move(kept_), std::move(wiring_)});
 }
 
 void QueuePair::complete_send(Status status) {

@@ -6,13 +6,6 @@
 
 namespace lacuna::nic::local {
 
-// Both ends' shares of a connection.
-struct Wiring {
-  SharedMemory mine;    // our inbox
-  SharedMemory theirs;  // the peer's inbox
-  std::shared_ptr<PeerMemory> peer;
-};
-
 class QueuePair : public nic::QueuePair {
  public:
   QueuePair(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring);
@@ -37,6 +30,7 @@ class QueuePair : public nic::QueuePair {
   void lose_peer(std::string_view how);
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] const PeerMemory& peer() const { return *wiring_.peer; }
+  void keep(RegisteredBuffer memory) override { kept_.push_back(std::move(memory)); }
   /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said aloud, if it stays
   /// inside for a second: it is stopped, or broken, and may still write.
   bool drain() const;
@@ -70,6 +64,7 @@ class QueuePair : public nic::QueuePair {
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
   std::uint64_t recvs_posted_ = 0, recvs_retired_ = 0;
   std::optional<base::Error> fault_;
+  std::vector<RegisteredBuffer> kept_;
 };
 
 /// What a queue pair's peer wrote that no sound peer writes.
