@@ -64,6 +64,8 @@ class Context final : public RealContext {
  public:
   static Result<std::unique_ptr<nic::Context>> create(const OpenOptions& options);
   Context(Arena arena, KeyTable keys, Limits limits);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
   ~Context() override;
 
   [[nodiscard]] std::string_view nic_name() const override { return "local"; }
