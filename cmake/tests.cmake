@@ -18,7 +18,7 @@ set(LACUNA_ASAN_EXCLUDE_TESTS "EverySet/*/AVX3" CACHE STRING "Test name patterns
 
 # Folders whose tests start processes and wait for them: run one at a time, so that two of them never share a core. Under the
 # sanitizers those with a pair of them in their name do, and the others as other tests.
-set(LACUNA_SERIAL_FOLDERS nic method guide c CACHE STRING "Test folders whose tests run alone")
+set(LACUNA_SERIAL_FOLDERS nic method guide c rget CACHE STRING "Test folders whose tests run alone")
 set(pairs "*TwoProcesses*:*TwoThreads*")
 
 # What two processes have shown is shown again by two threads only where that tells something: to ThreadSanitizer.
@@ -75,6 +75,9 @@ foreach(folder IN LISTS test_folders)
     list(FILTER folder_files EXCLUDE REGEX "/spoiled/")
     list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
   endif()
+  if(folder STREQUAL "rget")  # of the interposer, what needs no MPI
+    list(APPEND folder_files lacuna/mpi/rget.cpp)
+  endif()
   add_executable(${target} ${folder_files})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE lacuna_test_support lacuna_options lacuna_test_options)
@@ -127,7 +130,7 @@ foreach(folder IN LISTS test_folders)
 endforeach()
 
 # The same tests on NIC verbs, over a fake of an mlx5 device, which lives in one process: two threads.
-foreach(folder nic method)
+foreach(folder nic method rget)
   add_test(NAME ${folder}.on_fake_mlx5
     COMMAND lacuna_${folder}_tests --gtest_brief=1 --gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*
             --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${folder}.on_fake_mlx5.xml)

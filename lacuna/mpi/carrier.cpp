@@ -12,7 +12,7 @@ constexpr std::size_t kAhead = 8;               // chunks on the way while the n
 constexpr std::int64_t kRoom = 256 << 20;       // of packed bytes, as long as nobody took them
 constexpr std::int64_t kPatience = 20'000'000;  // ns
 constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
-constexpr int kTags = 32768;               // that every MPI has at least
+constexpr int kTags = 32768;               // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
 
 bool test(Chunk& chunk, int& error) {
   int over = 0;
@@ -26,7 +26,7 @@ bool test(Chunk& chunk, int& error) {
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
-void Departing::pack(const Layout& layout, const std::byte* base, bool all) {
+void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
   while (packed_ < bytes_ && error_ == kSuccess && (all || chunks_.size() < kAhead)) {
     const std::int64_t bytes = std::min(chunk_, bytes_ - packed_);
     Chunk chunk{.request = {}, .memory = carrier_.bounces_.take(bytes), .at = packed_, .bytes = bytes};
@@ -40,7 +40,7 @@ void Departing::pack(const Layout& layout, const std::byte* base, bool all) {
   }
 }
 
-bool Departing::reap() {
+void ChunksOut::reap() {
   bool moved = false;
   while (!chunks_.empty() && test(chunks_.front(), error_)) {
     carrier_.under_way_ -= chunks_.front().bytes;
@@ -50,17 +50,16 @@ bool Departing::reap() {
   const std::int64_t now = base::now_ns();
   waited_ = moved || looked_ == 0 ? 0 : waited_ + std::min(now - looked_, kLook);
   looked_ = now;
-  return moved;
 }
 
-bool Departing::stands() const { return waited_ > kPatience; }
+bool ChunksOut::stands() const { return waited_ > kPatience; }
 
 // --- arriving --------------------------------------------------------------------------------------------------------
 
-void Arriving::ask() {
+void ChunksIn::ask() {
   while (asked_ < bytes_ && chunks_.size() < kAhead && error_ == kSuccess) {
     Chunk chunk{.request = {}, .memory = {}, .at = asked_, .bytes = std::min(chunk_, bytes_ - asked_)};
-    std::byte* to = straight_ == nullptr || asked_ + chunk.bytes > capacity_ ? nullptr : straight_ + asked_;
+    std::byte* to = into_.straight == nullptr || asked_ + chunk.bytes > into_.capacity ? nullptr : into_.straight + asked_;
     if (to == nullptr) {
       chunk.memory = carrier_.bounces_.take(chunk.bytes);
       to = chunk.memory.data();
@@ -72,14 +71,14 @@ void Arriving::ask() {
   }
 }
 
-bool Arriving::move() {
+bool ChunksIn::move() {
   while (!chunks_.empty() && test(chunks_.front(), error_)) {
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
-    const std::int64_t wanted = std::min(chunk.bytes, capacity_ - chunk.at);
+    const std::int64_t wanted = std::min(chunk.bytes, into_.capacity - chunk.at);
     ask();  // first, so that the host has it while we unpack
     if (chunk.memory.data() != nullptr && wanted > 0 && error_ == kSuccess)
-      copy::unpack(layout_, base_, chunk.at, wanted, chunk.memory.data(), copy::Caching::kept);
+      copy::unpack(into_.layout, into_.base, chunk.at, wanted, chunk.memory.data(), copy::Caching::kept);
     here_ += chunk.bytes;
   }
   return here_ == bytes_ || (error_ != kSuccess && chunks_.empty());
@@ -87,22 +86,34 @@ bool Arriving::move() {
 
 // --- all of them -----------------------------------------------------------------------------------------------------
 
-std::unique_ptr<Carrier> Carrier::create(Bounces& bounces) {
+std::unique_ptr<Carrier> Carrier::create(Bounces& bounces, int own_rank, const std::vector<Place>& places) {
   Comm comm{};
   if (host().Comm_dup(host().world, &comm) != kSuccess) return nullptr;
   int size = 0;
   host().Comm_size(comm, &size);
   std::unique_ptr<Carrier> made(new Carrier(bounces, comm));
   made->tags_.resize(static_cast<std::size_t>(size));
+  made->rdma_ = Rdma::create(comm, own_rank, places);
   return made;
 }
 
-std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded) {
+std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far) {
   progress();
+  if (rdma_ != nullptr) {
+    if (std::unique_ptr<Departing> made = rdma_->depart(to, bytes, far); made != nullptr) return made;
+  }
   if (bounded && under_way_ + bytes > kRoom) return nullptr;
   int& last = tags_.at(static_cast<std::size_t>(to));
-  last = (last + 1) % kTags;
-  return std::make_unique<Departing>(*this, to, last, bytes, chunk);
+  last = last % (kTags - 1) + 1;
+  far = {.number = last, .chunk = static_cast<std::int32_t>(chunk)};
+  return std::make_unique<ChunksOut>(*this, to, last, bytes, chunk);
+}
+
+std::unique_ptr<Arriving> Carrier::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into) {
+  if (far.by_device != 0) return rdma_ == nullptr ? nullptr : rdma_->arrive(from, far, bytes, into);
+  if (from < 0 || static_cast<std::size_t>(from) >= tags_.size() || bytes <= 0 || far.chunk <= 0 || far.number < 1 || far.number >= kTags)
+    return nullptr;
+  return std::make_unique<ChunksIn>(*this, from, far.number, far.chunk, bytes, std::move(into));
 }
 
 void Carrier::progress() {

@@ -11,6 +11,8 @@
 //
 // Progress. A sender whose receiver takes nothing for a while packs all that is left, hands it to the host, and goes on, as with a short message: so a
 // receiver that is in a call of the host's alone stops nobody. What is so packed has a bound; beyond it messages are the host's from the start.
+//
+// Where a device reaches the other rank, it takes the chunks' place (rdma.hpp).
 #pragma once
 
 #include <deque>
@@ -18,7 +20,8 @@
 #include <vector>
 
 #include "lacuna/mpi/bounce.hpp"
-#include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/far.hpp"
+#include "lacuna/mpi/rdma.hpp"
 
 namespace lacuna::mpi {
 
@@ -31,24 +34,16 @@ struct Chunk {
   std::int64_t at = 0, bytes = 0;
 };
 
-/// The chunks of a message that leaves. Under the job's lock, as all of this.
-class Departing {
+/// The chunks of a message that leaves.
+class ChunksOut final : public Departing {
  public:
-  Departing(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk)
+  ChunksOut(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk)
       : carrier_(carrier), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {}
-  Departing(const Departing&) = delete;
-  Departing& operator=(const Departing&) = delete;
-  ~Departing() = default;
-  /// Packs and sends as much as there is room for on the way; with `all`, everything, and the memory may be used again.
-  void pack(const Layout& layout, const std::byte* base, bool all);
-  /// Whether some have gone since.
-  bool reap();
-  [[nodiscard]] int tag() const { return tag_; }
-  [[nodiscard]] bool packed() const { return packed_ == bytes_; }
-  [[nodiscard]] bool gone() const { return packed() && chunks_.empty(); }
-  /// Whether nothing has gone for a while in which somebody looked.
-  [[nodiscard]] bool stands() const;
-  [[nodiscard]] int error() const { return error_; }
+  void pack(const Layout& layout, const std::byte* base, bool all) override;
+  void reap() override;
+  [[nodiscard]] bool gone() const override { return packed_ == bytes_ && chunks_.empty(); }
+  [[nodiscard]] bool stands() const override;
+  [[nodiscard]] int error() const override { return error_; }
 
  private:
   Carrier& carrier_;
@@ -60,34 +55,21 @@ class Departing {
 };
 
 /// The chunks of a message that arrives.
-class Arriving {
+class ChunksIn final : public Arriving {
  public:
-  /// `straight`: where all of it belongs, if that is one stretch; else null.
-  Arriving(Carrier& carrier, int from, int tag, std::int64_t chunk, std::int64_t bytes, Elements layout, std::byte* base,
-           std::byte* straight, std::int64_t capacity)
-      : carrier_(carrier),
-        from_(from),
-        tag_(tag),
-        chunk_(chunk),
-        bytes_(bytes),
-        capacity_(capacity),
-        layout_(std::move(layout)),
-        base_(base),
-        straight_(straight) {
+  ChunksIn(Carrier& carrier, int from, int tag, std::int64_t chunk, std::int64_t bytes, Destination into)
+      : carrier_(carrier), from_(from), tag_(tag), chunk_(chunk), bytes_(bytes), into_(std::move(into)) {
     ask();
   }
-  /// Unpacks what has come; whether that was all. What is beyond the capacity is taken, and lost.
-  bool move();
-  [[nodiscard]] int error() const { return error_; }
+  bool move() override;
+  [[nodiscard]] int error() const override { return error_; }
 
  private:
   void ask();
   Carrier& carrier_;
   int from_, tag_;
-  std::int64_t chunk_, bytes_, capacity_, asked_ = 0, here_ = 0;
-  Elements layout_;
-  std::byte* base_;
-  std::byte* straight_;
+  std::int64_t chunk_, bytes_, asked_ = 0, here_ = 0;
+  Destination into_;
   std::deque<Chunk> chunks_;
   int error_ = kSuccess;
 };
@@ -95,24 +77,25 @@ class Arriving {
 class Carrier {
  public:
   /// All ranks of the world, in MPI_Init. Null: the host has no communicator for us.
-  static std::unique_ptr<Carrier> create(Bounces& bounces);
+  static std::unique_ptr<Carrier> create(Bounces& bounces, int own_rank, const std::vector<Place>& places);
   /// All ranks, before MPI_Finalize, with nothing that arrives: waits for what was left behind.
   void end();
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
   ~Carrier() = default;
 
-  [[nodiscard]] bool reaches(int rank) const { return rank >= 0 && static_cast<std::size_t>(rank) < tags_.size(); }
-  /// A message to a rank of the world. Null: too much is on the way already. `bounded`: whether that counts.
-  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded);
+  /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `bounded`: whether that counts.
+  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far);
+  /// Null: nobody has sent that.
+  std::unique_ptr<Arriving> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into);
   /// What is packed, and not gone; after an error for good, since nobody knows whether the host still reads it.
   void leave(std::unique_ptr<Departing> departing) { left_.push_back(std::move(departing)); }
   /// Looks after what was left.
   void progress();
 
  private:
-  friend class Departing;
-  friend class Arriving;
+  friend class ChunksOut;
+  friend class ChunksIn;
   Carrier(Bounces& bounces, Comm comm) : bounces_(bounces), comm_(comm) {}
   void meet(bool drops);
   void drop();
@@ -121,6 +104,7 @@ class Carrier {
   std::int64_t under_way_ = 0;  ///< bytes that are packed
   std::vector<int> tags_;       ///< of each rank, the last
   std::vector<std::unique_ptr<Departing>> left_;
+  std::unique_ptr<Rdma> rdma_;  ///< null: no device reaches any of them
 };
 
 }  // namespace lacuna::mpi

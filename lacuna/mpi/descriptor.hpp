@@ -21,24 +21,27 @@ struct Descriptor {
   std::uint64_t bytes = 0;  ///< of the message
   std::int32_t source = 0;  ///< the sender, in the communicator of this node; of another node: its rank in the world, with all bits turned
 
-  /// Of a message that comes from another node, in chunks (carrier.hpp): in the ticket's place.
-  struct Chunks {
-    std::int32_t tag = 0;
-    std::int32_t bytes = 0;  ///< of each but the last
+  /// Of a message that comes from another node, in the ticket's place: in chunks (carrier.hpp), or to be read by a device (rget.hpp).
+  struct Far {
+    std::int32_t by_device = 0;
+    std::int32_t number = 0;  ///< of chunks, their tag
+    std::int32_t chunk = 0;   ///< bytes of each but the last
+    std::uint32_t rkey = 0;
+    std::uint64_t addr = 0;
   };
-  static Descriptor far(std::int64_t bytes, int world_rank, Chunks chunks) {
+  static Descriptor of(const Far& far, std::int64_t bytes, int world_rank) {
     Descriptor made;
     made.bytes = static_cast<std::uint64_t>(bytes);
     made.source = ~world_rank;
-    std::memcpy(made.ticket.bytes.data(), &chunks, sizeof chunks);
+    std::memcpy(made.ticket.bytes.data(), &far, sizeof far);
     return made;
   }
   [[nodiscard]] bool is_far() const { return source < 0; }
   [[nodiscard]] int world_rank() const { return ~source; }
-  [[nodiscard]] Chunks chunks() const {
-    Chunks chunks;
-    std::memcpy(&chunks, ticket.bytes.data(), sizeof chunks);
-    return chunks;
+  [[nodiscard]] Far far() const {
+    Far made;
+    std::memcpy(&made, ticket.bytes.data(), sizeof made);
+    return made;
   }
 
   [[nodiscard]] Wire encode(const Nonce& nonce) const {
@@ -64,6 +67,7 @@ struct Descriptor {
     return made;
   }
 };
+static_assert(sizeof(Descriptor::Far) <= sizeof(protocol::Ticket));
 static_assert(sizeof(Nonce) + sizeof(protocol::Ticket) + 8 + 4 < Descriptor::kBytes);
 
 }  // namespace lacuna::mpi

@@ -22,7 +22,7 @@ constexpr const char* kNic = "local";
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3230'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t magic = 0x3330'6970'6d6c'636c;  // changes with Descriptor and Card
   std::uint64_t node[2] = {};
   Nonce random{};
   std::int32_t mode = 0;
@@ -151,7 +151,7 @@ std::unique_ptr<Job> Job::begin() {
   if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) made->mode = Mode::pack;
   if (made->mode == Mode::full &&
       std::ranges::any_of(all, [&](const Card& card) { return !std::ranges::equal(card.node, all.front().node); }))
-    made->carrier = Carrier::create(made->bounces);
+    made->carrier = Carrier::create(made->bounces, made->world_rank, places);
   if (made->carrier == nullptr) std::ranges::for_each(places, [](Place& place) { place.far = -1; });
   made->comms = std::make_unique<Comms>(std::move(places));
   return made;

@@ -29,15 +29,15 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
   if (!layout) return fail(operation, kErrOther);
   put_bytes(operation.status, static_cast<std::int64_t>(descriptor.bytes));
   if (descriptor.is_far()) {
-    const Descriptor::Chunks chunks = descriptor.chunks();
-    if (job.carrier == nullptr || !job.carrier->reaches(descriptor.world_rank()) || chunks.bytes <= 0 || chunks.tag < 0) {
-      base::log(base::Level::error, "MPI receive: a message in chunks, and nobody to send it");
+    Destination into{
+        .layout = *layout, .base = target.base, .straight = target.contiguous() ? target.start() : nullptr, .capacity = target.capacity};
+    if (job.carrier != nullptr)
+      operation.arriving =
+          job.carrier->arrive(descriptor.world_rank(), descriptor.far(), static_cast<std::int64_t>(descriptor.bytes), std::move(into));
+    if (operation.arriving == nullptr) {
+      base::log(base::Level::error, "MPI receive: a message from another node, and nobody to send it");
       return fail(operation, kErrOther);
     }
-    std::byte* const straight = target.contiguous() ? target.start() : nullptr;
-    operation.arriving =
-        std::make_unique<Arriving>(*job.carrier, descriptor.world_rank(), chunks.tag, chunks.bytes,
-                                   static_cast<std::int64_t>(descriptor.bytes), *layout, target.base, straight, target.capacity);
     operation.state = Operation::State::moving;
     return;
   }

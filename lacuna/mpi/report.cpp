@@ -22,6 +22,8 @@ const char* name_of(Report::Way way) {
     case Report::Way::unpacked: return "received by the host, unpacked here";
     case Report::Way::carried_out: return "sent in chunks";
     case Report::Way::carried_in: return "received in chunks";
+    case Report::Way::read_out: return "left for a device to read";
+    case Report::Way::read_in: return "read by a device";
     case Report::Way::pack: return "MPI_Pack";
     case Report::Way::unpack: return "MPI_Unpack";
     case Report::Way::collected_out: return "packed here for a collective";

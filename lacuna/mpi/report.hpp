@@ -20,6 +20,8 @@ class Report {
     unpacked,
     carried_out,
     carried_in,
+    read_out,
+    read_in,
     pack,
     unpack,
     collected_out,

@@ -58,11 +58,12 @@ void poll_chunks(Job& job, Operation& operation) {
   } else {
     if (!operation.arriving->move()) return;
     operation.error = operation.arriving->error();
+    const Report::Way way = operation.arriving->by_device() ? Report::Way::read_in : Report::Way::carried_in;
     operation.arriving.reset();
     const std::int64_t bytes = bytes_of(operation.status);
     if (operation.error == kSuccess && bytes > operation.target.capacity) operation.error = kErrTruncate;
     if (operation.began != 0)
-      job.report.count(Report::Way::carried_in, operation.target.type.get(), operation.target.count, operation.status.source, bytes,
+      job.report.count(way, operation.target.type.get(), operation.target.count, operation.status.source, bytes,
                        base::now_ns() - operation.began);
   }
   operation.state = Operation::State::done;

@@ -62,9 +62,7 @@ Bounce packed(Job& job, const Source& source) {
   return bounce;
 }
 
-Report::Way way_of(How how) {
-  return how == How::packed ? Report::Way::packed : how == How::carried ? Report::Way::carried_out : Report::Way::offered;
-}
+Report::Way way_of(const Departing& departing) { return departing.by_device() ? Report::Way::read_out : Report::Way::carried_out; }
 
 // Counts a message, and now and then what the host takes to pack the same.
 void count(Job& job, Report::Way way, const Source& source, std::int64_t began) {
@@ -158,8 +156,9 @@ namespace {
 // Null: too much is on the way.
 std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, Descriptor::Wire& wire) {
   const auto chunk = static_cast<std::int32_t>(std::min(source.bytes, job.from.chunk));
-  std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, bounded);
-  if (made != nullptr) wire = Descriptor::far(source.bytes, job.world_rank, {.tag = made->tag(), .bytes = chunk}).encode(job.nonce);
+  Descriptor::Far far;
+  std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, bounded, far);
+  if (made != nullptr) wire = Descriptor::of(far, source.bytes, job.world_rank).encode(job.nonce);
   return made;
 }
 
@@ -169,7 +168,7 @@ int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing, 
     const auto lock = job.enter();
     departing->pack(source.layout, source.base, false);
     departing->reap();
-    if (departing->gone()) return kSuccess;
+    if (departing->gone() && departing->error() == kSuccess) return kSuccess;
     poll_receives(job);
     poll_orphans(job);
     if (departing->stands()) departing->pack(source.layout, source.base, true);
@@ -200,11 +199,12 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
       return false;
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
+    const Report::Way way = way_of(*departing);
     if (result == kSuccess) result = carry(job, source, std::move(departing), comm);
-    count(job, Report::Way::carried_out, source, began);
+    count(job, way, source, began);
     return true;
   }
-  Report::Way way = way_of(how);
+  Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
     result = Bytes::send(mode, bounce.data(), source.bytes, source.dest, tag, comm);
@@ -242,6 +242,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   const void* from = nullptr;
   std::int64_t bytes = Descriptor::kBytes;
   protocol::Request* offered = nullptr;
+  Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   if (how == How::packed) {
     operation->bounce = packed(job, source);
     from = operation->bounce.data();
@@ -252,6 +253,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
       job.report.passed("too much is on the way to other nodes");
       return false;
     }
+    way = way_of(*operation->departing);
     from = operation->wire.data();
   } else {
     offered = offer(job, source, true, operation->wire);
@@ -271,12 +273,14 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   Status status{};
   if (host().Request_get_status(*request, &over, &status) != kSuccess || over == 0) {
     job.operations.add(*request, std::move(operation));
-  } else if (operation->departing != nullptr) {  // what is over may share its handle with others that are
+  } else if (operation->departing != nullptr &&
+             (!operation->departing->gone() ||
+              operation->departing->error() != kSuccess)) {  // what is over may share its handle with others that are
     host().Wait(request, &operation->status);
     operation->state = Operation::State::moving;
     result = generalize(job, std::move(operation), request);
   }
-  count(job, way_of(how), source, began);
+  count(job, way, source, began);
   return true;
 }
 
@@ -304,7 +308,7 @@ int prepare_start(Job& job, Operation& operation) {
     operation.departing = depart(job, source, false, operation.wire);
     operation.departing->pack(source.layout, source.base, true);
     if (began != 0)
-      job.report.count(Report::Way::carried_out, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
+      job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
     return operation.departing->error();
   }
   protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory

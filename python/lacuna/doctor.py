@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -32,6 +33,9 @@ LIBRARIES = {
 """By what a program asks the loader for, C or Fortran: the ABI."""
 
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+DEVICES = Path("/sys/class/infiniband")
+LOCKED = 512 << 20
+"""Bytes that a rank may want to register: what waits to be read, and what is read into."""
 
 
 class Verdict(StrEnum):
@@ -265,7 +269,7 @@ def look_at_machine(mpirun: str | None, abi: str | None) -> list[Finding]:
             found.append(Finding("library", Verdict.OK, str(preload_library(chosen))))
         except MpiError as e:
             found.append(Finding("library", Verdict.WRONG, str(e)))
-    found += [_shared_memory(), _direct_copies()]
+    found += [_shared_memory(), _direct_copies(), _devices()]
     cpus = len(os.sched_getaffinity(0))
     if cpus == 1:
         found.append(Finding("CPUs", Verdict.NOTE, "one: ranks take turns, and nothing is packed while it is unpacked"))
@@ -295,6 +299,19 @@ def _direct_copies() -> Finding:
         f"allowed {reason} ({PTRACE_SCOPE} is {scope}); long blocks go through shared memory, which takes up to twice "
         "as long" + ("; `sysctl kernel.yama.ptrace_scope=0` allows them" if scope < 3 else ""),
     )
+
+
+def _devices() -> Finding:
+    what = "other nodes"
+    names = sorted(entry.name for entry in DEVICES.iterdir()) if DEVICES.is_dir() else []
+    if not names:
+        return Finding(what, Verdict.OK, "no RDMA device here: the MPI moves data with gaps in chunks")
+    text = f"by {', '.join(names)}, to nodes that have a device, too (LACUNA_MPI_NIC names one, or says off)"
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if locked != resource.RLIM_INFINITY and locked < LOCKED:
+        limit = f"a process may lock {locked} bytes of memory; `ulimit -l unlimited` lets it register all it wants"
+        return Finding(what, Verdict.NOTE, f"{text}; but {limit}")
+    return Finding(what, Verdict.OK, text)
 
 
 def look_at_file(file: Path, mpirun: str | None, abi: str | None) -> list[Finding]:

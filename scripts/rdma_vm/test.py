@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts messages link far wire loss guide
+    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts messages mpi link far wire loss guide
 
-One machine has both ends of each connection, two processes; in the last four steps two machines have one each, with a
-cable between them, which in `loss` loses 1 % of the packets. Needs build/release, and for `guide` the package in .venv.
+One machine has both ends of each connection, two processes; in `far`, `wire`, `loss` and `guide` two machines have one
+each, with a cable between them, which in `loss` loses 1 % of the packets. In `mpi` that machine is two hosts, whose MPI
+talks by TCP and leaves data with gaps to the device. Needs build/release, and for `mpi` and `guide` the package in
+.venv.
+
 The last line is `N passed, M failed, K skipped`; exits with 1 if any failed. What Soft-RoCE takes for a transfer says
 nothing about hardware.
 """
@@ -53,6 +56,12 @@ class Step:
     settings: tuple[str, ...] = ()
 
 
+MPI = "openmpi4-debian"
+MPI_PROGRAMS = ("types", "patterns-halo", "persistent", "collect", "errors", "f08")
+"""Of tests/mpi: whatever has gaps and is longer than a descriptor goes by the device."""
+READ = "read by a device"
+"""What the report of READERS says then; of the others some go in collectives, and persistent sends in chunks."""
+READERS = ("types", "patterns-halo", "f08")
 ON_WIRE = "*wire*TwoProcesses*:*TwoProcesses*wire*"
 LAYOUTS = "*DdtBenchMoves*wire*"
 PINNING = "Every/Messages.*/Pinning_*:Pinned.*:Registering.*:RegistrationAttack.*"
@@ -252,6 +261,37 @@ def run_guide() -> dict[str, Outcome]:
     return outcomes
 
 
+def run_mpi() -> dict[str, Outcome]:
+    """MPI programs on two hosts, plain against preloaded. They are compiled here, where that takes seconds."""
+    only = [word for program in MPI_PROGRAMS for word in ("--only", program)]
+    line = [".venv/bin/python", "tests/mpi/run.py", "--far", "--mpi", MPI, *only]
+    built = subprocess.run([*line, "--build-only"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        return {"mpi: programs are built": Outcome("failed", notes={"seen": built.stdout + built.stderr})}
+    variables = [
+        "LACUNA_MPI_NIC=verbs:rxe0",
+        "LACUNA_MPI_REPORT=1",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "LACUNA_CHECK_SECONDS=240",
+    ]
+    log = RESULTS / "mpi.log"
+    with Machine(["env", *variables, *line, "--says", READ], memory=3072, output=subprocess.PIPE) as machine:
+        listener = Listener(machine, log, shown=True)
+        status = machine.wait(SECONDS)
+        listener.join(10)
+    outcomes: dict[str, Outcome] = {}
+    for program, result, reason in re.findall(
+        rf"^{MPI} (\S+): (ok|FAILED|skipped)(.*)$", log.read_text(), re.MULTILINE
+    ):
+        how = {"ok": "passed", "FAILED": "failed", "skipped": "skipped"}[result]
+        if how == "passed" and program in READERS and READ not in reason:
+            how = "failed"
+        outcomes[f"mpi: {program}"] = Outcome(how, reason.strip(": "))
+    if status != 0 or set(outcomes) != {f"mpi: {program}" for program in MPI_PROGRAMS}:
+        outcomes[f"mpi: the machine ended with {status}"] = Outcome("failed")
+    return outcomes
+
+
 def print_registration(file: Path) -> None:
     if not file.exists():
         return
@@ -285,7 +325,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", nargs="*", help="default: all")
     wanted = parser.parse_args().step
-    names = [*(step.name for step in STEPS), "guide"]
+    names = [*(step.name for step in STEPS), "mpi", "guide"]
     if unknown := set(wanted) - set(names):
         parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
@@ -294,6 +334,7 @@ def main() -> int:
     steps: list[tuple[str, str, Callable[[], dict[str, Outcome]]]] = [
         (step.name, step.title, partial(run_step, step)) for step in STEPS
     ]
+    steps.append(("mpi", "MPI programs between two hosts, by RDMA", run_mpi))
     steps.append(("guide", "lacuna guide between two machines", run_guide))
     for name, title, take in steps:
         if wanted and name not in wanted:

@@ -38,7 +38,9 @@ ADDRESSES = ("10.77.0.1", "10.77.0.2")
 OLD_SECONDS = 7 * 86400
 """After which a first file system that nobody made anew is thrown away."""
 
-MODULES = "virtio_pci virtio_net sch_netem 9pnet_virtio 9p overlay dummy crc32_generic ib_uverbs rdma_ucm rdma_rxe"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Of the guest's commands."""
+MODULES = "virtio_pci virtio_net sch_netem 9pnet_virtio 9p overlay dummy crc32_generic veth ib_uverbs rdma_ucm rdma_rxe"
 """What the guest loads, with all that they need."""
 APPLETS = "sh mount mkdir cat insmod echo printf dd reboot chroot ip"
 MACHINE = """qemu-system-x86_64 -M pc -accel tcg,thread=multi -cpu max -nodefaults -no-user-config
@@ -210,7 +212,8 @@ class Machine:
         number, name = tempfile.mkstemp(suffix=".sh", dir=CACHE)
         os.close(number)
         self._script = Path(name)
-        self._script.write_text(f"cd {shlex.quote(str(ROOT))}\nexport HOME=/tmp\nexec {shlex.join(command)}\n")
+        head = f"cd {shlex.quote(str(ROOT))}\nexport HOME=/tmp PATH={PATH}\n"
+        self._script.write_text(f"{head}exec {shlex.join(command)}\n")
         words = f"{WORDS} lacuna.run={self._script}"
         machine = shlex.split(MACHINE)
         if results is not None:

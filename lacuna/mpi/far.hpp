@@ -1,0 +1,49 @@
+// A message to or from another node, whoever moves its bytes: the host in chunks (carrier.hpp), or a device (rget.hpp). Under the job's lock, as all of this.
+#pragma once
+
+#include "lacuna/mpi/datatypes.hpp"
+
+namespace lacuna::mpi {
+
+/// A message that leaves.
+class Departing {
+ public:
+  Departing() = default;
+  Departing(const Departing&) = delete;
+  Departing& operator=(const Departing&) = delete;
+  virtual ~Departing() = default;
+  /// Packs and sends as much as there is room for on the way; with `all`, everything, and the memory may be used again.
+  virtual void pack(const Layout& layout, const std::byte* base, bool all) = 0;
+  /// Looks at what has gone since.
+  virtual void reap() {}
+  /// Whether nobody waits for any more of it.
+  [[nodiscard]] virtual bool gone() const = 0;
+  /// Whether nothing has gone for a while in which somebody looked.
+  [[nodiscard]] virtual bool stands() const { return false; }
+  [[nodiscard]] virtual int error() const = 0;
+  /// Whether a device moves it.
+  [[nodiscard]] virtual bool by_device() const { return false; }
+};
+
+/// A message that arrives.
+class Arriving {
+ public:
+  Arriving() = default;
+  Arriving(const Arriving&) = delete;
+  Arriving& operator=(const Arriving&) = delete;
+  virtual ~Arriving() = default;
+  /// Unpacks what has come; whether that was all. What is beyond the receive's capacity is taken, and lost.
+  virtual bool move() = 0;
+  [[nodiscard]] virtual int error() const = 0;
+  [[nodiscard]] virtual bool by_device() const { return false; }
+};
+
+/// Where a message's bytes belong.
+struct Destination {
+  Layout layout;
+  std::byte* base = nullptr;
+  std::byte* straight = nullptr;  ///< where all of it belongs, if that is one stretch
+  std::int64_t capacity = 0;
+};
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,199 @@
+#include "lacuna/mpi/rdma.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "lacuna/mpi/host.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+constexpr const char* kNic = "verbs";
+constexpr std::int64_t kTimeout = 10'000'000'000;  // ns, for another end that is setting itself up
+constexpr int kTag = 0;                            // of no message in chunks
+
+base::Error failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
+
+// Two ranks of the world tell one another what connects them. Nobody waits for one that does not speak.
+class HostBootstrap final : public nic::Bootstrap {
+ public:
+  HostBootstrap(Comm comm, int rank) : comm_(comm), rank_(rank) {}
+
+  Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override {
+    if (!mine.files.empty()) return base::fail(base::Code::unsupported, "a device whose ends need the same machine");
+    if (mine.bytes.size() > kMost)
+      return base::fail(base::Code::limit, fmt::format("{} bytes to say; there may be {}", mine.bytes.size(), kMost));
+    nic::Hello theirs;
+    theirs.bytes.resize(kMost);
+    Request requests[2]{};
+    if (host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &requests[0]) != kSuccess)
+      return std::unexpected(failed("Irecv"));
+    const int said = host().Isend(mine.bytes.data(), static_cast<int>(mine.bytes.size()), host().byte, rank_, kTag, comm_, &requests[1]);
+    if (said != kSuccess) return std::unexpected(failed("Isend"));
+    const std::int64_t deadline = base::now_ns() + timeout_ns;
+    Status status{};
+    for (int waited = 0; waited < 2;) {
+      int over = 0;
+      Status* const wanted = waited == 0 ? &status : ignored();
+      if (host().Test(&requests[waited], &over, wanted) != kSuccess) return std::unexpected(failed("Test"));
+      if (over != 0) ++waited;
+      if (over != 0 || base::now_ns() < deadline) continue;
+      if (requests[0] != host().no_request) {
+        host().Cancel(&requests[0]);
+        host().Wait(&requests[0], ignored());
+      }
+      if (requests[1] != host().no_request) host().Request_free(&requests[1]);
+      return base::fail(base::Code::timeout, fmt::format("rank {} does not answer", rank_));
+    }
+    theirs.bytes.resize(static_cast<std::size_t>(bytes_of(status)));
+    return theirs;
+  }
+
+ private:
+  static constexpr int kMost = 4096;
+  Comm comm_;
+  int rank_;
+};
+
+class Leaving final : public Departing {
+ public:
+  explicit Leaving(std::unique_ptr<Rget::Out> out) : out_(std::move(out)) {}
+  void pack(const Layout& layout, const std::byte* base, bool /*all*/) override {
+    if (gone_) return;
+    gone_ = true;
+    const Result<void> packed = out_->pack(layout, base);
+    if (packed) return;
+    base::log(base::Level::error, "MPI send: " + packed.error().text());
+    error_ = kErrOther;
+  }
+  [[nodiscard]] bool gone() const override { return gone_; }
+  [[nodiscard]] int error() const override { return error_; }
+  [[nodiscard]] bool by_device() const override { return true; }
+
+ private:
+  std::unique_ptr<Rget::Out> out_;
+  bool gone_ = false;
+  int error_ = kSuccess;
+};
+
+class Coming final : public Arriving {
+ public:
+  // The layout may be one of Elements that others keep: a copy is a reference to the same.
+  explicit Coming(std::unique_ptr<Rget::In> in) : in_(std::move(in)) {}
+  bool move() override {
+    const Result<bool> done = in_->step();
+    if (done) return *done;
+    base::log(base::Level::error, "MPI receive: " + done.error().text());
+    error_ = kErrOther;
+    return true;
+  }
+  [[nodiscard]] int error() const override { return error_; }
+  [[nodiscard]] bool by_device() const override { return true; }
+
+ private:
+  std::unique_ptr<Rget::In> in_;
+  int error_ = kSuccess;
+};
+
+// Which device, if any.
+std::unique_ptr<nic::Context> open() {
+  const char* said = std::getenv("LACUNA_MPI_NIC");
+  const std::string_view name = said == nullptr ? "" : said;
+  if (name == "off") return nullptr;
+  base::Result<std::unique_ptr<nic::Context>> opened = nic::open(name.empty() ? kNic : name);
+  if (!opened) {
+    // Most machines have none, and nobody asked.
+    base::log(name.empty() ? base::Level::debug : base::Level::warn,
+              "MPI messages between nodes go without RDMA: " + opened.error().text());
+    return nullptr;
+  }
+  if (!(*opened)->limits().emulated || !name.empty()) return std::move(*opened);
+  base::log(base::Level::debug, fmt::format("{} is a device in software; LACUNA_MPI_NIC={} takes it all the same", (*opened)->nic_name(),
+                                            (*opened)->nic_name()));
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<Place>& places) {
+  std::unique_ptr<nic::Context> device;
+  std::int32_t mine = 0;
+  const auto others = static_cast<int>(std::ranges::count_if(places, [](const Place& place) { return place.far >= 0; }));
+  if (others > kMostPeers) {
+    base::log(base::Level::info,
+              fmt::format("MPI messages between nodes go without RDMA: {} ranks on other nodes; it takes up to {}", others, kMostPeers));
+  } else {
+    device = open();
+  }
+  std::unique_ptr<Rget> rget;
+  if (device != nullptr) {
+    base::Result<std::unique_ptr<Rget>> made = Rget::create(std::move(device), nic::Path::wire, std::max(others, 1));
+    if (made) {
+      rget = std::move(*made);
+    } else {
+      base::log(base::Level::warn, "MPI messages between nodes go without RDMA: " + made.error().text());
+    }
+  }
+  mine = rget != nullptr ? 1 : 0;
+  std::vector<std::int32_t> have(places.size());
+  host().Allgather(&mine, sizeof mine, host().byte, have.data(), sizeof mine, host().byte, world);
+  if (rget == nullptr) return nullptr;
+
+  // Pairs of ranks in one order for all, so that nobody waits in a circle.
+  std::vector<int> peers(places.size(), -1);
+  int number = 0;
+  bool any = false;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    if (places[rank].far < 0 || have[rank] == 0) continue;
+    HostBootstrap bootstrap(world, static_cast<int>(rank));
+    const base::Result<void> connected = rget->connect(number, bootstrap, kTimeout);
+    if (connected) {
+      peers[rank] = number;
+      any = true;
+    } else {
+      base::log(base::Level::warn,
+                fmt::format("MPI messages between ranks {} and {} go without RDMA: {}", own_rank, rank, connected.error().text()));
+    }
+    ++number;
+  }
+  return any ? std::unique_ptr<Rdma>(new Rdma(std::move(rget), std::move(peers))) : nullptr;
+}
+
+int Rdma::peer(int rank) const {
+  return rank >= 0 && static_cast<std::size_t>(rank) < peers_.size() ? peers_[static_cast<std::size_t>(rank)] : -1;
+}
+
+std::unique_ptr<Departing> Rdma::depart(int to, std::int64_t bytes, Descriptor::Far& far) {
+  const int who = peer(to);
+  if (who < 0 || !rget_->reaches(who)) return nullptr;
+  base::Result<std::unique_ptr<Rget::Out>> offered = rget_->offer(who, bytes);
+  if (!offered) {
+    base::log(base::Level::debug, "MPI send: " + offered.error().text());
+    return nullptr;
+  }
+  const Rget::Ticket ticket = (*offered)->ticket();
+  far = {.by_device = 1, .number = static_cast<std::int32_t>(ticket.number), .chunk = 0, .rkey = ticket.rkey, .addr = ticket.addr};
+  return std::make_unique<Leaving>(std::move(*offered));
+}
+
+std::unique_ptr<Arriving> Rdma::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into) {
+  const int who = peer(from);
+  if (who < 0) return nullptr;
+  const Rget::Ticket ticket{.addr = far.addr, .rkey = far.rkey, .number = static_cast<std::uint32_t>(far.number)};
+  base::Result<std::unique_ptr<Rget::In>> begun = rget_->accept(who, ticket, bytes, into.layout, into.base, into.capacity);
+  if (!begun) {
+    base::log(base::Level::error, "MPI receive: " + begun.error().text());
+    return nullptr;
+  }
+  return std::make_unique<Coming>(std::move(*begun));
+}
+
+std::string Rdma::describe() const {
+  const auto reached = std::ranges::count_if(peers_, [](int number) { return number >= 0; });
+  return fmt::format("{}, to {} ranks", rget_->context().nic_name(), reached);
+}
+
+}  // namespace lacuna::mpi

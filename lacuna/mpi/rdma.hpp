@@ -1,0 +1,38 @@
+// What has gaps, to and from ranks of other nodes that a device reaches, as this one: packed into registered memory, and read from there (rget.hpp). It takes
+// the place of the carrier's chunks between two ranks that both have a device, found one another by it in MPI_Init, and have not lost one another since.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lacuna/mpi/comms.hpp"
+#include "lacuna/mpi/descriptor.hpp"
+#include "lacuna/mpi/far.hpp"
+#include "lacuna/mpi/rget.hpp"
+
+namespace lacuna::mpi {
+
+class Rdma {
+ public:
+  /// A queue pair for each rank of another node: jobs with more of them leave the wire to the host.
+  static constexpr int kMostPeers = 128;
+
+  /// All ranks of the world at once; `world` is the same communicator, of ours alone. Null: no rank of another node is reached by a device. LACUNA_MPI_NIC
+  /// names it, or says "off"; else it is the first that is not emulated.
+  static std::unique_ptr<Rdma> create(Comm world, int own_rank, const std::vector<Place>& places);
+
+  /// A message to a rank of the world. Null: it is not reached, or there is no room.
+  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, Descriptor::Far& far);
+  /// Null: nobody has offered that.
+  std::unique_ptr<Arriving> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into);
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  Rdma(std::unique_ptr<Rget> rget, std::vector<int> peers) : rget_(std::move(rget)), peers_(std::move(peers)) {}
+  [[nodiscard]] int peer(int rank) const;
+  std::unique_ptr<Rget> rget_;
+  std::vector<int> peers_;  // of each rank of the world, its number here, or -1
+};
+
+}  // namespace lacuna::mpi
