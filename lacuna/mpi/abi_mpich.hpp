@@ -14,6 +14,7 @@ enum class Message : int {};
 enum class Group : int {};
 enum class Errhandler : int {};
 enum class Info : int {};
+enum class Win : int {};
 
 struct Status {
   int count_low;

@@ -11,6 +11,7 @@ struct ompi_message_t;
 struct ompi_group_t;
 struct ompi_errhandler_t;
 struct ompi_info_t;
+struct ompi_win_t;
 
 namespace lacuna::mpi {
 
@@ -21,6 +22,7 @@ using Message = ompi_message_t*;
 using Group = ompi_group_t*;
 using Errhandler = ompi_errhandler_t*;
 using Info = ompi_info_t*;
+using Win = ompi_win_t*;
 
 struct Status {
   int source;

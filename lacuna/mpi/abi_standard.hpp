@@ -11,6 +11,7 @@ struct MPI_ABI_Message;
 struct MPI_ABI_Group;
 struct MPI_ABI_Errhandler;
 struct MPI_ABI_Info;
+struct MPI_ABI_Win;
 
 namespace lacuna::mpi {
 
@@ -21,6 +22,7 @@ using Message = MPI_ABI_Message*;
 using Group = MPI_ABI_Group*;
 using Errhandler = MPI_ABI_Errhandler*;
 using Info = MPI_ABI_Info*;
+using Win = MPI_ABI_Win*;
 
 struct Status {
   int source;

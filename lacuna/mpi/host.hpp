@@ -85,7 +85,22 @@ namespace lacuna::mpi {
   X(Mprobe, (int, int, Comm, Message*, Status*))                                                                                \
   X(Improbe, (int, int, Comm, int*, Message*, Status*))                                                                         \
   X(Mrecv, (void*, int, Datatype, Message*, Status*))                                                                           \
-  X(Imrecv, (void*, int, Datatype, Message*, Request*))
+  X(Imrecv, (void*, int, Datatype, Message*, Request*))                                                                         \
+  X(Put, (const void*, int, Datatype, int, Aint, int, Datatype, Win))                                                           \
+  X(Get, (void*, int, Datatype, int, Aint, int, Datatype, Win))                                                                 \
+  X(Win_create, (void*, Aint, int, Info, Comm, Win*))                                                                           \
+  X(Win_create_dynamic, (Info, Comm, Win*))                                                                                     \
+  X(Win_allocate, (Aint, int, Info, Comm, void*, Win*))                                                                         \
+  X(Win_allocate_shared, (Aint, int, Info, Comm, void*, Win*))                                                                  \
+  X(Win_free, (Win*))                                                                                                           \
+  X(Win_fence, (int, Win))                                                                                                      \
+  X(Win_complete, (Win))                                                                                                        \
+  X(Win_unlock, (int, Win))                                                                                                     \
+  X(Win_unlock_all, (Win))                                                                                                      \
+  X(Win_flush, (int, Win))                                                                                                      \
+  X(Win_flush_all, (Win))                                                                                                       \
+  X(Win_flush_local, (int, Win))                                                                                                \
+  X(Win_flush_local_all, (Win))
 
 #define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                       \
   X(Get_elements_x, (const Status*, Datatype, Count*))                                                       \

@@ -72,21 +72,27 @@ std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
   return otherwise;
 }
 
-// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less than the host does with as many packed
-// bytes. Open MPI asks for an answer before it sends more than 4 KiB, others later.
-Thresholds thresholds() {
+Library library_of_host() {
   std::string version(8192, '\0');
   int length = 0;
   host().Get_library_version(version.data(), &length);
   version.resize(static_cast<std::size_t>(std::max(length, 0)));
+  if (version.contains("Open MPI")) return Library::open_mpi;
+  if (version.contains("Intel")) return Library::intel;
+  return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
+}
+
+// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less than the host does with as many packed
+// bytes. Open MPI asks for an answer before it sends more than 4 KiB, others later.
+Thresholds thresholds(Library library) {
   Thresholds from;
-  if (!version.contains("Open MPI")) from.gaps = 8 << 10;
+  if (library != Library::open_mpi) from.gaps = 8 << 10;
   // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel MPI every message costs more, and with
   // MPICH 4.0, whose wire is UCX, more still (docs/mpi.md has the figures).
-  if (version.contains("Intel")) {
+  if (library == Library::intel) {
     from.far = 512 << 10;
     from.chunk = 256 << 10;
-  } else if (version.contains("MPICH Version:\t4.0")) {
+  } else if (library == Library::mpich_4_0) {
     from.far = 2 << 20;
     from.chunk = 512 << 10;
   }
@@ -128,7 +134,8 @@ std::unique_ptr<Job> Job::begin() {
     return made;
   }
   made->nonce = all.front().random;
-  made->from = thresholds();
+  made->library = library_of_host();
+  made->from = thresholds(made->library);
 
   std::vector<Place> places(all.size());
   int here = 0, first = -1;

@@ -11,8 +11,12 @@
 #include "lacuna/mpi/mpi.hpp"
 #include "lacuna/mpi/operation.hpp"
 #include "lacuna/mpi/report.hpp"
+#include "lacuna/mpi/windows.hpp"
 
 namespace lacuna::mpi {
+
+/// Whose the host is, where that tells what it is fast at.
+enum class Library { open_mpi, mpich, mpich_4_0, intel };
 
 /// From how many bytes on a message is offered instead of sent by the host.
 struct Thresholds {
@@ -33,6 +37,7 @@ class Job {
   void end();
 
   Mode mode = Mode::full;
+  Library library = Library::mpich;
   Thresholds from;
   Nonce nonce{};
   int world_rank = 0;
@@ -42,6 +47,7 @@ class Job {
   Bounces bounces;
   Operations operations;
   Report report;
+  Windows windows;
   std::unique_ptr<nic::Context> context;
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<Carrier> carrier;               ///< to other nodes; null: there are none

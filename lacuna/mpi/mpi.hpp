@@ -4,10 +4,13 @@
 //   program ── MPI_Send(buf, count, type, ...) ──▶ calls*.cpp ── nothing to gain, not understood ─────────────────────▶ PMPI_Send
 //                                                     │
 //                                                     ├─ small, with gaps: packed here ─────────── bytes ─────────────▶ PMPI_Send
-//                                                     ├─ to another node: a descriptor in its place, then chunks ─────▶ PMPI_Send, PMPI_Isend (carrier.hpp)
+//                                                     ├─ to another node: a descriptor in its place, then chunks ─────▶ PMPI_Send, PMPI_Isend (carrier.hpp), or RDMA (rdma.hpp)
 //                                                     └─ else: Communicator::offer() ─── a descriptor in its place ───▶ PMPI_Send
 //
 //   program ── MPI_Recv(buf, count, type, ...) ◀── PMPI_Recv of bytes: is it a descriptor?  accept() : unpack
+//
+// Collectives pack what has gaps for the host (collection.hpp), or offer it to the ranks of the node (exchange.hpp); MPI_Put and MPI_Get do where the host is
+// slow (windows.hpp).
 //
 // Three rules make that sound (DESIGN.md):
 //

@@ -30,6 +30,8 @@ const char* name_of(Report::Way way) {
     case Report::Way::collected_in: return "unpacked here from a collective";
     case Report::Way::exchanged_out: return "offered in MPI_Alltoallw";
     case Report::Way::exchanged_in: return "accepted in MPI_Alltoallw";
+    case Report::Way::put: return "packed here for MPI_Put";
+    case Report::Way::got: return "unpacked here from MPI_Get";
   }
   return "";
 }

@@ -27,7 +27,9 @@ class Report {
     collected_out,
     collected_in,
     exchanged_out,
-    exchanged_in
+    exchanged_in,
+    put,
+    got
   };
   Report();
   [[nodiscard]] bool on() const { return on_; }

@@ -147,10 +147,11 @@ GROUPS = (
             ]
         ),
     ),
+    Group("MPI_Put and MPI_Get", "taken where the MPI is slow with gaps at the origin", frozenset(("put", "get"))),
     Group(
         "one-sided communication",
         "",
-        frozenset(["put", "get", "rput", "rget", "accumulate", "get_accumulate", "raccumulate"]),
+        frozenset(["rput", "rget", "accumulate", "get_accumulate", "raccumulate"]),
     ),
     Group(
         "files",

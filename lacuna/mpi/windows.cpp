@@ -1,0 +1,86 @@
+#include "lacuna/mpi/windows.hpp"
+
+#include <climits>
+
+#include "lacuna/mpi/job.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as memory.
+constexpr std::int64_t kLeastBytes = 2048, kLongRun = 1024;
+
+bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
+
+// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/mpi.md): Open MPI copies straight in memory that it shares, and
+// makes an operation of each block elsewhere, whichever side has them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not
+// shared, even if the target's have gaps.
+bool pays(Library library, bool gets, bool shared, bool target_has_gaps) {
+  switch (library) {
+    case Library::open_mpi: return !shared && !target_has_gaps;
+    case Library::intel: return !shared && gets;
+    case Library::mpich: return !target_has_gaps;
+    case Library::mpich_4_0: break;  // its MPI_Win_complete may return before what was got is there
+  }
+  return false;
+}
+
+}  // namespace
+
+void Windows::made(Win win, bool shared) {
+  const std::scoped_lock lock(mutex_);
+  all_[win].shared = shared;
+}
+
+void Windows::freed(Win win) {
+  const std::scoped_lock lock(mutex_);
+  all_.erase(win);
+}
+
+Bounce Windows::take(Job& job, bool gets, const void* base, Count count, Datatype type, int target, Count target_count,
+                     Datatype target_type, Win win, Origin& origin) {
+  if (count <= 0 || target < 0 || job.types.is_short(type, count, INT64_MAX)) return {};
+  origin.type = job.types.find(type);
+  if (origin.type == nullptr || !has_gaps(*origin.type.get(), count)) return {};
+  origin.bytes = origin.type->bytes(count);
+  if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongRun >= origin.type->layout().run_count())
+    return {};
+  if (base == nullptr && !origin.type->absolute()) return {};
+  const Use there = job.types.find(target_type);
+  if (there == nullptr || there->bytes(target_count) != origin.bytes) return {};
+  origin.base = static_cast<std::byte*>(const_cast<void*>(base));
+  origin.count = count;
+  const std::scoped_lock lock(mutex_);
+  const auto window = all_.find(win);
+  if (window == all_.end() || window->second.bytes + origin.bytes > kRoom) return {};
+  const bool taken = pays(job.library, gets, window->second.shared, has_gaps(*there.get(), target_count));
+  return taken ? job.bounces.take(origin.bytes) : Bounce();
+}
+
+void Windows::add(Win win, int target, bool gets, Origin origin, Bounce bounce) {
+  const std::scoped_lock lock(mutex_);
+  Window& window = all_[win];
+  window.bytes += origin.bytes;
+  origin.type.keep();
+  window.operations.push_back({target, gets, std::move(origin), std::move(bounce)});
+}
+
+void Windows::complete(Job& job, Win win, int target) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = all_.find(win);
+  if (found == all_.end() || found->second.operations.empty()) return;
+  Window& window = found->second;
+  for (const Operation& one : window.operations) {
+    if (target != kAll && one.target != target) continue;
+    window.bytes -= one.origin.bytes;
+    if (!one.gets) continue;
+    const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+    if (const base::Result<Elements> layout = one.origin.type->of(one.origin.count); layout)
+      copy::unpack(*layout, one.origin.base, 0, one.origin.bytes, one.bounce.data(), copy::Caching::kept);
+    if (began != 0)
+      job.report.count(Report::Way::got, one.origin.type.get(), one.origin.count, one.target, one.origin.bytes, base::now_ns() - began);
+  }
+  std::erase_if(window.operations, [&](const Operation& one) { return target == kAll || one.target == target; });
+}
+
+}  // namespace lacuna::mpi
