@@ -210,6 +210,7 @@ class Ranks final : public Communicator {
 
   // offers.cpp
   Result<Peer*> sharing(int rank, std::int64_t bytes);
+  [[nodiscard]] bool may_gain_directly(const Layout& layout) const;
   Advice advice(const Peer& peer, const Layout& layout);
   Result<Windows::Place*> place_for(Peer& peer, const Layout& layout, bool whole);
   Result<bool> copy_out(Peer& peer, Request& send, OutStream& out);

@@ -17,17 +17,21 @@ Result<Peer*> Ranks::sharing(int rank, std::int64_t bytes) {
   return &peer;
 }
 
-// The receiver's layout is not known yet; mostly it is alike. Forces hold whatever the layout is.
+// Whether the kernel's copies of this layout's runs may be worth a trial. Forces hold whatever the layout is.
+bool Ranks::may_gain_directly(const Layout& layout) const {
+  if (options_.force.method != nullptr || options_.force.path) return true;
+  return layout.size() >= DirectCopy::kLeastBytes && layout.size() / layout.run_count() >= DirectCopy::kLeastRun;
+}
+
+// The receiver's layout is not known yet; mostly it is alike. It refuses if it is not (take_directly).
 Advice Ranks::advice(const Peer& peer, const Layout& layout) {
-  const bool forced = options_.force.method != nullptr || options_.force.path;
-  if (!forced && (layout.size() < DirectCopy::kLeastBytes || layout.size() / layout.run_count() < DirectCopy::kLeastRun))
-    return Advice::impossible;
+  if (!may_gain_directly(layout)) return Advice::impossible;
   const nic::QueuePair* const copying = peer.outgoing.copying();
   if (copying == nullptr) return Advice::impossible;
   const Result<guide::Choice> choice =
       guide_.choose(layout, layout, *kind_, {.src_shared = false, .dst_shared = false, .told = true, .uses = 1});
   const bool one_copy = choice && choice->way.path == copying->path();
-  if (forced && !one_copy) return Advice::impossible;
+  if ((options_.force.method != nullptr || options_.force.path) && !one_copy) return Advice::impossible;
   return one_copy ? Advice::one_copy : Advice::two_copies;
 }
 
@@ -177,13 +181,14 @@ Result<bool> Ranks::copy_out(Peer& peer, Request& send, OutStream& out) {
   return true;
 }
 
-// A receive that is too short for its message, or a layout that has not come yet, is for windows.
+// A receive that is too short for its message, one of short runs (the columns of a transpose, whose rows are long), or a layout that has not come yet, is
+// for windows.
 void Ranks::take_directly(Peer& peer, Request& receive, InStream& in) {
   const DirectEnd there = in.direct_memory().sender;
   nic::QueuePair* const copying = peer.incoming.copying();
   const Result<Layout> layout = peer.heard.find(there.layout);
   if (copying == nullptr || !layout || layout->digest() != there.digest || layout->size() != receive.bytes ||
-      receive.layout->size() < receive.bytes)
+      receive.layout->size() < receive.bytes || !may_gain_directly(*receive.layout))
     return in.refuse_directly();
   const DirectEnd here{
       .addr = reinterpret_cast<std::uint64_t>(receive.base), .digest = receive.layout->digest(), .layout = tell(peer, *receive.layout)};

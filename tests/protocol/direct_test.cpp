@@ -103,6 +103,15 @@ TEST(HostileDirect, OfMemoryThatIsNotThere) {
     EXPECT_TRUE(at.streamed()) << addr;
   }
 }
+// What the sender cannot know: each of the receiver's runs would cost the kernel as much as some KiB.
+TEST(HostileDirect, IntoShortRunsIsStreamed) {
+  Offered at;
+  at.target = Guarded(support::value(Layout::hvector(kBytes / 16, 1, 32, support::value(Layout::bytes(16)))), 2);
+  at.tell(message());
+  EXPECT_TRUE(at.received());
+  EXPECT_EQ(at.memory.direct.of(1), DirectState::refused);
+  EXPECT_EQ(at.target.base()[0], std::byte{0x5a});
+}
 // Pieces that the peer says it copies, and never does, are waited for as bytes are that never come.
 TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
   for (const std::uint64_t counted : {std::uint64_t{1}, std::uint64_t{1000}, ~std::uint64_t{0}}) {
