@@ -122,12 +122,16 @@ static void exchange(void* state, enum mini_way way) {
 /* The block-th that `rank` sends. */
 static double value(int rank, int block, int cell, int k, int call) { return rank * 1e9 + block * 1e7 + cell * CELL + k + call * 0.125; }
 
+/* Where both neighbours are one rank, MPIs differ in which of its blocks comes first: they are alike there. */
+static int number_of(const struct job* job, int block) { return job->of->by_type == neighbors && job->ranks <= 2 ? 0 : block; }
+
 static void prepare(void* state, int call) {
   struct job* job = state;
   for (long i = 0; i < (job->ranks + 1) * job->span; ++i) job->sent[i] = job->received[i] = -1;
   for (int block = 0, blocks = sent_blocks(job); block < blocks; ++block)
     for (int cell = 0; cell < job->cells; ++cell)
-      for (int k = 0; k < CELL; ++k) job->sent[block * job->span + (long)cell * STRIDE + k] = value(job->rank, block, cell, k, call);
+      for (int k = 0; k < CELL; ++k)
+        job->sent[block * job->span + (long)cell * STRIDE + k] = value(job->rank, number_of(job, block), cell, k, call);
 }
 
 /* Whose block comes as the block-th, and which of its blocks it was. */
@@ -150,7 +154,7 @@ static int check(void* state, int call) {
       double right = -1;
       if (block < blocks && k < CELL) {
         origin(job, block, &from, &of_it);
-        right = value(from, of_it, cell, k, call);
+        right = value(from, number_of(job, of_it), cell, k, call);
       }
       if (job->received[block * job->span + i] != right) return 0;
     }

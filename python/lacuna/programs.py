@@ -52,11 +52,13 @@ FULL = Pace(pairs=5, seconds=0.1, quick=False)
 
 
 def planned(*, far: bool, pattern: str = "") -> list[Task]:
-    """What there is to run whose name holds `pattern`; `far`: between two hosts, too."""
-    tasks = [Task(mini.COLLECTIVES, ranks) for ranks in RANKS]
-    tasks += [Task(program, ranks) for ranks in (2, 4) for program in mini.APPLICATIONS]
+    """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make slow
+    comes last: a budget may not reach it."""
+    tasks = [Task(program, 2) for program in (*mini.APPLICATIONS, mini.COLLECTIVES)]
     if far:
         tasks += [Task(program, 2, far=True) for program in (mini.PINGPONG, *mini.APPLICATIONS, mini.COLLECTIVES)]
+    tasks += [Task(program, 4) for program in mini.APPLICATIONS]
+    tasks += [Task(mini.COLLECTIVES, ranks) for ranks in RANKS if ranks > 2]
     return [task for task in tasks if pattern.lower() in task.name.lower()]
 
 
