@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace lacuna::mpi {
 namespace {
@@ -155,7 +156,7 @@ bool Rget::tell(int to, std::uint64_t offset, std::uint64_t word, bool waits) {
   std::byte* const from = words_.buffer.data() + static_cast<std::size_t>(to) * sizeof(Board) + offset;
   std::memcpy(from, &word, sizeof word);
   const nic::Sge sge = words_.sge(from - words_.buffer.data(), sizeof word);
-  const bool fits = who.qp->limits().max_inline >= static_cast<int>(sizeof word);
+  const bool fits = std::cmp_greater_equal(who.qp->limits().max_inline, sizeof word);
   const Result<void> posted = who.qp->post_send({.wr_id = static_cast<std::uint64_t>(to),
                                                  .opcode = nic::Opcode::write,
                                                  .sg_list = {&sge, 1},
@@ -260,8 +261,8 @@ Result<void> Rget::Out::pack(const layout::Layout& layout, const std::byte* base
     rget_.context_->pack(layout, base, at, std::min(kPart, bytes_ - at), memory_.buffer.buffer.data() + at, copy::Caching::kept);
     const bool last = at + kPart >= bytes_;
     rget_.reap();
-    if (!rget_.tell(peer_, place, std::uint64_t{number_} << 32 | ++parts, last) && rget_.peer(peer_).lost)
-      return std::unexpected(*rget_.peer(peer_).lost);
+    const std::optional<base::Error>& lost = rget_.peer(peer_).lost;
+    if (!rget_.tell(peer_, place, std::uint64_t{number_} << 32 | ++parts, last) && lost) return std::unexpected(*lost);
   }
   return {};
 }
@@ -281,7 +282,8 @@ Result<std::unique_ptr<Rget::In>> Rget::accept(int from, const Ticket& ticket, s
                                                std::int64_t capacity) {
   if (ticket.number == 0 || bytes <= 0 || capacity <= 0)
     return base::fail(base::Code::malformed, fmt::format("message {} of {} bytes, to be read into {}", ticket.number, bytes, capacity));
-  if (peer(from).lost) return std::unexpected(*peer(from).lost);
+  const Peer& who = peer(from);
+  if (who.lost) return std::unexpected(*who.lost);
   if (!reaches(from)) return base::fail(base::Code::peer_lost, "no connection to who offers it");
   return std::make_unique<In>(*this, from, ticket, bytes, std::move(layout), base, capacity);
 }
