@@ -132,7 +132,7 @@ int Exchange::finish() {
         }
       }
     }
-    if (now - since > kYieldAfter) sched_yield();  // ranks may be more than CPUs
+    if (job_.crowded || now - since > kYieldAfter) sched_yield();
   }
   for (std::size_t i = 0; began_ != 0 && i < out.size(); ++i) {
     const std::int64_t took = base::now_ns() - began_;

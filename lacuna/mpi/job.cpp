@@ -147,6 +147,7 @@ std::unique_ptr<Job> Job::begin() {
     if (first < 0) first = static_cast<int>(rank);
     places[rank].local = here++;
   }
+  made->crowded = here > sysconf(_SC_NPROCESSORS_ONLN);
   made->local_rank = std::exchange(places[static_cast<std::size_t>(made->world_rank)].local, -1);
   std::string name = fmt::format("mpi-{}-", first);
   for (const std::byte byte : made->nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));

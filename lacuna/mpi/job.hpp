@@ -41,7 +41,8 @@ class Job {
   Thresholds from;
   Nonce nonce{};
   int world_rank = 0;
-  int local_rank = 0;  ///< on this node
+  int local_rank = 0;    ///< on this node
+  bool crowded = false;  ///< it has fewer CPUs than ranks: who waits lets others have his
   Types types;
   std::unique_ptr<Comms> comms;
   Bounces bounces;

@@ -1,4 +1,6 @@
 // Sends: by the host as they are, packed here for the host, or offered, with a descriptor in their place.
+#include <sched.h>
+
 #include <climits>
 
 #include "lacuna/mpi/messages.hpp"
@@ -45,14 +47,18 @@ bool stream(Job& job, protocol::Request* offered) {
       continue;
     }
     const std::int64_t now = base::now_ns();
-    const auto lock = job.enter();
-    const bool moved = job.ranks->progress();
-    poll_receives(job);
-    poll_orphans(job);
-    if (since == 0 || moved) since = now;
-    if (now - since < kPatience) continue;
-    leave(job, offered);
-    return false;
+    {
+      const auto lock = job.enter();
+      const bool moved = job.ranks->progress();
+      poll_receives(job);
+      poll_orphans(job);
+      if (since == 0 || moved) since = now;
+      if (now - since >= kPatience) {
+        leave(job, offered);
+        return false;
+      }
+    }
+    if (job.crowded) sched_yield();
   }
 }
 
