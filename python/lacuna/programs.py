@@ -52,8 +52,8 @@ FULL = Pace(pairs=5, seconds=0.1, quick=False)
 
 
 def planned(*, far: bool, pattern: str = "") -> list[Task]:
-    """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make slow
-    comes last: a budget may not reach it."""
+    """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make
+    slow comes last: a budget may not reach it."""
     tasks = [Task(program, 2) for program in (*mini.APPLICATIONS, mini.COLLECTIVES)]
     if far:
         tasks += [Task(program, 2, far=True) for program in (mini.PINGPONG, *mini.APPLICATIONS, mini.COLLECTIVES)]
