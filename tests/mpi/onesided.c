@@ -1,5 +1,5 @@
 /* Puts and gets with gaps on either side, in every kind of window, by every way to complete them. */
-/* ranks: 3 */
+/* ranks: 2 */
 #include "nests.h"
 
 enum window { CREATED, ALLOCATED, DYNAMIC, WINDOWS };
