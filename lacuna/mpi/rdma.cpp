@@ -81,7 +81,6 @@ class Leaving final : public Departing {
 
 class Coming final : public Arriving {
  public:
-  // The layout may be one of Elements that others keep: a copy is a reference to the same.
   explicit Coming(std::unique_ptr<Rget::In> in) : in_(std::move(in)) {}
   bool move() override {
     const Result<bool> done = in_->step();
@@ -120,7 +119,6 @@ std::unique_ptr<nic::Context> open() {
 
 std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<Place>& places) {
   std::unique_ptr<nic::Context> device;
-  std::int32_t mine = 0;
   const auto others = static_cast<int>(std::ranges::count_if(places, [](const Place& place) { return place.far >= 0; }));
   if (others > kMostPeers) {
     base::log(base::Level::info,
@@ -137,7 +135,7 @@ std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<P
       base::log(base::Level::warn, "MPI messages between nodes go without RDMA: " + made.error().text());
     }
   }
-  mine = rget != nullptr ? 1 : 0;
+  const std::int32_t mine = rget != nullptr ? 1 : 0;
   std::vector<std::int32_t> have(places.size());
   host().Allgather(&mine, sizeof mine, host().byte, have.data(), sizeof mine, host().byte, world);
   if (rget == nullptr) return nullptr;
@@ -189,11 +187,6 @@ std::unique_ptr<Arriving> Rdma::arrive(int from, const Descriptor::Far& far, std
     return nullptr;
   }
   return std::make_unique<Coming>(std::move(*begun));
-}
-
-std::string Rdma::describe() const {
-  const auto reached = std::ranges::count_if(peers_, [](int number) { return number >= 0; });
-  return fmt::format("{}, to {} ranks", rget_->context().nic_name(), reached);
 }
 
 }  // namespace lacuna::mpi

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "lacuna/mpi/comms.hpp"
@@ -26,7 +25,6 @@ class Rdma {
   std::unique_ptr<Departing> depart(int to, std::int64_t bytes, Descriptor::Far& far);
   /// Null: nobody has offered that.
   std::unique_ptr<Arriving> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into);
-  [[nodiscard]] std::string describe() const;
 
  private:
   Rdma(std::unique_ptr<Rget> rget, std::vector<int> peers) : rget_(std::move(rget)), peers_(std::move(peers)) {}

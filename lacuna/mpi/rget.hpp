@@ -53,7 +53,6 @@ class Rget {
   Result<void> connect(int peer, nic::Bootstrap& bootstrap, std::int64_t timeout_ns);
   /// Whether it is connected, and nothing has gone wrong.
   [[nodiscard]] bool reaches(int peer) const;
-  [[nodiscard]] const nic::Context& context() const { return *context_; }
 
   /// Memory for a message that will be packed. Errors: limit (too much waits), out_of_memory, peer_lost.
   Result<std::unique_ptr<Out>> offer(int peer, std::int64_t bytes);

@@ -70,8 +70,9 @@ void Windows::complete(Job& job, Win win, int target) {
   const auto found = all_.find(win);
   if (found == all_.end() || found->second.operations.empty()) return;
   Window& window = found->second;
+  const auto is_over = [&](const Operation& one) { return target == kAll || one.target == target; };
   for (const Operation& one : window.operations) {
-    if (target != kAll && one.target != target) continue;
+    if (!is_over(one)) continue;
     window.bytes -= one.origin.bytes;
     if (!one.gets) continue;
     const std::int64_t began = job.report.on() ? base::now_ns() : 0;
@@ -80,7 +81,7 @@ void Windows::complete(Job& job, Win win, int target) {
     if (began != 0)
       job.report.count(Report::Way::got, one.origin.type.get(), one.origin.count, one.target, one.origin.bytes, base::now_ns() - began);
   }
-  std::erase_if(window.operations, [&](const Operation& one) { return target == kAll || one.target == target; });
+  std::erase_if(window.operations, is_over);
 }
 
 }  // namespace lacuna::mpi
