@@ -109,6 +109,12 @@ void Bill::haul(const Haul& h) {
     add(When::between, Stage::post, target, Price::poll, h.requests);
     add(When::after, Stage::notify, device ? Who::wire : target, Price::message, 1);
   }
+  if (device && h.credits > 0) {
+    add(When::between, Stage::post, target, Price::post, h.credits);
+    add(When::between, Stage::post, target, Price::build, h.credits);
+    add(When::aside, Stage::post, initiator_, Price::receive, h.credits);
+    add(When::between, Stage::post, initiator_, Price::poll, h.credits);
+  }
   if (h.reading) add(When::before, Stage::post, device ? Who::wire : target, Price::read, 1);
   add(When::before, Stage::wire, Who::wire, Price::start, 1);
 
@@ -167,20 +173,19 @@ void Bill::bind(double keys, double entries) {
 }
 
 double Bill::latency_ns() const {
-  const std::size_t last = slowest();
+  const std::array<double, kWho> share = shares();
   double ns = alone_;
-  for (std::size_t who = 0; who < kWho; ++who) ns += between_[who] * (who == last ? 1 : share_of(static_cast<Who>(who)));
+  for (std::size_t who = 0; who < kWho; ++who) ns += between_[who] * share[who];
   return ns;
 }
 
 std::array<double, kStages> Bill::stages_ns() const {
-  const std::size_t last = slowest();
+  const std::array<double, kWho> share = shares();
   std::array<double, kStages> stages{};
   for (std::size_t i = 0; i < items_; ++i) {
     const Item& item = item_[i];
     if (item.when == When::aside) continue;
-    const bool shared = item.when == When::between && static_cast<std::size_t>(item.who) != last;
-    stages[static_cast<std::size_t>(item.stage)] += item.ns * (shared ? share_of(item.who) : 1);
+    stages[static_cast<std::size_t>(item.stage)] += item.ns * (item.when == When::between ? share[static_cast<std::size_t>(item.who)] : 1);
   }
   return stages;
 }

@@ -299,7 +299,8 @@ class Bill {
     double pieces = 1;       ///< contiguous on both sides
     double gather_keys = 0;  ///< entries behind an indirect key at the source, all together,
     double scatter_keys = 0;
-    double keys = 1;  ///< and behind how many keys
+    double keys = 1;     ///< and behind how many keys
+    double credits = 0;  ///< empty messages the other way, where devices move the data
   };
 
   /// `cold`: the data is in no cache. `uses`: transfers for which a binding of an indirect key holds; 0: any number.
@@ -345,15 +346,25 @@ class Bill {
     if (when == When::between) between_[static_cast<std::size_t>(who)] += ns;
     if (when == When::before || when == When::after) alone_ += ns;
   }
-  [[nodiscard]] std::size_t slowest() const {
-    std::size_t found = 0;
-    for (std::size_t who = 1; who < kWho; ++who) found = between_[who] > between_[found] ? who : found;
-    return found;
+  [[nodiscard]] static bool is_cpu(std::size_t who) {
+    return who == static_cast<std::size_t>(Who::sender) || who == static_cast<std::size_t>(Who::receiver);
   }
-  /// The others' share of what is done side by side: what the first unit, or the first request, waits for.
-  [[nodiscard]] double share_of(Who who) const {
-    const bool cpu = who == Who::sender || who == Who::receiver;
-    return 1 / (cpu && path_.mover != nic::Mover::both ? requests_ : std::max(requests_, units_));
+  /// What of each one's work side by side with the others is in the latency: all of the slowest's, and the others' on the first unit, or on the first
+  /// request. Engines hand units to one another; a CPU waits for a whole request, which is with the slowest of the engines for longest.
+  [[nodiscard]] std::array<double, kWho> shares() const {
+    std::size_t last = 0;
+    auto engine = static_cast<std::size_t>(Who::fetch);
+    for (std::size_t who = 1; who < kWho; ++who) {
+      if (between_[who] > between_[last]) last = who;
+      if (!is_cpu(who) && between_[who] > between_[engine]) engine = who;
+    }
+    const bool cpus = path_.mover != nic::Mover::both;
+    std::array<double, kWho> shares{};
+    for (std::size_t who = 0; who < kWho; ++who) {
+      const bool whole = cpus && (is_cpu(who) || (is_cpu(last) && who == engine));
+      shares[who] = who == last ? 1 : 1 / (whole ? requests_ : std::max(requests_, units_));
+    }
+    return shares;
   }
   [[nodiscard]] double price(Price price) const { return prices_[static_cast<std::size_t>(price)]; }
 

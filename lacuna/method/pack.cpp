@@ -6,7 +6,7 @@
 namespace lacuna::method {
 namespace {
 
-constexpr Chunking kWhole{std::numeric_limits<std::int64_t>::max(), 1};  // cut only by the NIC's largest message
+constexpr Chunking kWhole{std::numeric_limits<std::int64_t>::max(), 1, 1};  // cut only by the NIC's largest message
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   return make_packed(role, endpoint, transfer, memory, kWhole);

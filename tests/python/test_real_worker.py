@@ -10,10 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from lacuna._core import Layout
 
+from lacuna import command
 from lacuna.analysis import contests
+from lacuna.measuring import measure_pair
+from lacuna.pairs import Pair
 from lacuna.record import read_guide
-from lacuna.worker import WorkerError, find_worker
+from lacuna.worker import Worker, WorkerError, find_worker
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +94,14 @@ def test_a_fault_that_is_none_is_refused(tmp_path: Path) -> None:
     ended = guide(tmp_path, "--quick", fault="slow:nobody:2")
     assert ended.returncode == 3
     assert "is no fault" in ended.stderr
+
+
+def test_chunks_meet_receives_on_a_fast_wire() -> None:
+    """A receiver that unpacks more slowly than the wire brings chunks: without credits the device tries again after a
+    while, and pack_pipelined took half as long again as pack."""
+    blocks = Layout.vector(632, 311, 622, Layout.bytes(1))
+    pair = Pair("", Layout.bytes(blocks.size), blocks)
+    with Worker(find_worker(), command.worker_nic("model:what-if-400g"), 20) as worker:
+        rows = measure_pair(worker, pair, 1, 100.0).rows
+    took = {row.method: row.latency_us for row in rows if row.notify == "none"}
+    assert took["pack_pipelined"] < 0.9 * took["pack"]
