@@ -1,19 +1,22 @@
-"""Table 3 of the founding documents beside what this machine's measurements say: the guide's section on it."""
+"""Table 3 of the founding documents, and other simple rules, beside what this machine's measurements say: the guide's
+section on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lacuna._core import Guide
-from lacuna.analysis import Grid
+from lacuna.analysis import Contest, Grid
 from lacuna.calibrate import Stored, layouts_of
 from lacuna.fitting import limits_text
-from lacuna.page import Number, Raw, method_name, paragraph, section, table, text
+from lacuna.page import Number, Raw, heading, method_name, paragraph, section, table, text
+from lacuna.pairs import Pair
 from lacuna.plan import grid_cell
+from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.schema import Row
 from lacuna.units import bytes_text, gain_text
-from lacuna.validate import geomean, table3_of
+from lacuna.validate import geomean, summary
 
 
 @dataclass(frozen=True)
@@ -28,34 +31,57 @@ class Beside:
     ours_times: float
 
 
-def beside(grid: Grid, stored: Stored) -> list[Beside]:
-    """The cells of a grid where both were measured."""
+def _judged(grid: Grid, stored: Stored) -> Iterator[tuple[Pair, Contest, Row | None]]:
+    """Each cell with what the fitted prices choose, if that was measured."""
     nic = stored.profile.nic
     guide = Guide(nic.name, limits=limits_text(nic), profile=str(stored.file))
-    made = []
     for (block, count), contest in sorted(grid.cells.items()):
-        best = contest.best
-        theirs = contest.best_of(table3_of(block, count))
-        if best is None or theirs is None:
-            continue
-        subject = best.subject
-        cell = grid_cell(block, count, subject.shape, subject.cache, required=False)
+        cell = grid_cell(block, count, contest.subject.shape, contest.subject.cache, required=False)
         send, receive = layouts_of([cell])[cell.subject]
-        choice = guide.choose(send, receive, cold=subject.cache == "cold")
+        choice = guide.choose(send, receive, cold=contest.subject.cache == "cold")
         ours = next((r for r in contest.ranking if (r.method, r.path) == (choice["method"], choice["path"])), None)
-        if ours is None:
-            continue
-        made.append(
-            Beside(block, count, theirs, theirs.latency_us / best.latency_us, ours, ours.latency_us / best.latency_us)
-        )
+        yield Pair(cell.label, send, receive), contest, ours
+
+
+def beside(grid: Grid, stored: Stored) -> list[Beside]:
+    """The cells of a grid where both were measured."""
+    made = []
+    for _, contest, ours in _judged(grid, stored):
+        best, subject = contest.best, contest.subject
+        theirs = contest.best_of(table3_of(subject.block_bytes, subject.block_count))
+        if best and theirs and ours:
+            times = (theirs.latency_us / best.latency_us, ours.latency_us / best.latency_us)
+            made.append(Beside(subject.block_bytes, subject.block_count, theirs, times[0], ours, times[1]))
     return made
+
+
+def regrets(found: Sequence[Grid], stored: Stored) -> dict[str, list[float]]:
+    """How many times as long as the best of each cell Lacuna's choice and each rule takes, by name."""
+    made: dict[str, list[float]] = {"Lacuna": [], **{rule.name: [] for rule in RULES}}
+    for grid in found:
+        for pair, contest, ours in _judged(grid, stored):
+            times = {(r.method, r.path, r.notify): (r.latency_us, r.latency_us) for r in contest.ranking}
+            if contest.best and ours:
+                made["Lacuna"].append(ours.latency_us / contest.best.latency_us)
+            for name, rule in ruled(pair, times).items() if times else ():
+                made[name].append(rule.regret)
+    return {name: values for name, values in made.items() if values}
+
+
+def _rules(found: Sequence[Grid], stored: Stored) -> Raw:
+    rows = []
+    for name, values in regrets(found, stored).items():
+        figures = summary(values).values()
+        rows.append((name, *(Number(f"{figure:.2f}") for figure in figures), Number(f"{len(values):,}")))
+    columns = ("over the best, average", "95 %", "most", "cells")
+    return Raw(table(("rule", *(Number(column) for column in columns)), rows))
 
 
 def part(found: Sequence[Grid], stored: Stored | None) -> Raw:
     """The section; empty without a profile."""
     grid = next((g for g in found if g.shape == "symmetric" and g.cache == "warm"), None)
     rows = beside(grid, stored) if grid and stored else []
-    if not rows:
+    if not rows or stored is None:
         return Raw("")
     theirs = geomean([r.table3_times for r in rows])
     ours = geomean([r.ours_times for r in rows])
@@ -77,4 +103,11 @@ def part(found: Sequence[Grid], stored: Stored | None) -> Raw:
         for r in rows
     ]
     head = ("block size", "blocks", "Table 3", "over the best", "Lacuna chooses", "over the best")
-    return section("Table 3 beside ours", intro, Raw(table(head, lines)))
+    rules = paragraph(
+        "Other simple rules, over all cells of all maps, each by whichever paths suit its methods best. Zero-copy: the "
+        "best of the methods by which no CPU packs; from 16 KiB blocks as MPICH's density threshold, from 16 KiB "
+        "payload as UCX's eager protocols. The prices were fitted to these cells; `lacuna guide --validate` "
+        "compares on others."
+    )
+    beside_it = (intro, Raw(table(head, lines)), heading("Simple rules"), rules, _rules(found, stored))
+    return section("Table 3 beside ours", *beside_it)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import median
@@ -22,20 +22,13 @@ from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import limits_text
 from lacuna.measuring import Way, measure_pair
 from lacuna.pairs import Pair, random_pairs
+from lacuna.rivals import RULES, TABLE_3, Ruled, fastest, regret, ruled
 from lacuna.schema import BY_HAND, Failure, Row
 from lacuna.worker import Worker
 
-PAIRS = 200
+PAIRS = 500
 SEED = 7
 BUDGET_MS = 120.0
-
-_SMALL_BLOCK = 128
-_FEW_BLOCKS = 60
-"""Table 3's borders: 128 B, and the middle of its 60 ± 30 blocks."""
-
-
-Halves = Mapping[Way, tuple[float, float]]
-"""What each way took, by either half of its visits."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +45,8 @@ class Judged:
     best: Way
     best_us: float
     regret: float
-    table3: Way | None
-    table3_regret: float | None
+    rules: dict[str, Ruled]
+    """By the names of rivals.RULES, where they say something."""
     errors: tuple[float, ...]
     """Of each way: predicted over measured, less one."""
 
@@ -68,8 +61,7 @@ class Judged:
             "best": "/".join(self.best),
             "best_us": round(self.best_us, 4),
             "regret": round(self.regret, 4),
-            "table3": "/".join(self.table3) if self.table3 else None,
-            "table3_regret": round(self.table3_regret, 4) if self.table3_regret else None,
+            "rules": {name: ["/".join(found.way), round(found.regret, 4)] for name, found in self.rules.items()},
             "prediction_error_median": round(median(map(abs, self.errors)), 4) if self.errors else None,
         }
 
@@ -91,20 +83,25 @@ class Validation:
     def regret_geomean(self) -> float:
         return geomean(self.regrets)
 
+    def regrets_of(self, rule: str) -> list[float]:
+        return [p.rules[rule].regret for p in self.pairs if rule in p.rules]
+
     @property
     def table3_regret_geomean(self) -> float:
-        return geomean([p.table3_regret for p in self.pairs if p.table3_regret])
+        return geomean(self.regrets_of(TABLE_3.name))
+
+    @property
+    def rules(self) -> dict[str, dict[str, float]]:
+        """Of each rule what the head has of the choice."""
+        return {rule.name: summary(found) for rule in RULES if (found := self.regrets_of(rule.name))}
 
     def head(self) -> dict[str, Any]:
         errors = [abs(e) for p in self.pairs for e in p.errors]
-        table3 = [p.table3_regret for p in self.pairs if p.table3_regret]
         return {
             "nic": self.nic,
-            "regret_geomean": round(self.regret_geomean, 5) if self.pairs else None,
-            "regret_p95": round(float(np.percentile(self.regrets, 95)), 4) if self.pairs else None,
-            "regret_max": round(max(self.regrets), 4) if self.pairs else None,
+            **summary(self.regrets),
             "prediction_error_median": round(median(errors), 4) if errors else None,
-            "table3_regret_geomean": round(geomean(table3), 4) if table3 else None,
+            "rules": self.rules,
             "seed": self.seed,
             "profile_warnings": self.profile,
         }
@@ -113,6 +110,17 @@ class Validation:
         head = json.dumps(self.head(), indent=1).removesuffix("\n}")
         pairs = ",\n".join(f"  {json.dumps(p.to_json())}" for p in self.pairs)
         return f'{head},\n "pairs": [\n{pairs}\n ]\n}}\n'
+
+
+def summary(regrets: Sequence[float]) -> dict[str, float]:
+    """Nothing of nothing."""
+    if not regrets:
+        return {}
+    return {
+        "regret_geomean": round(geomean(regrets), 5),
+        "regret_p95": round(float(np.percentile(regrets, 95)), 4),
+        "regret_max": round(max(regrets), 4),
+    }
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -157,12 +165,6 @@ def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0
     _, candidates = guide.explain(pair.send, pair.receive)
     predicted = {(c["method"], c["path"], c["notify"]): c["predicted_us"] for c in candidates if "predicted_us" in c}
     best = fastest(halves, halves)
-    table3 = table3_way(pair, halves)
-
-    def regret(ways: Sequence[Way]) -> float:
-        """Of ways that the first and the second half have picked, timed on the second and the first."""
-        return sqrt(halves[ways[0]][1] / halves[best[0]][1] * (halves[ways[1]][0] / halves[best[1]][0]))
-
     return Judged(
         pair.name,
         pair.send.size,
@@ -172,31 +174,7 @@ def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0
         sqrt(halves[chosen][0] * halves[chosen][1]),
         best[0],
         sqrt(halves[best[0]][1] * halves[best[1]][0]),
-        regret((chosen, chosen)),
-        table3[0] if table3 else None,
-        regret(table3) if table3 else None,
+        regret((chosen, chosen), best, halves),
+        ruled(pair, halves),
         tuple(predicted[way] / sqrt(a * b) - 1 for way, (a, b) in halves.items() if way in predicted),
     )
-
-
-def table3_of(block_bytes: float, blocks: int) -> str:
-    """The method that Table 3 of the documents names."""
-    if blocks < _FEW_BLOCKS:
-        return "umr_write"
-    return "pack" if block_bytes < _SMALL_BLOCK else "sgrs"
-
-
-def fastest(ways: Iterable[Way], halves: Halves) -> tuple[Way, Way]:
-    """By the first half, and by the second."""
-    ways = list(ways)
-    return min(ways, key=lambda way: halves[way][0]), min(ways, key=lambda way: halves[way][1])
-
-
-def table3_way(pair: Pair, halves: Halves) -> tuple[Way, Way] | None:
-    """For the side with more blocks. It knows neither paths nor notifications: whichever suit its method best are
-    taken, picked on either half."""
-    blocks = max(pair.send.run_count, pair.receive.run_count)
-    own = [way for way in halves if way[0] == table3_of(pair.send.size / blocks, blocks)]
-    if not own:
-        return None
-    return fastest(own, halves)

@@ -63,8 +63,12 @@ def _show(console: Console, made: Validation) -> None:
     table.add_row("chosen over best", f"{head['regret_geomean']:.4f} on average (geometric mean)")
     table.add_row("", f"{head['regret_p95']:.3f} in the 95th percentile, {head['regret_max']:.2f} at most")
     table.add_row("predicted against measured", f"{head['prediction_error_median']:.1%} apart, median over all ways")
-    table.add_row("Table 3 over best", f"{made.table3_regret_geomean:.3f} on average")
     console.print(table)
+    rules = Table("over best", "average", "95 %", "most", box=None, pad_edge=False)
+    for name, found in ({"Lacuna": head} | made.rules).items():
+        figures = (found["regret_geomean"], found["regret_p95"], found["regret_max"])
+        rules.add_row(name, *(f"{figure:.3f}" for figure in figures), style="bold" if name == "Lacuna" else "")
+    console.print(rules)
     worst = sorted(made.pairs, key=lambda p: -p.regret)[:_WORST]
     shown = Table("over best", "layouts", "chosen", "µs", "best", "µs", box=None, pad_edge=False, title="the worst")
     for pair in worst:

@@ -14,6 +14,14 @@ from lacuna.style import INK, in_style, method_keys, save_png
 from lacuna.units import bytes_text
 from lacuna.validate import Validation
 
+_RULES = {
+    "Table 3": "#9a9a9a",
+    "always pack": "#d55e00",
+    "always pack_pipelined": "#e69f00",
+    "zero-copy from 16 KiB blocks": "#009e73",
+}
+"""What is drawn beside the choice; the table has all of them."""
+
 
 def write(made: Validation, directory: Path) -> list[Path]:
     if not made.pairs:
@@ -37,12 +45,13 @@ def figure(made: Validation) -> Figure:
 
 
 def _shares(axes: Axes, made: Validation) -> None:
-    table3 = [p.table3_regret for p in made.pairs if p.table3_regret]
-    for values, colour, label in ((table3, "#9a9a9a", "Table 3"), (made.regrets, "#0072b2", "Lacuna")):
+    drawn = [(made.regrets_of(name), colour, name) for name, colour in _RULES.items() if name in made.rules]
+    drawn.append((made.regrets, "#0072b2", "Lacuna"))
+    for values, colour, label in drawn:
         ordered = np.sort(values)
         axes.step(ordered, np.arange(1, len(ordered) + 1) / len(ordered), where="post", color=colour, label=label)
     axes.set_xscale("log")
-    axes.set_xlim(0.95, max(2.0, *table3, *made.regrets))
+    axes.set_xlim(0.95, min(20.0, max(2.0, *(most for values, _, _ in drawn for most in values))))
     axes.set_xticks([t for t in (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20) if t <= axes.get_xlim()[1]])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
     axes.xaxis.set_minor_locator(NullLocator())

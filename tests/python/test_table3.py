@@ -93,7 +93,16 @@ def test_the_section_shows_both_and_their_averages(stored: Stored) -> None:
     assert "Table 3 beside ours" in text
     theirs = np.exp(np.mean([np.log(b.table3_times) for b in table3.beside(grid, stored)]))
     assert f"Here it takes {theirs:.2f} times as long as the best way on average" in text
-    assert text.count("<tr") == 1 + len(table3.beside(grid, stored))
+    assert text.count("<tr") == 1 + len(table3.beside(grid, stored)) + 1 + len(table3.regrets([grid], stored))
+
+
+def test_each_rule_is_judged_on_each_cell(stored: Stored) -> None:
+    found = table3.regrets([grid_of(measured())], stored)
+    assert found["Table 3"] == pytest.approx([4.0, 1.5, 1.0])
+    assert found["always pack"] == pytest.approx([2.0, 1.5, 90 / 40])
+    assert found["always pack_pipelined"] == pytest.approx([SLOW_US, SLOW_US / 2, SLOW_US / 40])
+    assert found["zero-copy from 4 KiB blocks"] == pytest.approx([2.0, 1.5, 1.0])
+    assert len(found["Lacuna"]) == 3
 
 
 def test_without_a_profile_or_a_grid_there_is_no_section(stored: Stored) -> None:

@@ -17,8 +17,9 @@ from lacuna._core import Guide, Layout, nic_label
 from lacuna import calibrate, command, plan, run, validate_command, validate_figure
 from lacuna.measuring import Way
 from lacuna.pairs import Pair
+from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.schema import Row
-from lacuna.validate import SEED, Judged, Validation, geomean, judge, table3_of, table3_way, validate
+from lacuna.validate import SEED, Judged, Validation, geomean, judge, validate
 from lacuna.worker import Worker, WorkerError, find_worker
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
@@ -91,13 +92,14 @@ def test_prediction_is_compared_with_both_halves() -> None:
 def test_table_3_takes_the_path_that_suits_its_method_best() -> None:
     # 16 blocks of 32 B: umr_write. The first half picks the kernel's, which takes 6 in the second.
     found = judged(PACK, {PACK: (2.0, 2.0), UMR: (8.0, 2.5), UMR_KERNEL: (4.0, 6.0)})
-    assert found.table3 == UMR_KERNEL
-    assert found.table3_regret == pytest.approx(sqrt(6 / 2 * 8 / 2))
+    assert found.rules["Table 3"].way == UMR_KERNEL
+    assert found.rules["Table 3"].regret == pytest.approx(sqrt(6 / 2 * 8 / 2))
 
 
 def test_table_3_is_silent_where_its_method_was_not_measured() -> None:
     found = judged(PACK, {PACK: (2.0, 2.0), SGRS: (3.0, 3.0)})
-    assert found.table3 is found.table3_regret is None
+    assert "Table 3" not in found.rules
+    assert found.rules["always pack"].regret == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,47 @@ def test_table_3_by_its_borders(block_bytes: float, blocks: int, method: str) ->
 def test_table_3_looks_at_the_side_with_more_blocks() -> None:
     fine = Layout.vector(64, 8, 100, Layout.bytes(8))
     halves: dict[Way, tuple[float, float]] = {PACK: (1.0, 1.0), UMR: (1.0, 1.0)}
-    assert table3_way(Pair("", fine, Layout.bytes(4096)), halves) == (PACK, PACK)
-    assert table3_way(Pair("", Layout.bytes(4096), fine), halves) == (PACK, PACK)
-    assert table3_way(PAIR, halves) == (UMR, UMR)
+    assert ruled(Pair("", fine, Layout.bytes(4096)), halves)["Table 3"].way == PACK
+    assert ruled(Pair("", Layout.bytes(4096), fine), halves)["Table 3"].way == PACK
+    assert ruled(PAIR, halves)["Table 3"].way == UMR
+
+
+def pair_of(block: int, count: int, *, same: bool = True) -> Pair:
+    blocks = Layout.vector(count, block, 2 * block, Layout.bytes(1))
+    return Pair("", blocks, blocks if same else Layout.bytes(block * count))
+
+
+def test_always_is_always() -> None:
+    pipelined = ("pack_pipelined", "mapped", "none")
+    found = ruled(pair_of(65536, 4), {PACK: (2.0, 2.0), pipelined: (3.0, 3.0), SGRS: (1.0, 1.0)})
+    assert found["always pack"].regret == pytest.approx(2)
+    assert found["always pack_pipelined"].regret == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("block", "zero_copy"), [(1023, ()), (1024, ("1 KiB",)), (16384, ("1 KiB", "4 KiB", "16 KiB"))]
+)
+def test_zero_copy_begins_at_a_block_size(block: int, zero_copy: tuple[str, ...]) -> None:
+    found = ruled(pair_of(block, 64), {PACK: (2.0, 2.0), SGRS: (1.0, 1.0)})
+    for size in ("1 KiB", "4 KiB", "16 KiB", "64 KiB"):
+        assert found[f"zero-copy from {size} blocks"].way == (SGRS if size in zero_copy else PACK)
+
+
+def test_zero_copy_begins_at_a_payload() -> None:
+    halves: dict[Way, tuple[float, float]] = {PACK: (2.0, 2.0), SGRS: (1.0, 1.0)}
+    assert ruled(pair_of(8, 2048), halves)["zero-copy from 16 KiB payload"].way == SGRS
+    assert ruled(pair_of(8, 2047), halves)["zero-copy from 16 KiB payload"].way == PACK
+
+
+def test_a_method_that_copies_at_the_other_end_is_not_zero_copy() -> None:
+    gather = ("gather_write", "mapped", "flag")
+    halves: dict[Way, tuple[float, float]] = {SGRS: (3.0, 3.0), gather: (1.0, 1.0)}
+    assert ruled(pair_of(16384, 4), halves)["zero-copy from 16 KiB blocks"].way == SGRS
+    assert ruled(pair_of(16384, 4, same=False), halves)["zero-copy from 16 KiB blocks"].way == gather
+
+
+def test_no_two_rules_have_one_name() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
 
 
 def test_a_choice_that_was_not_measured_is_an_error() -> None:
@@ -153,22 +193,27 @@ def made_validation() -> Validation:
 def test_the_json_has_what_it_promises() -> None:
     data = json.loads(made_validation().to_json())
     assert data.keys() == {
-        *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "table3_regret_geomean"),
+        *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules"),
         *("seed", "profile_warnings", "pairs"),
     }
     assert data["regret_geomean"] == pytest.approx(2 ** (1 / 3), rel=1e-4)
     assert data["regret_p95"] == pytest.approx(1.9)
     assert data["regret_max"] == 2
-    assert data["table3_regret_geomean"] == pytest.approx(sqrt(2), rel=1e-3)
+    assert data["rules"]["Table 3"] == {
+        "regret_geomean": pytest.approx(sqrt(2), rel=1e-3),
+        "regret_p95": pytest.approx(1.95),
+        "regret_max": 2,
+    }
     assert data["prediction_error_median"] == pytest.approx(0.1)
     assert (data["nic"], data["seed"], data["profile_warnings"]) == ("local", SEED, ["old"])
     assert [p["regret"] for p in data["pairs"]] == [1, 2, 1]
     assert data["pairs"][2].keys() == {
         *("name", "payload_bytes", "message_us", "chosen", "predicted_us", "chosen_us", "best", "best_us", "regret"),
-        *("table3", "table3_regret", "prediction_error_median"),
+        *("rules", "prediction_error_median"),
     }
-    assert data["pairs"][1]["best"] == data["pairs"][1]["table3"] == "umr_write/mapped/flag"
-    assert data["pairs"][2]["table3"] is data["pairs"][2]["table3_regret"] is None
+    assert data["pairs"][1]["best"] == "umr_write/mapped/flag"
+    assert data["pairs"][1]["rules"]["Table 3"] == ["umr_write/mapped/flag", 1]
+    assert "Table 3" not in data["pairs"][2]["rules"]
 
 
 def test_the_figure_draws(tmp_path: Path) -> None:
