@@ -19,6 +19,7 @@ using method::Notify;
 using method::Role;
 
 constexpr std::array<std::string_view, 3> kObjectives{"latency", "bandwidth", "cpu"};
+constexpr std::size_t kNotifies = 3;
 
 // Why a way cannot be. method::make() refuses the same.
 enum class Refusal : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
@@ -74,12 +75,6 @@ Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, 
   way.method->bill(bill, peer.limits());
   if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
   return bill;
-}
-
-double lean_of(const Peer::Route& route, const Way& way, const Lean& features) {
-  if (route.leans.empty()) return 1;
-  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
-  return lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features);
 }
 
 double merit(const Plan& plan, Objective objective) {
@@ -177,6 +172,42 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
   if (measured == nullptr && !profile_.classes.empty())
     profile_.warnings.push_back(
         fmt::format("peers to which a message of 16 KiB takes {:.1f} us were not measured: the usual prices hold", message_us));
+  nearby_ = Nearby(routes_.size() * method::methods().size() * kNotifies);
+  if (measured != nullptr) remember(*measured);
+}
+
+std::size_t Peer::index(const Route& route, const Way& way) const {
+  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
+  const auto place = static_cast<std::size_t>(&route - routes_.data());
+  return (place * method::methods().size() + method) * kNotifies + static_cast<std::size_t>(way.notify);
+}
+
+void Peer::remember(const Profile::Class& measured) {
+  Nearby nearby = nearby_;  // while it is filled, beliefs are of leans alone
+  for (const Profile::Class::Seen& seen : measured.seen) {
+    const Belief leans(*this, seen.pair, seen.cold);
+    std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
+    for (std::size_t i = 0; i < measured.ways.size(); ++i) {
+      const Way& way = measured.ways[i];
+      const auto route = std::ranges::find(routes_, way.path, [](const Route& r) { return r.info.path; });
+      if (seen.us[i] <= 0 || route == routes_.end()) continue;
+      const Plan plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, leans);
+      gaps[index(*route, way)] = static_cast<float>(std::log(1e3 * seen.us[i] / plan.latency_ns));
+    }
+    nearby.add(seen.pair, seen.cold, gaps);
+  }
+  nearby_ = std::move(nearby);
+}
+
+Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold) : peer_(peer), features_(lean_features(pair, cold)) {
+  peer.nearby_.means(pair, cold, means_);
+}
+
+double Peer::Belief::factor(const Route& route, const Way& way) const {
+  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
+  const double lean = route.leans.empty() ? 1 : lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features_);
+  const float mean = means_.at(peer_.index(route, way));
+  return mean == 0 ? lean : lean * std::exp(static_cast<double>(mean));
 }
 
 // --- choosing --------------------------------------------------------------------------------------------------------
@@ -196,7 +227,7 @@ Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& p
 Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
-  const Lean features = lean_features(pair, placement.cold);
+  const Peer::Belief belief(peer, pair, placement.cold);
   std::optional<Way> best;
   const Peer::Route* by = nullptr;
   double least = 0;
@@ -213,8 +244,8 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
         if (method.one_sided()) bill->notify(method.initiator, notify);
         const Way way{&method, route.info.path, notify};
         Plan plan = plan_of(*bill);
-        if (best && merit(plan, placement.objective) >= least * kMostLean) continue;  // no lean brings it back
-        plan.latency_ns *= lean_of(route, way, features);
+        if (best && merit(plan, placement.objective) >= least * Peer::Belief::kMost) continue;  // nothing brings it back
+        plan.latency_ns *= belief.factor(route, way);
         const double cost = merit(plan, placement.objective);
         if (best && cost >= least) continue;
         least = cost;
@@ -224,7 +255,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
     }
   }
   // Billed again: replacing a notification by another one rounds.
-  if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), lean_of(*by, *best, features))};
+  if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best))};
   std::string why;
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     if (forbidden(force_, way)) return;
@@ -240,9 +271,13 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
 }
 
 Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
+  return expect(way, pair, peer, placement, Peer::Belief(peer, pair, placement.cold));
+}
+
+Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
+                   const Peer::Belief& belief) {
   for (const Peer::Route& route : peer.routes()) {
-    if (route.info.path == way.path)
-      return plan_of(bill_of(way, pair, peer, route, placement), lean_of(route, way, lean_features(pair, placement.cold)));
+    if (route.info.path == way.path) return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way));
   }
   return {};
 }
@@ -274,6 +309,7 @@ layout::PairOutline scaled(layout::PairOutline pair, double longer, double more)
 Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
   const Choice chosen = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
+  const Peer::Belief belief(peer, pair, placement.cold);
   Explanation made{.candidates = {}, .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
@@ -282,7 +318,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
       const Bill bill = bill_of(way, pair, peer, route, placement);
-      candidate.lean = lean_of(route, way, lean_features(pair, placement.cold));
+      candidate.lean = belief.factor(route, way);
       candidate.plan = plan_of(bill, candidate.lean);
       candidate.stages_ns = bill.stages_ns();
       for (double& ns : candidate.stages_ns) ns *= candidate.lean;
@@ -305,12 +341,13 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
   constexpr double kPerOctave = 8;
   const auto winner_at = [&](double longer, double more) -> std::size_t {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
+    const Peer::Belief belief(peer, pair, explanation.placement.cold);
     std::size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
       const Candidate& candidate = explanation.candidates[i];
       if (!candidate.refusal.empty()) continue;
-      const double cost = merit(expect(candidate.way, pair, peer, explanation.placement), explanation.placement.objective);
+      const double cost = merit(expect(candidate.way, pair, peer, explanation.placement, belief), explanation.placement.objective);
       if (cost >= least) continue;
       least = cost;
       best = i;

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <deque>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,60 @@ namespace lacuna::guide {
 
 using base::Result;
 using layout::Layout;
+
+/// A way to do it.
+struct Way {
+  const method::Method* method = nullptr;
+  nic::Path path{};
+  method::Notify notify{};
+  bool operator==(const Way&) const = default;
+
+  /// Three bytes for the peer, which has to do its half of the same.
+  static constexpr std::size_t kBytes = 3;
+  [[nodiscard]] std::array<std::byte, kBytes> encode() const;
+  /// For bytes from anywhere. Errors: malformed.
+  static Result<Way> decode(std::span<const std::byte> wire);
+};
+
+// --- pairs that were measured ----------------------------------------------------------------------------------------
+
+/// A pair in a profile, as numbers: of either side bytes, runs, span, stride, listed, uneven; then pieces and paired.
+inline constexpr std::size_t kPairNumbers = 14;
+[[nodiscard]] std::array<double, kPairNumbers> numbers_of(const layout::PairOutline& pair);
+/// Errors: invalid_argument (what is wrong is named).
+Result<layout::PairOutline> pair_from_numbers(std::span<const double> numbers);
+
+/// Of some ways: the logarithm of measured over expected time, as a mean over the measured pairs, each weighted by how near it is (a Gaussian kernel in
+/// the logarithms of the payload and of both sides' runs, and whether a side is contiguous, listed or uneven).
+class Nearby {
+ public:
+  /// No mean is further from 0, as no lean is: what was measured may be long gone.
+  static constexpr float kMost = std::numbers::ln2_v<float>;  // a factor of 2
+  /// A mean over pairs that are far, or few, is nearly none: so many near pairs say that there is no gap. Tried on 1000 random pairs, judged on 500
+  /// others (docs/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
+  static constexpr float kDoubt = 0.05F;
+  static constexpr std::size_t kCoordinates = 9;
+  using Place = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
+  /// Where a pair is. Another's weight is exp(-d*d/2) at distance d.
+  [[nodiscard]] static Place place_of(const layout::PairOutline& pair);
+
+  explicit Nearby(std::size_t ways = 0) : ways_(ways) {}
+  /// A gap for each way, NaN where it was not measured.
+  void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps);
+  /// A mean for each way; 0 where no near pair was measured.
+  void means(const layout::PairOutline& pair, bool cold, std::span<float> means) const;
+  [[nodiscard]] std::size_t size() const { return seen_.size(); }
+
+ private:
+  struct Seen {
+    Place place{};
+    bool cold = false;
+    std::vector<float> gaps;   // 0 where it was not measured,
+    std::vector<float> known;  // and this too, else 1
+  };
+  std::size_t ways_;
+  std::vector<Seen> seen_;
+};
 
 // --- profiles --------------------------------------------------------------------------------------------------------
 
@@ -51,6 +106,15 @@ struct Profile {
   struct Class {
     double message_us = 0;  ///< it took so long, one way; 0 where that was not measured
     std::vector<Path> paths;
+    /// A pair that was measured.
+    struct Seen {
+      layout::PairOutline pair;
+      bool cold = false;
+      std::vector<double> us;  ///< by each of `ways`; 0 where it was not measured
+    };
+    std::vector<Way> ways;
+    std::vector<Seen> seen;
+    static constexpr std::size_t kMostSeen = 4096;
     [[nodiscard]] const Path* path(nic::Path which) const;
   };
   std::string nic;      ///< as nic_label() names it
@@ -110,20 +174,6 @@ struct Placement {
   Objective objective = Objective::latency;
 };
 
-/// A way to do it.
-struct Way {
-  const method::Method* method = nullptr;
-  nic::Path path{};
-  method::Notify notify{};
-  bool operator==(const Way&) const = default;
-
-  /// Three bytes for the peer, which has to do its half of the same.
-  static constexpr std::size_t kBytes = 3;
-  [[nodiscard]] std::array<std::byte, kBytes> encode() const;
-  /// For bytes from anywhere. Errors: malformed.
-  static Result<Way> decode(std::span<const std::byte> wire);
-};
-
 /// What is expected of it, in nanoseconds.
 struct Plan {
   double latency_ns = 0;
@@ -176,11 +226,29 @@ class Peer {
   [[nodiscard]] std::span<const Route> routes() const { return routes_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
+  /// What is believed of a pair beside the bills of its ways.
+  class Belief {
+   public:
+    Belief(const Peer& peer, const layout::PairOutline& pair, bool cold);
+    /// What a way's billed time is multiplied by; never more than kMost.
+    [[nodiscard]] double factor(const Route& route, const Way& way) const;
+    static constexpr double kMost = kMostLean * 2;
+
+   private:
+    const Peer& peer_;
+    Lean features_;
+    std::array<float, 256> means_{};  // of nearby pairs, by way
+  };
+
  private:
+  [[nodiscard]] std::size_t index(const Route& route, const Way& way) const;
+  void remember(const Profile::Class& measured);
+
   nic::Limits limits_;
   Profile profile_;
   std::vector<Route> routes_;
   std::uint64_t number_;
+  Nearby nearby_;
 };
 
 /// Chooses, and remembers what it chose: by the two digests, the placement and the peers. Belongs to one thread at a time, as a nic::Context does.
@@ -202,6 +270,8 @@ class Guide {
   [[nodiscard]] Result<Explanation> explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {}) const;
   /// One way's expectation, whether it can be or not.
   [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement = {});
+  [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
+                                   const Peer::Belief& belief);
 
  private:
   static constexpr std::size_t kKept = 4096;  // a power of two; 100 bytes each

@@ -25,6 +25,7 @@ constexpr double kMostMessage = 1e9;  // us
 constexpr double kMostCoefficient = 1e6;
 constexpr double kMostError = 1e9;
 constexpr double kMostRows = 1e9;
+constexpr double kMostNumber = 1e16;  // of a pair's; pair_from_numbers() looks closer
 
 std::string read_text(const std::string& file, Result<void>& read) {
   std::ifstream in(file);
@@ -101,6 +102,63 @@ Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_
   return path;
 }
 
+// ["pack/mapped/none", ...]; those of another version are left out, and where each of the others stands is told.
+Result<std::vector<Way>> ways_of(const Json& json, std::vector<std::size_t>& places, const std::string& where) {
+  std::vector<Way> ways;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (!json[i].is_string()) return base::fail(base::Code::invalid_argument, fmt::format("{}: ways holds what is no text", where));
+    const std::string name = json[i].get<std::string>();
+    const std::size_t first = name.find('/');
+    const std::size_t last = name.rfind('/');
+    if (first == last) return base::fail(base::Code::invalid_argument, fmt::format("{}: \"{}\" is no way", where, name));
+    const auto method = method::find(name.substr(0, first));
+    const auto path = nic::path_from_name(name.substr(first + 1, last - first - 1));
+    const auto notify = method::notify_from_name(name.substr(last + 1));
+    if (!method || !path || !notify) continue;
+    ways.push_back({*method, *path, *notify});
+    places.push_back(i);
+  }
+  return ways;
+}
+
+Result<std::vector<double>> numbers_in(const Json& json, double least, double most, const std::string& where) {
+  if (!json.is_array()) return base::fail(base::Code::invalid_argument, fmt::format("{} is not a list", where));
+  std::vector<double> numbers;
+  numbers.reserve(json.size());
+  for (const Json& each : json) numbers.push_back(LACUNA_TRY(number(each, "a number", least, most, where)));
+  return numbers;
+}
+
+// {"pair": [14 numbers], "cold": false, "us": [a number for each way]}
+Result<void> seen_of(const Json& json, Profile::Class& made, const std::string& file) {
+  const auto ways = json.find("ways");
+  const auto seen = json.find("seen");
+  if (ways == json.end() || seen == json.end()) return {};
+  std::vector<std::size_t> places;
+  if (!ways->is_array() || !seen->is_array() || seen->size() > Profile::Class::kMostSeen)
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{}: ways and seen are not lists, the second of at most {}", file, Profile::Class::kMostSeen));
+  made.ways = LACUNA_TRY(ways_of(*ways, places, file));
+  for (const Json& each : *seen) {
+    const std::string where = file + ", seen";
+    if (!each.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} holds what is no object", where));
+    const std::vector<double> numbers =
+        LACUNA_TRY(numbers_in(*LACUNA_TRY(member(each, "pair", Json::value_t::array, "a list", where)), -kMostNumber, kMostNumber, where));
+    const std::vector<double> us =
+        LACUNA_TRY(numbers_in(*LACUNA_TRY(member(each, "us", Json::value_t::array, "a list", where)), 0, kMostMessage, where));
+    if (us.size() != ways->size())
+      return base::fail(base::Code::invalid_argument, fmt::format("{}: {} times for {} ways", where, us.size(), ways->size()));
+    Profile::Class::Seen found;
+    const Result<layout::PairOutline> pair = pair_from_numbers(numbers);
+    if (!pair) return base::fail(base::Code::invalid_argument, fmt::format("{}: {}", where, pair.error().message));
+    found.pair = *pair;
+    found.cold = each.value("cold", false);
+    for (const std::size_t place : places) found.us.push_back(us[place]);
+    made.seen.push_back(std::move(found));
+  }
+  return {};
+}
+
 Result<Profile::Class> class_of(const Json& json, const std::string& file) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{}: classes holds what is no object", file));
   Profile::Class made;
@@ -112,6 +170,7 @@ Result<Profile::Class> class_of(const Json& json, const std::string& file) {
     if (!path.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is not an object", where));
     made.paths.push_back(LACUNA_TRY(path_of(path, *which, made.message_us, where)));
   }
+  LACUNA_TRY(seen_of(json, made, file));
   return made;
 }
 

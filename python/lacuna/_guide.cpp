@@ -200,6 +200,22 @@ void bind_guide(nb::module_& m) {
       "path"_a, "message_us"_a = 0.0, "Prices where nothing was measured.");
   m.def("case_layouts", &case_of, "layout"_a, "shape"_a = "symmetric", "cold"_a = false,
         "The two layouts that a worker makes of a request's `layout`, JSON text.");
+  m.def(
+      "pair_numbers",
+      [](const Layout& send, const Layout& receive) {
+        const auto numbers = guide::numbers_of(layout::outline(send, receive));
+        return std::vector<double>(numbers.begin(), numbers.end());
+      },
+      "send"_a, "receive"_a,
+      "A pair as a profile keeps it: of either side bytes, runs, span, stride, listed, uneven; then pieces and paired.");
+  m.def(
+      "pair_place",
+      [](const Layout& send, const Layout& receive) {
+        const auto place = guide::Nearby::place_of(layout::outline(send, receive));
+        return std::vector<double>(place.begin(), place.end());
+      },
+      "send"_a, "receive"_a, "Where a pair is among others: at distance d another's measurements weigh exp(-d*d/2).");
+  m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
   m.def("machine_name", &guide::machine_name, "This machine in a few words, as profiles name it.");
   m.def("profile_file", &guide::profile_file, "nic"_a, "Where the profile of a NIC is, or would be.");
   m.def("nic_label", &guide::nic_label, "nic"_a, "The same name for the same NIC: local, model:connectx5-rocev2.");

@@ -127,7 +127,7 @@ def methods(
     line = _line(quick=quick, wanted=[e.id for e in chosen] if wanted else [], budget=budget, strided=strided, nic=nic)
     options = () if strided else ("--list-keys",)
 
-    def prepare(worker: Worker) -> tuple[Bench, Sequence[Cell]]:
+    def prepare(worker: Worker) -> tuple[Bench, list[Cell]]:
         h = worker.hello
         cells = plan.counted(experiments.cells(chosen), h)
         return Bench(__version__, command.created(), line, h.machine, h.nic, h.methods, experiments=chosen), cells

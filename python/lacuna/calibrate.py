@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna._core import Layout, case_layouts, machine_name, nic_label, profile_file, same_class
+from lacuna._core import Layout, case_layouts, machine_name, nic_label, pair_numbers, profile_file, same_class
 from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.plan import Cell
@@ -32,6 +33,21 @@ _FEWEST_ROWS = 600
 """Of a path of a class that is fitted beside a larger one: few say little, and the usual prices say that better."""
 
 
+MOST_SEEN = 1000
+"""Pairs of a class that a profile keeps, the newest: more make a choice slower and say little more."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A pair that was measured. Near it the choice believes this more than prices."""
+
+    pair: list[float]
+    """As pair_numbers() has it."""
+    cold: bool
+    us: dict[str, float]
+    """By "method/path/notify"."""
+
+
 @dataclass(frozen=True)
 class PeerClass:
     """Peers alike, as the scheduler places them."""
@@ -39,6 +55,28 @@ class PeerClass:
     message_us: float
     """What the worker's message takes between them; 0 where it is not measured."""
     paths: list[Fitted]
+    seen: tuple[Seen, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        ways = sorted({way for seen in self.seen for way in seen.us})
+        return {
+            "message_us": round(self.message_us, 3),
+            "paths": {f.path: f.to_json() for f in self.paths},
+            "ways": ways,
+            "seen": [
+                {
+                    "pair": [_short(n) for n in s.pair],
+                    "cold": s.cold,
+                    "us": [_short(s.us.get(way, 0.0)) for way in ways],
+                }
+                for s in self.seen
+            ],
+        }
+
+
+def _short(value: float) -> float | int:
+    """Six digits of a fraction, all of a whole number."""
+    return int(value) if value == int(value) else float(f"{value:.6g}")
 
 
 @dataclass(frozen=True)
@@ -67,37 +105,62 @@ class Profile:
             "nic": nic_label(self.nic.name),
             "peers": self.peers,
             "machine": "simulated" if self.simulated else machine_name(),
-            "classes": [
-                {"message_us": round(c.message_us, 3), "paths": {f.path: f.to_json() for f in c.paths}}
-                for c in self.classes
-            ],
+            "classes": [c.document() for c in self.classes],
         }
 
     def store(self, nic: str) -> Path:
-        """Writes it to where the library looks for it. Returns the file."""
+        """Writes it to where the library looks for it. Returns the file. What was there, of the same machine, NIC and
+        version, is refined: classes that this run has not seen stay, and pairs that it has not measured."""
         file = Path(profile_file(nic))
         file.parent.mkdir(parents=True, exist_ok=True)
-        document = self.document()
-        document["classes"] += _kept_classes(file, document)
-        write_whole(file, json.dumps(document, indent=1) + "\n")
+        before = _classes_before(file, self)
+        classes = [replace(c, seen=_refined(c, before)) for c in self.classes]
+        document = replace(self, classes=classes).document()
+        document["classes"] += [c for c in before if all(not _alike(c, own) for own in self.classes)]
+        write_whole(file, _compact(json.dumps(document, indent=1)) + "\n")
         return file
 
 
-def _kept_classes(file: Path, new: dict[str, Any]) -> list[Any]:
-    """Of the profile that was there: classes that the new run has not seen. It has to be of the same machine, NIC and
-    version."""
+def _compact(text: str) -> str:
+    """Lists of numbers on one line each."""
+    return re.sub(r"\[[-+.\deE,\s]+\]", lambda found: " ".join(found[0].split()), text)
+
+
+def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
+    """Of the profile that is there, if it is of the same machine, NIC and version."""
     try:
         old = json.loads(file.read_text(encoding="utf-8"))
-        same = all(old[key] == new[key] for key in ("schema", "nic", "machine", "lacuna_version"))
-        return [
-            c
-            for c in old["classes"]
-            if same
-            and c["message_us"] > 0
-            and all(abs(log(c["message_us"] / n["message_us"])) > log(SAME_CLASS) for n in new["classes"])
-        ]
-    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        own = replace(new, classes=[]).document()
+        same = all(old[key] == own[key] for key in ("schema", "nic", "machine", "lacuna_version"))
+        return [c for c in old["classes"] if same and c["message_us"] >= 0 and c["paths"] is not None]
+    except (OSError, ValueError, KeyError, TypeError):
         return []  # there was none, or none that can be read
+
+
+def seen_before(nic: str) -> int:
+    """How many measured pairs the profile has that is there."""
+    try:
+        classes = json.loads(Path(profile_file(nic)).read_text(encoding="utf-8"))["classes"]
+        return sum(len(c.get("seen", ())) for c in classes)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return 0
+
+
+def _alike(old: Mapping[str, Any], new: PeerClass) -> bool:
+    if old["message_us"] <= 0 or new.message_us <= 0:
+        return True
+    return abs(log(old["message_us"] / new.message_us)) <= log(SAME_CLASS)
+
+
+def _refined(new: PeerClass, before: Iterable[Mapping[str, Any]]) -> tuple[Seen, ...]:
+    """Its own pairs, then those of the classes before that were alike."""
+    seen = {(*map(_short, s.pair), s.cold): s for s in new.seen}
+    for old in before:
+        if _alike(old, new):
+            for s in old.get("seen", ()):
+                times = {way: us for way, us in zip(old["ways"], s["us"], strict=True) if us > 0}
+                seen.setdefault((*s["pair"], s["cold"]), Seen(s["pair"], s["cold"], times))
+    return tuple(seen.values())[:MOST_SEEN]
 
 
 @dataclass(frozen=True)
@@ -191,6 +254,11 @@ def _binding_prices(bindings: Sequence[tuple[int, float]]) -> dict[str, float]:
     return {"bind": 1e3 * max(0.0, median(t - entry * n for n, t in bindings)), "bind_entry": 1e3 * entry}
 
 
+def _seen(rows: Sequence[Observation]) -> Seen:
+    times = {f"{r.method}/{r.path}/{r.notify}": r.latency_us for r in rows}
+    return Seen(pair_numbers(rows[0].send, rows[0].receive), rows[0].cold, times)
+
+
 def calibrate(
     run: Run,
     cells: Sequence[Cell],
@@ -210,7 +278,7 @@ def calibrate(
         fitted = fit(run.nic, rows, message_us, most_rows)
         for path in fitted:
             path.prices.update(_binding_prices(bindings))
-        made.append((len(rows), PeerClass(message_us, fitted)))
+        made.append((len(rows), PeerClass(message_us, fitted, tuple(_seen(seen[s]) for s in seen if s in group))))
     if not made:
         return None
     made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class

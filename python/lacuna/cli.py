@@ -31,8 +31,10 @@ from lacuna import compare as comparing
 from lacuna._core import freed_memory_is_told
 from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
+from lacuna.explore import BOUND, POOL, Explorer
 from lacuna.fields import SchemaError
 from lacuna.fitting import MOST_ROWS
+from lacuna.pairs import Pair, random_pairs
 from lacuna.paper import command as paper
 from lacuna.plan import Cell
 from lacuna.record import Guide, read_guide
@@ -40,8 +42,17 @@ from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
 from lacuna.worker import Worker, WorkerError, find_worker
 
-_QUICK = Pace(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12)
-_FULL = Pace(budget=87, reserve=20, silence=20, max_samples=400, second_looks=0.15, most_looks=4, most_reserved=0.7)
+_QUICK = Pace(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12, explored=0.2)
+_FULL = Pace(
+    budget=87,
+    reserve=15,
+    silence=20,
+    max_samples=400,
+    second_looks=0.1,
+    explored=0.35,
+    most_looks=4,
+    most_reserved=0.7,
+)
 """The promises are 20 s and 90 s for the whole command, on two slow cores."""
 
 _SHORTEST_FITTED = 12
@@ -128,10 +139,21 @@ def guide(
         bool,
         typer.Option(
             "--validate",
-            help="Judge the profile's choices on 200 random pairs of layouts that it was not fitted to. Measures and "
+            help="Judge the profile's choices on 500 random pairs of layouts that it was not fitted to. Measures and "
             "fits first if this NIC has no profile.",
         ),
     ] = False,
+    regret: Annotated[
+        float,
+        typer.Option(
+            "--regret",
+            metavar="FRACTION",
+            min=0,
+            max=1,
+            help="Beside the plan, measure those random pairs of layouts for which the choice is least certain, until "
+            "it is expected to take only so much longer than the best way, on average.",
+        ),
+    ] = BOUND,
     listen: Annotated[
         bool,
         typer.Option(
@@ -159,7 +181,7 @@ def guide(
     $XDG_CONFIG_HOME/lacuna/profiles (~/.config/lacuna/profiles); LACUNA_PROFILE names another file.
 
     With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
-    are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "table3_regret_geomean", "pairs"}.
+    are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules", "pairs"}.
 
     With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
     same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
@@ -211,7 +233,7 @@ def guide(
     bindings: list[tuple[int, float]] = []
     seconds = budget or pace.budget
 
-    def prepare(worker: Worker) -> tuple[Guide, Sequence[Cell]]:
+    def prepare(worker: Worker) -> tuple[Guide, list[Cell]]:
         corpus = worker.corpus()
 
         if quick:
@@ -225,6 +247,17 @@ def guide(
         measured.extend(plan.counted(plan.simulated(cells) if simulated else cells, worker.hello))
         return _new_guide(worker.hello, quick=quick, budget=budget, nic=nic, host=host), measured
 
+    explorers: list[Explorer] = []
+
+    def explorer(worker: Worker) -> Explorer:
+        def pool() -> Sequence[Pair]:
+            # Others than the plan's, and than those of the run before, if that is known.
+            return random_pairs(POOL, plan.PAIRS_SEED + 1 + calibrate.seen_before(worker.hello.nic.name))
+
+        made = Explorer(worker.hello, pool, regret)
+        explorers.append(made)
+        return made
+
     def time_bindings(worker: Worker) -> None:
         bindings.extend(calibrate.measure_bindings(worker))
 
@@ -236,6 +269,7 @@ def guide(
         prepare,
         far=other,
         at_last=time_bindings if seconds >= _SHORTEST_FITTED else None,
+        explorer=explorer if seconds >= _SHORTEST_FITTED else None,
     )
     if outcome.result is not None:
         sound = outcome.failure is None and not outcome.result.interrupted and not outcome.result.fault
@@ -247,6 +281,12 @@ def guide(
             return calibrate.calibrate(outcome.result, measured, bindings, most_rows)
 
         _deliver(console, outcome.result, output, None if validate else data, fit if fits else lambda: None)
+        for made in explorers:
+            if fits and made.expected_regret is not None:
+                said = f"The choice is expected to take {made.expected_regret:.1%} longer than the best way on average."
+                if made.expected_regret > regret:
+                    said += " A larger --budget, or another run, refines the profile."
+                console.print(said, soft_wrap=True)
     if validate and outcome.failure is None and outcome.result and not outcome.result.interrupted:
         validate_command.run(worker_nic, output, data, timeout or _FULL.silence)
     command.finish(outcome.result, outcome.failure)

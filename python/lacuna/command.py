@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from lacuna import peers, run
+from lacuna.explore import Explorer
 from lacuna.far import Far
 from lacuna.paper import profiles
 from lacuna.peers import Peer, PeerError
@@ -70,6 +71,8 @@ class Pace:
     max_samples: int
     second_looks: float = 0.0
     """The part of the measuring time that is kept for second looks at cells."""
+    explored: float = 0.0
+    """The part that is kept for cells which an explorer chooses, if there is one."""
     most_looks: int = 2
     most_reserved: float = 0.5
     """Of a shorter run, the part that goes to start-up, tables and report."""
@@ -93,13 +96,15 @@ def measure(
     nic: str,
     pace: Pace,
     deadline: float,
-    prepare: Callable[[Worker], tuple[Result, Sequence[Cell]]],
+    prepare: Callable[[Worker], tuple[Result, list[Cell]]],
     options: Sequence[str] = (),
     far: Far | None = None,
     at_last: Callable[[Worker], None] | None = None,
+    explorer: Callable[[Worker], Explorer] | None = None,
 ) -> Outcome[Result]:
     """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run.
-    `far`: the receiver is there. `at_last`: something more to ask of the worker, not of the result."""
+    `far`: the receiver is there. `at_last`: something more to ask of the worker, not of the result. `explorer`: makes
+    what chooses further cells."""
     result: Result | None = None
 
     def start() -> Worker:
@@ -109,7 +114,10 @@ def measure(
         with terminable(), start() as worker:
             result, cells = prepare(worker)
             with Meter(console, len(cells), deadline - time.monotonic()) as meter:
-                again = Again(pace.second_looks, pace.most_looks, start) if pace.second_looks else None
+                again = None
+                if pace.second_looks:
+                    explores = explorer(worker) if explorer else None
+                    again = Again(pace.second_looks, pace.most_looks, start, explores, pace.explored if explores else 0)
                 run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, again)
             if at_last:
                 with suppress(WorkerError):

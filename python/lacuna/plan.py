@@ -199,8 +199,8 @@ def ddtbench_cell(family: Family, index: int, *, required: bool) -> Cell:
     )
 
 
-def pair_cell(pair: Pair, *, required: bool, cold: bool = False) -> Cell:
-    """Any two layouts."""
+def pair_cell(pair: Pair, *, required: bool, cold: bool = False, notifies: tuple[str, ...] | None = None) -> Cell:
+    """Any two layouts. `notifies`: other than what is usual for the payload."""
     blocks = max(1, pair.send.run_count, pair.receive.run_count)
     wires = {"send": bytes(pair.send.wire()).hex(), "receive": bytes(pair.receive.wire()).hex()}
     payload = pair.send.size
@@ -209,13 +209,18 @@ def pair_cell(pair: Pair, *, required: bool, cold: bool = False) -> Cell:
         {"kind": "pair", "name": pair.name, **wires},
         max(pair.send.true_extent, pair.receive.true_extent),
         required,
-        notifies=notifies_for(payload),
+        notifies=notifies_for(payload) if notifies is None else notifies,
     )
 
 
 def pair_cells(count: int, *, required: bool = True) -> list[Cell]:
-    """What the fit learns asymmetric and irregular layouts from."""
-    return [pair_cell(pair, required=required) for pair in random_pairs(count, PAIRS_SEED)]
+    """What the fit learns asymmetric and irregular layouts from. With all notifications by which the receiver learns of
+    the end, since these are chosen among."""
+    pairs = random_pairs(count, PAIRS_SEED)
+    return [
+        pair_cell(pair, required=required, notifies=("imm", "flag") if pair.send.size > NOTIFY_PAYLOAD else ())
+        for pair in pairs
+    ]
 
 
 def middle_size(family: Family) -> int:

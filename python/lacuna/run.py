@@ -10,6 +10,7 @@ from itertools import chain
 from lacuna.adapt import Hopeless, pooled, repeat_of, worth_another_look
 from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
+from lacuna.explore import Explorer
 from lacuna.plan import Cell
 from lacuna.quiet import disturbance, judge
 from lacuna.record import LeftOut, Look, Run
@@ -48,7 +49,15 @@ class Again:
     """Looks at one cell, the first counted."""
     fresh: Callable[[], Worker]
     """Starts another worker."""
+    explorer: Explorer | None = None
+    """Chooses further cells, beside the plan."""
+    explored: float = 0.0
+    """The part of the time that is kept for them."""
 
+
+_EXPLORED_MS = 60.0
+"""For measuring a cell that the explorer wants: twice as long tells little more than twice as many."""
+_EXPLORED_CENSOR_MS = 100.0
 
 Progress = Callable[[int, int, float], None]
 """Told after each cell: how many looks are done, how many there will be, and how many seconds are left."""
@@ -56,7 +65,7 @@ Progress = Callable[[int, int, float], None]
 
 def measure(
     worker: Worker,
-    cells: Sequence[Cell],
+    cells: list[Cell],
     result: Run,
     deadline: float,
     max_samples: int,
@@ -65,11 +74,13 @@ def measure(
 ) -> None:
     """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
     so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `again`: what time is left goes to
-    second looks at cells."""
+    further cells, which are added to `cells`, and to second looks."""
     campaign = _Campaign(worker, result, deadline, max_samples, progress, again)
     try:
         campaign.first_looks(cells)
         if again:
+            if again.explorer:
+                campaign.explore(cells, again.explorer, again)
             campaign.look_again(cells, again)
     finally:
         result.seconds = time.monotonic() - campaign.started
@@ -103,7 +114,7 @@ class _Campaign:
         pacer = Pacer(cells, self.deadline, time.monotonic)
         for i, planned in enumerate(cells):
             if self.again and i % _RETHINK == 0:
-                pacer.kept = self._kept(self.again.share)
+                pacer.kept = self._kept(self.again.share + self.again.explored)
             left_out = self.hopeless.leave_out(planned.subject)
             cell = planned.without(left_out) if left_out else planned
             grant = pacer.grant(cell)
@@ -128,6 +139,30 @@ class _Campaign:
         quiet = judge(self.result.looks)
         disturbed = len(quiet.disturbed) / len(self.result.looks) if quiet else 0.0
         return (share + _SPOILT * disturbed) * (self.deadline - self.started)
+
+    def explore(self, cells: list[Cell], explorer: Explorer, again: Again) -> None:
+        """Measures what the explorer wants, until it wants nothing more or its share of the time is over: of what is
+        left, as much as it has of what was kept."""
+        others = self._kept(again.share) / (self.deadline - self.started)
+        ends = time.monotonic() + self.left * again.explored / (again.explored + others)
+        if ends - time.monotonic() < _START_SECONDS or not explorer.begin(self.result.rows, cells):
+            return
+        while time.monotonic() < ends and (wanted := explorer.wanted()):
+            before = len(self.result.rows)
+            for i, cell in enumerate(wanted):
+                if time.monotonic() >= ends:
+                    wanted = wanted[:i]
+                    break
+                own = len(self.result.rows)
+                try:
+                    self._look(cell, Grant(_EXPLORED_MS, _EXPLORED_CENSOR_MS), 1, self.result.rows)
+                except OutOfTimeError:
+                    return
+                cells.append(cell)
+                rows = self.rows[cell.subject] = self.result.rows[own:]
+                self.found[cell.subject] = [rows]
+                self.progress(len(cells), len(cells), self.left)
+            explorer.learn(self.result.rows[before:], wanted)
 
     def look_again(self, cells: Sequence[Cell], again: Again) -> None:
         """Second looks, then third ones, until the time is over or nothing is worth it. Each by another worker, for
