@@ -140,6 +140,36 @@ TEST(Closed, KeepsWhatThePeerReachesTwoProcesses) {
   EXPECT_EQ(in_two_processes(kept), "");
 }
 
+// The same when the other end's context goes with all else: what the peer reads is still what was there, not zeros.
+std::string kept_at_the_end(int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::mapped, 1 << 20));
+  std::memset(rig.buffer.data(), 0xEE, 1 << 20);
+  const std::array<std::uint64_t, 2> mine{rig.region.addr(), rig.region.rkey()};
+  nic::Hello hello;
+  hello.bytes.resize(sizeof mine);
+  std::memcpy(hello.bytes.data(), mine.data(), sizeof mine);
+  const nic::Hello told = LACUNA_END_TRY(bootstrap.exchange(hello, 10 * kSecond));
+  std::array<std::uint64_t, 2> theirs{};
+  std::memcpy(theirs.data(), told.bytes.data(), sizeof theirs);
+  if (rank == 0) {
+    rig.qp->keep({std::move(rig.buffer), std::move(rig.region)});
+    rig.qp.reset();
+    rig.queue.reset();
+    rig.context.reset();
+    LACUNA_END_TRY(bootstrap.exchange(hello, 10 * kSecond));
+    return {};
+  }
+  const std::byte* there = rig.qp->rkey_ptr(theirs[0], static_cast<std::uint32_t>(theirs[1]), 1 << 20);
+  LACUNA_END_EXPECT(there != nullptr && there[0] == std::byte{0xEE});
+  LACUNA_END_TRY(bootstrap.exchange(hello, 10 * kSecond));
+  LACUNA_END_EXPECT(there[0] == std::byte{0xEE} && there[(1 << 20) - 1] == std::byte{0xEE});
+  return {};
+}
+TEST(Closed, KeepsItWhenTheContextEndsTwoProcesses) {
+  if (tested_nic() != "local") GTEST_SKIP() << "NIC " << tested_nic() << " has no rkey_ptr";
+  EXPECT_EQ(in_two_processes(kept_at_the_end), "");
+}
+
 // Where the kernel forbids process_vm_*, here by decree of one end, both ends learn why, and the other paths work.
 std::string forbidden(int rank, nic::Bootstrap& bootstrap) {
   nic::OpenOptions options;

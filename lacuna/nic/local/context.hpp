@@ -91,7 +91,10 @@ class Context final : public RealContext {
   void keep(Kept kept) { kept_.push_back(std::move(kept)); }
 
  protected:
-  void free(std::span<std::byte> bytes) override { arena_.free(bytes); }
+  void free(std::span<std::byte> bytes) override {
+    if (!ending_)
+      arena_.free(bytes);  // its pages would be zeros for a peer, which has mapped them; the last mapping to go takes them along
+  }
   void deregister(std::uint32_t key) override {
     if (!ending_) take_away(key);
   }
