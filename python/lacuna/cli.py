@@ -143,6 +143,14 @@ def guide(
             "fits first if this NIC has no profile.",
         ),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Say within 5 s whether the profile holds on this machine, also one that was made on another of its "
+            "kind. Changes nothing.",
+        ),
+    ] = False,
     regret: Annotated[
         float,
         typer.Option(
@@ -180,6 +188,8 @@ def guide(
     than 12 s measures too little for that). It goes to
     $XDG_CONFIG_HOME/lacuna/profiles (~/.config/lacuna/profiles); LACUNA_PROFILE names another file.
 
+    A further run refines the profile: it measures other pairs of layouts, and keeps those that it has.
+
     With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
     are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules", "pairs"}.
 
@@ -198,12 +208,14 @@ def guide(
       lacuna guide --nic verbs:mlx5_0 --listen
       lacuna guide --nic verbs:mlx5_0 node17
       lacuna guide --validate --json validation.json
+      LACUNA_PROFILE=node17.json lacuna guide --check
       lacuna guide --quick --json - | jq '.rows[] | select(.behind == 1)'
 
     \b
     Exit status:
       0    all is well
-      1    a method moved a wrong byte or failed; the files are written and name it
+      1    a method moved a wrong byte or failed; the files are written and name it. With --check: the profile does not
+           hold here
       2    wrong usage
       3    the worker is missing, died or fell silent; what was measured is written
       130  interrupted by Ctrl-C or SIGTERM; what was measured is written
@@ -212,6 +224,8 @@ def guide(
     pace = _QUICK if quick else _FULL
     if (host or listen) and command.is_simulated(nic):
         raise typer.BadParameter("a simulated NIC has no second machine", param_hint="--nic")
+    if check and (host or listen or validate):
+        raise typer.BadParameter("goes without HOST, --listen and --validate", param_hint="--check")
     if listen:
         _refuse_with_listen(quick=quick, budget=budget, validate=validate, data=data, output=output)
         where = far.place(host or "", "--listen", far.EVERYWHERE)
@@ -223,6 +237,9 @@ def guide(
             f"NIC {nic} has no profile yet. Measure first, then validate: the other side ends with each command",
             param_hint="--validate",
         )
+    if check:
+        command.prepare_json(data)
+        validate_command.check(worker_nic, started, data, timeout or _QUICK.silence)
     deadline = pace.deadline(started, budget)
     command.prepare(output)
     command.prepare_json(data)

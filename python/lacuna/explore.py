@@ -66,6 +66,8 @@ class Explorer:
         self._ways: list[Way] = list(dict.fromkeys((o.method, o.path, o.notify) for o in told if _competes(o)))
         self._fitted = {f.path: f for f in fit(self._nic, told, 0.0, _FITTED_ROWS)}
         self._pool = [replace(pair, number=FIRST + i) for i, pair in enumerate(self._make_pool())]
+        if not self._pool:
+            return False
         self._pool_places, self._pool_times = self._told([(p.send, p.receive) for p in self._pool])
         self._places = np.empty((0, self._pool_places.shape[1]))
         self._gaps = np.empty((0, len(self._ways)))

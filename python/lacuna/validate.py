@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from statistics import median
 from typing import Any
 
@@ -128,14 +128,23 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def validate(
-    worker: Worker, nic: str, progress: Callable[[int, int, float], None], count: int = PAIRS, seed: int = SEED
+    worker: Worker,
+    nic: str,
+    progress: Callable[[int, int, float], None],
+    count: int = PAIRS,
+    seed: int = SEED,
+    budget_ms: float = BUDGET_MS,
+    latest: float = inf,
 ) -> Validation:
-    """Measures `count` pairs and judges each choice. Raises WorkerError."""
+    """Measures `count` pairs and judges each choice, as many as there is time for until `latest` on the monotonic
+    clock. Raises WorkerError."""
     pairs = random_pairs(count, seed)
     made = Validation(nic, list(Guide(nic, limits=limits_text(worker.hello.nic)).warnings), [], [], seed)
     began = time.monotonic()
     for i, pair in enumerate(pairs):
-        measured = measure_pair(worker, pair, i + 1, BUDGET_MS, notifies=("imm", "flag"))
+        if time.monotonic() >= latest:
+            break
+        measured = measure_pair(worker, pair, i + 1, budget_ms, notifies=("imm", "flag"))
         made.failures += measured.failures
         guide = Guide(nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
         try:

@@ -52,6 +52,58 @@ def run(nic: str, output: Path, data: Path | None, silence: float, far: Far | No
     raise typer.Exit(command.MEASUREMENT_FAILED if made.failures else 0)
 
 
+CHECK_SECONDS = 5.0
+"""Wall time of the whole command."""
+_CHECK_END = 0.6
+"""Of it, for what comes after measuring."""
+_CHECK_SEED = 77
+_CHECK_PAIRS = 200
+_CHECK_MS = 30.0
+_FEWEST_CHECKED = 8
+HOLDS_REGRET = 1.10
+HOLDS_ERROR = 0.30
+"""A profile fitted in the same hour has 1.02 and 8 %, one of another state of a machine 1.10 to 1.25
+(docs/choosing.md)."""
+
+
+def check(nic: str, started: float, data: Path | None, silence: float) -> NoReturn:
+    """Whether the profile holds on this machine. Ends the command."""
+    console = command.console(to_stderr=command.is_stdout(data))
+    file = profile_file(nic)
+    if needs_profile(nic):
+        command.fail(
+            f"there is no profile at {file}; `lacuna guide` makes one, LACUNA_PROFILE names one from elsewhere"
+        )
+    latest = started + CHECK_SECONDS - _CHECK_END
+    try:
+        with command.terminable(), Worker(find_worker(), nic, silence) as worker:
+            made = validate(worker, nic_label(nic), lambda *_: None, _CHECK_PAIRS, _CHECK_SEED, _CHECK_MS, latest)
+    except KeyboardInterrupt:
+        raise typer.Exit(command.INTERRUPTED) from None
+    except WorkerError as e:
+        command.finish(None, e)
+    command.write_json(data, made.to_json())
+    for failure in made.failures:
+        console.print(f"ERROR: {failure}", markup=False)
+    if made.failures:
+        raise typer.Exit(command.MEASUREMENT_FAILED)
+    if len(made.pairs) < _FEWEST_CHECKED:
+        command.fail(f"only {len(made.pairs)} pairs in {CHECK_SECONDS:.0f} s: this machine is too busy to tell")
+    for warning in made.profile:
+        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    head = made.head()
+    regret, error = head["regret_geomean"], head["prediction_error_median"]
+    found = (
+        f"{len(made.pairs)} random pairs: the chosen way takes {regret:.3f} times as long as the best one, predictions "
+        f"are {error:.0%} off in the median"
+    )
+    holds = regret <= HOLDS_REGRET and error <= HOLDS_ERROR
+    verdict = f"{file} holds here." if holds else f"{file} does not hold here; run `lacuna guide` on this machine."
+    limits = f"(it holds up to {HOLDS_REGRET:.2f} and {HOLDS_ERROR:.0%})"
+    console.print(f"{verdict} {found} {limits}", soft_wrap=True)
+    raise typer.Exit(0 if holds else command.MEASUREMENT_FAILED)
+
+
 def _show(console: Console, made: Validation) -> None:
     head = made.head()
     table = Table(box=None, pad_edge=False, show_header=False)
