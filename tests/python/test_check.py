@@ -40,10 +40,7 @@ def measured() -> Path:
         told = worker.hello
         cells = plan.counted(plan.simulated(plan.pair_cells(60)), told)
         result = Guide(told.version, command.created(), "", told.machine, told.nic, told.methods)
-        again = run.Again(
-            0.0, 1, lambda: pytest.fail("no second looks"), Explorer(told, lambda: random_pairs(20, 3), 1.0), 0.1
-        )
-        run.measure(worker, cells, result, time.monotonic() + 60, 50, lambda *_: None, again)
+        run.measure(worker, cells, result, time.monotonic() + 60, 50, lambda *_: None)
     profile = calibrate.calibrate(result, cells)
     assert profile
     return profile.store(told.nic.name)
