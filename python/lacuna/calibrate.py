@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import log
@@ -157,9 +158,10 @@ def _refined(new: PeerClass, before: Iterable[Mapping[str, Any]]) -> tuple[Seen,
     seen = {(*map(_short, s.pair), s.cold): s for s in new.seen}
     for old in before:
         if _alike(old, new):
-            for s in old.get("seen", ()):
-                times = {way: us for way, us in zip(old["ways"], s["us"], strict=True) if us > 0}
-                seen.setdefault((*s["pair"], s["cold"]), Seen(s["pair"], s["cold"], times))
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # of what cannot be read nothing is kept
+                for s in old.get("seen", ()):
+                    times = {way: us for way, us in zip(old["ways"], s["us"], strict=True) if us > 0}
+                    seen.setdefault((*s["pair"], s["cold"]), Seen(s["pair"], s["cold"], times))
     return tuple(seen.values())[:MOST_SEEN]
 
 

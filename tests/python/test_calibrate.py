@@ -236,3 +236,12 @@ def test_a_simulated_nic_has_a_profile_that_is_the_same_everywhere() -> None:
     assert guide.choose(VECTOR, VECTOR)["path"] == "wire"
     again = profile_of(0.0, copying=2.0, nic=nic, path="wire").store(nic.name)
     assert messages(again) == [0.0]  # one class, whatever was there
+
+
+@pytest.mark.parametrize("seen", [3, [3], [{}], [{"pair": [1], "cold": False, "us": [1.0, 2.0]}], {"a": 1}])
+def test_corrupt_pairs_of_an_earlier_file_are_no_problem(seen: object) -> None:
+    file = profile_of(NEAR).store("local")
+    document = stored(file)
+    document["classes"][0] |= {"ways": ["pack/mapped/none"], "seen": seen}
+    file.write_text(json.dumps(document))
+    assert stored(profile_of(NEAR).store("local"))["classes"][0]["seen"] == []
