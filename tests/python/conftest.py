@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from lacuna import command
 from lacuna.plan import GRID_LAYOUT
 from lacuna.record import Guide, Look
 from lacuna.schema import (
@@ -26,6 +27,7 @@ from lacuna.schema import (
     Subject,
     Work,
 )
+from lacuna.worker import Worker, WorkerError, find_worker
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -163,3 +165,14 @@ def fake_worker(tmp_path: Path) -> Path:
     starter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
     starter.chmod(0o755)
     return starter
+
+
+@pytest.fixture
+def simulated() -> Iterator[Worker]:
+    """A worker on the simulated NIC."""
+    try:
+        executable = find_worker()
+    except WorkerError as e:
+        pytest.skip(str(e))
+    with Worker(executable, command.worker_nic("model"), 20) as worker:
+        yield worker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +11,11 @@ import pytest
 from conftest import guide
 from synthetic import ONE_PATH, run_of, some_pairs
 
-from lacuna import calibrate, command, explore, plan, run
+from lacuna import calibrate, explore, plan, run
 from lacuna.explore import Explorer
 from lacuna.pairs import random_pairs
 from lacuna.schema import Hello
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker import Worker
 
 
 def hello() -> Hello:
@@ -70,16 +69,6 @@ def test_a_way_that_nobody_can_tell_of_is_no_regret() -> None:
 
 
 # --- with the worker, on a simulated NIC
-
-
-@pytest.fixture
-def simulated() -> Iterator[Worker]:
-    try:
-        executable = find_worker()
-    except WorkerError as e:
-        pytest.skip(str(e))
-    with Worker(executable, command.worker_nic("model"), 20) as worker:
-        yield worker
 
 
 def test_what_is_wanted_is_measured_and_kept_in_the_profile(simulated: Worker) -> None:

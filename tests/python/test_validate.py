@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
@@ -20,7 +19,7 @@ from lacuna.pairs import Pair
 from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.schema import Row
 from lacuna.validate import SEED, Judged, Validation, geomean, judge, validate
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker import Worker
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
 PAIR = Pair("made up", VECTOR, Layout.bytes(512))
@@ -228,16 +227,6 @@ def test_an_average_is_geometric() -> None:
 
 
 # --- with the worker, on a simulated NIC
-
-
-@pytest.fixture
-def simulated() -> Iterator[Worker]:
-    try:
-        executable = find_worker()
-    except WorkerError as e:
-        pytest.skip(str(e))
-    with Worker(executable, command.worker_nic("model"), 20) as worker:
-        yield worker
 
 
 def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
