@@ -69,7 +69,6 @@ class Nearby {
   void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps);
   /// A mean for each way; 0 where no near pair was measured.
   void means(const layout::PairOutline& pair, bool cold, std::span<float> means) const;
-  [[nodiscard]] std::size_t size() const { return seen_.size(); }
 
  private:
   struct Seen {

@@ -91,9 +91,9 @@ class Context final : public RealContext {
   void keep(Kept kept) { kept_.push_back(std::move(kept)); }
 
  protected:
+  // At the end the pages stay: a peer that has mapped them would read zeros. They go with the last mapping.
   void free(std::span<std::byte> bytes) override {
-    if (!ending_)
-      arena_.free(bytes);  // its pages would be zeros for a peer, which has mapped them; the last mapping to go takes them along
+    if (!ending_) arena_.free(bytes);
   }
   void deregister(std::uint32_t key) override {
     if (!ending_) take_away(key);
