@@ -30,7 +30,7 @@ class Sender final : public Initiator {
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   if (role == Role::receiver) return Landing::make_contiguous(endpoint, transfer, memory);
-  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)));
+  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)));
 }
 
 void bill(Bill& bill, const nic::Limits& limits) {

@@ -87,6 +87,7 @@ struct Counters {
 
 class Operation;
 class KeyCache;
+class Words;
 
 /// One end of a connection over one path, with the completions of all operations on it.
 class Endpoint {
@@ -113,6 +114,8 @@ class Endpoint {
   /// Memory for packed data, at least `bytes` of it, for operations of this endpoint; they share it, since one of them at a time is under way.
   /// It is kept, and grows. Errors: those of Context::allocate and register_memory.
   Result<std::shared_ptr<const nic::RegisteredBuffer>> staging(std::int64_t bytes);
+  /// Registered words for flags.
+  [[nodiscard]] Words& words() const { return *words_; }
   /// Send requests that the queue takes now.
   [[nodiscard]] int send_room() const { return options_.max_send_wr - static_cast<int>(sends_posted_ - sends_retired_); }
 
@@ -139,6 +142,7 @@ class Endpoint {
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
   std::unique_ptr<KeyCache> keys_;
+  std::unique_ptr<Words> words_;
   std::shared_ptr<const nic::RegisteredBuffer> staging_;
   Operation* active_ = nullptr;
   std::unordered_map<std::uint32_t, Operation*> operations_;  // by the upper half of their wr_ids

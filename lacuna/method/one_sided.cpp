@@ -38,9 +38,9 @@ nic::SendRequest& Chain::add(nic::Opcode opcode, std::uint64_t addr, std::uint32
   return requests_.emplace_back(nic::SendRequest{.opcode = opcode, .sg_list = list, .remote_addr = addr, .rkey = rkey, .signaled = false});
 }
 
-Result<Notice> Notice::create(nic::Context& context, Notify notify) {
+Result<Notice> Notice::create(Endpoint& endpoint, Notify notify) {
   Notice notice(notify);
-  if (notify == Notify::flag) notice.flag_ = LACUNA_TRY(Flag::create(context));
+  if (notify == Notify::flag) notice.flag_.emplace(LACUNA_TRY(Flag::create(endpoint)));
   return notice;
 }
 
@@ -102,6 +102,7 @@ Result<bool> Initiator::advance() {
     chain_.clear();
   }
   if (sends_in_flight() > 0) return false;
+  notice_.went();
   finished();
   return true;
 }
@@ -127,12 +128,12 @@ Made Landing::make_contiguous(Endpoint& endpoint, const Transfer& transfer, cons
   }
   Staging staging;
   if (!in_place) staging = LACUNA_TRY(endpoint.staging(transfer.dst.size()));
-  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
   return std::make_unique<Landing>(endpoint, transfer, memory, std::move(notice), std::move(staging), transfer.dst.true_lower_bound());
 }
 
 Made Landing::make_in_place(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
   return std::make_unique<Landing>(endpoint, transfer, memory, std::move(notice), Staging(), 0);
 }
 
@@ -163,8 +164,8 @@ Result<void> Reader::begin() {
 Made Source::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   Staging staging;
   if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region)) staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
-  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
-  return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint.context())),
+  Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
+  return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint)),
                                   std::move(staging));
 }
 
@@ -191,7 +192,9 @@ Result<bool> Source::advance() {
     LACUNA_TRY(post({&ready, 1}));
     told_ = true;
   }
-  return sends_in_flight() == 0 && notice_.arrived(endpoint_.context(), receives_done());
+  if (sends_in_flight() > 0) return false;
+  ready_.went();
+  return notice_.arrived(endpoint_.context(), receives_done());
 }
 
 }  // namespace lacuna::method

@@ -61,7 +61,7 @@ class Chain {
 /// The passive end's wait for the notification, and the active end's sending it.
 class Notice {
  public:
-  static Result<Notice> create(nic::Context& context, Notify notify);
+  static Result<Notice> create(Endpoint& endpoint, Notify notify);
   [[nodiscard]] Notify how() const { return how_; }
   [[nodiscard]] Target::Part part() const { return flag_ ? flag_->part() : Target::Part(); }
   void count() {
@@ -69,6 +69,10 @@ class Notice {
   }
   /// As a request of its own; of `imm` an empty write.
   [[nodiscard]] nic::SendRequest request(const Endpoint& endpoint, const Target::Part& peers);
+  /// It is complete.
+  void went() {
+    if (flag_) flag_->went();
+  }
   [[nodiscard]] bool arrived(nic::Context& context, std::uint32_t receives_done) const {
     return flag_ ? flag_->raised(context) : how_ == Notify::none || receives_done > 0;
   }

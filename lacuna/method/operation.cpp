@@ -5,6 +5,7 @@
 
 #include "lacuna/method/key_cache.hpp"
 #include "lacuna/method/method.hpp"
+#include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
 
@@ -14,7 +15,8 @@ Endpoint::Endpoint(nic::Context& context, std::unique_ptr<nic::CompletionQueue> 
       options_(options),
       queue_(std::move(queue)),
       qp_(std::move(qp)),
-      keys_(std::make_unique<KeyCache>(*this, qp_->limits().indirect.keys)) {}
+      keys_(std::make_unique<KeyCache>(*this, qp_->limits().indirect.keys)),
+      words_(std::make_unique<Words>()) {}
 
 Endpoint::~Endpoint() = default;
 

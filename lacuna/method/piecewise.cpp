@@ -89,7 +89,7 @@ class Sender final : public Initiator {
 
 Made make_piecewise(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, int chain) {
   if (role == Role::receiver) return Landing::make_in_place(endpoint, transfer, memory);
-  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)), chain,
+  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)), chain,
                                   Pieces(transfer.src, transfer.dst));
 }
 

@@ -30,8 +30,8 @@ class Receiver final : public Reader {
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   if (role == Role::sender) return Source::make_contiguous(endpoint, transfer, memory);
-  return std::make_unique<Receiver>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify)),
-                                    LACUNA_TRY(Flag::create(endpoint.context())));
+  return std::make_unique<Receiver>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)),
+                                    LACUNA_TRY(Flag::create(endpoint)));
 }
 
 void bill(Bill& bill, const nic::Limits& limits) {

@@ -11,23 +11,48 @@ using Staging = std::shared_ptr<const nic::RegisteredBuffer>;
 /// Whether the peer can reach this region over the endpoint's path.
 [[nodiscard]] bool reachable(const Endpoint& endpoint, const nic::Region& region);
 
-/// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that was announced.
+/// The registered words of an endpoint, each on cache lines of its own. To register one for each transfer would cost more than most transfers do.
+class Words {
+ public:
+  struct Place {
+    std::shared_ptr<const nic::RegisteredBuffer> memory;
+    std::int64_t offset = 0;
+    [[nodiscard]] std::uint64_t* word() const { return reinterpret_cast<std::uint64_t*>(memory->buffer.data() + offset); }
+  };
+  /// One that is 0. Errors: those of RegisteredBuffer::create().
+  Result<Place> take(nic::Context& context);
+  /// Nobody writes it any more.
+  void give_back(Place place) { free_.push_back(std::move(place)); }
+
+ private:
+  std::vector<Place> free_;
+};
+
+/// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that was announced. A word that the peer,
+/// or the device, may yet write or read when the flag goes is used by no other flag.
 class Flag {
  public:
-  static Result<Flag> create(nic::Context& context);
-  [[nodiscard]] Target::Part part() const { return {memory_.region.addr(), memory_.region.rkey()}; }
+  static Result<Flag> create(Endpoint& endpoint);
+  Flag(Flag&&) = default;
+  Flag& operator=(Flag&&) = delete;
+  ~Flag();
+  [[nodiscard]] Target::Part part() const;
   /// At both ends, once for each transfer.
   void count() { ++transfers_; }
   /// A write of the number to the peer's word.
   [[nodiscard]] nic::SendRequest raise(const Endpoint& endpoint, const Target::Part& peers);
-  [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(word()) >= transfers_; }
+  /// That write is complete.
+  void went() { going_ = false; }
+  [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(place_.word()) >= transfers_; }
 
  private:
-  explicit Flag(nic::RegisteredBuffer memory) : memory_(std::move(memory)), sge_(memory_.sge(0, sizeof(std::uint64_t))) {}
-  [[nodiscard]] std::uint64_t* word() const { return reinterpret_cast<std::uint64_t*>(memory_.buffer.data()); }
-  nic::RegisteredBuffer memory_;
+  Flag(Words& words, Words::Place place);
+  Words* words_;
+  Words::Place place_;  // null memory: moved from
   nic::Sge sge_;
   std::uint64_t transfers_ = 0;
+  bool going_ = false;
+  mutable bool named_ = false;  // to the peer
 };
 
 }  // namespace lacuna::method

@@ -6,8 +6,8 @@ namespace lacuna::method {
 namespace {
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
-  Flag ready = LACUNA_TRY(Flag::create(endpoint.context()));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
+  Flag ready = LACUNA_TRY(Flag::create(endpoint));
   if (role == Role::receiver) {
     return std::make_unique<WithKeys<Reader, nic::Opcode::read>>(LACUNA_TRY(PartKeys::for_active(endpoint, role, transfer, memory)),
                                                                  endpoint, transfer.dst, memory, std::move(notice), std::move(ready));

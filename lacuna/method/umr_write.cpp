@@ -7,7 +7,7 @@ namespace lacuna::method {
 namespace {
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
-  Notice notice = LACUNA_TRY(Notice::create(endpoint.context(), transfer.notify));
+  Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
   if (role == Role::sender) {
     return std::make_unique<WithKeys<Initiator, nic::Opcode::write>>(LACUNA_TRY(PartKeys::for_active(endpoint, role, transfer, memory)),
                                                                      endpoint, transfer.src, memory, std::move(notice), 1);

@@ -159,7 +159,38 @@ std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return end.move(*second, role, 5, bootstrap);
 }
 
+// An operation for each transfer registers no flag for each: they take the words of those before, but for one that the peer may yet write, and one in use.
+std::string words(nic::Path path, int rank, nic::Bootstrap& bootstrap, const nic::OpenOptions& options) {
+  End end = LACUNA_END_TRY(End::make(bootstrap, path, options));
+  const Role role = rank == 0 ? Role::sender : Role::receiver;
+  const auto word_of = [&](Operation& op) -> base::Result<method::Target::Part> {
+    return LACUNA_TRY(end.endpoint->prepare(op, end.buffer.data(), kSecond)).flag;
+  };
+  method::Target::Part forsaken;
+  method::Target::Part kept;
+  if (rank == 1) {
+    const auto never = LACUNA_END_TRY(end.operation("pack_write", role, Notify::flag));
+    forsaken = LACUNA_END_TRY(word_of(*never));
+  }
+  const auto stays = LACUNA_END_TRY(end.operation("pack_write", role, Notify::flag));
+  if (rank == 1) kept = LACUNA_END_TRY(word_of(*stays));
+  for (int i = 1; i < 100; ++i) {
+    const auto op = LACUNA_END_TRY(end.operation(i % 2 == 1 ? "pack_write" : "scatter_read", role, Notify::flag));
+    const method::Target::Part word = LACUNA_END_TRY(word_of(*op));
+    const std::string wrong = end.move(*op, role, i, bootstrap);
+    if (!wrong.empty()) return wrong;
+    if (rank == 0 || i % 2 == 0) continue;
+    LACUNA_END_EXPECT(word.addr != forsaken.addr && word.addr != kept.addr);
+    LACUNA_END_EXPECT(word.rkey == kept.rkey);
+  }
+  return end.move(*stays, role, 100, bootstrap);
+}
+std::string words_inline(nic::Path path, int rank, nic::Bootstrap& bootstrap) { return words(path, rank, bootstrap, {}); }
+std::string words_fetched(nic::Path path, int rank, nic::Bootstrap& bootstrap) { return words(path, rank, bootstrap, {.max_inline = 0}); }
+
 LACUNA_ON_EVERY_PATH(Sequences, to_and_fro)
+LACUNA_ON_EVERY_PATH(Sequences, words_inline)
+LACUNA_ON_EVERY_PATH(Sequences, words_fetched)
 LACUNA_ON_EVERY_PATH_BY_KEYS(Sequences, few_keys)
 LACUNA_ON_EVERY_PATH_BY_KEYS(Sequences, bound_ahead)
 LACUNA_ON_EVERY_PATH(Sequences, refused_start)
