@@ -165,8 +165,7 @@ Made Source::make_contiguous(Endpoint& endpoint, const Transfer& transfer, const
   Staging staging;
   if (!transfer.src.contiguous_bytes() || !reachable(endpoint, *memory.region)) staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
   Notice notice = LACUNA_TRY(Notice::create(endpoint, transfer.notify));
-  return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint)),
-                                  std::move(staging));
+  return std::make_unique<Source>(endpoint, transfer, memory, std::move(notice), LACUNA_TRY(Flag::create(endpoint)), std::move(staging));
 }
 
 Target Source::offer() const {

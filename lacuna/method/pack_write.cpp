@@ -35,8 +35,7 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   if (role == Role::receiver) return Landing::make_contiguous(endpoint, transfer, memory);
   Staging staging;
   if (!transfer.src.contiguous_bytes()) staging = LACUNA_TRY(endpoint.staging(transfer.src.size()));
-  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)),
-                                  std::move(staging));
+  return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)), std::move(staging));
 }
 
 void bill(Bill& bill, const nic::Limits& limits) {

@@ -41,8 +41,7 @@ nic::SendRequest Flag::raise(const Endpoint& endpoint, const Target::Part& peers
   *place_.word() = transfers_;
   const bool inlined = std::cmp_greater_equal(endpoint.limits().max_inline, sizeof(std::uint64_t));
   going_ = !inlined;
-  return {
-      .opcode = nic::Opcode::write, .sg_list = {&sge_, 1}, .remote_addr = peers.addr, .rkey = peers.rkey, .inline_data = inlined};
+  return {.opcode = nic::Opcode::write, .sg_list = {&sge_, 1}, .remote_addr = peers.addr, .rkey = peers.rkey, .inline_data = inlined};
 }
 
 }  // namespace lacuna::method
