@@ -1,5 +1,6 @@
 #include "lacuna/protocol/transits.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,11 +12,13 @@ constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where cl
 constexpr int kPairs = 4;
 // Messages before the one that counts: each way leaves caches as another does not want them. A long one fills them itself.
 constexpr int kWarm = 2;
-constexpr int kBetweenTrials = 512;  // messages
+constexpr int kBetweenTrials = 512;  // messages, or more
+constexpr double kMostCost = 0.005;  // of them, for trials
 constexpr int kUntilAgain = 4;       // after two messages that were not alike
 constexpr int kMostInVain = 3;
-constexpr double kMostLog = 0.7;  // of one pair: somebody else had the CPU
-constexpr double kNoise = 0.03;   // of the mean of a trial's pairs
+constexpr double kMostLog = 0.7;      // of one pair: somebody else had the CPU
+constexpr double kMostDoubted = 2.1;  // of its cost: eight times; a peer writes what it likes
+constexpr double kNoise = 0.03;       // of the mean of a trial's pairs
 // Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times: to go on costs more than it may show.
 constexpr double kHopeless = 0.6;
 
@@ -101,6 +104,7 @@ void Transits::Class::time(double ns) {
 
 void Transits::Class::judge(double log_ratio) {
   log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
+  cost += (1 + (bytes < kLong ? kWarm : 0)) * std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
   other_first = !other_first;
   until_trial = 1;
   if (++pairs < kPairs && log_ratios < kHopeless) return;
@@ -112,7 +116,7 @@ void Transits::Class::end() {
   next_other();
   pairs = 0;
   log_ratios = 0;
-  until_trial = kBetweenTrials;
+  until_trial = std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost));
 }
 
 void Transits::Class::break_off() {

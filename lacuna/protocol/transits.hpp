@@ -39,6 +39,7 @@ class Transits {
     // A trial is some pairs of messages that are alike, the other way first and second in turn.
     int pairs = 0;
     double log_ratios = 0;  // other by best
+    double cost = 0;        // of the trial, in messages: what the other way took beyond the best
     bool other_first = false;
     int warm = 0;  // messages of this half of a pair, which do not count
     bool has_first = false;
