@@ -198,12 +198,17 @@ class Communicator {
     std::int64_t unexpected_bytes = 0;  ///< 0: the default
     bool progress_thread = false;
     std::string registering;  ///< empty: LACUNA_REGISTERING, or else "automatic"
+    std::string learning;     ///< empty: LACUNA_LEARN, or else "off"
   };
   /// Meets the others (lacuna_connect()).
   static Communicator connect(const std::string& address, const Options& options) {
-    const lacuna_connect_options given{
-        options.nic.c_str(),        options.timeout_s, options.eager_bytes, options.unexpected_bytes, options.progress_thread ? 1 : 0,
-        options.registering.c_str()};
+    const lacuna_connect_options given{options.nic.c_str(),
+                                       options.timeout_s,
+                                       options.eager_bytes,
+                                       options.unexpected_bytes,
+                                       options.progress_thread ? 1 : 0,
+                                       options.registering.c_str(),
+                                       options.learning.c_str()};
     lacuna_comm* comm = nullptr;
     detail::check(lacuna_connect(address.c_str(), options.size, options.rank, options.secret.c_str(), &given, &comm));
     return Communicator(comm);

@@ -49,6 +49,11 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
       if (!named) return failed(named.error());
       all->registering = *named;
     }
+    if (given.learning != nullptr && *given.learning != '\0') {
+      const auto learn = lacuna::guide::LearnOptions::from_text(given.learning);
+      if (!learn) return failed(learn.error());
+      all->learn = *learn;
+    }
     library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
     if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
     auto made = std::make_unique<lacuna_comm>();

@@ -19,7 +19,6 @@ using method::Notify;
 using method::Role;
 
 constexpr std::array<std::string_view, 3> kObjectives{"latency", "bandwidth", "cpu"};
-constexpr std::size_t kNotifies = 3;
 
 // Why a way cannot be. method::make() refuses the same.
 enum class Refusal : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
@@ -159,57 +158,6 @@ Result<Way> Way::decode(std::span<const std::byte> wire) {
   return way;
 }
 
-// --- peers -----------------------------------------------------------------------------------------------------------
-
-Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number)
-    : limits_(std::move(limits)), profile_(std::move(profile)), number_(number) {
-  const Profile::Class* measured = profile_.of(message_us);
-  for (const nic::PathInfo& info : limits_.paths) {
-    const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
-    if (path != nullptr) routes_.push_back({info, path->prices, path->leans});
-    if (path == nullptr) routes_.push_back({info, usual_prices(info.path, message_us), {}});
-  }
-  if (measured == nullptr && !profile_.classes.empty())
-    profile_.warnings.push_back(
-        fmt::format("peers to which a message of 16 KiB takes {:.1f} us were not measured: the usual prices hold", message_us));
-  nearby_ = Nearby(routes_.size() * method::methods().size() * kNotifies);
-  if (measured != nullptr) remember(*measured);
-}
-
-std::size_t Peer::index(const Route& route, const Way& way) const {
-  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
-  const auto place = static_cast<std::size_t>(&route - routes_.data());
-  return (place * method::methods().size() + method) * kNotifies + static_cast<std::size_t>(way.notify);
-}
-
-void Peer::remember(const Profile::Class& measured) {
-  Nearby nearby = nearby_;  // while it is filled, beliefs are of leans alone
-  for (const Profile::Class::Seen& seen : measured.seen) {
-    const Belief leans(*this, seen.pair, seen.cold);
-    std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
-    for (std::size_t i = 0; i < measured.ways.size(); ++i) {
-      const Way& way = measured.ways[i];
-      const auto route = std::ranges::find(routes_, way.path, [](const Route& r) { return r.info.path; });
-      if (seen.us[i] <= 0 || route == routes_.end()) continue;
-      const Plan plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, leans);
-      gaps[index(*route, way)] = static_cast<float>(std::log(1e3 * seen.us[i] / plan.latency_ns));
-    }
-    nearby.add(seen.pair, seen.cold, gaps);
-  }
-  nearby_ = std::move(nearby);
-}
-
-Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold) : peer_(peer), features_(lean_features(pair, cold)) {
-  peer.nearby_.means(pair, cold, means_);
-}
-
-double Peer::Belief::factor(const Route& route, const Way& way) const {
-  const auto method = static_cast<std::size_t>(way.method - method::methods().data());
-  const double lean = route.leans.empty() ? 1 : lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features_);
-  const float mean = means_.at(peer_.index(route, way));
-  return mean == 0 ? lean : lean * std::exp(static_cast<double>(mean));
-}
-
 // --- choosing --------------------------------------------------------------------------------------------------------
 
 Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) {
@@ -224,7 +172,18 @@ Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& p
   return choice;
 }
 
-Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
+Result<Choice> Guide::choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
+                                    const Placement& placement) const {
+  return search(src, dst, peer, placement, others);
+}
+
+void Guide::learn(const Peer& peer, const Learned& learned) {
+  peers_.at(peer.number() - 1).remember(learned);
+  forget();
+}
+
+Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+                             std::span<const Way> others) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
@@ -243,6 +202,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
           method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
         if (method.one_sided()) bill->notify(method.initiator, notify);
         const Way way{&method, route.info.path, notify};
+        if (std::ranges::find(others, way) != others.end()) continue;
         Plan plan = plan_of(*bill);
         if (best && merit(plan, placement.objective) >= least * Peer::Belief::kMost) continue;  // nothing brings it back
         plan.latency_ns *= belief.factor(route, way);

@@ -132,8 +132,10 @@ std::string merit_text(const Candidate& candidate, Objective objective) {
 }
 
 std::string origin_of(const Profile& profile) {
-  if (profile.file.empty()) return "the usual ones: nothing was measured here";
-  return fmt::format("measured {} on {} ({})", profile.created, profile.machine, profile.file);
+  std::string text = profile.file.empty() ? "the usual ones: nothing was measured here"
+                                          : fmt::format("measured {} on {} ({})", profile.created, profile.machine, profile.file);
+  if (!profile.learned.empty()) text += fmt::format("; corrected by {} comparisons that programs made", profile.learned.size());
+  return text;
 }
 
 }  // namespace

@@ -65,8 +65,9 @@ class Nearby {
   [[nodiscard]] static Place place_of(const layout::PairOutline& pair);
 
   explicit Nearby(std::size_t ways = 0) : ways_(ways) {}
-  /// A gap for each way, NaN where it was not measured.
-  void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps);
+  /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and again: it counts for many, but holds for
+  /// hardly any other; of the same ways of the same pair the last is kept.
+  void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned = false);
   /// A mean for each way; 0 where no near pair was measured.
   void means(const layout::PairOutline& pair, bool cold, std::span<float> means) const;
 
@@ -74,6 +75,7 @@ class Nearby {
   struct Seen {
     Place place{};
     bool cold = false;
+    bool learned = false;
     std::vector<float> gaps;   // 0 where it was not measured,
     std::vector<float> known;  // and this too, else 1
   };
@@ -90,6 +92,18 @@ using Lean = std::array<double, kLeanFeatures>;
 /// The factor on a billed time; never more than kMostLean, nor less than its inverse: a profile may be wrong, and layouts may be far from what was measured.
 [[nodiscard]] double lean_factor(const Lean& lean, const Lean& features);
 inline constexpr double kMostLean = 1.65;
+
+/// What programs found out while they ran: of two ways to move a pair, how long the second takes beside the first.
+struct Learned {
+  layout::PairOutline pair;
+  bool cold = false;
+  double message_us = 0;  ///< of the class of peers, as in a profile
+  Way first, second;
+  double log_ratio = 0;  ///< logarithm of the second's time over the first's, a mean over
+  int samples = 0;       ///< pairs of transfers
+  /// Of the same pair, peers and ways, whichever is called first.
+  [[nodiscard]] bool same(const Learned& other) const;
+};
 
 /// What a machine's paths ask for what a transfer does, as it was fitted to measurements.
 struct Profile {
@@ -123,6 +137,7 @@ struct Profile {
   std::string created;  ///< when, in UTC
   std::string file;     ///< where it was read; empty for the built-in one
   std::vector<Class> classes;
+  std::vector<Learned> learned;       ///< by programs
   std::vector<std::string> warnings;  ///< from elsewhere, from an older library, not there
 
   /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if all are so far from it
@@ -144,6 +159,15 @@ struct Profile {
 Result<Profile> read_profile(const std::string& file);
 /// The profile of a NIC: the file's if there is one that can be read, else the usual one; what is doubtful is among its warnings.
 [[nodiscard]] Profile find_profile(const std::string& nic);
+
+/// What programs learn is kept beside the profile that `lacuna guide` wrote: "local.learned.json" beside "local.json".
+[[nodiscard]] std::string learned_file(const std::string& profile);
+/// Errors: invalid_argument (not such a file; what is wrong is named), io. What was learned on another machine is left out.
+Result<std::vector<Learned>> read_learned(const std::string& file);
+/// Adds to a file, or begins one. Processes that do so at the same time wait for one another; whoever reads sees all of one state of it. Of what is the same,
+/// the mean is kept. Errors: io (the folder cannot be written), timeout (others hold the file for seconds).
+Result<void> merge_learned(const std::string& file, std::span<const Learned> learned);
+inline constexpr std::size_t kMostLearned = 512;  // in a file; those with most samples
 
 /// The limits of a NIC as `lacuna guide --nic` names it: "local", "model", "model:PROFILE". Errors: those of nic::open() and nic::simulate().
 Result<nic::Limits> limits_of(const std::string& nic);
@@ -171,6 +195,7 @@ struct Placement {
   bool told = true;   ///< must the passive end of a one-sided method learn that it is over?
   float uses = 0;     ///< transfers for which a binding of indirect keys holds; 0: so many that it costs nothing
   Objective objective = Objective::latency;
+  bool operator==(const Placement&) const = default;
 };
 
 /// What is expected of it, in nanoseconds.
@@ -224,6 +249,8 @@ class Peer {
   };
   [[nodiscard]] std::span<const Route> routes() const { return routes_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
+  /// Of the class of the profile that holds for them; 0 where there is none.
+  [[nodiscard]] double message_us() const { return message_us_; }
 
   /// What is believed of a pair beside the bills of its ways.
   class Belief {
@@ -234,17 +261,22 @@ class Peer {
     static constexpr double kMost = kMostLean * 2;
 
    private:
+    friend class Peer;
     const Peer& peer_;
     Lean features_;
     std::array<float, 256> means_{};  // of nearby pairs, by way
   };
 
  private:
+  friend class Guide;
   [[nodiscard]] std::size_t index(const Route& route, const Way& way) const;
+  [[nodiscard]] const Route* route(nic::Path path) const;
   void remember(const Profile::Class& measured);
+  void remember(const Learned& learned);
 
   nic::Limits limits_;
   Profile profile_;
+  double message_us_ = 0;
   std::vector<Route> routes_;
   std::uint64_t number_;
   Nearby nearby_;
@@ -263,6 +295,11 @@ class Guide {
   /// The best way by the peers' prices. Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is forced; the message
   /// says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
+  /// The best but for `others`. Not remembered. Errors: as choose().
+  [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
+                                             const Placement& placement) const;
+  /// From now on choices for this pair, and any that are nearly alike, follow what was learned.
+  void learn(const Peer& peer, const Learned& learned);
   /// What was chosen so far.
   void forget() { kept_.assign(kKept, {}); }
   /// All ways. Errors: as choose().
@@ -284,11 +321,33 @@ class Guide {
     Choice choice;
   };
   static void find_crossovers(Explanation& explanation, const Peer& peer);
-  [[nodiscard]] Result<Choice> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const;
+  [[nodiscard]] Result<Choice> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+                                      std::span<const Way> others = {}) const;
 
   Force force_;
   std::deque<Peer> peers_;
   std::vector<Kept> kept_;
+};
+
+// --- learning --------------------------------------------------------------------------------------------------------
+
+/// What a program does to learn while it runs.
+enum class Learning : std::uint8_t {
+  off,
+  observe,  ///< tries the second best way now and then, and tells what it took; chooses as ever
+  on,       ///< also corrects its choices, and keeps what it learned for others
+};
+[[nodiscard]] std::string_view learning_name(Learning learning);
+
+struct LearnOptions {
+  Learning learning = Learning::off;
+  int one_in = 100;  ///< transfers, of which one goes another way
+  /// What trials have cost, and the next one is expected to, is never more than this share of the time of all transfers.
+  static constexpr double kMostOverhead = 0.005;
+  /// "off", "observe", "on", "on:1000" (one in 1000). Errors: invalid_argument (the message lists what there is).
+  static Result<LearnOptions> from_text(std::string_view text);
+  /// LACUNA_LEARN. Errors: as from_text().
+  static Result<LearnOptions> from_environment();
 };
 
 // --- saying why ------------------------------------------------------------------------------------------------------

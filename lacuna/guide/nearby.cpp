@@ -14,6 +14,9 @@ constexpr float kMostGap = 1.0F;                            // a row that is fur
 constexpr float kFar = 4.0F;                                // its weight is 0.0003
 // Widths of the kernel: a factor of e in sizes; a side that is contiguous is unlike one that is not.
 constexpr float kContiguous = 2.0F;
+// What a program learned holds for sizes within a factor of 1.3, and there counts as much as so many measured pairs.
+constexpr float kNarrower = 16.0F;  // of squared distances
+constexpr float kLearnedWeight = 32.0F;
 
 }  // namespace
 
@@ -68,8 +71,8 @@ Nearby::Place Nearby::place_of(const layout::PairOutline& pair) {
   return place;
 }
 
-void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps) {
-  Seen seen{.place = place_of(pair), .cold = cold, .gaps = {}, .known = {}};
+void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned) {
+  Seen seen{.place = place_of(pair), .cold = cold, .learned = learned, .gaps = {}, .known = {}};
   for (const float gap : gaps) {
     const bool known = std::isfinite(gap);
     seen.gaps.push_back(known ? std::clamp(gap, -kMostGap, kMostGap) : 0);
@@ -77,6 +80,10 @@ void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const flo
   }
   seen.gaps.resize(ways_);
   seen.known.resize(ways_);
+  if (learned) {
+    std::erase_if(seen_,
+                  [&](const Seen& old) { return old.learned && old.cold == cold && old.place == seen.place && old.known == seen.known; });
+  }
   const auto after = std::ranges::upper_bound(seen_, seen.place.front(), {}, [](const Seen& s) { return s.place.front(); });
   seen_.insert(after, std::move(seen));
 }
@@ -94,7 +101,7 @@ void Nearby::means(const layout::PairOutline& pair, bool cold, std::span<float> 
     float apart = 0;
     for (std::size_t i = 0; i < kCoordinates; ++i) apart += (place[i] - seen->place[i]) * (place[i] - seen->place[i]);
     if (apart > kFar * kFar) continue;
-    const float weight = std::exp(-apart / 2);
+    const float weight = seen->learned ? kLearnedWeight * std::exp(-kNarrower * apart / 2) : std::exp(-apart / 2);
     for (std::size_t way = 0; way < ways; ++way) {
       means[way] += weight * seen->gaps[way];
       weights[way] += weight * seen->known[way];

@@ -3,61 +3,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "lacuna/guide/json_fields.hpp"
 #include "lacuna/guide/words.hpp"
 
 namespace lacuna::guide {
+
+using namespace fields;
+
 namespace {
 
-using Json = nlohmann::json;
 using method::Price;
 
 constexpr int kSchema = 1;
-constexpr double kMostNs = 1e12;      // for one of anything: a thousand seconds
-constexpr double kMostMessage = 1e9;  // us
+constexpr double kMostNs = 1e12;  // for one of anything: a thousand seconds
 constexpr double kMostCoefficient = 1e6;
 constexpr double kMostError = 1e9;
 constexpr double kMostRows = 1e9;
-constexpr double kMostNumber = 1e16;  // of a pair's; pair_from_numbers() looks closer
-
-std::string read_text(const std::string& file, Result<void>& read) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) read = base::fail(base::Code::io, fmt::format("cannot read {}: {}", file, std::strerror(errno)));
-  return text.str();
-}
-
-// Members of an object as they have to be; what is not so is named.
-Result<const Json*> member(const Json& json, const char* name, Json::value_t type, const char* what, const std::string& where) {
-  const auto found = json.find(name);
-  if (found == json.end()) return base::fail(base::Code::invalid_argument, fmt::format("{} lacks {}", where, name));
-  if (found->type() != type) return base::fail(base::Code::invalid_argument, fmt::format("{}: {} is not {}", where, name, what));
-  return &*found;
-}
-
-Result<std::string> text(const Json& json, const char* name, const std::string& where) {
-  return LACUNA_TRY(member(json, name, Json::value_t::string, "a text", where))->get<std::string>();
-}
-
-Result<double> number(const Json& json, std::string_view name, double least, double most, const std::string& where) {
-  if (json.is_number() && json.get<double>() >= least && json.get<double>() <= most) return json.get<double>();
-  return base::fail(base::Code::invalid_argument,
-                    fmt::format("{}: {} is {}, not a number between {:g} and {:g}", where, name, json.dump(), least, most));
-}
-
-Result<double> number_in(const Json& json, const char* name, double most, const std::string& where) {
-  const auto found = json.find(name);
-  if (found == json.end()) return base::fail(base::Code::invalid_argument, fmt::format("{} lacks {}", where, name));
-  return number(*found, name, 0, most, where);
-}
 
 Result<method::Prices> prices_of(const Json& json, method::Prices prices, const std::string& where) {
   for (const auto& [name, value] : json.items()) {
@@ -102,56 +67,30 @@ Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_
   return path;
 }
 
-// ["pack/mapped/none", ...]; those of another version are left out, and where each of the others stands is told.
-Result<std::vector<Way>> ways_of(const Json& json, std::vector<std::size_t>& places, const std::string& where) {
-  std::vector<Way> ways;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    if (!json[i].is_string()) return base::fail(base::Code::invalid_argument, fmt::format("{}: ways holds what is no text", where));
-    const std::string name = json[i].get<std::string>();
-    const std::size_t first = name.find('/');
-    const std::size_t last = name.rfind('/');
-    if (first == last) return base::fail(base::Code::invalid_argument, fmt::format("{}: \"{}\" is no way", where, name));
-    const auto method = method::find(name.substr(0, first));
-    const auto path = nic::path_from_name(name.substr(first + 1, last - first - 1));
-    const auto notify = method::notify_from_name(name.substr(last + 1));
-    if (!method || !path || !notify) continue;
-    ways.push_back({*method, *path, *notify});
-    places.push_back(i);
-  }
-  return ways;
-}
-
-Result<std::vector<double>> numbers_in(const Json& json, double least, double most, const std::string& where) {
-  if (!json.is_array()) return base::fail(base::Code::invalid_argument, fmt::format("{} is not a list", where));
-  std::vector<double> numbers;
-  numbers.reserve(json.size());
-  for (const Json& each : json) numbers.push_back(LACUNA_TRY(number(each, "a number", least, most, where)));
-  return numbers;
-}
-
 // {"pair": [14 numbers], "cold": false, "us": [a number for each way]}
 Result<void> seen_of(const Json& json, Profile::Class& made, const std::string& file) {
   const auto ways = json.find("ways");
   const auto seen = json.find("seen");
   if (ways == json.end() || seen == json.end()) return {};
-  std::vector<std::size_t> places;
   if (!ways->is_array() || !seen->is_array() || seen->size() > Profile::Class::kMostSeen)
     return base::fail(base::Code::invalid_argument,
                       fmt::format("{}: ways and seen are not lists, the second of at most {}", file, Profile::Class::kMostSeen));
-  made.ways = LACUNA_TRY(ways_of(*ways, places, file));
+  std::vector<std::size_t> places;  // those of another version are left out
+  for (std::size_t i = 0; i < ways->size(); ++i) {
+    const std::optional<Way> way = LACUNA_TRY(way_in((*ways)[i], file));
+    if (!way) continue;
+    made.ways.push_back(*way);
+    places.push_back(i);
+  }
   for (const Json& each : *seen) {
     const std::string where = file + ", seen";
     if (!each.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} holds what is no object", where));
-    const std::vector<double> numbers =
-        LACUNA_TRY(numbers_in(*LACUNA_TRY(member(each, "pair", Json::value_t::array, "a list", where)), -kMostNumber, kMostNumber, where));
+    Profile::Class::Seen found;
+    found.pair = LACUNA_TRY(pair_in(each, where));
     const std::vector<double> us =
         LACUNA_TRY(numbers_in(*LACUNA_TRY(member(each, "us", Json::value_t::array, "a list", where)), 0, kMostMessage, where));
     if (us.size() != ways->size())
       return base::fail(base::Code::invalid_argument, fmt::format("{}: {} times for {} ways", where, us.size(), ways->size()));
-    Profile::Class::Seen found;
-    const Result<layout::PairOutline> pair = pair_from_numbers(numbers);
-    if (!pair) return base::fail(base::Code::invalid_argument, fmt::format("{}: {}", where, pair.error().message));
-    found.pair = *pair;
     found.cold = each.value("cold", false);
     for (const std::size_t place : places) found.us.push_back(us[place]);
     made.seen.push_back(std::move(found));
@@ -272,9 +211,7 @@ std::string profile_file(const std::string& nic) {
 }
 
 Result<Profile> read_profile(const std::string& file) {
-  Result<void> read;
-  const std::string content = read_text(file, read);
-  if (!read) return std::unexpected(read.error());
+  const std::string content = LACUNA_TRY(read_text(file));
   try {
     return profile_of(Json::parse(content), file);
   } catch (const Json::exception& error) {
@@ -282,8 +219,10 @@ Result<Profile> read_profile(const std::string& file) {
   }
 }
 
-Profile find_profile(const std::string& nic) {
-  const std::string file = profile_file(nic);
+namespace {
+
+// What `lacuna guide` wrote, or else the usual one.
+Profile written_profile(const std::string& nic, const std::string& file) {
   Profile profile = usual_profile(nic);
   if (access(file.c_str(), F_OK) != 0) {
     profile.warnings.push_back(
@@ -304,6 +243,21 @@ Profile find_profile(const std::string& nic) {
   if (numbers_of(profile.version) < numbers_of(base::version()))
     profile.warnings.push_back(fmt::format("{} is older than the library: of version {}, this is {}; measure again with `lacuna guide`",
                                            file, profile.version, base::version()));
+  return profile;
+}
+
+}  // namespace
+
+Profile find_profile(const std::string& nic) {
+  const std::string file = profile_file(nic);
+  Profile profile = written_profile(nic, file);
+  const std::string learned = learned_file(file);
+  if (access(learned.c_str(), F_OK) != 0) return profile;
+  if (Result<std::vector<Learned>> read = read_learned(learned)) {
+    profile.learned = *std::move(read);
+  } else {
+    profile.warnings.push_back(read.error().message + "; it is left out");
+  }
   return profile;
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "lacuna/guide/learner.hpp"
 #include "lacuna/protocol/layouts.hpp"
 #include "lacuna/protocol/rendezvous.hpp"
 #include "lacuna/protocol/transits.hpp"
@@ -70,6 +71,8 @@ class Ranks final : public Communicator {
         options_(std::move(options)),
         guide_(options_.force),
         kind_(&guide_.add(context.limits(), guide::find_profile(nic))),
+        learner_(options_.learn),
+        learned_file_(guide::learned_file(guide::profile_file(nic))),
         registrations_(context, {.keep = options_.registering != Registering::copy && options_.registering != Registering::pipeline,
                                  .most_bytes = options_.registered_bytes,
                                  .most = options_.registered_entries,
@@ -151,6 +154,7 @@ class Ranks final : public Communicator {
   void abandon(Request& request);
   void run_thread();
   void close();
+  void keep_what_was_learned() const;
 
   // send.cpp
   Result<Peer*> peer_of(int rank, int tag);
@@ -234,6 +238,7 @@ class Ranks final : public Communicator {
   Result<bool> move_part(Peer& peer, Carried& now, Moving& part, method::Role role);
   Result<void> tell_part(Peer& peer, Carried& now, const Moving& part, const method::Target& target, method::Role role);
   Result<void> forget(const nic::Region& region);
+  Result<guide::Way> way_for(Moving& part, const method::Transfer& layouts, const guide::Placement& placement, bool alone);
   void drop(Peer& peer, std::uint32_t number, base::Code code);
   static Result<bool> alive(const method::Endpoint& endpoint, bool moved);
   void count(const guide::Way& way, std::int64_t bytes);
@@ -258,6 +263,8 @@ class Ranks final : public Communicator {
   Options options_;
   guide::Guide guide_;
   const guide::Peer* kind_;  // what the peers are to the guide
+  guide::Learner learner_;
+  std::string learned_file_;
   Registrations registrations_;
   std::vector<Peer> peers_;  // whose messages lease registrations
   Matcher matcher_;

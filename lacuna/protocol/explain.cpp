@@ -33,7 +33,7 @@ std::string Statistics::describe() const {
                      memory.evicted, memory.unwatched);
     fmt::format_to(out, "  {}\n", memory.mode);
   }
-  return text;
+  return text + learning;
 }
 
 Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int dest) {

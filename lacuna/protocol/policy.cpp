@@ -91,6 +91,7 @@ Result<Registering> registering_from_name(std::string_view name) {
 
 Result<Options> Options::from_environment(Options options) {
   options.force = LACUNA_TRY(guide::Force::from_environment());
+  options.learn = LACUNA_TRY(guide::LearnOptions::from_environment());
   const char* name = std::getenv("LACUNA_REGISTERING");
   if (name == nullptr || *name == '\0') return options;
   options.registering = LACUNA_TRY(registering_from_name(name));

@@ -88,8 +88,15 @@ Ranks::~Ranks() {
     peer.incoming.carried.clear();
     if (peer.channel != nullptr) peer.windows.end(*peer.channel);
   }
+  keep_what_was_learned();
   registrations_.clear();  // while there are endpoints whose keys may stand for something
   matcher_.each_message([](Matchable& message) { delete static_cast<Unexpected*>(&message); });
+}
+
+void Ranks::keep_what_was_learned() const {
+  if (options_.learn.learning != guide::Learning::on || learner_.learned().empty()) return;
+  const Result<void> kept = guide::merge_learned(learned_file_, learner_.learned());
+  if (!kept) base::log(base::Level::warn, "what was learned is lost: " + kept.error().message);
 }
 
 // Waits until the peers have what was sent to them, as far as they take it: windows are this end's memory.
@@ -366,6 +373,7 @@ Statistics Ranks::statistics() const {
   const auto lock = enter();
   Statistics all = statistics_;
   all.memory = registrations_.statistics();
+  if (options_.learn.learning != guide::Learning::off) all.learning = learner_.statistics().describe();
   return all;
 }
 

@@ -141,6 +141,7 @@ struct Statistics {
   std::int64_t parts = 0;         ///< of messages by rendezvous that were cut, at either end,
   std::int64_t copied_bytes = 0;  ///< and bytes that this end copied for it
   RegistrationStatistics memory;
+  std::string learning;  ///< a line of text; empty where learning is off
   static void count(Count (&counts)[kProtocols], Protocol protocol, std::int64_t bytes) {
     ++counts[static_cast<std::size_t>(protocol)].messages;
     counts[static_cast<std::size_t>(protocol)].bytes += bytes;
@@ -157,6 +158,7 @@ struct Options {
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};
+  guide::LearnOptions learn = {};  ///< of messages by rendezvous, where this rank receives
   Registering registering = Registering::automatic;
   std::int64_t part_bytes = 256 << 10;                    ///< of a message that is registered, or copied, part by part
   std::int64_t registered_bytes = std::int64_t{1} << 30;  ///< that may be left registered while nothing uses it,
@@ -166,7 +168,7 @@ struct Options {
   /// For tests: what is put between a communicator and the channel to a peer.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
 
-  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()). Errors: invalid_argument (the message lists what there is).
+  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN. Errors: invalid_argument (the message lists what there is).
   static Result<Options> from_environment(Options options);
 };
 

@@ -156,7 +156,7 @@ Result<void> Ranks::make_part(Peer& peer, Carried& now, Role role) {
     const bool shared = part.copied || part.lease.region().shared();
     const guide::Placement placement{
         .src_shared = theirs_copied || now.theirs_shared, .dst_shared = shared, .uses = now.known ? 0.0F : 1.0F};
-    part.way = LACUNA_TRY(guide_.choose(layouts.src, layouts.dst, *kind_, placement)).way;
+    part.way = LACUNA_TRY(way_for(part, layouts, placement, now.cut.count() == 1));
   }
   layouts.notify = part.way.notify;
   Line& line = sends ? peer.outgoing : peer.incoming;
@@ -178,6 +178,15 @@ Result<void> Ranks::make_part(Peer& peer, Carried& now, Role role) {
   ++now.made;
   now.parts.push_back(std::move(part));
   return {};
+}
+
+// Parts that fly side by side tell nothing of their ways.
+Result<guide::Way> Ranks::way_for(Moving& part, const method::Transfer& layouts, const guide::Placement& placement, bool alone) {
+  if (!alone) return LACUNA_TRY(guide_.choose(layouts.src, layouts.dst, *kind_, placement)).way;
+  const auto chosen = LACUNA_TRY(learner_.choose(guide_, layouts.src, layouts.dst, *kind_, placement));
+  part.trial = chosen.trial;
+  if (part.trial != 0) part.begun_ns = context_.now();
+  return chosen.choice.way;
 }
 
 // An announced message cannot be received.
@@ -252,6 +261,7 @@ Result<bool> Ranks::move_part(Peer& peer, Carried& now, Moving& part, Role role)
   step("method done");
   part.operation.reset();
   part.lease = {};
+  if (part.trial != 0) learner_.took(guide_, part.trial, static_cast<double>(context_.now() - part.begun_ns));
   const std::int64_t begin = now.cut.begin(part.index);
   const std::int64_t size = now.cut.size(part.index);
   if (!sends) {

@@ -41,6 +41,8 @@ struct Moving {
   bool target_came = false;
   bool told = false;  ///< the own target went
   bool started = false;
+  std::uint32_t trial = 0;  ///< of the learner
+  std::int64_t begun_ns = 0;
   Registrations::Lease lease;
   std::unique_ptr<method::Operation> operation;
 

@@ -33,9 +33,9 @@ void bind_messages(nb::module_& m) {
   });
   nb::class_<Ranks>(m, "Ranks", "Processes that send one another messages; lacuna.Communicator wraps it.")
       .def(nb::init<const std::string&, int, int, const std::string&, double, const std::string&, std::int64_t, std::int64_t, bool,
-                    const std::optional<std::string>&>(),
+                    const std::optional<std::string>&, const std::optional<std::string>&>(),
            "address"_a, "size"_a, "rank"_a, "secret"_a, "timeout"_a, "nic"_a, "eager_bytes"_a, "unexpected_bytes"_a, "progress_thread"_a,
-           "registering"_a.none())
+           "registering"_a.none(), "learning"_a.none())
       .def("close", &Ranks::close)
       .def_prop_ro("rank", &Ranks::rank)
       .def_prop_ro("size", &Ranks::size)

@@ -80,11 +80,13 @@ struct Pending {
 class Ranks {
  public:
   Ranks(const std::string& address, int size, int rank, const std::string& secret, double timeout_s, const std::string& nic,
-        std::int64_t eager_bytes, std::int64_t unexpected_bytes, bool progress_thread, const std::optional<std::string>& registering) {
+        std::int64_t eager_bytes, std::int64_t unexpected_bytes, bool progress_thread, const std::optional<std::string>& registering,
+        const std::optional<std::string>& learning) {
     protocol::Options options{.eager_bytes = eager_bytes, .unexpected_bytes = unexpected_bytes, .progress_thread = progress_thread};
     threads_ = progress_thread;
     options = value_or_raise(protocol::Options::from_environment(options));
     if (registering) options.registering = value_or_raise(protocol::registering_from_name(*registering));
+    if (learning) options.learn = value_or_raise(guide::LearnOptions::from_text(*learning));
     Result<void> made;
     {
       const nb::gil_scoped_release unlocked;

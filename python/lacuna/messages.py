@@ -273,6 +273,7 @@ def connect(
     unexpected_bytes: int = 4 << 20,
     progress_thread: bool = False,
     registering: str | None = None,
+    learning: str | None = None,
 ) -> Communicator:
     """Meets the other processes, and returns once all have come.
 
@@ -283,7 +284,8 @@ def connect(
     `eager_bytes`: a message of up to so many is sent before anybody asks for it. `unexpected_bytes`: of such messages,
     kept for each peer until they are received. `progress_thread`: messages move while the program computes.
     `registering`: what becomes of memory that a NIC has to know ("automatic", "copy", "leave_pinned", "pipeline",
-    "leave_pinned_pipeline"); LACUNA_REGISTERING if left out.
+    "leave_pinned_pipeline"); LACUNA_REGISTERING if left out. `learning`: "off", "observe", "on" or "on:N", whether one
+    message in N (100) goes another way to correct the choice; LACUNA_LEARN if left out.
 
     Raises ValueError, PermissionError (another user's process, a wrong secret), TimeoutError (and who is missing),
     ConnectionError.
@@ -293,7 +295,7 @@ def connect(
     if address is None:
         raise ValueError("connect() needs an address or comm")
     ranks = Ranks(
-        address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread, registering
+        address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread, registering, learning
     )
     return Communicator(ranks)
 

@@ -188,6 +188,10 @@ TEST(CMessages, SayWhatIsWrong) {
   wrong.registering = "pin";
   EXPECT_EQ(lacuna_connect("x", 2, 0, nullptr, &wrong, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_NE(std::string(lacuna_error_message()).find("leave_pinned_pipeline"), std::string::npos) << lacuna_error_message();
+  wrong = {};
+  wrong.learning = "on:1";
+  EXPECT_EQ(lacuna_connect("x", 2, 0, nullptr, &wrong, &comm), LACUNA_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(lacuna_error_message()).find("\"on:1\""), std::string::npos) << lacuna_error_message();
   EXPECT_EQ(lacuna_connect(nullptr, 2, 0, nullptr, nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_connect("x", 2, 2, nullptr, nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_connect("127.0.0.1:1", 2, 0, "short", nullptr, &comm), LACUNA_ERR_INVALID_ARGUMENT);

@@ -187,6 +187,8 @@ def test_memory_that_is_registered_by_hand_stays() -> None:
     run(program)
     with pytest.raises(ValueError, match="leave_pinned_pipeline"):
         lacuna.connect("nobody", 2, registering="pin")
+    with pytest.raises(ValueError, match="observe"):
+        lacuna.connect("nobody", 2, learning="a lot")
 
 
 def test_many_ranks() -> None:

@@ -1,0 +1,89 @@
+// learner: what a running program does to correct its choices. For guide and protocol.
+//
+//   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the second best
+//                                     └──┴──┴──── each twice, the second one is timed; which of the two is first, in turn
+//
+// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials have not shown it. Then the guide is told
+// (Guide::learn), and the next best way is tried. A pair with nothing left to try is passed over for a while.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/guide/guide.hpp"
+
+namespace lacuna::guide {
+
+/// Chooses by a Guide, but lets one transfer in so many go the way that is second best, times it and one that goes the best way, and tells the Guide. What a
+/// trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
+class Learner {
+ public:
+  explicit Learner(LearnOptions options) : options_(options) { rest(); }
+
+  struct Chosen {
+    Choice choice;
+    std::uint32_t trial = 0;  ///< not 0: took() is to be told what it took
+  };
+  /// Errors: as Guide::choose().
+  Result<Chosen> choose(Guide& guide, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
+  /// What the transfer of a trial took, in the same way for all. One that is never told of is given up after a while.
+  void took(Guide& guide, std::uint32_t trial, double ns);
+
+  struct Statistics {
+    std::int64_t transfers = 0, tried = 0;  ///< tried: those that went another way for it
+    double all_ns = 0;                      ///< of all transfers, as expected, and scaled by how long trials' best ways really took
+    double extra_ns = 0;                    ///< that those tried took more than the best ways
+    std::int64_t settled = 0;               ///< comparisons of two ways that are decided,
+    std::int64_t better = 0;                ///< in favour of the other one
+    [[nodiscard]] std::string describe() const;
+  };
+  [[nodiscard]] Statistics statistics() const;
+  /// What was found out: the comparisons that are decided.
+  [[nodiscard]] std::span<const Learned> learned() const { return learned_; }
+
+ private:
+  // A comparison of two ways for one pair.
+  struct Contest {
+    layout::Digest src, dst;
+    Placement placement;
+    const Peer* peer = nullptr;
+    layout::PairOutline pair;
+    Way best, other;
+    std::vector<Way> over;  // with these it is decided
+    double sum = 0, squares = 0;
+    int samples = 0;
+    int rests = 0;  // times that it is passed over: nothing is left to be found out
+    [[nodiscard]] bool of(const Layout& from, const Layout& to, const Peer& whose, const Placement& where) const;
+    void restart(const Way& now_best);
+  };
+  // Four transfers of one pair: each way twice, of which the first warms up.
+  struct Trial {
+    std::size_t contest = 0;
+    std::uint32_t number = 0;
+    int step = 0;
+    bool under_way = false;
+    bool other_first = false;
+    int passed = 0;  // transfers of other pairs meanwhile
+    double ns[4] = {0, 0, 0, 0};
+    double expected_ns = 0;  // of the best way
+    [[nodiscard]] bool tries_other() const { return (step < 2) == other_first; }
+  };
+  void rest();
+  std::uint64_t random();
+  void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
+  void judge(Guide& guide);
+  void settle(Guide& guide, Contest& contest, double mean);
+
+  LearnOptions options_;
+  std::uint64_t random_ = 1;
+  std::int64_t until_ = 0;  // transfers
+  std::uint32_t numbers_ = 0;
+  std::vector<Contest> contests_;
+  std::optional<Trial> trial_;
+  Statistics statistics_;
+  double expected_ns_ = 0, best_expected_ns_ = 0, best_took_ns_ = 0;
+  std::vector<Learned> learned_;
+};
+
+}  // namespace lacuna::guide
