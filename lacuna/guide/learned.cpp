@@ -126,7 +126,7 @@ Result<void> merge_learned(const std::string& file, std::span<const Learned> lea
   }
   for (const Learned& one : learned) add(all, one);
   if (all.size() > kMostLearned) {
-    std::ranges::stable_sort(all, std::greater(), &Learned::samples);
+    std::ranges::sort(all, std::greater(), &Learned::samples);
     all.resize(kMostLearned);
   }
   Json json{{"schema", kSchema}, {"lacuna_version", base::version()}, {"machine", machine_name()}, {"learned", Json::array()}};

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <utility>
 
 namespace lacuna::guide {
 namespace {
@@ -102,7 +101,8 @@ Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const L
   }
   const Contest& contest = contests_[trial_->contest];
   trial_->under_way = true;
-  trial_->number = ++numbers_ == 0 ? ++numbers_ : numbers_;
+  if (++numbers_ == 0) ++numbers_;
+  trial_->number = numbers_;
   trial_->expected_ns = choice.plan.latency_ns;
   choice.way = trial_->tries_other() ? contest.other : contest.best;
   if (trial_->tries_other()) ++statistics_.tried;
@@ -144,11 +144,13 @@ void Learner::took(Guide& guide, std::uint32_t trial, double ns) {
   if (!trial_ || !trial_->under_way || trial_->number != trial || !(ns > 0)) return;
   trial_->under_way = false;
   trial_->ns[trial_->step++] = ns;
-  if (trial_->step == 4) judge(guide);
+  if (trial_->step < 4) return;
+  const Trial done = *trial_;
+  trial_.reset();
+  judge(guide, done);
 }
 
-void Learner::judge(Guide& guide) {
-  const Trial trial = *std::exchange(trial_, std::nullopt);
+void Learner::judge(Guide& guide, const Trial& trial) {
   Contest& contest = contests_[trial.contest];
   const double* const other_ns = trial.other_first ? trial.ns : trial.ns + 2;
   const double best_ns = trial.other_first ? trial.ns[3] : trial.ns[1];

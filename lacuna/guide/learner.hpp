@@ -72,7 +72,7 @@ class Learner {
   void rest();
   std::uint64_t random();
   void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
-  void judge(Guide& guide);
+  void judge(Guide& guide, const Trial& trial);
   void settle(Guide& guide, Contest& contest, double mean);
 
   LearnOptions options_;

@@ -35,6 +35,8 @@ class Flag {
   static Result<Flag> create(Endpoint& endpoint);
   Flag(Flag&&) = default;
   Flag& operator=(Flag&&) = delete;
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
   ~Flag();
   [[nodiscard]] Target::Part part() const;
   /// At both ends, once for each transfer.
