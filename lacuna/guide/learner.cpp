@@ -122,7 +122,8 @@ void Learner::begin(const Guide& guide, const Choice& choice, const Layout& src,
     if (std::ranges::find(found->over, choice.way) == found->over.end()) found->restart(choice.way);
     found->best = choice.way;
   }
-  if (found->rests > 0 && --found->rests > 0) return;
+  found->rests = std::max(0, found->rests - 1);
+  if (found->rests > 0) return;
   const Result<Choice> other = guide.choose_beside(found->over, src, dst, peer, placement);
   if (!other || other->plan.latency_ns > kWorthATry * choice.plan.latency_ns) {
     if (found->over.size() > 1) found->restart(choice.way);
