@@ -143,6 +143,8 @@ struct Profile {
   /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if all are so far from it
   /// that they say nothing (a factor of kSameClass).
   static constexpr double kSameClass = 1.8;
+  /// Whether two such times are of one class; 0 is of any.
+  [[nodiscard]] static bool same_class(double message_us, double other_us);
   [[nodiscard]] const Class* of(double message_us) const;
 };
 
@@ -337,12 +339,11 @@ enum class Learning : std::uint8_t {
   observe,  ///< tries the second best way now and then, and tells what it took; chooses as ever
   on,       ///< also corrects its choices, and keeps what it learned for others
 };
-[[nodiscard]] std::string_view learning_name(Learning learning);
 
 struct LearnOptions {
   Learning learning = Learning::off;
   int one_in = 100;  ///< transfers, of which one goes another way
-  /// What trials have cost, and the next one is expected to, is never more than this share of the time of all transfers.
+  /// No trial begins while what they have cost, and this one is expected to, is more than this share of the time of all transfers.
   static constexpr double kMostOverhead = 0.005;
   /// "off", "observe", "on", "on:1000" (one in 1000). Errors: invalid_argument (the message lists what there is).
   static Result<LearnOptions> from_text(std::string_view text);

@@ -25,8 +25,6 @@ constexpr double kClockNs = 100;       // to time a trial's transfers
 
 }  // namespace
 
-std::string_view learning_name(Learning learning) { return kNames.at(static_cast<std::size_t>(learning)); }
-
 Result<LearnOptions> LearnOptions::from_text(std::string_view text) {
   const auto wrong = [&] {
     return base::fail(base::Code::invalid_argument,

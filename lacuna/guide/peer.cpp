@@ -10,8 +10,6 @@
 namespace lacuna::guide {
 namespace {
 
-using method::Notify;
-
 constexpr std::size_t kNotifies = 3;
 
 }  // namespace
@@ -31,7 +29,7 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
   if (measured != nullptr) message_us_ = measured->message_us;
   if (measured != nullptr) remember(*measured);
   for (const Learned& learned : profile_.learned) {
-    if (learned.message_us == message_us_) remember(learned);
+    if (Profile::same_class(learned.message_us, message_us_)) remember(learned);  // `lacuna guide` ran since
   }
 }
 

@@ -159,13 +159,21 @@ const Profile::Path* Profile::Class::path(nic::Path which) const {
   return nullptr;
 }
 
+namespace {
+
+// As a logarithm; 0 where one of them is not known.
+double apart(double message_us, double other_us) {
+  return message_us > 0 && other_us > 0 ? std::abs(std::log(message_us / other_us)) : 0.0;
+}
+
+}  // namespace
+
+bool Profile::same_class(double message_us, double other_us) { return apart(message_us, other_us) < std::log(kSameClass); }
+
 const Profile::Class* Profile::of(double message_us) const {
   if (classes.empty()) return nullptr;
-  const auto apart = [&](const Class& c) {
-    return c.message_us > 0 && message_us > 0 ? std::abs(std::log(c.message_us / message_us)) : 0.0;
-  };
-  const auto nearest = std::ranges::min_element(classes, {}, apart);
-  return apart(*nearest) < std::log(kSameClass) ? &*nearest : nullptr;
+  const auto nearest = std::ranges::min_element(classes, {}, [&](const Class& c) { return apart(c.message_us, message_us); });
+  return same_class(nearest->message_us, message_us) ? &*nearest : nullptr;
 }
 
 // Centred where transfers usually are, so that no coefficient has to undo another.

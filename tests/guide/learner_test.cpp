@@ -321,18 +321,26 @@ TEST_F(LearnedFile, SaysWhereItCannotBeWritten) {
 TEST_F(LearnedFile, IsPartOfTheProfile) {
   const Variable named("LACUNA_PROFILE", file());
   const Layout src = vector(64, 1024, 4096);
-  const auto choose = [&](std::span<const Way> beside = {}) {
+  const auto choose = [&](std::span<const Way> beside = {}, double message_us = 2.7) {
     guide::Guide guide;
     guide::Profile profile = guide::find_profile("local");
     profile.classes = mock_profile({{nic::Path::wire, kPrices}}).classes;
+    profile.classes[0].message_us = message_us;
     const guide::Peer& peer = guide.add(mock_nic({kWire}), profile);
     return guide.choose_beside(beside, src, bytes(src.size()), peer, {}).value().way;
   };
   const Way first = choose();
   const Way over[] = {first};
   const Way second = choose(over);
-  merge({{.pair = layout::outline(src, bytes(src.size())), .first = first, .second = second, .log_ratio = -0.3, .samples = 8}});
+  merge({{.pair = layout::outline(src, bytes(src.size())),
+          .message_us = 2.7,
+          .first = first,
+          .second = second,
+          .log_ratio = -0.3,
+          .samples = 8}});
   EXPECT_EQ(choose(), second);
+  EXPECT_EQ(choose({}, 3), second);  // measured again, and a message takes a little longer
+  EXPECT_EQ(choose({}, 9), first);   // peers far apart
   write(learned(), "nothing");
   EXPECT_EQ(choose(), first);
   EXPECT_TRUE(guide::find_profile("local").warnings.back().contains("left out"));
