@@ -11,6 +11,7 @@
 #include "lacuna/guide/learner.hpp"
 #include "lacuna/protocol/layouts.hpp"
 #include "lacuna/protocol/rendezvous.hpp"
+#include "lacuna/protocol/reuse.hpp"
 #include "lacuna/protocol/transits.hpp"
 
 namespace lacuna::protocol {
@@ -265,6 +266,7 @@ class Ranks final : public Communicator {
   const guide::Peer* kind_;  // what the peers are to the guide
   guide::Learner learner_;
   std::string learned_file_;
+  Reuse reuse_;
   Registrations registrations_;
   std::vector<Peer> peers_;  // whose messages lease registrations
   Matcher matcher_;

@@ -44,7 +44,9 @@ double copying_ns(const layout::Outline& side, const method::Prices& prices, boo
 }
 
 struct Costs {
-  double at_once, in_parts, copied;
+  double registering;  // of what is not registered yet
+  double at_once;      // after that
+  double in_parts, copied;
 };
 
 // As the drawing in policy.hpp: what the stages of the first part take one after another, and for the rest the slowest stage.
@@ -70,7 +72,8 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
   };
   const double start = one->plan.latency_ns + share * (packing + unpacking);
   return Costs{
-      .at_once = left(Role::sender) + left(Role::receiver) + at_once->plan.latency_ns,
+      .registering = left(Role::sender) + left(Role::receiver),
+      .at_once = at_once->plan.latency_ns,
       // One part flies while the next is registered, first by the receiver, which tells the sender so.
       .in_parts = start + (1 - share) * std::max({left(Role::sender) + left(Role::receiver), wire, at_once->plan.busiest_ns}),
       .copied = start + (1 - share) * std::max({packing, unpacking, wire}),
@@ -99,7 +102,7 @@ Result<Options> Options::from_environment(Options options) {
 }
 
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
-               const guide::Peer& peer, const guide::Placement& placement) {
+               const guide::Peer& peer, const guide::Placement& placement, double saved_ns) {
   const std::int64_t bytes = src.size();
   part = std::max(part, bytes / kMostParts + 1);
   const bool there = sides[0].registered && sides[1].registered;
@@ -112,8 +115,12 @@ Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const S
     case Registering::automatic: break;
   }
   const auto cost = there ? std::nullopt : costs(src, dst, sides, part, guide, peer, placement);
-  if (!cost || cost->at_once <= std::min(cost->in_parts, cost->copied)) return whole(bytes);
-  return cost->copied <= cost->in_parts ? all_copied(bytes, part) : in_parts(bytes, part, sides);
+  if (!cost) return whole(bytes);
+  const double saves = std::min(cost->in_parts, cost->copied) - cost->at_once;
+  if (saved_ns + saves >= cost->registering) return whole(bytes);
+  Cut cut = cost->copied <= cost->in_parts ? all_copied(bytes, part) : in_parts(bytes, part, sides);
+  cut.saves_ns = std::max(0.0, saves);
+  return cut;
 }
 
 std::string describe(const Cut& cut) {

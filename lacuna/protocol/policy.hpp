@@ -26,6 +26,8 @@ struct Cut {
   std::int64_t bytes = 0;
   std::int64_t part = 0;             ///< of each part but the last, which may be shorter
   std::uint32_t copied[2] = {0, 0};  ///< by method::Role
+  double saves_ns = 0;               ///< so much sooner it would be there if the memory of both ends were registered; known to `automatic`
+  [[nodiscard]] bool whole() const { return count() == 1 && copied[0] == 0 && copied[1] == 0; }
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>((bytes + part - 1) / part); }
   [[nodiscard]] std::int64_t begin(std::uint32_t index) const { return index * part; }
   [[nodiscard]] std::int64_t size(std::uint32_t index) const { return std::min(part, bytes - begin(index)); }
@@ -42,9 +44,9 @@ struct Side {
 /// A part is so long at least that there are no more than this many.
 inline constexpr std::int64_t kMostParts = 1 << 20;
 
-/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes.
+/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same memory would have saved together (reuse.hpp).
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
-               const guide::Peer& peer, const guide::Placement& placement);
+               const guide::Peer& peer, const guide::Placement& placement, double saved_ns = 0);
 
 /// In words.
 std::string describe(const Cut& cut);

@@ -228,8 +228,10 @@ void Registrations::retire(Entry& entry) {
 // What stands for it goes first; the watch last, which has nothing more to say of it.
 void Registrations::finish(std::unique_ptr<Entry> entry) {
   if (entry->bound && options_.forget) {
+    // A peer that closed first uses no key any more, and its connection's keys end with this end's endpoint.
     if (Result<void> forgotten = options_.forget(entry->region); !forgotten)
-      base::log(base::Level::warn, fmt::format("memory is deregistered while a key may stand for it: {}", forgotten.error().text()));
+      base::log(forgotten.error().code == base::Code::peer_lost ? base::Level::debug : base::Level::warn,
+                fmt::format("memory is deregistered while a key may stand for it: {}", forgotten.error().text()));
   }
   entry->region = {};
   if (entry->watched) watch_->release(*entry->watched);

@@ -116,7 +116,16 @@ Result<void> Ranks::cut(Carried& now) {
   };
   now.known = sides[0].registered && sides[1].registered;
   const guide::Placement placement{.src_shared = now.theirs_shared, .dst_shared = false, .uses = now.known ? 0.0F : 1.0F};
-  now.cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement);
+  const bool stays = fits && registrations_.mode() != Registrations::Mode::each_transfer;
+  Reuse::Account& account = reuse_.of(request.base, src.digest(), dst.digest());
+  now.cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement, stays ? account.saved_ns() : 0);
+  if (now.known) {
+    account.found();
+  } else if (!now.cut.whole()) {
+    account.copied(now.cut.saves_ns);
+  } else if (account.saved_ns() > 0) {
+    account.registers();
+  }
   return {};
 }
 

@@ -33,9 +33,9 @@ struct Bench {
         nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = 2}));
     peer = &guide.add(world->context(0).limits(), guide::usual_profile("model"));
   }
-  Cut cut(Registering wanted, std::int64_t bytes, Side src, Side dst) {
+  Cut cut(Registering wanted, std::int64_t bytes, Side src, Side dst, double saved_ns = 0) {
     const Layout all = support::value(Layout::bytes(bytes));
-    return protocol::choose_cut(wanted, all, all, {src, dst}, kPart, guide, *peer, {});
+    return protocol::choose_cut(wanted, all, all, {src, dst}, kPart, guide, *peer, {}, saved_ns);
   }
 };
 Copied copied(const Cut& cut) { return {cut.copied[0], cut.copied[1]}; }
@@ -75,6 +75,19 @@ TEST(Policy, CostsDecide) {
   EXPECT_EQ(copied(bench.cut(Registering::automatic, 50'000, side(1e9), side(1e9))), Copied(1, 1));
   const Cut dear = bench.cut(Registering::automatic, 10'000'000, side(1e9), side(1e9));
   EXPECT_EQ(copied(dear), Copied(dear.count(), dear.count()));
+}
+
+TEST(Policy, RegistersOnceWhatThatSavesHasPaidForIt) {
+  Bench bench;
+  const Side dear{.fits = true, .registered = false, .register_ns = 1e9};
+  const Side known{.fits = true, .registered = true, .register_ns = 1e9};
+  const Cut copies = bench.cut(Registering::automatic, 1'000'000, dear, dear);
+  EXPECT_FALSE(copies.whole());
+  EXPECT_GT(copies.saves_ns, 0);
+  EXPECT_FALSE(bench.cut(Registering::automatic, 1'000'000, dear, dear, 1.9e9).whole());
+  EXPECT_TRUE(bench.cut(Registering::automatic, 1'000'000, dear, dear, 2e9).whole());
+  EXPECT_TRUE(bench.cut(Registering::automatic, 1'000'000, dear, known, 1e9).whole());
+  EXPECT_FALSE(bench.cut(Registering::copy, 1'000'000, dear, dear, 2e9).whole());
 }
 
 TEST(Policy, HasNoMorePartsThanItMay) {
