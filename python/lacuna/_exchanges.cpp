@@ -1,5 +1,6 @@
 // Exchanges among all ranks for Python, with the arrays that they hold; and what they take on a simulated NIC.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -144,9 +145,11 @@ std::shared_ptr<Ongoing> transpose(Ranks& ranks, const nb::object& before, const
 
 struct Simulated {
   nic::World& world;
+  const std::vector<std::pair<int, int>>& messages;  // from, to; each pair once
   const Layout& layout;
   const method::Method* method;
   bool left_registered;
+  int before;  // exchanges, before the one that is measured
   Options options;
   std::vector<std::int64_t> began, ended, busy;  // by rank
   std::string schedule;
@@ -168,18 +171,21 @@ struct Simulated {
     if (!left_registered) settings.registered_entries = 0;
     const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::meet(world, rank), settings));
     const auto span = static_cast<std::size_t>(layout.true_lower_bound() + layout.true_extent());
-    const auto blocks = static_cast<std::size_t>(size);
-    const nic::Buffer out = LACUNA_TRY(context.allocate(span * blocks));
-    const nic::Buffer in = LACUNA_TRY(context.allocate(span * blocks));
-    std::vector<collective::Source> sends;
-    std::vector<collective::Target> receives;
-    for (std::size_t peer = 0; peer < blocks; ++peer) {
-      sends.push_back({out.data() + peer * span, layout});
-      receives.push_back({in.data() + peer * span, layout});
-      write(rank, static_cast<int>(peer), out.data() + peer * span);
+    const nic::Buffer out = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));
+    const nic::Buffer in = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));
+    std::vector<collective::Send> sends;
+    std::vector<collective::Receive> receives;
+    for (const auto& [from, to] : messages) {
+      if (from == rank) {
+        std::byte* base = out.data() + static_cast<std::size_t>(to) * span;
+        write(from, to, base);
+        sends.push_back({to, {base, layout}});
+      }
+      if (to == rank) receives.push_back({from, {in.data() + static_cast<std::size_t>(from) * span, layout}});
     }
-    const auto exchange = collective::alltoallw_init(*ranks, sends, receives, options);
-    for (const bool measured : {false, true}) {
+    const auto exchange = collective::neighbor_exchange_init(*ranks, sends, receives, options);
+    for (int done = 0; done <= before; ++done) {
+      const bool measured = done == before;
       LACUNA_TRY(meet(*ranks));
       const auto own = static_cast<std::size_t>(rank);
       if (measured) {
@@ -200,7 +206,8 @@ struct Simulated {
 
   Result<void> check(int rank, const nic::Buffer& in, std::size_t span) const {
     std::vector<std::byte> wanted(span);
-    for (int from = 0; from < world.ranks(); ++from) {
+    for (const auto& [from, to] : messages) {
+      if (to != rank) continue;
       std::ranges::fill(wanted, std::byte{});
       write(from, rank, wanted.data());
       if (std::memcmp(wanted.data(), in.data() + static_cast<std::size_t>(from) * span, span) != 0)
@@ -224,16 +231,25 @@ struct Simulated {
 };
 
 // (latency in us from the first rank's start to the last one's end, CPU time in us of a rank, schedule)
-std::tuple<double, double, std::string> simulate_alltoallw(const std::string& profile, int ranks, const Layout& layout,
-                                                           const std::string& method_name, const std::string& schedule, int window,
-                                                           bool left_registered) {
+std::tuple<double, double, std::string> simulate_exchange(const std::string& profile, int ranks,
+                                                          const std::vector<std::pair<int, int>>& messages, const Layout& layout,
+                                                          const std::string& method_name, const std::string& schedule, int window,
+                                                          bool left_registered, int before) {
   const auto world = value_or_raise(nic::simulate({.profile = profile, .overrides = {}, .ranks = ranks, .limits = {}}));
+  for (const auto& [from, to] : messages) {
+    if (from < 0 || from >= ranks || to < 0 || to >= ranks)
+      throw nb::value_error(
+          ("a message from " + std::to_string(from) + " to " + std::to_string(to) + "; ranks are 0 to " + std::to_string(ranks - 1))
+              .c_str());
+  }
   const auto n = static_cast<std::size_t>(ranks);
   const method::Method* method = method_name.empty() ? nullptr : value_or_raise(method::find(method_name));
   Simulated simulated{*world,
+                      messages,
                       layout,
                       method,
                       left_registered,
+                      before,
                       options_of(schedule, window),
                       std::vector<std::int64_t>(n),
                       std::vector<std::int64_t>(n),
@@ -263,9 +279,11 @@ void bind_exchanges(nb::module_& m) {
   m.def("exchange", &exchange, "ranks"_a, "sends"_a, "receives"_a, "everyone"_a, "schedule"_a, "window"_a, nb::keep_alive<0, 1>());
   m.def("transpose", &transpose, "ranks"_a, "before"_a, "after"_a, "sizes"_a, "row_blocks"_a, "column_blocks"_a, "schedule"_a, "window"_a,
         nb::keep_alive<0, 1>());
-  m.def("simulate_alltoallw", &simulate_alltoallw, "profile"_a, "ranks"_a, "layout"_a, "method"_a, "schedule"_a, "window"_a,
-        "left_registered"_a,
-        "An alltoallw of one layout on a simulated NIC, the second time: its time in microseconds from the first rank's start to the last "
+  m.def("simulate_exchange", &simulate_exchange, "profile"_a, "ranks"_a, "messages"_a, "layout"_a, "method"_a, "schedule"_a, "window"_a,
+        "left_registered"_a, "before"_a = 1,
+        "An exchange of `messages`, pairs (from, to), each of one layout, on a simulated NIC, after `before` others: its time in "
+        "microseconds "
+        "from the first rank's start to the last "
         "one's end, the "
         "CPU time of a rank, and the schedule. Each message goes by `method`, or as is best where it is empty; its memory was left "
         "registered "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from lacuna import Layout
-from lacuna._core import simulate_alltoallw
+from lacuna._core import simulate_exchange
 from lacuna.paper.profiles import Profile
 from lacuna.paper.section import Finding, Grid, Line, Plot, us
 
@@ -31,11 +31,14 @@ class Row:
 
 def rows(profile: Profile, columns: Sequence[int] = COLUMNS, ranks: int = RANKS) -> list[Row]:
     """An exchange for each number of columns and method, the second time; every byte is compared."""
+    everyone = list(product(range(ranks), repeat=2))
     made = []
     for n in columns:
         layout = Layout.hvector(_ROWS, 1, _ROW_BYTES, Layout.bytes(4 * n))
         for left, method in product((False, True), METHODS):
-            latency, cpu, _ = simulate_alltoallw(str(profile.path), ranks, layout, method, "automatic", 8, left)
+            latency, cpu, _ = simulate_exchange(
+                str(profile.path), ranks, everyone, layout, method, "automatic", 8, left
+            )
             made.append(Row(n, method, left, latency, cpu))
     return made
 

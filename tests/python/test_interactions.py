@@ -1,0 +1,158 @@
+"""`lacuna bench interactions`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lacuna.bench import app
+from lacuna.interactions import command, simulated
+from lacuna.interactions.conditions import CONDITIONS, PLAIN, QUICK_SUBJECTS, SUBJECTS, Subject, condition
+from lacuna.interactions.race import Effort, Race
+from lacuna.interactions.rank import Rank, stream
+from lacuna.interactions.ranks import Ranks
+from lacuna.interactions.rows import Interactions, effects_of, rows_from
+from lacuna.lines import RowError
+from lacuna.paper import profiles
+from lacuna.worker import WorkerError
+
+SMALL = Subject(256, 64, coarser=4)
+
+
+def test_conditions_differ_in_one_thing_from_one_that_comes_before() -> None:
+    seen = {PLAIN}
+    for c in CONDITIONS[1:]:
+        assert c.than in seen
+        assert c.handled
+        seen.add(c.name)
+    assert len({s.name for s in SUBJECTS}) == len(SUBJECTS)
+    assert set(QUICK_SUBJECTS) <= set(SUBJECTS)
+
+
+def test_what_cannot_be_had_is_skipped() -> None:
+    possible, skipped = command.conditions_here([0, 1])
+    assert skipped["two_peers"] == "needs 3 CPUs, and this process may use 2"
+    assert {c.name for c in possible} | set(skipped) == {c.name for c in CONDITIONS}
+    assert "two_peers" not in command.conditions_here([0, 1, 2])[1]
+    with pytest.raises(WorkerError, match="two CPUs are needed"):
+        command.conditions_here([0])
+
+
+def test_loss_is_judged_by_the_rounds_that_did_not_choose() -> None:
+    samples = {
+        (PLAIN, "pack"): [10.0, 10.0] * 3,
+        (PLAIN, "sgrs"): [20.0, 20.0] * 3,
+        (PLAIN, "automatic"): [15.0, 15.0] * 3,
+        # pack is twice as slow cold, sgrs three times as fast as that in one half of the rounds, and so chosen by it.
+        ("cold", "pack"): [20.0, 20.0] * 3,
+        ("cold", "sgrs"): [10.0, 40.0] * 3,
+        ("cold", "automatic"): [30.0, 30.0] * 3,
+    }
+    rows = rows_from("local", "a case", 64, samples)
+    assert [r.half_us for r in rows if r.condition == "cold" and r.way == "sgrs"] == [(10.0, 40.0)]
+    (effect,) = effects_of(rows)
+    # Chosen by the first half sgrs takes 40 in the second; by the second half pack takes 20 in the first.
+    best = (40 * 20) ** 0.5
+    assert effect.slower == pytest.approx(best / 10)
+    assert effect.loss == pytest.approx(20 / best)
+    assert effect.automatic == pytest.approx(30 / best)
+    assert effect.automatic_without == pytest.approx(1.5)
+    result = Interactions("", "", "", effects=[effect], rows=rows)
+    summary = json.loads(result.to_json())["summary"]["local"]["cold"]
+    assert summary["matters"] is False
+    result.without("none here", ["cold"])
+    assert result.effects == []
+    assert result.skipped == {"cold": "none here"}
+
+
+def _rank(subject: Subject) -> Rank:
+    """Connected to nobody."""
+    rank = object.__new__(Rank)
+    rank.rank, rank.peers, rank.trip, rank.ways, rank.sends, rank.receives = 0, [1], 0, [None], {}, {}  # type: ignore[list-item]
+    rank.open(subject)
+    return rank
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize(
+    ("spoil", "wrong"),
+    [
+        (None, ""),
+        ((0, 0), "received other bytes"),
+        ((0, -1), "written that is in no block"),
+        ((3, 1024), "written that is in no block"),
+    ],
+)
+def test_every_byte_is_looked_at(cold: bool, spoil: tuple[int, int] | None, wrong: str) -> None:
+    rank = _rank(SMALL)
+    rank.trip = 5
+
+    def arrive(*_: object) -> None:
+        side = rank.receives[False][0]
+        offset = side.offset(rank.trip, cold)
+        side.blocks(offset)[:] = stream(9, 1, SMALL.payload).reshape(side.count, side.block)
+        if spoil:
+            side.bytes[offset : offset + side.slot].reshape(side.count, -1)[spoil] ^= 1
+
+    found = rank._verify(None, arrive, cold, False, 9)  # type: ignore[arg-type]
+    assert wrong in found
+    assert bool(found) == bool(wrong)
+
+
+def test_messages_of_the_model() -> None:
+    assert simulated.messages(condition(PLAIN)) == [(0, 1)]
+    assert sorted(simulated.messages(condition("two_peers"))) == [(0, 1), (0, 2), (1, 0), (2, 0)]
+    names = [c.name for c in simulated.conditions()]
+    assert names == [PLAIN, "both_ways", "two_peers"]
+    times, refused = simulated.times(profiles.load("connectx5-rocev2").path, SMALL, simulated.conditions())
+    assert refused == []
+    assert set(times) == {(name, way) for name in names for _, way in times}
+    assert times["both_ways", "sgrs"] < times["two_peers", "sgrs"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+class TestOnThisMachine:
+    def test_a_case_under_all_conditions(self) -> None:
+        here = [condition(name) for name in (PLAIN, "both_ways", "cold")]
+        with Ranks(sorted(os.sched_getaffinity(0))[:2], 30.0) as ranks:
+            race = Race({(2, False): ranks}, {}, here)
+            samples = race.run(SMALL, Effort(2, 0.0))
+            assert {name for name, _ in samples} == {c.name for c in here}
+            assert {len(times) for times in samples.values()} == {8}
+
+    def test_the_command(self, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        run = CliRunner().invoke(app, ["interactions", "--quick", "--budget", "5", "-o", str(out)])
+        assert run.exit_code == 0, run.output
+        found = json.loads((out / "interactions.json").read_text())
+        assert found["schema"] == 1
+        assert {"model:connectx5-rocev2", "local"} <= found["summary"].keys()
+        assert found["summary"]["local"]["both_ways"]["cases"] >= 1
+        assert "both_ways" in (out / "interactions.html").read_text()
+        assert (out / "interactions.png").stat().st_size > 10_000
+
+    def test_wrong_bytes_end_a_case(self) -> None:
+        class Wrong:
+            def ask(self, *_: object) -> list[dict[str, object]]:
+                return [{"us": 1.0, "wrong": "rank 0 received other bytes than rank 1 sent", "huge_bytes": 0}] * 2
+
+        race = Race({(2, False): Wrong()}, {}, [condition(PLAIN)])  # type: ignore[dict-item]
+        with pytest.raises(RowError, match="automatic, plain: rank 0 received other bytes"):
+            race.run(SMALL, Effort(1, 0.0))
+
+    def test_a_rank_that_dies_is_told(self) -> None:
+        with Ranks(sorted(os.sched_getaffinity(0))[:2], 10.0) as ranks:
+            ranks._processes[1].kill()
+            ranks._processes[1].wait()
+            with pytest.raises(WorkerError, match="died"):
+                ranks.ask("took", {"turn": {}})
+
+
+def test_other_nics_are_refused() -> None:
+    run = CliRunner().invoke(app, ["interactions", "--nic", "verbs:mlx5_0"])
+    assert run.exit_code == 2
+    assert "this measures local, model and model:PLATFORM" in run.output
