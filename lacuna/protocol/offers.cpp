@@ -40,7 +40,9 @@ Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool 
   Transit transit = Transit::wide;
   if (!whole) {
     const Advice advised = advice(peer, layout);
-    transit = advised == Advice::one_copy && options_.force.path ? Transit::direct : peer.transits.choose(bytes, layout.digest(), advised);
+    transit = advised == Advice::one_copy && options_.force.path
+                  ? Transit::direct
+                  : peer.transits.choose(bytes, layout.digest(), advised, bytes / layout.run_count());
   } else if (std::cmp_less_equal(bytes, Windows::kNarrowBytes)) {
     transit = peer.transits.choose(bytes, layout.digest());
   }

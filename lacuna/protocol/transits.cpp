@@ -9,6 +9,7 @@ namespace lacuna::protocol {
 namespace {
 
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
+constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
 constexpr int kPairs = 4;
 // Messages before the one that counts: each way leaves caches as another does not want them. A long one fills them itself.
 constexpr int kWarm = 2;
@@ -35,10 +36,10 @@ void Transits::Class::next_other() {
   other = kAll.at(at);
 }
 
-Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice) {
+Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run) {
   settle();
   if (bytes < WindowMemory::kTimed) return Transit::wide;
-  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2);
+  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2).at(run < kLongRun ? 0 : 1);
   last_ = &of;
   if (!std::exchange(of.begun, true)) {
     of.advice = advice;
@@ -116,6 +117,11 @@ void Transits::Class::end() {
   next_other();
   pairs = 0;
   log_ratios = 0;
+  // At first one trial follows the other: what is best may be the last that is tried.
+  if (++trials < (advice == Advice::impossible ? 1 : 2)) {
+    until_trial = 1;
+    return;
+  }
   until_trial = std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost));
 }
 

@@ -21,21 +21,22 @@ enum class Advice : std::uint8_t {
 
 class Transits {
  public:
-  /// For a message that is to be sent now.
-  Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible);
+  /// For a message that is to be sent now. `run`: of its layout, on average; it counts where copies may be direct.
+  Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible, std::int64_t run = 0);
   /// It goes there.
   void sent(const Windows::Place& place, const OutStream& stream);
   /// Whether the message that was offered directly was taken so.
   void offered(bool taken);
 
  private:
-  /// Messages of about one length, and of one advice.
+  /// Messages of about one length, of runs of about one length, and of one advice.
   struct Class {
     Transit best = Transit::wide;
     Transit other = Transit::narrow;
     bool begun = false;
     int until_trial = 2;  // messages
     int in_vain = 0;      // direct offers, one after another
+    int trials = 0;
     // A trial is some pairs of messages that are alike, the other way first and second in turn.
     int pairs = 0;
     double log_ratios = 0;  // other by best
@@ -62,7 +63,7 @@ class Transits {
     std::uint64_t last = 0;
   };
   void settle();
-  std::array<std::array<Class, 3>, 3> classes_;
+  std::array<std::array<std::array<Class, 2>, 3>, 3> classes_;
   Class* last_ = nullptr;
   Trial trial_;
 };

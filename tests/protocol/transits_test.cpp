@@ -23,9 +23,10 @@ class Pair {
     std::uint64_t of = 1;
     Advice advice = Advice::impossible;
     bool in_vain = false;
+    std::int64_t run = 0;
   };
   Transit send(const Message& message) {
-    const Transit transit = transits_.choose(message.bytes, layout::Digest{message.of, 0}, message.advice);
+    const Transit transit = transits_.choose(message.bytes, layout::Digest{message.of, 0}, message.advice, message.run);
     place_.transit = transit;
     const OutStream stream(place_, stores_, message.bytes);
     transits_.sent(place_, stream);
@@ -129,6 +130,42 @@ TEST(Transits, AreTheAdvisedOnesAtFirst) {
   EXPECT_EQ(pair.send({.advice = Advice::one_copy}), Transit::direct);
   EXPECT_EQ(pair.send({.advice = Advice::two_copies}), Transit::wide);
   EXPECT_EQ(pair.send({.advice = Advice::impossible}), Transit::wide);
+}
+
+// Whichever is tried last may be the best.
+TEST(Transits, AreTheBestOfThreeSoon) {
+  for (const Advice advice : {Advice::two_copies, Advice::one_copy}) {
+    for (const Transit best : {Transit::wide, Transit::narrow, Transit::direct}) {
+      Pair pair;
+      const auto send = [&] {
+        const auto ns = [&](Transit way) { return way == best ? 1000U : 1900U; };
+        return pair.send({.narrow = ns(Transit::narrow), .wide = ns(Transit::wide), .direct = ns(Transit::direct), .advice = advice});
+      };
+      for (int i = 0; i < 60; ++i) send();
+      for (int i = 0; i < 400; ++i) EXPECT_EQ(send(), best);
+    }
+  }
+}
+
+TEST(Transits, LearnOfLongRunsAlone) {
+  Pair pair;
+  const auto direct = [&](int messages, std::int64_t run, std::uint64_t direct_ns) {
+    int count = 0;
+    for (int i = 0; i < messages; ++i) {
+      const Transit went = pair.send({.narrow = 1500,
+                                      .wide = 1000,
+                                      .direct = direct_ns,
+                                      .of = static_cast<std::uint64_t>(run),
+                                      .advice = Advice::one_copy,
+                                      .run = run});
+      count += went == Transit::direct;
+    }
+    return count;
+  };
+  direct(100, 64 << 10, 700);
+  direct(100, 4 << 10, 2000);
+  EXPECT_GT(direct(100, 64 << 10, 700), 95);
+  EXPECT_LT(direct(100, 4 << 10, 2000), 5);
 }
 
 TEST(Transits, AreNeverDirectWhereThatIsImpossible) {
