@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/job/exchange.hpp"
 #include "lacuna/nic/nic.hpp"
@@ -17,12 +18,25 @@ class Connection {
   Connection(const Pair& pair, const std::string& name);
   [[nodiscard]] protocol::Communicator& ranks() const { return *ranks_; }
 
+  /// One way for all messages but the smallest.
+  struct Forced {
+    std::string name;
+    guide::Force force;
+    std::unique_ptr<protocol::Communicator> ranks;
+  };
+  /// Every method, and every path; connected when they are first asked for, by both. Throws Broken.
+  std::vector<Forced>& forced();
+
  private:
+  [[nodiscard]] std::unique_ptr<protocol::Communicator> meet(const std::string& name, protocol::Options options) const;
+  std::string name_;
+  int rank_;
   std::unique_ptr<nic::Context> context_;
   std::unique_ptr<protocol::Communicator> ranks_;
+  std::vector<Forced> forced_;
 };
 
-/// Lacuna is the first; then the MPI, and loops by hand around its contiguous messages.
-void add_contenders(Exchange& exchange, const Pair& pair, const Connection& connection);
+/// Lacuna is the first; then the MPI, and loops by hand around its contiguous messages; `forced`: then Lacuna by every way that this case can go.
+void add_contenders(Exchange& exchange, const Pair& pair, Connection& connection, bool forced);
 
 }  // namespace lacuna::bench

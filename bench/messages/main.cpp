@@ -6,7 +6,7 @@
 // Each rank connects to the socket, says who it is, and then answers each line with one; it sleeps in between. Both get the same commands, rank 0 first.
 //
 //   ◀ {"hello": {...}}                                    bench/job/rank.hpp
-//   ▶ {"measure": 17, "milliseconds": 200, "fewest": 9}    ◀ {"row": {...}} or {"error": "..."}; rank 1: {"row": {}}
+//   ▶ {"measure": 17, "milliseconds": 200, "fewest": 9, "forced": false}    ◀ {"row": {...}} or {"error": "..."}; rank 1: {"row": {}}
 //
 // `lacuna bench messages` is its user.
 #include <fmt/format.h>
@@ -21,10 +21,11 @@ using nlohmann::json;
 
 namespace {
 
-json answer(const json& command, const bench::Pair& pair, const bench::Connection& connection) {
+json answer(const json& command, const bench::Pair& pair, bench::Connection& connection) {
   bench::Effort effort;
   effort.milliseconds = command.value("milliseconds", effort.milliseconds);
   effort.fewest = command.value("fewest", effort.fewest);
+  effort.forced = command.value("forced", effort.forced);
   const auto index = command.at("measure").get<std::size_t>();
   if (index >= bench::message_cases().size()) throw std::invalid_argument(fmt::format("there is no case {}", index));
   return {{"row", bench::measure(bench::message_cases()[index], pair, connection, effort)}};
@@ -33,7 +34,7 @@ json answer(const json& command, const bench::Pair& pair, const bench::Connectio
 void run(const std::string& shim, const std::string& socket, const std::string& name) {
   const base::Machine machine = base::machine();  // before this process is bound to one of its CPUs
   const bench::Pair pair(shim);
-  const bench::Connection connection(pair, name);
+  bench::Connection connection(pair, name);
   bench::converse(socket, bench::hello_of(pair, machine, bench::message_cases()),
                   [&](const json& command) { return answer(command, pair, connection); });
 }

@@ -28,13 +28,21 @@ Samples race(Asker& asker, std::size_t contenders, const Effort& effort) {
   return samples;
 }
 
+json halves(const std::vector<double>& times) {
+  std::vector<double> of[2];
+  for (std::size_t round = 0; round < times.size(); ++round) of[round % 2].push_back(times[round]);
+  json found = json::array();
+  for (std::vector<double>& half : of) found.push_back(guide::median_of(half.empty() ? times : half).value / 1e3);
+  return found;
+}
+
 json against(const Messenger& messenger, const std::vector<double>& ours, const std::vector<double>& theirs) {
   std::vector<double> ratios;
   for (std::size_t round = 0; round < ours.size(); ++round) ratios.push_back(ours[round] / theirs[round]);
   const guide::Median time = guide::median_of(theirs);
   const guide::Median ratio = guide::median_of(ratios);
-  return {{"name", messenger.name}, {"us", time.value / 1e3}, {"low", time.low / 1e3},   {"high", time.high / 1e3},
-          {"ratio", ratio.value},   {"ratio_low", ratio.low}, {"ratio_high", ratio.high}};
+  return {{"name", messenger.name}, {"us", time.value / 1e3}, {"low", time.low / 1e3},    {"high", time.high / 1e3},
+          {"ratio", ratio.value},   {"ratio_low", ratio.low}, {"ratio_high", ratio.high}, {"half_us", halves(theirs)}};
 }
 
 json lead(Exchange& exchange, const Pair& pair, const Effort& effort) {
@@ -54,8 +62,9 @@ json lead(Exchange& exchange, const Pair& pair, const Effort& effort) {
 
 }  // namespace
 
-json measure(const MessageCase& what, const Pair& pair, const Connection& connection, const Effort& effort) {
-  const std::unique_ptr<Exchange> exchange = open_exchange(what, pair, [&](Exchange& opened) { add_contenders(opened, pair, connection); });
+json measure(const MessageCase& what, const Pair& pair, Connection& connection, const Effort& effort) {
+  const std::unique_ptr<Exchange> exchange =
+      open_exchange(what, pair, [&](Exchange& opened) { add_contenders(opened, pair, connection, effort.forced); });
   if (pair.rank() != 0) {
     answer_turns(*exchange, pair);
     return json::object();

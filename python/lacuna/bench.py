@@ -207,6 +207,12 @@ def messages(
             "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
         ),
     ] = "",
+    forced: Annotated[
+        bool,
+        typer.Option(
+            "--forced", help="Lacuna by every method and path that can be forced, too: what the choice loses."
+        ),
+    ] = False,
     mpi: MpiOption = None,
     data: JsonOption = None,
     output: Annotated[
@@ -253,7 +259,7 @@ def messages(
     """
     from lacuna import message_command
 
-    message_command.run(quick=quick, only=only, mpi=mpi or [], data=data, output=output, budget=budget)
+    message_command.run(quick=quick, only=only, forced=forced, mpi=mpi or [], data=data, output=output, budget=budget)
 
 
 @app.command()
@@ -267,6 +273,10 @@ def mpi(
             "--only", metavar="TEXT", help="Only cases whose suites and names hold this text.", show_default=False
         ),
     ] = "",
+    forced: Annotated[
+        bool,
+        typer.Option("--forced", help="Whatever the library can be told to do, too: what its choice loses."),
+    ] = False,
     programs: Annotated[
         bool, typer.Option("--programs/--no-programs", help="Run the collectives and the mini-applications, too.")
     ] = True,
@@ -333,6 +343,7 @@ def mpi(
     mpi_bench_command.run(
         quick=quick,
         only=only,
+        forced=forced,
         programs_too=programs,
         two_hosts=two_hosts,
         mpi=mpis or [],

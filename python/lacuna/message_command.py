@@ -41,7 +41,14 @@ _FULL = Effort(600, 21)
 
 
 def run(
-    *, quick: bool, only: str, mpi: Sequence[str], data: Path | None, output: Path | None, budget: float | None
+    *,
+    quick: bool,
+    only: str,
+    forced: bool,
+    mpi: Sequence[str],
+    data: Path | None,
+    output: Path | None,
+    budget: float | None,
 ) -> None:
     """The whole command; ends with the status that its help documents."""
     deadline = time.monotonic() + (budget or (QUICK_SECONDS if quick else SECONDS))
@@ -56,20 +63,21 @@ def run(
         find_bench()
     except WorkerError as e:
         command.fail(str(e))
-    result = Messages(__version__, command.created(), _line(quick, only, rivals, budget))
+    result = Messages(__version__, command.created(), _line(quick, only, forced, rivals, budget))
     try:
         with command.terminable(), ExitStack() as stack:
             jobs = _start(stack, rivals, result)
             if jobs:
-                _measure(console, jobs, result, only, quick, deadline)
+                _measure(console, jobs, result, only, quick, forced, deadline)
     except KeyboardInterrupt:
         result.interrupted = True
     _deliver(console, result, data, output)
     command.end(result.errors, interrupted=result.interrupted)
 
 
-def _line(quick: bool, only: str, rivals: Sequence[Peer], budget: float | None) -> str:
+def _line(quick: bool, only: str, forced: bool, rivals: Sequence[Peer], budget: float | None) -> str:
     line = "lacuna bench messages" + " --quick" * quick + (f" --only {only!r}" if only else "")
+    line += " --forced" * forced
     line += f" --budget {budget:g}" if budget else ""
     return line + command.rivals_line(rivals)
 
@@ -93,7 +101,13 @@ def _start(stack: ExitStack, rivals: Sequence[Peer], result: Messages) -> dict[s
 
 
 def _measure(
-    console: Console, jobs: dict[str, MessageBench], result: Messages, only: str, quick: bool, deadline: float
+    console: Console,
+    jobs: dict[str, MessageBench],
+    result: Messages,
+    only: str,
+    quick: bool,
+    forced: bool,
+    deadline: float,
 ) -> None:
     cases = next(iter(jobs.values())).hello["cases"]
     plan = message_rows.planned(cases, quick=quick, pattern=only)
@@ -106,7 +120,7 @@ def _measure(
             if time.monotonic() > deadline or not jobs:
                 result.left_out.append(str(cases[case]["name"]))
                 continue
-            ask = {"measure": case, "milliseconds": effort.milliseconds, "fewest": effort.fewest}
+            ask = {"measure": case, "milliseconds": effort.milliseconds, "fewest": effort.fewest, "forced": forced}
             _measure_case(jobs, result, str(cases[case]["name"]), ask)
         meter.advance(len(plan), len(plan), deadline - time.monotonic())
 

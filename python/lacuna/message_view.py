@@ -23,7 +23,7 @@ _MEANINGS = (
     "least counts; worst is the largest lower end of an interval. "
     "Large: 32 KiB of payload and more."
 )
-_NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "by hand"}
+_NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "by hand", "forced": "forced"}
 _WORST = 8
 
 
@@ -44,6 +44,10 @@ def show(console: Console, messages: Messages) -> None:
         console.print(Text("\nWhere Lacuna is slowest against the fastest loop by hand", style="bold"))
         worst = sorted(hand, key=lambda r: -r.ratio_low)[:_WORST]
         console.print(shown(_HEAD, _cells(messages, worst)))
+    forced = [r for r in messages.rows if r.competitor == "forced"]
+    if forced:
+        console.print(Text("\nWhere Lacuna's choice is slowest against the best way that is forced", style="bold"))
+        console.print(shown(_HEAD, _cells(messages, sorted(forced, key=lambda r: -r.ratio)[:_WORST])))
     for text in notes(messages.errors, messages.left_out, interrupted=messages.interrupted):
         console.print(Text(text))
 

@@ -59,6 +59,7 @@ def run(
     *,
     quick: bool,
     only: str,
+    forced: bool,
     programs_too: bool,
     two_hosts: bool,
     mpi: Sequence[str],
@@ -79,14 +80,14 @@ def run(
         find_bench()
     except WorkerError as e:
         command.fail(str(e))
-    line = _line(quick, only, programs_too, two_hosts, rivals, budget)
+    line = _line(quick, only, forced, programs_too, two_hosts, rivals, budget)
     result = MpiRun(__version__, command.created(), line, _variables())
     tasks = programs.planned(far=two_hosts, pattern=only) if programs_too else []
     try:
         with command.terminable(), ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lacuna-")))
             with ExitStack() as messages:
-                benches = _start(messages, rivals, folder, result)
+                benches = _start(messages, rivals, folder, result, forced=forced)
                 plan = _plan(benches, only, quick)
                 if benches and not plan and not tasks:
                     raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
@@ -109,10 +110,16 @@ def run(
 
 
 def _line(
-    quick: bool, only: str, programs_too: bool, two_hosts: bool, rivals: Sequence[Peer], budget: float | None
+    quick: bool,
+    only: str,
+    forced: bool,
+    programs_too: bool,
+    two_hosts: bool,
+    rivals: Sequence[Peer],
+    budget: float | None,
 ) -> str:
     line = "lacuna bench mpi" + " --quick" * quick + (f" --only {only!r}" if only else "")
-    line += " --no-programs" * (not programs_too) + " --two-hosts" * two_hosts
+    line += " --forced" * forced + " --no-programs" * (not programs_too) + " --two-hosts" * two_hosts
     line += f" --budget {budget:g}" if budget else ""
     return line + command.rivals_line(rivals)
 
@@ -122,12 +129,14 @@ def _variables() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k.startswith("LACUNA_MPI") and k not in _PLACES}
 
 
-def _start(stack: ExitStack, rivals: Sequence[Peer], folder: Path, result: MpiRun) -> dict[str, MpiBench]:
+def _start(
+    stack: ExitStack, rivals: Sequence[Peer], folder: Path, result: MpiRun, *, forced: bool
+) -> dict[str, MpiBench]:
     """All jobs: they sleep but for the one that is asked."""
     benches: dict[str, MpiBench] = {}
     for peer in rivals:
         try:
-            bench = stack.enter_context(MpiBench(peer, folder, _SILENCE))
+            bench = stack.enter_context(MpiBench(peer, folder, _SILENCE, forced=forced))
         except (PeerError, MpiError, WorkerError) as e:
             result.errors.append(f"{peer.name} could not be measured: {e}")
             continue
@@ -190,6 +199,7 @@ def _race(bench: MpiBench, mpi: str, result: MpiRun, case: int, of: Mapping[str,
         result.costs.append(cost_of(mpi, LATENCY, *(raced.samples[side, "reference"] for side in (False, True))))
     else:
         result.rows += mpi_bench_rows.rows_from(of, mpi, raced.samples)
+        result.forced += mpi_bench_rows.forced_from(of, mpi, raced.samples)
     result.left_out += [f"{mpi}: {of['name']}: {refused}" for refused in raced.refused]
 
 

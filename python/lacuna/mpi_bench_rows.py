@@ -22,8 +22,14 @@ contiguous bytes, neither packed nor unpacked."""
 LATENCY = "latency_8B"
 COMMIT = "commit_1000_blocks"
 
-Contender = tuple[bool, str]
-"""Whether it is preloaded, and the method; manual has two, one for each loop."""
+JUDGED = "mpi_ddt"
+"""The method that the library is judged by: the datatypes."""
+
+Side = bool | str
+"""Whether it is preloaded; or what the preloaded library is told to do."""
+
+Contender = tuple[Side, str]
+"""And the method; manual has two, one for each loop."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,27 @@ class MpiRow:
     ratio_vs_host_low: float
     ratio_vs_host_high: float
     rounds: int
+
+
+@dataclass(frozen=True)
+class ForcedRow:
+    """What the preloaded library chose for one case's datatypes, against the best of what it can be told to do."""
+
+    mpi: str
+    case: str
+    family: str
+    payload_bytes: int
+    blocks: int
+    automatic_us: float
+    ways_us: dict[str, float]
+    """packed, mapped, kernel: what it was told (mpi_bench_worker.FORCED); off: the MPI alone"""
+    ratio: float
+    """The choice's time over the best one's: of medians of the rounds that did not choose it."""
+    rounds: int
+
+    @property
+    def best(self) -> str:
+        return min(self.ways_us, key=lambda way: self.ways_us[way])
 
 
 @dataclass(frozen=True)
@@ -100,6 +127,7 @@ class MpiRun:
     compiler: str = ""
     mpis: list[Mpi] = field(default_factory=list)
     rows: list[MpiRow] = field(default_factory=list)
+    forced: list[ForcedRow] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     programs: list[ProgramRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -113,7 +141,7 @@ class MpiRun:
         """The figures of each MPI. What was not measured is missing."""
         return {mpi.name: self._figures(mpi.name) for mpi in self.mpis}
 
-    def judged(self, mpi: str = "", method: str = "mpi_ddt") -> list[MpiRow]:
+    def judged(self, mpi: str = "", method: str = JUDGED) -> list[MpiRow]:
         """What the library is judged by: a method with it, the datatypes above all, with one MPI or with all."""
         return [r for r in self.rows if r.method == method and r.preloaded and mpi in ("", r.mpi)]
 
@@ -130,6 +158,11 @@ class MpiRun:
         if rows:
             worst = max(rows, key=lambda r: r.ratio_vs_host_low)
             found |= {"vs_host_worst": worst.ratio_vs_host_low, "vs_host_worst_case": worst.case}
+        forced = [r for r in self.forced if r.mpi == mpi]
+        found |= _geomean("vs_forced_geomean", [r.ratio for r in forced])
+        if forced:
+            slowest = max(forced, key=lambda r: r.ratio)
+            found |= {"vs_forced_worst": slowest.ratio, "vs_forced_worst_case": slowest.case}
         for name, method in (("pack", "mpi_pack_ddt"), ("contiguous", "reference")):
             others = self.judged(mpi, method)
             found |= _geomean(f"{name}_vs_host_geomean", [r.ratio_vs_host for r in others])
@@ -166,9 +199,11 @@ def name_of(version: str, called: str) -> str:
 
 def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Sequence[float]]) -> list[MpiRow]:
     """The rows of a race: microseconds of each contender, by round. What is refused without preload has none."""
-    methods: dict[Contender, Sequence[float]] = {}
-    loops: dict[Contender, str] = {}
+    methods: dict[tuple[bool, str], Sequence[float]] = {}
+    loops: dict[tuple[bool, str], str] = {}
     for (preloaded, name), times in samples.items():
+        if isinstance(preloaded, str):
+            continue
         method, _, loop = name.partition("_") if name.startswith("manual_") else (name, "", "")
         key = (preloaded, method)
         if key not in methods or median_of(times).value < median_of(methods[key]).value:
@@ -205,6 +240,37 @@ def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Seq
             )
         )
     return rows
+
+
+def forced_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Sequence[float]]) -> list[ForcedRow]:
+    """A row, where anything was forced."""
+    ways = {side: times for (side, method), times in samples.items() if method == JUDGED and isinstance(side, str)}
+    if not ways or (True, JUDGED) not in samples:
+        return []
+    if (False, JUDGED) in samples:
+        ways["off"] = samples[False, JUDGED]
+    ours = samples[True, JUDGED]
+
+    def half(times: Sequence[float], which: int) -> float:
+        return median_of(times[which::2] or times).value
+
+    ratios = []
+    for chooses, judges in ((0, 1), (1, 0)):
+        chosen = min(ways, key=lambda way: half(ways[way], chooses))
+        ratios.append(half(ours, judges) / half(ways[chosen], judges))
+    return [
+        ForcedRow(
+            mpi,
+            str(case["name"]),
+            str(case["family"]),
+            int(case["payload_bytes"]),
+            int(case["blocks"]),
+            median_of(ours).value,
+            {way: median_of(times).value for way, times in ways.items()},
+            math.sqrt(ratios[0] * ratios[1]),
+            len(ours),
+        )
+    ]
 
 
 def cost_of(mpi: str, what: str, plain: Sequence[float], preloaded: Sequence[float]) -> Cost:

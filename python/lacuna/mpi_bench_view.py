@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lacuna.listing import notes, shown, written
-from lacuna.mpi_bench_rows import MpiRow, MpiRun
+from lacuna.mpi_bench_rows import ForcedRow, MpiRow, MpiRun
 from lacuna.page import Raw, code, figure, note, paragraph, section, table
 from lacuna.program_rows import ProgramRow
 from lacuna.report_parts import page
@@ -54,6 +54,10 @@ def show(console: Console, run: MpiRun) -> None:
         console.print(shown(_HEAD, _cells(run, sorted(rows, key=lambda r: -r.ratio_vs_hand_low)[:_WORST]), _TEXTS))
         console.print(Text("\nWhere it is slowest against the MPI without it", style="bold"))
         console.print(shown(_HEAD, _cells(run, sorted(rows, key=lambda r: -r.ratio_vs_host_low)[:_WORST]), _TEXTS))
+    if run.forced:
+        console.print(Text("\nWhere its choice is slowest against the best that it can be told", style="bold"))
+        slowest = sorted(run.forced, key=lambda r: -r.ratio)[:_WORST]
+        console.print(shown(_FORCED_HEAD, _forced_cells(slowest), _FORCED_TEXTS))
     if run.programs:
         console.print(Text("\nPrograms", style="bold"))
         console.print(shown(_PROGRAM_HEAD, _program_cells(run.programs), _PROGRAM_TEXTS))
@@ -100,6 +104,27 @@ def _cells(run: MpiRun, rows: Iterable[MpiRow]) -> list[list[str]]:
 
 _PROGRAM_TEXTS = 2
 _PROGRAM_HEAD = ["case", "MPI", "ranks", "hosts", "bytes", "hand, µs", "MPI, µs", "Lacuna", "vs hand", "vs MPI"]
+
+
+_FORCED_HEAD = ["case", "MPI", "best", "bytes", "blocks", "chosen, µs", "best, µs", "ratio", "rounds"]
+_FORCED_TEXTS = 3
+
+
+def _forced_cells(rows: Iterable[ForcedRow]) -> list[list[str]]:
+    return [
+        [
+            row.case,
+            row.mpi,
+            row.best,
+            bytes_text(row.payload_bytes),
+            f"{row.blocks:,}",
+            us_text(row.automatic_us),
+            us_text(row.ways_us[row.best]),
+            f"{row.ratio:.2f}",
+            str(row.rounds),
+        ]
+        for row in rows
+    ]
 
 
 def _program_cells(rows: Iterable[ProgramRow]) -> list[list[str]]:
@@ -154,6 +179,10 @@ def _page(run: MpiRun, picture: Raw, of_programs: Raw) -> str:
             for _ in run.programs[:1]
         ),
         section("Datatypes: every row", written(_HEAD, _cells(run, run.judged()), _TEXTS)),
+        *(
+            section("Against what can be forced", written(_FORCED_HEAD, _forced_cells(run.forced), _FORCED_TEXTS))
+            for _ in run.forced[:1]
+        ),
         section(
             "DDTBench: every method", paragraph(_METHODS), written(_METHOD_HEAD, _method_cells(run), _METHOD_TEXTS)
         ),

@@ -14,12 +14,21 @@ from lacuna.job import Job
 from lacuna.launch import launch
 from lacuna.lines import RowError
 from lacuna.mpi import abi_of, preload_library, preloaded
-from lacuna.mpi_bench_rows import Contender
+from lacuna.mpi_bench_rows import JUDGED, Contender, Side
 from lacuna.peers import Peer
 from lacuna.worker import WorkerError, find_executable
 
 _LIBRARIES = "liblacuna_mpi_"
 _SIDES = {False: "plain", True: "preloaded"}
+_NEVER = 1 << 40
+"""Bytes."""
+FORCED = {
+    "packed": {"LACUNA_MPI_OFFER": f"{_NEVER}"},
+    "mapped": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "mapped"},
+    "kernel": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "kernel"},
+}
+"""What the preloaded library can be told to do with every message with gaps: packed by it and sent by the MPI, through
+shared memory, or copied directly."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,9 @@ def find_bench() -> Path:
 class MpiBench:
     """The two jobs of an MPI, which sleep but for the one that is asked; a context manager."""
 
-    def __init__(self, peer: Peer, folder: Path, silence: float) -> None:
-        """Compiles the shim into `folder` and starts both. `silence`: seconds after which a job is given up.
+    def __init__(self, peer: Peer, folder: Path, silence: float, *, forced: bool = False) -> None:
+        """Compiles the shim into `folder` and starts both. `silence`: seconds after which a job is given up. `forced`:
+        starts one more for each of FORCED, of which the datatypes race alone.
 
         Raises PeerError where this MPI cannot be used, MpiError where there is no library to preload, and WorkerError
         where a job did not start or did not load it.
@@ -62,11 +72,12 @@ class MpiBench:
         program: list[str | Path] = [bench, peer.shim(folder), "SOCKET"]
         front = {"LD_PRELOAD": preloaded(self.library, started.environment)["LD_PRELOAD"]}
         self._stack = ExitStack()
-        self._jobs: dict[bool, Job] = {}
+        self._jobs: dict[Side, Job] = {}
         with ExitStack() as starting:
-            for side, text in _SIDES.items():
-                name = f"{peer.name} {text}"
-                job = Job(name, started, program, folder, silence, front if side else None)
+            for side in (*_SIDES, *(FORCED if forced else ())):
+                name = f"{peer.name} {_text(side)}"
+                variables = front | FORCED[side] if isinstance(side, str) else front
+                job = Job(name, started, program, folder, silence, variables if side else None)
                 self._jobs[side] = starting.enter_context(job)
                 _check(name, str(job.hello["send_in"]), self.library if side else None)
             self._stack = starting.pop_all()
@@ -101,21 +112,23 @@ class MpiBench:
         return raced
 
     def _close_case(self) -> None:
-        for side in _SIDES:
+        for side in self._jobs:
             self._ask(side, close=True)
 
     def _race(self, case: int, effort: Effort) -> Raced:
-        contenders: list[tuple[bool, int]] = []
+        contenders: list[tuple[Side, int]] = []
         names: list[Contender] = []
         refused: list[str] = []
-        for side, text in _SIDES.items():
+        for side in self._jobs:
             opened = self._ask(side, open=case)
-            contenders += [(side, i) for i in range(len(opened["contenders"]))]
-            names += [(side, str(name)) for name in opened["contenders"]]
-            refused += [f"{text}: {reason}" for reason in opened["refused"]]
+            for i, name in enumerate(map(str, opened["contenders"])):
+                if not isinstance(side, str) or name == JUDGED:
+                    contenders.append((side, i))
+                    names.append((side, name))
+            refused += [f"{_text(side)}: {reason}" for reason in opened["refused"]]
         for side, i in contenders:
             self._ask(side, verify=i)
-        for side in _SIDES:
+        for side in self._jobs:
             self._ask(side, pace=True)
         samples: dict[Contender, list[float]] = {name: [] for name in names}
         chance = random.Random(1)
@@ -141,11 +154,15 @@ class MpiBench:
                 found[side] += _numbers(answer["us"])
         return found
 
-    def _ask(self, side: bool, **command: Any) -> dict[str, Any]:
+    def _ask(self, side: Side, **command: Any) -> dict[str, Any]:
         try:
             return self._jobs[side].ask(**command)
         except RowError as e:
-            raise RowError(f"{_SIDES[side]}: {e}") from e
+            raise RowError(f"{_text(side)}: {e}") from e
+
+
+def _text(side: Side) -> str:
+    return side if isinstance(side, str) else _SIDES[side]
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

@@ -125,6 +125,24 @@ def test_the_faster_loop_is_the_one_by_hand() -> None:
     assert (found["lacuna"].loop, found["lacuna"].ratio, found["lacuna"].rounds) == ("", 1.0, 12)
 
 
+def test_the_best_that_is_forced_is_judged_by_the_rounds_that_did_not_choose_it() -> None:
+    answer = ANSWER | {
+        "contenders": [
+            *(c | {"half_us": [1.0, 1.0]} for c in ANSWER["contenders"]),
+            contender("forced_sgrs", 1.5, 0.7) | {"half_us": [0.5, 4.0]},
+            contender("forced_path kernel", 2.0, 0.5) | {"half_us": [2.0, 2.0]},
+        ]
+    }
+    found = {r.competitor: r for r in message_rows.rows_from(answer, "a")}
+    forced = found["forced"]
+    assert (forced.loop, forced.latency_us) == ("sgrs", 1.5)
+    # The first half chooses sgrs, which takes 4 in the second; the second half the path, which takes 2 in the first.
+    assert forced.ratio == pytest.approx((1 / 4 * 1 / 2) ** 0.5)
+    summary = result(*found.values()).summary()
+    assert summary["vs_forced_geomean"] == pytest.approx(forced.ratio)
+    assert summary["vs_forced_worst_case"] == forced.case
+
+
 def test_a_run_cut_short_has_seen_every_family() -> None:
     cases = [{"suite": "contiguous", "family": "", "name": f"{n} B", "payload_bytes": n} for n in (8, 64 * MIB)]
     for family in ("F", "G"):
@@ -353,6 +371,16 @@ def test_a_few_real_cases_if_there_is_an_mpi(tmp_path: Path, pattern: str) -> No
     assert found == ({"lacuna", "mpi_contiguous"} if "contiguous" in pattern else {"lacuna", "mpi_datatype", "hand"})
     assert all(r["latency_us"] > 0 and r["ratio_low"] <= r["ratio"] <= r["ratio_high"] for r in data["rows"])
     assert (tmp_path / "messages.png").stat().st_size > 5_000
+
+
+def test_every_way_that_can_be_forced(tmp_path: Path) -> None:
+    require_mpi()
+    done = invoke("--quick", "--forced", "--only", "NAS_LU_y 408x408", "-o", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    data = json.loads((tmp_path / "messages.json").read_text())
+    (forced,) = (r for r in data["rows"] if r["competitor"] == "forced")
+    assert forced["loop"]
+    assert data["summary"]["vs_forced_geomean"] == forced["ratio"]
 
 
 @pytest.mark.parametrize("competitor", ["lacuna", "mpi_datatype", "hand_memcpy"])

@@ -19,7 +19,7 @@ from lacuna.cli import app
 from lacuna.lines import RowError
 from lacuna.mpi import MpiError
 from lacuna.mpi_bench_rows import LATENCY, METHODS
-from lacuna.mpi_bench_worker import Effort, MpiBench, find_bench
+from lacuna.mpi_bench_worker import FORCED, Effort, MpiBench, find_bench
 from lacuna.peers import Peer
 from lacuna.worker import WorkerError
 
@@ -262,6 +262,17 @@ def test_a_few_real_cases_if_there_is_debians_mpi(tmp_path: Path) -> None:
     assert all(r["ratio_vs_hand_low"] <= r["ratio_vs_hand"] <= r["ratio_vs_hand_high"] for r in data["rows"])
     assert {r["loop"] for r in data["rows"] if r["method"] == "manual"} <= {"elements", "memcpy"}
     assert (tmp_path / "mpi.png").stat().st_size > 5_000
+
+
+def test_what_the_library_is_told_races_too(tmp_path: Path) -> None:
+    done = invoke("--quick", "--forced", "--only", "NAS_LU_y 408x408", "-o", str(tmp_path), debian())
+    assert done.exit_code == 0, done.output
+    data = json.loads((tmp_path / "mpi.json").read_text())
+    (row,) = data["forced"]
+    assert set(row["ways_us"]) == {*FORCED, "off"}
+    assert data["summary"]["openmpi4"]["vs_forced_geomean"] == row["ratio"] > 0
+    assert len(data["rows"]) == 2 * len(METHODS)
+    assert "Against what can be forced" in (tmp_path / "mpi.html").read_text()
 
 
 @pytest.mark.parametrize("pattern", ["commit", "contiguous 8 B"])

@@ -121,6 +121,22 @@ def test_ratios_are_taken_round_by_round_against_the_faster_loop_without_lacuna(
     assert found[False, "mpi_ddt"].ratio_vs_hand == 2.5
 
 
+def test_the_best_that_is_forced_is_judged_by_the_rounds_that_did_not_choose_it() -> None:
+    assert mpi_bench_rows.forced_from(CASE, "a", SAMPLES) == []
+    forced: dict[Contender, Sequence[float]] = {
+        (True, "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
+        (False, "mpi_ddt"): [9.0, 9.0, 9.0, 9.0],
+        ("packed", "mpi_ddt"): [1.0, 4.0, 1.0, 4.0],
+        ("mapped", "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
+    }
+    (row,) = mpi_bench_rows.forced_from(CASE, "a", forced)
+    # One half of the rounds chooses packed, which takes 4 in the other; the other one mapped, which takes 2.
+    assert row.ratio == pytest.approx((2 / 4 * 2 / 2) ** 0.5)
+    assert row.ways_us == {"packed": 2.5, "mapped": 2.0, "off": 9.0}
+    assert (row.best, row.automatic_us, row.rounds) == ("mapped", 2.0, 4)
+    assert len(mpi_bench_rows.rows_from(CASE, "a", SAMPLES | {("packed", "mpi_ddt"): [1.0] * 3})) == 8
+
+
 def test_bandwidth_and_packing_overhead_are_the_papers() -> None:
     found = {(r.preloaded, r.method): r for r in mpi_bench_rows.rows_from(CASE, "a", SAMPLES)}
     manual = found[False, "manual"]

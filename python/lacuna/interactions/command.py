@@ -18,7 +18,7 @@ from lacuna.interactions import simulated, view
 from lacuna.interactions.conditions import CONDITIONS, QUICK_SUBJECTS, SUBJECTS, Condition, Subject
 from lacuna.interactions.race import Effort, Race
 from lacuna.interactions.ranks import Busy, Ranks
-from lacuna.interactions.rows import Interactions, effects_of, rows_from
+from lacuna.interactions.rows import Interactions, Samples, effects_of, rows_from
 from lacuna.lines import RowError
 from lacuna.progress import Meter
 from lacuna.worker import WorkerError
@@ -116,7 +116,7 @@ def _measure(console: Console, subjects: Sequence[Subject], result: Interactions
         result.without("the kernel gave no pages of 2 MiB", [c.name for c in possible if c.huge])
 
 
-def _add(result: Interactions, nic: str, subject: Subject, times: dict[tuple[str, str], list[float]]) -> None:
+def _add(result: Interactions, nic: str, subject: Subject, times: Samples) -> None:
     rows = rows_from(nic, subject.name, subject.payload, times)
     result.rows += rows
     result.effects += effects_of(rows)

@@ -31,7 +31,7 @@ class Row:
 
 def rows(profile: Profile, columns: Sequence[int] = COLUMNS, ranks: int = RANKS) -> list[Row]:
     """An exchange for each number of columns and method, the second time; every byte is compared."""
-    everyone = list(product(range(ranks), repeat=2))
+    everyone = [(a, b) for a in range(ranks) for b in range(ranks)]
     made = []
     for n in columns:
         layout = Layout.hvector(_ROWS, 1, _ROW_BYTES, Layout.bytes(4 * n))
