@@ -30,7 +30,7 @@ bool Exchange::ask(bool understood, int& result) {
   for (std::size_t i = 0; understood && i < out.size(); ++i) {
     const int local = of_.places[i].local;
     if (std::cmp_equal(i, rank_) || out[i].bytes == 0) continue;
-    if (gains && local >= 0 && out[i].bytes >= job_.from.gaps) {
+    if (gains && local >= 0 && out[i].bytes >= job_.from.exchanged) {
       const auto lock = job_.enter();
       Descriptor descriptor;
       base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, false, descriptor.ticket);

@@ -21,6 +21,7 @@ enum class Library { open_mpi, mpich, mpich_4_0, intel };
 /// From how many bytes on a message is offered instead of sent by the host.
 struct Thresholds {
   std::int64_t gaps = 4 << 10;
+  std::int64_t exchanged = 4 << 10;  ///< of a block of MPI_Alltoallw
   std::int64_t contiguous = 4 << 20;
   std::int64_t far = 64 << 10;    ///< to other nodes
   std::int64_t chunk = 60 << 10;  ///< of what goes there in chunks

@@ -11,7 +11,6 @@
 namespace lacuna::protocol {
 namespace {
 
-using method::Price;
 using method::Role;
 
 constexpr std::array<std::string_view, 5> kNames{"automatic", "copy", "leave_pinned", "pipeline", "leave_pinned_pipeline"};
@@ -34,15 +33,6 @@ Cut all_copied(std::int64_t bytes, std::int64_t part) {
   return cut;
 }
 
-// What a CPU takes to pack or unpack all of a side.
-double copying_ns(const layout::Outline& side, const method::Prices& prices, bool packs) {
-  const auto price = [&](Price which) { return prices[static_cast<std::size_t>(which)]; };
-  const bool far = static_cast<double>(side.bytes) > price(Price::far_bytes);
-  const double byte =
-      packs ? price(far ? Price::pack_far_byte : Price::pack_byte) : price(far ? Price::unpack_far_byte : Price::unpack_byte);
-  return byte * static_cast<double>(side.bytes) + price(packs ? Price::pack_run : Price::unpack_run) * static_cast<double>(side.runs);
-}
-
 struct Costs {
   double registering;  // of what is not registered yet
   double at_once;      // after that
@@ -58,12 +48,11 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
   guide::Placement staged = placement;
   staged.src_shared = staged.dst_shared = true;
   const auto one = guide.choose(*first, *first, peer, staged);
-  const auto route =
-      std::ranges::find_if(peer.routes(), [&](const guide::Peer::Route& one_of) { return one_of.info.path == at_once->way.path; });
-  if (!one || route == peer.routes().end()) return std::nullopt;
-  const layout::PairOutline pair = outline(src, dst);
-  const double packing = copying_ns(pair.src, route->prices, true);
-  const double unpacking = copying_ns(pair.dst, route->prices, false);
+  const auto pack = method::find("pack");
+  if (!one || !pack) return std::nullopt;
+  // What the CPUs do for a packed message is packing and unpacking, and a few requests.
+  const guide::Plan packed = guide::Guide::expect({.method = *pack, .path = at_once->way.path}, outline(src, dst), peer, staged);
+  const auto [packing, unpacking] = packed.cpu_ns;
   const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
   const double wire = one->plan.busiest_ns / share;
   const auto left = [&](Role role) {

@@ -8,6 +8,8 @@ namespace lacuna::protocol {
 
 namespace {
 
+Transit other_window(Transit window) { return window == Transit::wide ? Transit::narrow : Transit::wide; }
+
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
 constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
 constexpr int kPairs = 4;
@@ -15,13 +17,14 @@ constexpr int kPairs = 4;
 constexpr int kWarm = 2;
 constexpr int kBetweenTrials = 512;  // messages, or more
 constexpr double kMostCost = 0.005;  // of them, for trials
-constexpr int kUntilAgain = 4;       // after two messages that were not alike
+constexpr int kUntilAgain = 4;       // after a pair that was broken off; twice as many after the next one, and so on
 constexpr int kMostInVain = 3;
 constexpr double kMostLog = 0.7;      // of one pair: somebody else had the CPU
 constexpr double kMostDoubted = 2.1;  // of its cost: eight times; a peer writes what it likes
 constexpr double kNoise = 0.03;       // of the mean of a trial's pairs
-// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times: to go on costs more than it may show.
+// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times, or as much less: to go on costs more than it may show.
 constexpr double kHopeless = 0.6;
+constexpr int kFewestPairs = 2;  // to change for what seems so much better
 
 }  // namespace
 
@@ -36,15 +39,26 @@ void Transits::Class::next_other() {
   other = kAll.at(at);
 }
 
+// Which windows are better is a matter of the two CPUs, so classes of one length begin with what another has found.
+Transit Transits::best_window(std::size_t length) const {
+  for (const auto& of_advice : classes_) {
+    for (const Class& of : of_advice.at(length))
+      if (of.trials > 0 && of.best != Transit::direct) return of.best;
+  }
+  return Transit::wide;
+}
+
 Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run) {
   settle();
   if (bytes < WindowMemory::kTimed) return Transit::wide;
-  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2).at(run < kLongRun ? 0 : 1);
+  const std::size_t length = bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2;
+  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
   last_ = &of;
   if (!std::exchange(of.begun, true)) {
+    const Transit window = best_window(length);
     of.advice = advice;
-    of.best = advice == Advice::one_copy ? Transit::direct : Transit::wide;
-    of.other = advice == Advice::two_copies ? Transit::direct : Transit::narrow;
+    of.best = advice == Advice::one_copy ? Transit::direct : window;
+    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? window : other_window(window);
   }
   const bool in_pair = of.has_first || of.warm > 0;
   if (in_pair && (of.bytes != bytes || of.digest != digest)) {
@@ -95,6 +109,7 @@ void Transits::settle() {
 }
 
 void Transits::Class::time(double ns) {
+  broken = 0;
   has_first = !has_first;
   if (has_first) {
     first_ns = ns;
@@ -108,7 +123,9 @@ void Transits::Class::judge(double log_ratio) {
   cost += (1 + (bytes < kLong ? kWarm : 0)) * std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
   other_first = !other_first;
   until_trial = 1;
-  if (++pairs < kPairs && log_ratios < kHopeless) return;
+  ++pairs;
+  const bool clear = log_ratios >= kHopeless || (pairs >= kFewestPairs && log_ratios <= -kHopeless);
+  if (pairs < kPairs && !clear) return;
   if (log_ratios < -kNoise * kPairs) std::swap(best, other);
   end();
 }
@@ -128,7 +145,8 @@ void Transits::Class::end() {
 void Transits::Class::break_off() {
   has_first = false;
   warm = 0;
-  until_trial = kUntilAgain;
+  until_trial = kUntilAgain << broken;
+  if (until_trial < kBetweenTrials) ++broken;
 }
 
 }  // namespace lacuna::protocol

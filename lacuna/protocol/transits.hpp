@@ -42,7 +42,8 @@ class Transits {
     double log_ratios = 0;  // other by best
     double cost = 0;        // of the trial, in messages: what the other way took beyond the best
     bool other_first = false;
-    int warm = 0;  // messages of this half of a pair, which do not count
+    int broken = 0;  // pairs, since a message was timed
+    int warm = 0;    // messages of this half of a pair, which do not count
     bool has_first = false;
     double first_ns = 0;
     std::int64_t bytes = 0;
@@ -63,6 +64,7 @@ class Transits {
     std::uint64_t last = 0;
   };
   void settle();
+  [[nodiscard]] Transit best_window(std::size_t length) const;
   std::array<std::array<std::array<Class, 2>, 3>, 3> classes_;
   Class* last_ = nullptr;
   Trial trial_;

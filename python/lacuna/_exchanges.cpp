@@ -145,6 +145,7 @@ std::shared_ptr<Ongoing> transpose(Ranks& ranks, const nb::object& before, const
 
 struct Simulated {
   nic::World& world;
+  std::string nic;  // by which the guide finds its profile
   const std::vector<std::pair<int, int>>& messages;  // from, to; each pair once
   const Layout& layout;
   const method::Method* method;
@@ -169,7 +170,7 @@ struct Simulated {
     protocol::Options settings{.eager_bytes = 256,
                                .force = {.method = method, .path = {}}};  // the method moves every block, whatever its size
     if (!left_registered) settings.registered_entries = 0;
-    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::meet(world, rank), settings));
+    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, nic, protocol::meet(world, rank), settings));
     const auto span = static_cast<std::size_t>(layout.true_lower_bound() + layout.true_extent());
     const nic::Buffer out = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));
     const nic::Buffer in = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));
@@ -245,6 +246,7 @@ std::tuple<double, double, std::string> simulate_exchange(const std::string& pro
   const auto n = static_cast<std::size_t>(ranks);
   const method::Method* method = method_name.empty() ? nullptr : value_or_raise(method::find(method_name));
   Simulated simulated{*world,
+                      "model:" + profile,
                       messages,
                       layout,
                       method,

@@ -25,6 +25,8 @@ COMMIT = "commit_1000_blocks"
 JUDGED = "mpi_ddt"
 """The method that the library is judged by: the datatypes."""
 
+AUTOMATIC = "automatic"
+
 Side = bool | str
 """Whether it is preloaded; or what the preloaded library is told to do."""
 
@@ -75,7 +77,7 @@ class ForcedRow:
     blocks: int
     automatic_us: float
     ways_us: dict[str, float]
-    """packed, mapped, kernel: what it was told (mpi_bench_worker.FORCED); off: the MPI alone"""
+    """By what it was told (mpi_bench_worker.FORCED)."""
     ratio: float
     """The choice's time over the best one's: of medians of the rounds that did not choose it."""
     rounds: int
@@ -245,11 +247,9 @@ def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Seq
 def forced_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Sequence[float]]) -> list[ForcedRow]:
     """A row, where anything was forced."""
     ways = {side: times for (side, method), times in samples.items() if method == JUDGED and isinstance(side, str)}
-    if not ways or (True, JUDGED) not in samples:
+    ours = ways.pop(AUTOMATIC, None)
+    if not ways or ours is None:
         return []
-    if (False, JUDGED) in samples:
-        ways["off"] = samples[False, JUDGED]
-    ours = samples[True, JUDGED]
 
     def half(times: Sequence[float], which: int) -> float:
         return median_of(times[which::2] or times).value

@@ -14,7 +14,7 @@ from lacuna.job import Job
 from lacuna.launch import launch
 from lacuna.lines import RowError
 from lacuna.mpi import abi_of, preload_library, preloaded
-from lacuna.mpi_bench_rows import JUDGED, Contender, Side
+from lacuna.mpi_bench_rows import AUTOMATIC, JUDGED, Contender, Side
 from lacuna.peers import Peer
 from lacuna.worker import WorkerError, find_executable
 
@@ -23,12 +23,15 @@ _SIDES = {False: "plain", True: "preloaded"}
 _NEVER = 1 << 40
 """Bytes."""
 FORCED = {
+    AUTOMATIC: {},
+    "off": {"LACUNA_MPI": "off"},
     "packed": {"LACUNA_MPI_OFFER": f"{_NEVER}"},
     "mapped": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "mapped"},
     "kernel": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "kernel"},
 }
-"""What the preloaded library can be told to do with every message with gaps: packed by it and sent by the MPI, through
-shared memory, or copied directly."""
+"""What the preloaded library can be told to do with every message with gaps: leave it to the MPI, or pack it and have
+the MPI send it, or move it through shared memory, or copy it directly. And what it does by itself, in a job like
+theirs, where nothing else uses the memory."""
 
 
 @dataclass(frozen=True)

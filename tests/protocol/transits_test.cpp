@@ -168,6 +168,15 @@ TEST(Transits, LearnOfLongRunsAlone) {
   EXPECT_LT(direct(100, 4 << 10, 2000), 5);
 }
 
+// Which windows are better has to do with the CPUs, not with the layout.
+TEST(Transits, BeginWithTheWindowsThatOthersFound) {
+  Pair pair;
+  pair.narrow(200, 1 << 20, 1000, 1500);
+  EXPECT_EQ(pair.send({.narrow = 1000, .wide = 1500, .direct = 3000, .of = 2, .advice = Advice::two_copies}), Transit::narrow);
+  EXPECT_EQ(pair.send({.narrow = 1000, .wide = 1500, .direct = 3000, .of = 2, .advice = Advice::one_copy}), Transit::direct);
+  EXPECT_EQ(pair.send({.bytes = 16 << 20, .narrow = 1000, .wide = 1500}), Transit::wide);
+}
+
 TEST(Transits, AreNeverDirectWhereThatIsImpossible) {
   Pair pair;
   for (int i = 0; i < 3000; ++i) EXPECT_NE(pair.send({.narrow = 1000, .wide = 1000, .direct = 1}), Transit::direct);

@@ -269,7 +269,7 @@ def test_what_the_library_is_told_races_too(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     data = json.loads((tmp_path / "mpi.json").read_text())
     (row,) = data["forced"]
-    assert set(row["ways_us"]) == {*FORCED, "off"}
+    assert {*row["ways_us"], "automatic"} == set(FORCED)
     assert data["summary"]["openmpi4"]["vs_forced_geomean"] == row["ratio"] > 0
     assert len(data["rows"]) == 2 * len(METHODS)
     assert "Against what can be forced" in (tmp_path / "mpi.html").read_text()

@@ -124,8 +124,8 @@ def test_ratios_are_taken_round_by_round_against_the_faster_loop_without_lacuna(
 def test_the_best_that_is_forced_is_judged_by_the_rounds_that_did_not_choose_it() -> None:
     assert mpi_bench_rows.forced_from(CASE, "a", SAMPLES) == []
     forced: dict[Contender, Sequence[float]] = {
-        (True, "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
-        (False, "mpi_ddt"): [9.0, 9.0, 9.0, 9.0],
+        ("automatic", "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
+        ("off", "mpi_ddt"): [9.0, 9.0, 9.0, 9.0],
         ("packed", "mpi_ddt"): [1.0, 4.0, 1.0, 4.0],
         ("mapped", "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
     }

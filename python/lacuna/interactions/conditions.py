@@ -35,7 +35,7 @@ CONDITIONS = (
         "both_ways",
         "each rank sends and receives at once",
         both_ways=True,
-        handled="ignored; Objective.cpu for programs that want it",
+        handled="ignored",
     ),
     Condition(
         "two_peers", "both ways with two peers at once", than="both_ways", both_ways=True, ranks=3, handled="ignored"

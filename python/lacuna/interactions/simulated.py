@@ -10,7 +10,7 @@ from lacuna._core import simulate_exchange
 from lacuna.interactions.conditions import AUTOMATIC, CONDITIONS, FORCED, Condition, Subject
 
 _WINDOW = 8
-_BEFORE = 60
+_BEFORE = 160
 """Exchanges: until memory that is used again is registered, where that is Lacuna's choice."""
 
 
