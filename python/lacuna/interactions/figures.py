@@ -11,7 +11,8 @@ from lacuna.style import INK, in_style
 
 _DOT = "#0072b2"
 _MEAN = "#d55e00"
-_TICKS = (1, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10)
+_NEAR, _FAR = (1, 1.05, 1.1, 1.2, 1.3, 1.4), (1, 1.5, 2, 3, 5, 10, 20, 50)
+"""Ticks, by whether all losses are below the last of _NEAR."""
 
 
 @in_style
@@ -20,13 +21,12 @@ def losses(result: Interactions) -> Figure:
     summary = result.summary()
     most = max(map(len, summary.values()))
     drawn = Figure(figsize=(1.5 + 3.6 * len(summary), 1.3 + 0.32 * most), layout="constrained")
-    high = max(1.3, 1.05 * max(e.loss for e in result.effects))
     for axes, nic in zip(drawn.subplots(1, len(summary), squeeze=False)[0], summary, strict=True):
-        _panel(axes, result, nic, high)
+        _panel(axes, result, nic)
     return drawn
 
 
-def _panel(axes: Axes, result: Interactions, nic: str, high: float) -> None:
+def _panel(axes: Axes, result: Interactions, nic: str) -> None:
     summary = result.summary()[nic]
     names = list(summary)
     for effect in result.effects:
@@ -38,8 +38,10 @@ def _panel(axes: Axes, result: Interactions, nic: str, high: float) -> None:
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.axvline(MATTERS, color=INK, linewidth=0.6, linestyle=":")
     axes.set_xscale("log")
-    axes.set_xlim(0.93, high)
-    axes.set_xticks([t for t in _TICKS if t <= high])
+    losses_here = [e.loss for e in result.effects if e.nic == nic]
+    high = 1.06 * max(_NEAR[3], *losses_here)
+    axes.set_xlim(min(0.97, 0.99 * min(losses_here)), high)
+    axes.set_xticks([t for t in (_NEAR if high < _NEAR[-1] else _FAR) if t <= high])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(names)), names)
