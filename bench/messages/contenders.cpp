@@ -64,7 +64,7 @@ void add_contenders(Exchange& exchange, const Pair& pair, Connection& connection
     exchange.add_by_hand("hand_elements", Form::elements);
     if (exchange.has_memcpy()) exchange.add_by_hand("hand_memcpy", Form::memcpy);
   }
-  if (!forced) return;
+  if (!forced || exchange.what().send.layout.size() <= kForcedFrom) return;
   for (const Connection::Forced& way : connection.forced())
     if (possible(exchange.what(), way)) add_lacuna(exchange, "forced_" + way.name, pair.peer(), *way.ranks);
 }

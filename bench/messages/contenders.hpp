@@ -24,7 +24,7 @@ class Connection {
     guide::Force force;
     std::unique_ptr<protocol::Communicator> ranks;
   };
-  /// Every method, and every path; connected when they are first asked for, by both. Throws Broken.
+  /// Every method, and paths mapped and kernel; connected when they are first asked for, by both. Throws Broken.
   std::vector<Forced>& forced();
 
  private:

@@ -19,7 +19,8 @@ struct Effort {
 ///   {"suite", "case", "family", "payload_bytes", "blocks", "rounds", "refused": [..],
 ///    "contenders": [{"name", "us", "low", "high", "ratio", "ratio_low", "ratio_high", "half_us"}, ..]}
 /// and rank 1 an empty object. A time is that of one message, half a round trip; a ratio Lacuna's time over this one's, within rounds; both are
-/// medians over the rounds with bootstrap intervals of 95 %. `half_us`: times over every other round, one to choose the best by, the other to judge it by. Throws std::runtime_error where wrong bytes arrived (on rank 0), and Broken.
+/// medians over the rounds with bootstrap intervals of 95 %. `half_us`: times over every other round, one to choose the best by, the other to judge it
+/// by. Throws std::runtime_error where wrong bytes arrived (on rank 0), and Broken.
 nlohmann::json measure(const MessageCase& what, const Pair& pair, Connection& connection, const Effort& effort);
 
 }  // namespace lacuna::bench

@@ -242,6 +242,13 @@ Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& 
   return {};
 }
 
+std::array<double, 2> Guide::cpu_ns(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
+  const Peer::Route* route = peer.route(way.path);
+  if (route == nullptr) return {};
+  const Bill bill = bill_of(way, pair, peer, *route, placement);
+  return {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)};
+}
+
 // --- explaining ------------------------------------------------------------------------------------------------------
 
 namespace {

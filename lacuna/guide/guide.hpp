@@ -310,6 +310,9 @@ class Guide {
   [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement = {});
   [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
                                    const Peer::Belief& belief);
+  /// Of it, the CPU times of the sender and of the receiver, which go by the bill alone.
+  [[nodiscard]] static std::array<double, 2> cpu_ns(const Way& way, const layout::PairOutline& pair, const Peer& peer,
+                                                    const Placement& placement);
 
  private:
   static constexpr std::size_t kKept = 4096;  // a power of two; 100 bytes each

@@ -63,8 +63,10 @@ Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int des
     const Side sides[2] = {{.fits = true, .registered = false, .register_ns = registrations_.cost_ns(src.true_extent())},
                            {.fits = true, .registered = false, .register_ns = registrations_.cost_ns(dst.true_extent())}};
     const Cut cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement);
-    fmt::format_to(out, "rendezvous: the receiver chooses the way. Memory that is not registered goes {} ({}). Here {}.\n", describe(cut),
-                   registering_name(registering()), registrations_.why());
+    const bool pays =
+        registering() == Registering::automatic && cut.saves_ns > 0 && registrations_.mode() != Registrations::Mode::each_transfer;
+    fmt::format_to(out, "rendezvous: the receiver chooses the way. Memory that is not registered goes {} ({}{}). Here {}.\n", describe(cut),
+                   registering_name(registering()), pays ? "; used again, it is registered once that has paid" : "", registrations_.why());
     text += guide::describe(why);
   }
   return text;

@@ -34,8 +34,8 @@ Cut all_copied(std::int64_t bytes, std::int64_t part) {
 }
 
 struct Costs {
-  double registering;  // of what is not registered yet
-  double at_once;      // after that
+  double registering;    // of what is not registered yet
+  double first, steady;  // after that: of the first message, which binds keys, and of those that follow
   double in_parts, copied;
 };
 
@@ -43,16 +43,18 @@ struct Costs {
 std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
                            const guide::Peer& peer, const guide::Placement& placement) {
   const auto at_once = guide.choose(src, dst, peer, placement);
+  guide::Placement again = placement;
+  again.uses = 0;
+  const auto steady = guide.choose(src, dst, peer, again);
   const auto first = Layout::bytes(std::min(part, src.size()));
-  if (!at_once || !first) return std::nullopt;
+  if (!at_once || !steady || !first) return std::nullopt;
   guide::Placement staged = placement;
   staged.src_shared = staged.dst_shared = true;
   const auto one = guide.choose(*first, *first, peer, staged);
   const auto pack = method::find("pack");
   if (!one || !pack) return std::nullopt;
-  // What the CPUs do for a packed message is packing and unpacking, and a few requests.
-  const guide::Plan packed = guide::Guide::expect({.method = *pack, .path = at_once->way.path}, outline(src, dst), peer, staged);
-  const auto [packing, unpacking] = packed.cpu_ns;
+  // What the CPUs do for a packed message is packing and unpacking, and a few requests; on paths that they move, that too, which is the longer part anyway.
+  const auto [packing, unpacking] = guide::Guide::cpu_ns({.method = *pack, .path = at_once->way.path}, outline(src, dst), peer, staged);
   const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
   const double wire = one->plan.busiest_ns / share;
   const auto left = [&](Role role) {
@@ -62,7 +64,8 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
   const double start = one->plan.latency_ns + share * (packing + unpacking);
   return Costs{
       .registering = left(Role::sender) + left(Role::receiver),
-      .at_once = at_once->plan.latency_ns,
+      .first = at_once->plan.latency_ns,
+      .steady = std::min(at_once->plan.latency_ns, steady->plan.latency_ns),
       // One part flies while the next is registered, first by the receiver, which tells the sender so.
       .in_parts = start + (1 - share) * std::max({left(Role::sender) + left(Role::receiver), wire, at_once->plan.busiest_ns}),
       .copied = start + (1 - share) * std::max({packing, unpacking, wire}),
@@ -105,10 +108,10 @@ Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const S
   }
   const auto cost = there ? std::nullopt : costs(src, dst, sides, part, guide, peer, placement);
   if (!cost) return whole(bytes);
-  const double saves = std::min(cost->in_parts, cost->copied) - cost->at_once;
-  if (saved_ns + saves >= cost->registering) return whole(bytes);
+  const double otherwise = std::min(cost->in_parts, cost->copied);
+  if (cost->registering + cost->first <= saved_ns + otherwise) return whole(bytes);
   Cut cut = cost->copied <= cost->in_parts ? all_copied(bytes, part) : in_parts(bytes, part, sides);
-  cut.saves_ns = std::max(0.0, saves);
+  cut.saves_ns = std::max(0.0, otherwise - cost->steady);
   return cut;
 }
 

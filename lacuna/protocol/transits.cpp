@@ -17,7 +17,8 @@ constexpr int kPairs = 4;
 constexpr int kWarm = 2;
 constexpr int kBetweenTrials = 512;  // messages, or more
 constexpr double kMostCost = 0.005;  // of them, for trials
-constexpr int kUntilAgain = 4;       // after a pair that was broken off; twice as many after the next one, and so on
+constexpr int kUntilAgain = 4;       // after a pair that was broken off; twice as many after the next one, and so on,
+constexpr int kLongestPause = 8192;  // until a pair costs nothing, though nobody knows what it took
 constexpr int kMostInVain = 3;
 constexpr double kMostLog = 0.7;      // of one pair: somebody else had the CPU
 constexpr double kMostDoubted = 2.1;  // of its cost: eight times; a peer writes what it likes
@@ -67,6 +68,7 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
     of.bytes = bytes;
     of.digest = digest;
     const Transit transit = of.has_first == of.other_first ? of.best : of.other;
+    if (transit == of.other) ++of.others;
     if (++of.warm <= (bytes < kLong ? kWarm : 0)) return transit;
     of.warm = 0;
     trial_ = {.of = &of, .transit = transit};
@@ -95,6 +97,7 @@ void Transits::offered(bool taken) {
     of.best = Transit::wide;
     of.other = Transit::direct;
   }
+  of.trials = std::max(of.trials, 2);  // there is nothing to hurry for
   of.end();
 }
 
@@ -109,7 +112,6 @@ void Transits::settle() {
 }
 
 void Transits::Class::time(double ns) {
-  broken = 0;
   has_first = !has_first;
   if (has_first) {
     first_ns = ns;
@@ -120,13 +122,16 @@ void Transits::Class::time(double ns) {
 
 void Transits::Class::judge(double log_ratio) {
   log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
-  cost += (1 + (bytes < kLong ? kWarm : 0)) * std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
+  excess = std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
+  cost += std::exchange(others, 0) * excess;
   other_first = !other_first;
   until_trial = 1;
+  broken = 0;
   ++pairs;
   const bool clear = log_ratios >= kHopeless || (pairs >= kFewestPairs && log_ratios <= -kHopeless);
   if (pairs < kPairs && !clear) return;
   if (log_ratios < -kNoise * kPairs) std::swap(best, other);
+  ++trials;
   end();
 }
 
@@ -135,7 +140,7 @@ void Transits::Class::end() {
   pairs = 0;
   log_ratios = 0;
   // At first one trial follows the other: what is best may be the last that is tried.
-  if (++trials < (advice == Advice::impossible ? 1 : 2)) {
+  if (trials < (advice == Advice::impossible ? 1 : 2)) {
     until_trial = 1;
     return;
   }
@@ -145,8 +150,9 @@ void Transits::Class::end() {
 void Transits::Class::break_off() {
   has_first = false;
   warm = 0;
+  cost += std::exchange(others, 0) * excess;  // as in the pair before
   until_trial = kUntilAgain << broken;
-  if (until_trial < kBetweenTrials) ++broken;
+  if (until_trial < kLongestPause) ++broken;
 }
 
 }  // namespace lacuna::protocol

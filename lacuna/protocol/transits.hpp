@@ -21,7 +21,7 @@ enum class Advice : std::uint8_t {
 
 class Transits {
  public:
-  /// For a message that is to be sent now. `run`: of its layout, on average; it counts where copies may be direct.
+  /// For a message that is to be sent now. `run`: of its layout, on average; long ones are judged apart.
   Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible, std::int64_t run = 0);
   /// It goes there.
   void sent(const Windows::Place& place, const OutStream& stream);
@@ -36,13 +36,15 @@ class Transits {
     bool begun = false;
     int until_trial = 2;  // messages
     int in_vain = 0;      // direct offers, one after another
-    int trials = 0;
+    int trials = 0;       // that came to their end
     // A trial is some pairs of messages that are alike, the other way first and second in turn.
     int pairs = 0;
     double log_ratios = 0;  // other by best
-    double cost = 0;        // of the trial, in messages: what the other way took beyond the best
+    double cost = 0;        // since the last pause, in messages: what the other way took beyond the best
+    int others = 0;         // messages of this pair that went the other way
+    double excess = 0;      // of one of the last pair
     bool other_first = false;
-    int broken = 0;  // pairs, since a message was timed
+    int broken = 0;  // pairs, since one came to its end
     int warm = 0;    // messages of this half of a pair, which do not count
     bool has_first = false;
     double first_ns = 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "_ranks.hpp"
 #include "lacuna/collective/collective.hpp"
@@ -145,7 +146,7 @@ std::shared_ptr<Ongoing> transpose(Ranks& ranks, const nb::object& before, const
 
 struct Simulated {
   nic::World& world;
-  std::string nic;  // by which the guide finds its profile
+  std::string nic;                                   // by which the guide finds its profile
   const std::vector<std::pair<int, int>>& messages;  // from, to; each pair once
   const Layout& layout;
   const method::Method* method;
@@ -243,6 +244,9 @@ std::tuple<double, double, std::string> simulate_exchange(const std::string& pro
           ("a message from " + std::to_string(from) + " to " + std::to_string(to) + "; ranks are 0 to " + std::to_string(ranks - 1))
               .c_str());
   }
+  const std::set<std::pair<int, int>> once(messages.begin(), messages.end());
+  if (once.size() != messages.size()) throw nb::value_error("the same message twice; a rank receives each into memory of its own");
+  if (before < 0) throw nb::value_error("before: a number of exchanges");
   const auto n = static_cast<std::size_t>(ranks);
   const method::Method* method = method_name.empty() ? nullptr : value_or_raise(method::find(method_name));
   Simulated simulated{*world,

@@ -183,8 +183,8 @@ def _best_forced(ours: MessageRow, forced: dict[str, dict[str, Any]], answer: di
         ci_low_us=float(one["low"]),
         ci_high_us=float(one["high"]),
         ratio=math.sqrt(ratios[0] * ratios[1]),
-        ratio_low=float(one["ratio_low"]),
-        ratio_high=float(one["ratio_high"]),
+        ratio_low=min(ratios),
+        ratio_high=max(ratios),
     )
 
 

@@ -20,14 +20,14 @@ from lacuna.worker import WorkerError, find_executable
 
 _LIBRARIES = "liblacuna_mpi_"
 _SIDES = {False: "plain", True: "preloaded"}
-_NEVER = 1 << 40
-"""Bytes."""
+_ALWAYS, _NEVER = 62, 1 << 40
+"""Bytes: no message that is as short as its descriptor, of 61, is offered."""
 FORCED = {
     AUTOMATIC: {},
     "off": {"LACUNA_MPI": "off"},
     "packed": {"LACUNA_MPI_OFFER": f"{_NEVER}"},
-    "mapped": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "mapped"},
-    "kernel": {"LACUNA_MPI_OFFER": "1", "LACUNA_PATH": "kernel"},
+    "mapped": {"LACUNA_MPI_OFFER": f"{_ALWAYS}", "LACUNA_PATH": "mapped"},
+    "kernel": {"LACUNA_MPI_OFFER": f"{_ALWAYS}", "LACUNA_PATH": "kernel"},
 }
 """What the preloaded library can be told to do with every message with gaps: leave it to the MPI, or pack it and have
 the MPI send it, or move it through shared memory, or copy it directly. And what it does by itself, in a job like
@@ -59,10 +59,10 @@ def find_bench() -> Path:
 
 
 class MpiBench:
-    """The two jobs of an MPI, which sleep but for the one that is asked; a context manager."""
+    """The jobs of an MPI, two and with `forced` seven, which sleep but for the one that is asked; a context manager."""
 
     def __init__(self, peer: Peer, folder: Path, silence: float, *, forced: bool = False) -> None:
-        """Compiles the shim into `folder` and starts both. `silence`: seconds after which a job is given up. `forced`:
+        """Compiles the shim into `folder` and starts them. `silence`: seconds after which a job is given up. `forced`:
         starts one more for each of FORCED, of which the datatypes race alone.
 
         Raises PeerError where this MPI cannot be used, MpiError where there is no library to preload, and WorkerError
@@ -101,7 +101,7 @@ class MpiBench:
         return self._jobs[False].hello
 
     def race(self, case: int, effort: Effort) -> Raced:
-        """Rounds in which every contender of both jobs has a turn, in another order each time: so that whatever the
+        """Rounds in which every contender of all jobs has a turn, in another order each time: so that whatever the
         machine does meets all alike. What arrives is verified before the first round and after the last.
 
         Raises RowError where wrong bytes arrived or the case cannot be opened, WorkerError where a job is gone."""
@@ -128,7 +128,8 @@ class MpiBench:
                 if not isinstance(side, str) or name == JUDGED:
                     contenders.append((side, i))
                     names.append((side, name))
-            refused += [f"{_text(side)}: {reason}" for reason in opened["refused"]]
+            if not isinstance(side, str):
+                refused += [f"{_text(side)}: {reason}" for reason in opened["refused"]]
         for side, i in contenders:
             self._ask(side, verify=i)
         for side in self._jobs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import sys
@@ -262,6 +263,15 @@ def test_a_few_real_cases_if_there_is_debians_mpi(tmp_path: Path) -> None:
     assert all(r["ratio_vs_hand_low"] <= r["ratio_vs_hand"] <= r["ratio_vs_hand_high"] for r in data["rows"])
     assert {r["loop"] for r in data["rows"] if r["method"] == "manual"} <= {"elements", "memcpy"}
     assert (tmp_path / "mpi.png").stat().st_size > 5_000
+
+
+def test_the_library_takes_what_it_is_told() -> None:
+    descriptor = (Path(__file__).parents[2] / "lacuna/mpi/descriptor.hpp").read_text()
+    shortest = re.search(r"kBytes = (\d+)", descriptor)
+    assert shortest
+    offers = [int(v["LACUNA_MPI_OFFER"]) for v in FORCED.values() if "LACUNA_MPI_OFFER" in v]
+    assert len(offers) == 3
+    assert min(offers) == int(shortest[1]) + 1, "it takes a number above that, and says so where nobody reads it"
 
 
 def test_what_the_library_is_told_races_too(tmp_path: Path) -> None:

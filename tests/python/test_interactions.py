@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
+from lacuna._core import simulate_exchange
 from typer.testing import CliRunner
 
+from lacuna import Guide, Layout
 from lacuna.bench import app
 from lacuna.interactions import command, simulated
-from lacuna.interactions.conditions import CONDITIONS, PLAIN, QUICK_SUBJECTS, SUBJECTS, Subject, condition
+from lacuna.interactions.conditions import CONDITIONS, FORCED, PLAIN, QUICK_SUBJECTS, SUBJECTS, Subject, condition
 from lacuna.interactions.race import Effort, Race
 from lacuna.interactions.rank import Rank, stream
-from lacuna.interactions.ranks import Ranks
+from lacuna.interactions.ranks import Busy, Ranks
 from lacuna.interactions.rows import Interactions, effects_of, rows_from
-from lacuna.lines import RowError
+from lacuna.lines import RowError, WrongBytesError
 from lacuna.paper import profiles
 from lacuna.worker import WorkerError
 
@@ -38,8 +41,6 @@ def test_what_cannot_be_had_is_skipped() -> None:
     assert skipped["two_peers"] == "needs 3 CPUs, and this process may use 2"
     assert {c.name for c in possible} | set(skipped) == {c.name for c in CONDITIONS}
     assert "two_peers" not in command.conditions_here([0, 1, 2])[1]
-    with pytest.raises(WorkerError, match="two CPUs are needed"):
-        command.conditions_here([0])
 
 
 def test_loss_is_judged_by_the_rounds_that_did_not_choose() -> None:
@@ -73,7 +74,7 @@ def _rank(subject: Subject) -> Rank:
     """Connected to nobody."""
     rank = object.__new__(Rank)
     rank.rank, rank.peers, rank.trip, rank.ways, rank.sends, rank.receives = 0, [1], 0, [None], {}, {}  # type: ignore[list-item]
-    rank.open(subject)
+    rank.open(subject, [[True, False]])
     return rank
 
 
@@ -122,7 +123,8 @@ class TestOnThisMachine:
             race = Race({(2, False): ranks}, {}, here)
             samples = race.run(SMALL, Effort(2, 0.0))
             assert {name for name, _ in samples} == {c.name for c in here}
-            assert {len(times) for times in samples.values()} == {8}
+            assert {len(times) for times in samples.values()} == {2}, "a time of each round, however many turns it has"
+            assert race.huge, "nothing was asked for"
 
     def test_the_command(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
@@ -138,11 +140,46 @@ class TestOnThisMachine:
     def test_wrong_bytes_end_a_case(self) -> None:
         class Wrong:
             def ask(self, *_: object) -> list[dict[str, object]]:
-                return [{"us": 1.0, "wrong": "rank 0 received other bytes than rank 1 sent", "huge_bytes": 0}] * 2
+                wrong = "rank 0 received other bytes than rank 1 sent"
+                return [{"us": 1.0, "wrong": wrong, "huge_bytes": 0, "huge_wanted": 0}] * 2
 
         race = Race({(2, False): Wrong()}, {}, [condition(PLAIN)])  # type: ignore[dict-item]
-        with pytest.raises(RowError, match="automatic, plain: rank 0 received other bytes"):
+        with pytest.raises(WrongBytesError, match="automatic, plain: rank 0 received other bytes"):
             race.run(SMALL, Effort(1, 0.0))
+
+    def test_a_way_that_cannot_is_left_out_and_told(self) -> None:
+        class Refusing:
+            def ask(self, member: str, command: dict[str, dict[str, object]]) -> list[dict[str, object]]:
+                if member == "took" and command["turn"]["way"] == 3:
+                    raise RowError("too many keys")
+                return [{"us": 1.0, "wrong": "", "huge_bytes": 0, "huge_wanted": 1}] * 2
+
+        race = Race({(2, False): Refusing()}, {}, [condition(PLAIN), condition("both_ways")])  # type: ignore[dict-item]
+        samples = race.run(SMALL, Effort(1, 0.0))
+        assert (PLAIN, "pack_write") not in samples
+        assert len(samples) == 2 * (len(FORCED))
+        assert race.refused[0] == f"{SMALL.name}: pack_write, plain: too many keys"
+        assert not race.huge
+
+    def test_whoever_is_busy_stops_and_is_missed(self) -> None:
+        with Busy("computes", max(os.sched_getaffinity(0))) as busy:
+            pid = busy._process.pid
+
+            def cpu_ticks() -> int:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                return int(fields[11]) + int(fields[12])
+
+            stopped = cpu_ticks()
+            time.sleep(0.1)
+            assert cpu_ticks() <= stopped + 1
+            busy.go()
+            time.sleep(0.2)
+            busy.stop()
+            assert cpu_ticks() > stopped + 1
+            busy._process.kill()
+            busy._process.wait()
+            with pytest.raises(WorkerError, match="died"):
+                busy.go()
 
     def test_a_rank_that_dies_is_told(self) -> None:
         with Ranks(sorted(os.sched_getaffinity(0))[:2], 10.0) as ranks:
@@ -150,6 +187,38 @@ class TestOnThisMachine:
             ranks._processes[1].wait()
             with pytest.raises(WorkerError, match="died"):
                 ranks.ask("took", {"turn": {}})
+
+
+def test_every_method_is_forced() -> None:
+    layout = Layout.bytes(1 << 20)
+    _, candidates = Guide("model").explain(layout, layout)
+    assert {way.method for way in FORCED if way.method} == {c["method"] for c in candidates}
+
+
+def test_wrong_bytes_on_the_model_are_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> None:
+        raise ValueError("transfer: rank 1 has other bytes than rank 0 sent")
+
+    def refused(*_: object) -> None:
+        raise ValueError("unsupported: too many keys")
+
+    monkeypatch.setattr(simulated, "simulate_exchange", refused)
+    assert len(simulated.times(Path("p"), SMALL, [condition(PLAIN)])[1]) == 1 + len([w for w in FORCED if w.method])
+    monkeypatch.setattr(simulated, "simulate_exchange", wrong)
+    with pytest.raises(WrongBytesError, match="other bytes than rank 0 sent"):
+        simulated.times(Path("p"), SMALL, [condition(PLAIN)])
+
+
+def test_messages_that_are_none() -> None:
+    layout = Layout.bytes(64)
+    platform = str(profiles.load("connectx5-rocev2").path)
+    for messages, before, said in (
+        ([(0, 2)], 1, "ranks are 0 to 1"),
+        ([(0, 1), (0, 1)], 1, "the same message twice"),
+        ([(0, 1)], -1, "a number of exchanges"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            simulate_exchange(platform, 2, messages, layout, "", "at_once", 8, True, before)
 
 
 def test_other_nics_are_refused() -> None:

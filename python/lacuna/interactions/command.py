@@ -38,9 +38,11 @@ _SHARE = 0.7
 def run(*, quick: bool, nics: Sequence[str], data: Path | None, output: Path | None, budget: float | None) -> None:
     """The whole command; ends with the status that its help documents."""
     seconds = budget or (QUICK_SECONDS if quick else SECONDS)
-    simulated_nics = [(nic, _platform(nic)) for nic in nics if command.is_simulated(nic)]
+    simulated_nics = {nic_label(nic): _platform(nic) for nic in nics if command.is_simulated(nic)}
     if others := [nic for nic in nics if nic != "local" and not command.is_simulated(nic)]:
         raise typer.BadParameter(f"{others[0]}: this measures local, model and model:PLATFORM", param_hint="--nic")
+    if "local" in nics and len(os.sched_getaffinity(0)) < 2:
+        command.fail("two CPUs are needed, and this process may use one; --nic model needs none")
     command.prepare_json(data)
     if output:
         command.prepare(output)
@@ -52,13 +54,13 @@ def run(*, quick: bool, nics: Sequence[str], data: Path | None, output: Path | N
     )
     try:
         with command.terminable():
-            for nic, platform in simulated_nics:
-                _simulate(console, nic, platform, subjects, result)
+            for label, platform in simulated_nics.items():
+                _simulate(console, label, platform, subjects, result)
             if "local" in nics:
                 _measure(console, subjects, result, seconds)
     except KeyboardInterrupt:
         result.interrupted = True
-    except WorkerError as e:
+    except (WorkerError, RowError) as e:
         result.errors.append(str(e))
     files = command.deliver(
         console, result.to_json(), data, output, "interactions.json", functools.partial(view.write, result)
@@ -93,27 +95,33 @@ def _measure(console: Console, subjects: Sequence[Subject], result: Interactions
             for place in dict.fromkeys((c.ranks, c.apart) for c in possible)
         }
         busy = {
-            what: stack.enter_context(Busy(what, cpus[2] if what == "copies" and len(cpus) > 2 else cpus[1]))
+            what: stack.enter_context(Busy(what, _busy_cpu(cpus, what)))
             for what in dict.fromkeys(c.busy for c in possible if c.busy)
         }
         race = Race(jobs, busy, possible)
         meter = stack.enter_context(Meter(console, len(subjects), seconds, "cases"))
-        for done, subject in enumerate(subjects):
-            left = deadline - time.monotonic()
-            meter.advance(done, len(subjects), left)
-            if left <= 0:
-                result.left_out.append(subject.name)
-                continue
-            try:
-                _add(
-                    result, "local", subject, race.run(subject, Effort(_FEWEST, _SHARE * left / (len(subjects) - done)))
-                )
-            except RowError as e:
-                result.errors.append(f"{subject.name}: {e}")
-        meter.advance(len(subjects), len(subjects), deadline - time.monotonic())
-        result.refused += race.refused
-    if not race.huge_bytes:
-        result.without("the kernel gave no pages of 2 MiB", [c.name for c in possible if c.huge])
+        try:
+            for done, subject in enumerate(subjects):
+                left = deadline - time.monotonic()
+                meter.advance(done, len(subjects), left)
+                if left <= 0:
+                    result.left_out.append(subject.name)
+                    continue
+                try:
+                    effort = Effort(_FEWEST, _SHARE * left / (len(subjects) - done))
+                    _add(result, "local", subject, race.run(subject, effort))
+                except RowError as e:
+                    result.errors.append(f"{subject.name}: {e}")
+            meter.advance(len(subjects), len(subjects), deadline - time.monotonic())
+        finally:
+            result.refused += race.refused
+            if not race.huge:
+                result.without("the kernel gave no pages of 2 MiB, or too few", [c.name for c in possible if c.huge])
+
+
+def _busy_cpu(cpus: Sequence[int], what: str) -> int:
+    """Whoever copies disturbs by the caches and by the memory, also from a CPU of its own."""
+    return cpus[2] if what == "copies" and len(cpus) > 2 else cpus[1]
 
 
 def _add(result: Interactions, nic: str, subject: Subject, times: Samples) -> None:
@@ -125,8 +133,6 @@ def _add(result: Interactions, nic: str, subject: Subject, times: Samples) -> No
 def conditions_here(cpus: Sequence[int]) -> tuple[list[Condition], dict[str, str]]:
     """Those that these CPUs allow; of the others why not."""
     skipped = {}
-    if len(cpus) < 2:
-        raise WorkerError("two CPUs are needed, and this process may use one")
     for c in CONDITIONS:
         if c.ranks > len(cpus):
             skipped[c.name] = f"needs {c.ranks} CPUs, and this process may use {len(cpus)}"

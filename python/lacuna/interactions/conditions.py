@@ -18,8 +18,8 @@ class Condition:
     cold: bool = False
     huge: bool = False
     busy: str = ""
-    """What another process does meanwhile: "computes" on the receiver's CPU, "copies" memory there, or on a third CPU
-    where there is one."""
+    """What another process does meanwhile: "computes" on rank 1's CPU, "copies" memory there, or on a third CPU where
+    there is one."""
     ranks: int = 2
     apart: bool = False
     """The ranks are on CPUs of two NUMA nodes."""
@@ -40,7 +40,7 @@ CONDITIONS = (
     Condition(
         "two_peers", "both ways with two peers at once", than="both_ways", both_ways=True, ranks=3, handled="ignored"
     ),
-    Condition("computing", "another process computes on the receiver's CPU", busy="computes", handled="ignored"),
+    Condition("computing", "another process computes on one rank's CPU", busy="computes", handled="ignored"),
     Condition("copying", "another process copies memory meanwhile", busy="copies", handled="ignored"),
     Condition("huge_pages", "memory in pages of 2 MiB", huge=True, handled="ignored"),
     Condition("huge_cold", "cold, in pages of 2 MiB", than="cold", cold=True, huge=True, handled="ignored"),

@@ -6,21 +6,28 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
-from lacuna.interactions.conditions import PLAIN, Condition, Subject
+from lacuna.interactions.conditions import Condition, Subject
 from lacuna.interactions.rank import WAYS
 from lacuna.interactions.ranks import Busy, Ranks
 from lacuna.interactions.rows import Samples
-from lacuna.lines import RowError
+from lacuna.lines import RowError, WrongBytesError
 
-_BATCH_US = 1500.0
-_BUSY_BATCH_US = 12_000.0
-"""A few of the scheduler's slices."""
+_BATCH_US = 3000.0
+_BUSY_BATCH_US = 24_000.0
+"""Some of the scheduler's slices."""
 _TURNS = 4
 """In each round where nobody else wants a CPU: a turn beside somebody takes ten times as long as the others."""
 _BEHIND = 2.5
-"""So many times as long as the best one under a condition: it cannot be what is looked for, and has no more turns."""
+"""So many times as long as the best one, under all conditions: it cannot be what is looked for, and has no more
+turns."""
+_PRESENT = 0.8
+"""Of memory that was asked for in pages of 2 MiB, what has to be in such."""
 _SEED = 1
+
+Turn = tuple[Condition, int]
+"""And the index of a way."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +46,18 @@ class Race:
         self._jobs = jobs
         self._busy = busy
         self._conditions = conditions
-        self.huge_bytes = 0
-        """Of the first rank, after a case."""
+        self.huge = True
+        """Whether memory that was to be in pages of 2 MiB was, at all ranks, in all cases so far."""
         self.refused: list[str] = []
 
     def run(self, subject: Subject, effort: Effort) -> Samples:
-        """Raises RowError where wrong bytes arrived, WorkerError where a rank is gone."""
-        for job in self._jobs.values():
-            self.huge_bytes = max(
-                self.huge_bytes, *(a["huge_bytes"] for a in job.ask("opened", {"open": asdict(subject)}))
-            )
-        turns = self._possible(subject)
-        trips = self._paced(turns)
+        """A time of each round. Raises WrongBytesError, RowError, and WorkerError where a rank is gone."""
+        for place, job in self._jobs.items():
+            here = [c for c in self._conditions if (c.ranks, c.apart) == place]
+            kinds = sorted({(c.cold, c.huge) for c in here})
+            for opened in job.ask("opened", {"open": asdict(subject), "kinds": kinds}):
+                self.huge &= opened["huge_bytes"] >= _PRESENT * opened["huge_wanted"]
+        trips = self._paced(self._possible(subject))
         chance = random.Random(_SEED)
         samples: dict[tuple[str, str], list[float]] = {(c.name, WAYS[way].name): [] for c, way in trips}
         order = [turn for turn in trips for _ in range(1 if turn[0].busy else _TURNS)]
@@ -58,33 +65,32 @@ class Race:
         rounds = 0
         while rounds < effort.fewest or time.monotonic() - began < effort.seconds:
             chance.shuffle(order)
-            for c, way in order:
-                samples[c.name, WAYS[way].name].append(self._turn(c, way, trips=trips[c, way]))
+            times: dict[Turn, list[float]] = {turn: [] for turn in trips}
+            for turn in order:
+                times[turn].append(self._turn(*turn, trips=trips[turn]))
+            for (c, way), of_round in times.items():
+                samples[c.name, WAYS[way].name].append(median(of_round))
             rounds += 1
         for c, way in trips:
             self._turn(c, way, verify=_SEED + 1)
         return samples
 
-    def _possible(self, subject: Subject) -> list[tuple[Condition, int]]:
+    def _possible(self, subject: Subject) -> list[Turn]:
         """What moves the right bytes."""
-        found: list[tuple[Condition, int]] = []
-        impossible: set[int] = set()
+        found: list[Turn] = []
         for c in self._conditions:
             for way in range(len(WAYS)):
-                if way in impossible:
-                    continue
                 try:
                     self._turn(c, way, verify=_SEED)
+                except WrongBytesError:
+                    raise
                 except RowError as e:
-                    if "received" in str(e) or "written" in str(e) or c.name != PLAIN:
-                        raise
-                    impossible.add(way)
-                    self.refused.append(f"{subject.name}: {WAYS[way].name}: {e}")
+                    self.refused.append(f"{subject.name}: {WAYS[way].name}, {c.name}: {e}")
                 else:
                     found.append((c, way))
         return found
 
-    def _paced(self, turns: Sequence[tuple[Condition, int]]) -> dict[tuple[Condition, int], int]:
+    def _paced(self, turns: Sequence[Turn]) -> dict[Turn, int]:
         """How many trips make a batch of each; without those that are hopeless under all conditions."""
         once = {turn: min(self._turn(*turn, trips=1) for _ in range(3)) for turn in turns}
         best = {c: min(us for (of, _), us in once.items() if of == c) for c, _ in turns}
@@ -93,7 +99,8 @@ class Race:
         for (c, way), us in once.items():
             if way in good or way == 0:
                 batch = _BUSY_BATCH_US if c.busy else _BATCH_US
-                paced[c, way] = max(2 if c.cold else 1, min(1000, int(batch / us)))
+                trip = us if c.both_ways else 2 * us
+                paced[c, way] = max(2 if c.cold else 1, min(1000, int(batch / trip)))
         return paced
 
     def _turn(self, c: Condition, way: int, *, trips: int = 1, verify: int | None = None) -> float:
@@ -108,5 +115,5 @@ class Race:
                 busy.stop()
         for rank in took:
             if rank["wrong"]:
-                raise RowError(f"{WAYS[way].name}, {c.name}: {rank['wrong']}")
+                raise WrongBytesError(f"{WAYS[way].name}, {c.name}: {rank['wrong']}")
         return float(took[0]["us"])

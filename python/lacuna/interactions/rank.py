@@ -2,11 +2,12 @@
 
 A line on standard input, a line on standard output:
 
-    ▶ {"open": {"block", "count", "coarser"}}                                 ◀ {"opened": {"huge_bytes"}}
-    ▶ {"turn": {"way", "trips", "both_ways", "cold", "huge", "verify"}}       ◀ {"took": {"us", "wrong"}}, or {"error"}
+    ▶ {"open": {"block", "count", "coarser"}, "kinds": [[cold, huge], ..]}
+                                                                       ◀ {"opened": {"huge_bytes", "huge_wanted"}}
+    ▶ {"turn": {"way", "trips", "both_ways", "cold", "huge", "verify"}}    ◀ {"took": {"us", "wrong"}}, or {"error"}
 
-`way`: index into what connect() makes. `us`: of one message one way, or of one exchange both ways; rank 0's. `verify`:
-a seed; then there is one trip, and everything that arrives is looked at, gaps too.
+`kinds`: of memory, that turns will use. `way`: index into WAYS. `us`: of one message one way, or of one exchange both
+ways; rank 0's. `verify`: a seed; then there is one trip, and everything that arrives is looked at, gaps too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import mmap
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +32,29 @@ Bytes = npt.NDArray[np.uint8]
 
 WAYS = (AUTOMATIC, *FORCED)
 _HUGE = 2 << 20
-_CACHE = 32 << 20
-"""Bytes of a last-level cache that cold memory outgrows, where the system does not tell."""
+_SMALLEST_CACHE, _LARGEST_CACHE = 32 << 20, 96 << 20
+"""Bytes of a last-level cache that cold memory outgrows, where the system tells less, or more: a rank's memory is four
+times that at most."""
+_CACHE_FILE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 _GAP = 0xA5
 
 
 def cache_bytes() -> int:
-    found = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
-    return max(found, _CACHE)
+    try:
+        found = int(_CACHE_FILE.read_text().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        found = 0
+    return min(max(found, _SMALLEST_CACHE), _LARGEST_CACHE)
 
 
 class Side:
     """Memory of one side of the messages: copies of it, of which a warm message uses the first."""
 
-    def __init__(self, block: int, count: int, huge: bool) -> None:
+    def __init__(self, block: int, count: int, *, cold: bool, huge: bool) -> None:
         self.layout = Layout.hvector(count, 1, 3 * block, Layout.bytes(block))
         self.slot = 3 * block * count
         # Four sides' lines, two of each rank, are twice the cache together.
-        self.copies = max(1, -(-cache_bytes() // (2 * block * count)))
+        self.copies = max(1, -(-cache_bytes() // (2 * block * count))) if cold else 1
         self.count, self.block = count, block
         bytes_ = self.slot * self.copies
         self._map = mmap.mmap(-1, bytes_ + _HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -93,15 +100,20 @@ class Rank:
             self.ways.append(connect(f"{name}-{i}", size, rank=rank))
         self.trip = 0
         self.sends: dict[bool, Side] = {}
+        """By whether they are in huge pages."""
         self.receives: dict[bool, list[Side]] = {}
 
-    def open(self, subject: Subject) -> dict[str, Any]:
+    def open(self, subject: Subject, kinds: Sequence[Sequence[bool]]) -> dict[str, Any]:
+        self.sends.clear()
+        self.receives.clear()
         coarse = (subject.block * subject.coarser, subject.count // subject.coarser)
         fine = (subject.block, subject.count)
-        for huge in (False, True):
-            self.sends[huge] = Side(*fine, huge)
-            self.receives[huge] = [Side(*coarse, huge) for _ in self.peers]
-        return {"huge_bytes": _huge_bytes()}
+        for huge in {bool(huge) for _, huge in kinds}:
+            cold = any(cold for cold, of in kinds if bool(of) == huge)
+            self.sends[huge] = Side(*fine, cold=cold, huge=huge)
+            self.receives[huge] = [Side(*coarse, cold=cold, huge=huge) for _ in self.peers]
+        sides = [self.sends[True], *self.receives[True]] if True in self.sends else []
+        return {"huge_bytes": _huge_bytes(), "huge_wanted": sum(side.bytes.nbytes for side in sides)}
 
     def turn(
         self, way: int, trips: int, both_ways: bool, cold: bool, huge: bool, verify: int | None = None
@@ -109,7 +121,9 @@ class Rank:
         ranks, go = self.ways[way], self._exchange if both_ways else self._in_turn
         if verify is not None:
             return {"us": 0.0, "wrong": self._verify(ranks, go, cold, huge, verify)}
-        if not cold:
+        if cold:
+            self._meet()
+        else:
             go(ranks, cold, huge)
         began = time.perf_counter_ns()
         for _ in range(trips):
@@ -131,6 +145,16 @@ class Rank:
             if not (side.gaps(offset) == _GAP).all():
                 return f"rank {self.rank} has a byte written that is in no block"
         return ""
+
+    def _meet(self) -> None:
+        """All ranks are awake."""
+        word, ranks = np.zeros(1, np.uint8), self.ways[0]
+        for peer in self.peers:
+            if self.rank == 0:
+                ranks.send(word, peer)
+            ranks.recv(word, peer)
+            if self.rank != 0:
+                ranks.send(word, peer)
 
     def _in_turn(self, ranks: Communicator, cold: bool, huge: bool) -> None:
         """To the peer, and back."""
@@ -174,11 +198,11 @@ def main(name: str, rank: int, size: int, cpu: int) -> None:
         answer: dict[str, Any]
         try:
             if "open" in command:
-                answer = {"opened": this.open(Subject(**command["open"]))}
+                answer = {"opened": this.open(Subject(**command["open"]), command["kinds"])}
             else:
                 answer = {"took": this.turn(**command["turn"])}
-        except (ValueError, RuntimeError, ConnectionError, NotImplementedError) as e:
-            answer = {"error": str(e)}
+        except Exception as e:  # whatever it is, the others go on
+            answer = {"error": f"{type(e).__name__}: {e}"}
         print(json.dumps(answer), flush=True)
 
 

@@ -28,15 +28,19 @@ class Ranks:
         self._silence = silence
         name = f"interactions-{secrets.token_hex(8)}"
         line = [sys.executable, "-m", "lacuna.interactions.rank", name]
-        self._processes = [
-            subprocess.Popen(
-                [*line, str(rank), str(len(cpus)), str(cpu)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-            for rank, cpu in enumerate(cpus)
-        ]
-        self._lines = [Lines(p.stdout.fileno()) for p in self._processes if p.stdout]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._lines: list[Lines] = []
         deadline = time.monotonic() + _START_SECONDS
         try:
+            for rank, cpu in enumerate(cpus):
+                process = subprocess.Popen(
+                    [*line, str(rank), str(len(cpus)), str(cpu)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    process_group=0,  # a Ctrl-C is for the command, which ends them
+                )
+                self._processes.append(process)
+                self._lines += [Lines(process.stdout.fileno())] if process.stdout else []
             for rank in range(len(cpus)):
                 self._hear(rank, "ready", deadline)
         except BaseException:
@@ -47,8 +51,10 @@ class Ranks:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if error[0] is not None:  # they may be in the middle of something
+            self._kill()
         for process in self._processes:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 if process.stdin:
                     process.stdin.close()
         deadline = time.monotonic() + _FAREWELL_SECONDS
@@ -96,20 +102,28 @@ class Ranks:
 
 
 _WORK = {
-    "computes": "n = 0\nwhile True: n += 1",
-    "copies": "import numpy\na = numpy.ones(8 << 20); b = a.copy()\nwhile True: b[:] = a",
+    "computes": "n = 0\nprint(flush=True)\nwhile True: n += 1",
+    "copies": "import numpy\na = numpy.ones(8 << 20)\nb = a.copy()\nprint(flush=True)\nwhile True: b[:] = a",
 }
+_PROGRAM = """import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends by itself only with its parent
+os.sched_setaffinity(0, {int(sys.argv[1])})
+"""
 
 
 class Busy:
     """A process that takes a CPU while it is let go; a context manager."""
 
     def __init__(self, what: str, cpu: int) -> None:
-        program = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nprint(flush=True)\n{_WORK[what]}"
-        self._process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-        if self._process.stdout:
-            self._process.stdout.readline()
+        """Raises WorkerError where it did not start."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM + _WORK[what], str(cpu)], stdout=subprocess.PIPE, process_group=0
+        )
+        ready = self._process.stdout.readline() if self._process.stdout else b""
         self._process.send_signal(signal.SIGSTOP)
+        if not ready:
+            self.__exit__()
+            raise WorkerError(f"the process that {what} did not start")
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +135,9 @@ class Busy:
             self._process.stdout.close()
 
     def go(self) -> None:
+        """Raises WorkerError where it is gone: nobody would be busy."""
+        if self._process.poll() is not None:
+            raise WorkerError("the process that keeps a CPU busy died")
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 from lacuna import Layout
 from lacuna._core import simulate_exchange
 from lacuna.interactions.conditions import AUTOMATIC, CONDITIONS, FORCED, Condition, Subject
+from lacuna.lines import WrongBytesError
 
 _WINDOW = 8
+_WRONG = "other bytes than"
+"""What simulate_exchange() says of what it has compared."""
 _BEFORE = 160
 """Exchanges: until memory that is used again is registered, where that is Lacuna's choice."""
 
@@ -27,7 +30,7 @@ def messages(c: Condition) -> list[tuple[int, int]]:
 def times(
     platform: Path, subject: Subject, of: Sequence[Condition]
 ) -> tuple[dict[tuple[str, str], list[float]], list[str]]:
-    """Microseconds by condition and way, every byte compared; and why a way cannot."""
+    """Microseconds by condition and way, every byte compared; and why a way cannot. Raises WrongBytesError."""
     layout = Layout.hvector(subject.count, 1, 3 * subject.block, Layout.bytes(subject.block))
     found: dict[tuple[str, str], list[float]] = {}
     refused = []
@@ -39,6 +42,8 @@ def times(
                     str(platform), c.ranks, messages(c), layout, way.method, "at_once", _WINDOW, True, before
                 )
                 found[c.name, way.name] = [us]
-        except (ValueError, RuntimeError, NotImplementedError) as e:
+        except (ValueError, RuntimeError) as e:
+            if _WRONG in str(e):
+                raise WrongBytesError(f"{subject.name}: {way.name}: {e}") from e
             refused.append(f"{subject.name}: {way.name}: {e}")
     return found, refused
