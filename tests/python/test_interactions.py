@@ -47,20 +47,21 @@ def test_loss_is_judged_by_the_rounds_that_did_not_choose() -> None:
     samples = {
         (PLAIN, "pack"): [10.0, 10.0] * 3,
         (PLAIN, "sgrs"): [20.0, 20.0] * 3,
+        (PLAIN, "gather_write"): [30.0, 30.0] * 3,
         (PLAIN, "automatic"): [15.0, 15.0] * 3,
-        # pack is twice as slow cold, sgrs three times as fast as that in one half of the rounds, and so chosen by it.
+        # Each of two is the fastest in one half of the rounds, and so chosen by it, and slow in the other.
         ("cold", "pack"): [20.0, 20.0] * 3,
         ("cold", "sgrs"): [10.0, 40.0] * 3,
+        ("cold", "gather_write"): [40.0, 10.0] * 3,
         ("cold", "automatic"): [30.0, 30.0] * 3,
     }
     rows = rows_from("local", "a case", 64, samples)
-    assert [r.half_us for r in rows if r.condition == "cold" and r.way == "sgrs"] == [(10.0, 40.0)]
+    (sgrs,) = (r for r in rows if r.condition == "cold" and r.way == "sgrs")
+    assert sgrs.half_us == pytest.approx((10.0, 40.0))
     (effect,) = effects_of(rows)
-    # Chosen by the first half sgrs takes 40 in the second; by the second half pack takes 20 in the first.
-    best = (40 * 20) ** 0.5
-    assert effect.slower == pytest.approx(best / 10)
-    assert effect.loss == pytest.approx(20 / best)
-    assert effect.automatic == pytest.approx(30 / best)
+    assert effect.slower == pytest.approx(40 / 10)
+    assert effect.loss == pytest.approx(20 / 40)
+    assert effect.automatic == pytest.approx(30 / 40)
     assert effect.automatic_without == pytest.approx(1.5)
     result = Interactions("", "", "", effects=[effect], rows=rows)
     summary = json.loads(result.to_json())["summary"]["local"]["cold"]
@@ -68,6 +69,13 @@ def test_loss_is_judged_by_the_rounds_that_did_not_choose() -> None:
     result.without("none here", ["cold"])
     assert result.effects == []
     assert result.skipped == {"cold": "none here"}
+
+
+def test_what_slows_a_round_slows_all_its_ways() -> None:
+    slow = [1.0, 1.0, 3.0, 1.0, 3.0, 3.0]
+    samples = {(PLAIN, way): [us * by for by in slow] for way, us in (("pack", 10.0), ("sgrs", 20.0))}
+    for row in rows_from("local", "a case", 64, samples):
+        assert row.half_us[0] == pytest.approx(row.half_us[1])
 
 
 def _rank(subject: Subject) -> Rank:

@@ -34,7 +34,8 @@ class Row:
     low: float
     high: float
     half_us: tuple[float, float]
-    """Medians of every other round: one to choose by, the other to judge by."""
+    """Medians of every other round, one to choose by, the other to judge by; of times over the mean of all ways in the
+    same round."""
     rounds: int
 
 
@@ -116,11 +117,26 @@ def _geomean(values: Sequence[float]) -> float:
 
 def rows_from(nic: str, case: str, payload: int, samples: Samples) -> list[Row]:
     rows = []
+    levelled = _levelled(samples)
     for (name, way), times in samples.items():
         us = median_of(times)
-        halves = [median_of(times[first::2] or times).value for first in (0, 1)]
+        level = levelled[name, way]
+        halves = [median_of(level[first::2] or level).value for first in (0, 1)]
         rows.append(Row(nic, case, payload, name, way, us.value, us.low, us.high, (halves[0], halves[1]), len(times)))
     return rows
+
+
+def _levelled(samples: Samples) -> dict[tuple[str, str], list[float]]:
+    """As if all rounds of a condition were alike: a machine changes its state between them, and what slows a round
+    slows all its ways."""
+    found = {}
+    for name in dict.fromkeys(name for name, _ in samples):
+        of = {key: times for key, times in samples.items() if key[0] == name}
+        rounds = [_geomean(times) for times in zip(*of.values(), strict=True)]
+        usual = median(rounds)
+        for key, times in of.items():
+            found[key] = [us / level * usual for us, level in zip(times, rounds, strict=True)]
+    return found
 
 
 def effects_of(rows: Sequence[Row]) -> list[Effect]:
