@@ -53,7 +53,7 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
   const auto one = guide.choose(*first, *first, peer, staged);
   const auto pack = method::find("pack");
   if (!one || !pack) return std::nullopt;
-  // What the CPUs do for a packed message is packing and unpacking, and a few requests; on paths that they move, that too, which is the longer part anyway.
+  // What the CPUs do for a packed message is packing and unpacking, and a few requests; on paths where they move the bytes, that too.
   const auto [packing, unpacking] = guide::Guide::cpu_ns({.method = *pack, .path = at_once->way.path}, outline(src, dst), peer, staged);
   const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
   const double wire = one->plan.busiest_ns / share;
@@ -61,13 +61,14 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
     const Side& side = sides[static_cast<std::size_t>(role)];
     return side.registered ? 0.0 : side.register_ns;
   };
+  const double registering = left(Role::sender) + left(Role::receiver);
   const double start = one->plan.latency_ns + share * (packing + unpacking);
   return Costs{
-      .registering = left(Role::sender) + left(Role::receiver),
+      .registering = registering,
       .first = at_once->plan.latency_ns,
       .steady = std::min(at_once->plan.latency_ns, steady->plan.latency_ns),
       // One part flies while the next is registered, first by the receiver, which tells the sender so.
-      .in_parts = start + (1 - share) * std::max({left(Role::sender) + left(Role::receiver), wire, at_once->plan.busiest_ns}),
+      .in_parts = start + (1 - share) * std::max({registering, wire, at_once->plan.busiest_ns}),
       .copied = start + (1 - share) * std::max({packing, unpacking, wire}),
   };
 }

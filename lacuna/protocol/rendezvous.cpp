@@ -116,15 +116,17 @@ Result<void> Ranks::cut(Carried& now) {
   };
   now.known = sides[0].registered && sides[1].registered;
   const guide::Placement placement{.src_shared = now.theirs_shared, .dst_shared = false, .uses = now.known ? 0.0F : 1.0F};
-  const bool stays = fits && registrations_.mode() != Registrations::Mode::each_transfer;
-  Reuse::Account& account = reuse_.of(request.base, src.digest(), dst.digest());
-  now.cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement, stays ? account.saved_ns() : 0);
+  const bool stays = fits && registering() == Registering::automatic && registrations_.mode() != Registrations::Mode::each_transfer;
+  Reuse::Account* account = stays ? &reuse_.of(request.base, src.digest(), dst.digest()) : nullptr;
+  const double saved_ns = account != nullptr ? account->saved_ns() : 0;
+  now.cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement, saved_ns);
+  if (account == nullptr) return {};
   if (now.known) {
-    account.found();
+    account->found();
   } else if (!now.cut.whole()) {
-    account.copied(now.cut.saves_ns);
-  } else if (account.saved_ns() > 0) {
-    account.registers();
+    account->copied(now.cut.saves_ns);
+  } else if (saved_ns > 0) {
+    account->registers();
   }
   return {};
 }

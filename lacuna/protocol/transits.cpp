@@ -97,8 +97,7 @@ void Transits::offered(bool taken) {
     of.best = Transit::wide;
     of.other = Transit::direct;
   }
-  of.trials = std::max(of.trials, 2);  // there is nothing to hurry for
-  of.end();
+  of.end(true);
 }
 
 void Transits::settle() {
@@ -131,20 +130,15 @@ void Transits::Class::judge(double log_ratio) {
   const bool clear = log_ratios >= kHopeless || (pairs >= kFewestPairs && log_ratios <= -kHopeless);
   if (pairs < kPairs && !clear) return;
   if (log_ratios < -kNoise * kPairs) std::swap(best, other);
-  ++trials;
-  end();
+  // At first one trial follows the other: what is best may be the last that is tried.
+  end(++trials >= (advice == Advice::impossible ? 1 : 2));
 }
 
-void Transits::Class::end() {
+void Transits::Class::end(bool pause) {
   next_other();
   pairs = 0;
   log_ratios = 0;
-  // At first one trial follows the other: what is best may be the last that is tried.
-  if (trials < (advice == Advice::impossible ? 1 : 2)) {
-    until_trial = 1;
-    return;
-  }
-  until_trial = std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost));
+  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost)) : 1;
 }
 
 void Transits::Class::break_off() {

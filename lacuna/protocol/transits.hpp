@@ -55,8 +55,8 @@ class Transits {
     void next_other();
     void judge(double log_ratio);
     void time(double ns);
-    void end();        // a trial
-    void break_off();  // a pair
+    void end(bool pause);  // a trial
+    void break_off();      // a pair
   };
   /// What is to be known of the message before, once it was received.
   struct Trial {
