@@ -61,13 +61,7 @@ def methods(
     data: JsonOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write bench.json, bench.html and bench.png here; made if it is not there.",
-            show_default=False,
-        ),
+        command.output_option("bench"),
     ] = None,
     budget: Annotated[
         float | None,
@@ -154,13 +148,7 @@ def copy(
     data: JsonOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write copy.json, copy.html and copy.png here; made if it is not there.",
-            show_default=False,
-        ),
+        command.output_option("copy"),
     ] = None,
     budget: Annotated[
         float | None,
@@ -221,13 +209,7 @@ def messages(
     data: JsonOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write messages.json, messages.html and messages.png here; made if it is not there.",
-            show_default=False,
-        ),
+        command.output_option("messages"),
     ] = None,
     budget: Annotated[
         float | None,
@@ -295,13 +277,7 @@ def mpi(
     data: JsonOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write mpi.json, mpi.html and mpi.png here; made if it is not there.",
-            show_default=False,
-        ),
+        command.output_option("mpi"),
     ] = None,
     budget: Annotated[
         float | None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Generic, NoReturn, TypeVar
+from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -55,6 +55,13 @@ JsonOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def output_option(name: str) -> Any:
+    """For a command that writes NAME.json, a page and a picture."""
+    files = f"Write {name}.json, {name}.html and {name}.png here; made if it is not there."
+    return typer.Option("--output", "-o", metavar="DIR", help=files, show_default=False)
+
 
 Result = TypeVar("Result", bound=Run)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from lacuna.copies_worker import CopyBench
 from lacuna.lines import RowError
+from lacuna.medians import geomean
 from lacuna.peers import Peer, PeerError
 from lacuna.worker import WorkerError
 
@@ -129,18 +129,18 @@ class Copies:
         found |= _figures("transpack_vs_pack_unpack", [r.pack_unpack for r in packed["transpack"] if r.pack_unpack])
         threaded = [r.two_threads for r in both if r.two_threads]
         if threaded:
-            found["two_threads_speedup_geomean"] = _geomean([t.ratio for t in threaded])
+            found["two_threads_speedup_geomean"] = geomean([t.ratio for t in threaded])
         found |= _figures("transpack_vs_hand_pack_unpack", [r.hand for r in packed["transpack"]])
         shares = [1 / r.limit.ratio for r in both if r.long_blocks]
         if shares:
-            found["limit_share_64_geomean"] = _geomean([min(1.0, s) for s in shares])
+            found["limit_share_64_geomean"] = geomean([min(1.0, s) for s in shares])
             found["limit_share_64_worst"] = min(shares)
             found["limit_share_64_rows_of_85_percent"] = sum(s >= 0.85 for s in shares) / len(shares)
         if self.equal_typemaps:
             found["equal_typemaps_worst"] = max(_apart(w) for s in self.equal_typemaps for w in s.ways)
         if self.fragments:
             found["random_fragments_worst"] = max(w.low for s in self.fragments for w in s.ways)
-            found["random_fragments_geomean"] = _geomean([w.ratio for s in self.fragments for w in s.ways])
+            found["random_fragments_geomean"] = geomean([w.ratio for s in self.fragments for w in s.ways])
         small = [r.lacuna_ns - r.hand.ns for r in self.rows if not r.judged and r.cache == "warm"]
         if small:
             found["small_rows_worst_ns_behind_hand"] = max(small)
@@ -151,14 +151,10 @@ def _figures(name: str, found: Sequence[Against]) -> dict[str, float]:
     if not found:
         return {}
     return {
-        f"{name}_geomean": _geomean([a.ratio for a in found]),
+        f"{name}_geomean": geomean([a.ratio for a in found]),
         f"{name}_worst": max(a.low for a in found),
         f"{name}_worst_median": max(a.ratio for a in found),
     }
-
-
-def _geomean(values: Sequence[float]) -> float:
-    return math.exp(sum(math.log(v) for v in values) / len(values))
 
 
 def _apart(way: Against) -> float:

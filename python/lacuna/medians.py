@@ -1,9 +1,10 @@
-"""A median and its bootstrap interval, as guide::median_of computes it (lacuna/guide/measure.hpp has the argument)."""
+"""A geometric mean; a median and its bootstrap interval, as guide::median_of computes it (lacuna/guide/measure.hpp has
+the argument)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,6 +18,11 @@ class Median:
     value: float
     low: float
     high: float
+
+
+def geomean(values: Sequence[float]) -> float:
+    """Not a number of none."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def median_of(values: Iterable[float]) -> Median:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from lacuna.halves import fastest as fastest_by_half
+from lacuna.halves import judged, regret
+from lacuna.medians import geomean
 
 SCHEMA = 1
 
@@ -131,7 +134,7 @@ def _against_forced(rows: Sequence[MessageRow]) -> dict[str, Any]:
 def _geomean(name: str, rows: Sequence[MessageRow]) -> dict[str, float]:
     if not rows:
         return {}
-    return {name: math.exp(sum(math.log(r.ratio) for r in rows) / len(rows))}
+    return {name: geomean([r.ratio for r in rows])}
 
 
 def rows_from(answer: dict[str, Any], mpi: str) -> list[MessageRow]:
@@ -168,21 +171,18 @@ def rows_from(answer: dict[str, Any], mpi: str) -> list[MessageRow]:
 
 
 def _best_forced(ours: MessageRow, forced: dict[str, dict[str, Any]], answer: dict[str, Any]) -> MessageRow:
-    own = next(c["half_us"] for c in answer["contenders"] if c["name"] == OURS)
-    best = min(forced, key=lambda name: float(forced[name]["us"]))
-    ratios = []
-    for chooses, judges in ((0, 1), (1, 0)):
-        chosen = min(forced.values(), key=lambda c: float(c["half_us"][chooses]))
-        ratios.append(float(own[judges]) / float(chosen["half_us"][judges]))
-    one = forced[best]
+    halves = {str(c["name"]): (float(c["half_us"][0]), float(c["half_us"][1])) for c in answer["contenders"]}
+    best = fastest_by_half(forced, halves)
+    ratios = [a / b for a, b in zip(judged((OURS, OURS), halves), judged(best, halves), strict=True)]
+    name, one = min(forced.items(), key=lambda item: float(item[1]["us"]))
     return replace(
         ours,
         competitor="forced",
-        loop=best.removeprefix(_FORCED),
+        loop=name.removeprefix(_FORCED),
         latency_us=float(one["us"]),
         ci_low_us=float(one["low"]),
         ci_high_us=float(one["high"]),
-        ratio=math.sqrt(ratios[0] * ratios[1]),
+        ratio=regret((OURS, OURS), best, halves),
         ratio_low=min(ratios),
         ratio_high=max(ratios),
     )

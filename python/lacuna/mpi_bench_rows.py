@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lacuna.medians import Median, median_of
+from lacuna.halves import fastest, halves_of, regret
+from lacuna.medians import Median, geomean, median_of
 from lacuna.message_rows import LARGE
 from lacuna.program_rows import ProgramRow
 
@@ -184,7 +184,7 @@ class MpiRun:
 
 
 def _geomean(name: str, ratios: Sequence[float]) -> dict[str, float]:
-    return {name: math.exp(sum(map(math.log, ratios)) / len(ratios))} if ratios else {}
+    return {name: geomean(ratios)} if ratios else {}
 
 
 def name_of(version: str, called: str) -> str:
@@ -251,13 +251,7 @@ def forced_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, S
     if not ways or ours is None:
         return []
 
-    def half(times: Sequence[float], which: int) -> float:
-        return median_of(times[which::2] or times).value
-
-    ratios = []
-    for chooses, judges in ((0, 1), (1, 0)):
-        chosen = min(ways, key=lambda way: half(ways[way], chooses))
-        ratios.append(half(ours, judges) / half(ways[chosen], judges))
+    halves = {way: halves_of(times) for way, times in {**ways, AUTOMATIC: ours}.items()}
     return [
         ForcedRow(
             mpi,
@@ -267,7 +261,7 @@ def forced_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, S
             int(case["blocks"]),
             median_of(ours).value,
             {way: median_of(times).value for way, times in ways.items()},
-            math.sqrt(ratios[0] * ratios[1]),
+            regret((AUTOMATIC, AUTOMATIC), fastest(ways, halves), halves),
             len(ours),
         )
     ]

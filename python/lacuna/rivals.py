@@ -6,10 +6,10 @@ its methods best are taken, so that each rule is shown at its best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import sqrt
 
+from lacuna.halves import fastest, regret
 from lacuna.measuring import Way
 from lacuna.pairs import Pair
 from lacuna.units import bytes_text
@@ -82,17 +82,6 @@ RULES = (
         lambda pair: _zero_copy(pair) if pair.send.size >= _FROM_PAYLOAD else ("pack",),
     ),
 )
-
-
-def fastest(ways: Iterable[Way], halves: Halves) -> tuple[Way, Way]:
-    """By the first half, and by the second."""
-    ways = list(ways)
-    return min(ways, key=lambda way: halves[way][0]), min(ways, key=lambda way: halves[way][1])
-
-
-def regret(picked: tuple[Way, Way], best: tuple[Way, Way], halves: Halves) -> float:
-    """Of ways that the first and the second half have picked, timed on the second and the first."""
-    return sqrt(halves[picked[0]][1] / halves[best[0]][1] * (halves[picked[1]][0] / halves[best[1]][0]))
 
 
 def ruled(pair: Pair, halves: Halves) -> dict[str, Ruled]:

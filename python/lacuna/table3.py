@@ -10,13 +10,14 @@ from lacuna._core import Guide
 from lacuna.analysis import Contest, Grid
 from lacuna.calibrate import Stored, layouts_of
 from lacuna.fitting import limits_text
+from lacuna.medians import geomean
 from lacuna.page import Number, Raw, heading, method_name, paragraph, section, table, text
 from lacuna.pairs import Pair
 from lacuna.plan import grid_cell
 from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.schema import Row
 from lacuna.units import bytes_text, gain_text
-from lacuna.validate import geomean, summary
+from lacuna.validate import summary
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, inf, log, sqrt
+from math import inf, prod, sqrt
 from statistics import median
 from typing import Any
 
@@ -20,9 +20,11 @@ import numpy as np
 from lacuna._core import Guide
 from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import limits_text
+from lacuna.halves import fastest, judged, regret
 from lacuna.measuring import Way, measure_pair
+from lacuna.medians import geomean
 from lacuna.pairs import Pair, random_pairs
-from lacuna.rivals import RULES, TABLE_3, Ruled, fastest, regret, ruled
+from lacuna.rivals import RULES, TABLE_3, Ruled, ruled
 from lacuna.schema import BY_HAND, Failure, Row
 from lacuna.worker import Worker
 
@@ -123,10 +125,6 @@ def summary(regrets: Sequence[float]) -> dict[str, float]:
     }
 
 
-def geomean(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values)) if values else float("nan")
-
-
 def validate(
     worker: Worker,
     nic: str,
@@ -182,7 +180,7 @@ def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0
         predicted[chosen],
         sqrt(halves[chosen][0] * halves[chosen][1]),
         best[0],
-        sqrt(halves[best[0]][1] * halves[best[1]][0]),
+        sqrt(prod(judged(best, halves))),
         regret((chosen, chosen), best, halves),
         ruled(pair, halves),
         tuple(predicted[way] / sqrt(a * b) - 1 for way, (a, b) in halves.items() if way in predicted),

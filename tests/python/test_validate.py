@@ -15,10 +15,11 @@ from lacuna._core import Guide, Layout, nic_label
 
 from lacuna import calibrate, command, plan, run, validate_command, validate_figure
 from lacuna.measuring import Way
+from lacuna.medians import geomean
 from lacuna.pairs import Pair
 from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.schema import Row
-from lacuna.validate import SEED, Judged, Validation, geomean, judge, validate
+from lacuna.validate import SEED, Judged, Validation, judge, validate
 from lacuna.worker import Worker
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))

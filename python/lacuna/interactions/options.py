@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lacuna.command import JsonOption
+from lacuna.command import JsonOption, output_option
 
 
 def interactions(
@@ -24,13 +24,7 @@ def interactions(
     data: JsonOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write interactions.json, interactions.html and interactions.png here; made if it is not there.",
-            show_default=False,
-        ),
+        output_option("interactions"),
     ] = None,
     budget: Annotated[
         float | None,

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import exp, log, sqrt
+from math import prod, sqrt
 from statistics import median
 from typing import Any
 
+from lacuna.halves import fastest, halves_of, judged, regret
 from lacuna.interactions.conditions import AUTOMATIC, condition
-from lacuna.medians import median_of
+from lacuna.medians import geomean, median_of
 
 SCHEMA = 1
 MATTERS = 1.03
@@ -102,17 +103,13 @@ def _summary(effects: Sequence[Effect]) -> dict[str, Any]:
         "cases": len(effects),
         "slower_median": round(median(e.slower for e in effects), 3),
         "other_best": sum(e.best != e.best_without for e in effects),
-        "loss_geomean": round(_geomean(losses), 4),
+        "loss_geomean": round(geomean(losses), 4),
         "loss_max": round(worst.loss, 3),
         "loss_max_case": worst.case,
-        **({"automatic_geomean": round(_geomean(automatic), 4)} if automatic else {}),
-        "matters": _geomean(losses) >= MATTERS,
+        **({"automatic_geomean": round(geomean(automatic), 4)} if automatic else {}),
+        "matters": geomean(losses) >= MATTERS,
         "handled": condition(effects[0].condition).handled,
     }
-
-
-def _geomean(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
 
 
 def rows_from(nic: str, case: str, payload: int, samples: Samples) -> list[Row]:
@@ -120,9 +117,8 @@ def rows_from(nic: str, case: str, payload: int, samples: Samples) -> list[Row]:
     levelled = _levelled(samples)
     for (name, way), times in samples.items():
         us = median_of(times)
-        level = levelled[name, way]
-        halves = [median_of(level[first::2] or level).value for first in (0, 1)]
-        rows.append(Row(nic, case, payload, name, way, us.value, us.low, us.high, (halves[0], halves[1]), len(times)))
+        halves = halves_of(levelled[name, way])
+        rows.append(Row(nic, case, payload, name, way, us.value, us.low, us.high, halves, len(times)))
     return rows
 
 
@@ -132,7 +128,7 @@ def _levelled(samples: Samples) -> dict[tuple[str, str], list[float]]:
     found = {}
     for name in dict.fromkeys(name for name, _ in samples):
         of = {key: times for key, times in samples.items() if key[0] == name}
-        rounds = [_geomean(times) for times in zip(*of.values(), strict=True)]
+        rounds = [geomean(times) for times in zip(*of.values(), strict=True)]
         usual = median(rounds)
         for key, times in of.items():
             found[key] = [us / level * usual for us, level in zip(times, rounds, strict=True)]
@@ -150,36 +146,25 @@ def effects_of(rows: Sequence[Row]) -> list[Effect]:
         base = times.get(condition(name).than)
         if base is None or name == condition(name).than:
             continue
-        both = [way for way in ways if way in base and way != AUTOMATIC.name]
-        if both:
-            found.append(_effect(name, {w: ways[w] for w in both}, {w: base[w] for w in both}, ways, base))
+        if forced := [way for way in ways if way in base and way != AUTOMATIC.name]:
+            found.append(_effect(name, forced, ways, base))
     return found
 
 
-def _effect(
-    name: str, ways: Mapping[str, Row], base: Mapping[str, Row], all_: Mapping[str, Row], all_base: Mapping[str, Row]
-) -> Effect:
-    def fastest(of: Mapping[str, Row], half: int) -> str:
-        return min(of, key=lambda way: of[way].half_us[half])
-
-    def best(of: Mapping[str, Row]) -> float:
-        """Its time, judged by the half that did not choose it."""
-        return sqrt(of[fastest(of, 0)].half_us[1] * of[fastest(of, 1)].half_us[0])
-
-    def automatic(of: Mapping[str, Row], forced: Mapping[str, Row]) -> float:
-        return of[AUTOMATIC.name].us / best(forced) if AUTOMATIC.name in of else 0.0
-
-    one = next(iter(ways.values()))
-    stays = [ways[fastest(base, half)].half_us[1 - half] for half in (0, 1)]
+def _effect(name: str, forced: Sequence[str], ways: Mapping[str, Row], base: Mapping[str, Row]) -> Effect:
+    here, there = ({way: row.half_us for way, row in of.items()} for of in (ways, base))
+    best, best_without = fastest(forced, here), fastest(forced, there)
+    chosen = (AUTOMATIC.name, AUTOMATIC.name)
+    one = ways[forced[0]]
     return Effect(
         one.nic,
         one.case,
         name,
         condition(name).than,
-        best(ways) / best(base),
-        min(ways, key=lambda way: ways[way].us),
-        min(base, key=lambda way: base[way].us),
-        sqrt(stays[0] * stays[1]) / best(ways),
-        automatic(all_, ways),
-        automatic(all_base, base),
+        sqrt(prod(judged(best, here)) / prod(judged(best_without, there))),
+        min(forced, key=lambda way: ways[way].us),
+        min(forced, key=lambda way: base[way].us),
+        regret(best_without, best, here),
+        regret(chosen, best, here) if AUTOMATIC.name in here else 0.0,
+        regret(chosen, best_without, there) if AUTOMATIC.name in there else 0.0,
     )
