@@ -72,8 +72,9 @@ void Bill::unpack(When when, double calls) { copy(when, calls, Role::receiver); 
 
 // The entries of keys at one end. A unit that the path moves begins with an entry that is looked for while the units before are on their way;
 // the further ones of the same unit wait for one another.
-void Bill::translate(Who who, const layout::Outline& side, double entries, double keys) {
+void Bill::translate(Who who, const layout::Outline& side, double entries, const Haul& h) {
   if (entries <= 0) return;
+  const double keys = h.keys;
   const double n = entries / keys;
   if (path_.unit_bytes == 0 || path_.mover != nic::Mover::device)
     return add(When::between, Stage::translate, who, Price::key_entry, entries);
@@ -83,10 +84,11 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, doubl
   const bool aligned = side.uneven < 1e-6 && length > 0 && (length % path_.unit_bytes == 0 || path_.unit_bytes % length == 0);
   const double parts = aligned ? std::max(n, units) : n + units - 1;
   const double first = std::min(parts, units);
+  const double list = n * h.longer;
   const double scan = price(Price::key_scan);
-  const double again = price(Price::key_again) * n / kListUnit;
-  double ns = first * mean_of_longer(price(Price::key_entry) * std::min(1.0, n / parts), scan, n);
-  ns += (parts - first) * (price(Price::key_entry) + (scan + again) * n / 2);
+  const double again = price(Price::key_again) * list / kListUnit;
+  double ns = first * mean_of_longer(price(Price::key_entry) * std::min(1.0, n / parts), scan, list);
+  ns += (parts - first) * (price(Price::key_entry) + (scan + again) * list / 2);
   add_ns(When::between, Stage::translate, who, keys * ns);
 }
 
@@ -122,8 +124,8 @@ void Bill::haul(const Haul& h) {
   add(When::between, Stage::fetch, Who::fetch, Price::request, h.requests);
   add(When::between, Stage::fetch, Who::fetch, Price::entry, h.gathers);
   add(When::between, Stage::fetch, Who::place, Price::scatter, h.scatters);
-  translate(Who::fetch, pair_.src, h.gather_keys, h.keys);
-  translate(Who::place, pair_.dst, h.scatter_keys, h.keys);
+  translate(Who::fetch, pair_.src, h.gather_keys, h);
+  translate(Who::place, pair_.dst, h.scatter_keys, h);
   add(When::between, Stage::translate, Who::fetch, Price::page, h.gathers + h.gather_keys > 1 ? pair_.src.pages : bytes / kPage);
   add(When::between, Stage::translate, Who::place, Price::page, h.scatters + h.scatter_keys > 1 ? pair_.dst.pages : bytes / kPage);
 

@@ -14,6 +14,14 @@ double entries_of(const layout::Outline& side, const KeyRoom& room) {
   return strided ? 1.0 : static_cast<double>(side.runs);
 }
 
+// Of `entries` in keys of `room`, of which the last one has what is left.
+double longer_of(double entries, double room, double keys) {
+  if (keys < 2 || keys > std::ceil(entries / room)) return 1;  // one key, or cut by messages
+  const double left = entries - (keys - 1) * room;
+  const double mean = entries / keys;
+  return ((keys - 1) * room * room + left * left) / (keys * mean * mean);
+}
+
 }  // namespace
 
 void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill::Haul haul, int list) {
@@ -24,6 +32,7 @@ void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill:
   const bool listed = haul.gather_keys > 1 && haul.scatter_keys > 1;
   const double most = listed ? pair.paired : std::max(haul.gather_keys, haul.scatter_keys);
   haul.keys = lists_of(most, room.entries, pair.bytes(), limits);
+  haul.longer = longer_of(most, std::max(1, room.entries), haul.keys);
   haul.requests = haul.doorbells = std::ceil(haul.keys / std::max(1, list));
   haul.gathers = haul.scatters = haul.keys;
   haul.pieces = pair.pieces;

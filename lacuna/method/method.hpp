@@ -303,7 +303,8 @@ class Bill {
     double pieces = 1;       ///< contiguous on both sides
     double gather_keys = 0;  ///< entries behind an indirect key at the source, all together,
     double scatter_keys = 0;
-    double keys = 1;     ///< and behind how many keys
+    double keys = 1;     ///< and behind how many keys;
+    double longer = 1;   ///< the key of an average entry has so many times as many entries as the average key: the last one is shorter
     double credits = 0;  ///< empty messages the other way, where devices move the data
   };
 
@@ -344,7 +345,7 @@ class Bill {
   }
   void add_bytes(When when, Stage stage, Who who, Price near, Price far, double bytes, double footprint);
   void copy(When when, double calls, Role role);
-  void translate(Who who, const layout::Outline& side, double entries, double keys);
+  void translate(Who who, const layout::Outline& side, double entries, const Haul& haul);
   void account(When when, Who who, double ns) {
     whole_[static_cast<std::size_t>(who)] += ns;
     if (when == When::between) between_[static_cast<std::size_t>(who)] += ns;

@@ -194,6 +194,16 @@ double number_of(const char* name, const Layout& src, const Layout& dst, Price p
   return bill.busiest_ns();
 }
 
+// A unit of the wire for each block, so that each block is looked for once, and half of its key is passed on average: of 57 there are 50 behind one
+// key and 7 behind another.
+TEST(BillCounts, EntriesOfAKeyThatArePassed) {
+  std::vector<std::int64_t> places(57);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int64_t>(i * 2048 + 64 * (i % 3));
+  const Layout dst = Layout::hindexed_block(1, places, bytes(1024)).value();
+  EXPECT_DOUBLE_EQ(number_of("umr_chunked", bytes(dst.size()), dst, Price::key_scan), (50 * 50 + 7 * 7) / 2.0);
+  EXPECT_DOUBLE_EQ(number_of("umr_send", bytes(dst.size()), dst, Price::key_scan), 57 * 57 / 2.0);
+}
+
 // 100 runs to 25: lists of 30 make four messages.
 TEST(BillCounts, ByHand) {
   const Layout src = vector(100, 16, 48);
