@@ -1,7 +1,7 @@
 // Prices for NICs that nobody has measured: where a fit begins, and what holds until there is one.
 //
-// Fitted on one machine and rounded: two cores of an AMD EPYC of 2022 in a virtual machine, near (a message of 16 KiB takes 2.7 us) and far apart
-// (9 us); and the simulated ConnectX-5 of the founding documents. Cold lines and bindings are estimates.
+// Fitted and rounded: two vCPUs of an AMD EPYC of 2022, where the hypervisor puts them, on one core (a message of 16 KiB takes 1.4 us), near (2.7 us)
+// and far apart (9 us); and the simulated ConnectX-5 of the founding documents. Cold lines and bindings are estimates.
 #include "lacuna/guide/guide.hpp"
 
 namespace lacuna::guide {
@@ -9,9 +9,21 @@ namespace {
 
 using method::Prices;
 
-constexpr double kUsuallyFar = 5;  // us: halfway between the two
+// us: halfway between two of them.
+constexpr double kUsuallyNear = 2;
+constexpr double kUsuallyFar = 5;
 
 // In the order of method::Price.
+constexpr Prices kMappedShared{74.9,   60.7,    21.3,  4.25,   230,   232,    0.881, 32.7, 11.4, 10.3, 6.4,      0.001,   0.001, 19.7,
+                               0.0115, 0.143,   0.011, 0.0796, 11.7,  560,    50,    237,  295,  20,   98.5,     14.3,    76.6,  0.355,
+                               0.586,  0.00429, 0.651, 0.0274, 0.748, 0.0412, 0.102, 15,   500,  10,   2.69e+06, 2.02e+07};
+constexpr Prices kSlotsShared{30.8,   61.7,    44.3,   0.0371, 153,    192,    0.32,   13.1, 8.1, 13.4, 0.0472,   0.001,  0.001, 28.3,
+                              0.0141, 0.0464,  0.0171, 0.0238, 14,     805,    100,    246,  368, 20,   139,      253,    92.7,  0.381,
+                              0.622,  0.00596, 0.773,  0.0185, 0.0472, 0.0339, 0.0539, 15,   500, 10,   5.73e+04, 6.8e+06};
+constexpr Prices kKernelShared{4.82, 1.52e+03, 41,       4,      63.7,   383,      14.7,   410,   35.5,     49.4,
+                               112,  0.001,    0.001,    26.6,   0.0774, 0.0864,   0.0757, 0.066, 32.5,     3.06e+03,
+                               50,   334,      2.17e+03, 20,     10.8,   1.78e+03, 200,    0.631, 0.619,    0.0051,
+                               1.13, 0.00723,  0.0414,   0.0315, 0.0464, 15,       500,    10,    5.47e+04, 3.81e+06};
 constexpr Prices kMappedNear{70.2,   35.1,   23.1,   1.92,   121,   137,    1.88,  37.2, 11.3, 8.05, 5.91,     0.001,   0.001, 7.68,
                              0.0717, 0.143,  0.0189, 0.0796, 6.85,  458,    50,    125,  126,  20,   134,      21,      66.7,  0.369,
                              0.352,  0.0174, 0.379,  0.0413, 0.748, 0.0291, 0.102, 15,   500,  10,   2.69e+06, 2.02e+07};
@@ -37,11 +49,12 @@ constexpr Prices kWire{1.32e+03, 46.5,   60,    3.96,   0.571, 125,      3.08e+0
 }  // namespace
 
 const Prices& usual_prices(nic::Path path, double message_us) {
+  const bool shared = message_us > 0 && message_us < kUsuallyNear;
   const bool near = message_us > 0 && message_us < kUsuallyFar;
   switch (path) {
-    case nic::Path::mapped: return near ? kMappedNear : kMappedFar;
-    case nic::Path::slots: return near ? kSlotsNear : kSlotsFar;
-    case nic::Path::kernel: return near ? kKernelNear : kKernelFar;
+    case nic::Path::mapped: return shared ? kMappedShared : near ? kMappedNear : kMappedFar;
+    case nic::Path::slots: return shared ? kSlotsShared : near ? kSlotsNear : kSlotsFar;
+    case nic::Path::kernel: return shared ? kKernelShared : near ? kKernelNear : kKernelFar;
     case nic::Path::wire: break;
   }
   return kWire;

@@ -13,27 +13,29 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna._core import Layout, case_layouts, machine_name, nic_label, pair_numbers, profile_file, same_class
+from lacuna._core import Layout, case_layouts, machine_name, nic_label, pair_numbers, profile_file
 from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.plan import Cell
+from lacuna.quiet import SAME_CLASS, moved
 from lacuna.record import Look, Run
 from lacuna.schema import BY_HAND, Nic, Row, Subject
 from lacuna.store import write_whole
 from lacuna.worker import Worker
 
 SCHEMA = 1
-SAME_CLASS = same_class()
-"""Peers to which messages take so many times as long are of another class."""
 _FEWEST_CELLS = 12
 """On either side of a gap between two classes."""
 _PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5
 """Random pairs are what most transfers are like, the grid is denser than it has to be; and few transfers are cold."""
 _BOUND_ENTRIES = (16, 256, 2048)
-_FEWEST_ROWS = 600
-"""Of a path of a class that is fitted beside a larger one: few say little, and the usual prices say that better."""
+_FEWEST_ROWS = 100
+"""Of each path of a class that is fitted beside a larger one. From a dozen pairs on a fit of their own chooses better
+than the usual prices do."""
 
 
+_FAR_MORE = 2
+"""A fit of the same peers to so many times as many rows knows them better than a newer one."""
 MOST_SEEN = 1000
 """Pairs of a class that a profile keeps, the newest: more make a choice slower and say little more."""
 
@@ -111,12 +113,13 @@ class Profile:
 
     def store(self, nic: str) -> Path:
         """Writes it to where the library looks for it. Returns the file. What was there, of the same machine, NIC and
-        version, is refined: classes that this run has not seen stay, and pairs that it has not measured."""
+        version, is refined: classes that this run has not seen stay, pairs that it has not measured, and prices that
+        were fitted to far more."""
         file = Path(profile_file(nic))
         file.parent.mkdir(parents=True, exist_ok=True)
         before = _classes_before(file, self)
-        classes = [replace(c, seen=_refined(c, before)) for c in self.classes]
-        document = replace(self, classes=classes).document()
+        document = self.document()
+        document["classes"] = [_refined(c, before) for c in self.classes]
         document["classes"] += [c for c in before if all(not _alike(c, own) for own in self.classes)]
         write_whole(file, _compact(json.dumps(document, indent=1)) + "\n")
         return file
@@ -153,16 +156,24 @@ def _alike(old: Mapping[str, Any], new: PeerClass) -> bool:
     return abs(log(old["message_us"] / new.message_us)) <= log(SAME_CLASS)
 
 
-def _refined(new: PeerClass, before: Iterable[Mapping[str, Any]]) -> tuple[Seen, ...]:
-    """Its own pairs, then those of the classes before that were alike."""
+def _refined(new: PeerClass, before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Its own pairs, then those of the classes before that were alike; prices of the one that was fitted to more."""
     seen = {(*map(_short, s.pair), s.cold): s for s in new.seen}
+    prices = new.document()
     for old in before:
         if _alike(old, new):
             with suppress(ValueError, KeyError, TypeError, AttributeError):  # of what cannot be read nothing is kept
                 for s in old.get("seen", ()):
                     times = {way: us for way, us in zip(old["ways"], s["us"], strict=True) if us > 0}
                     seen.setdefault((*s["pair"], s["cold"]), Seen(s["pair"], s["cold"], times))
-    return tuple(seen.values())[:MOST_SEEN]
+                if _rows_of(old) > _FAR_MORE * _rows_of(prices):
+                    prices = dict(old)
+    kept = replace(new, seen=tuple(seen.values())[:MOST_SEEN]).document()
+    return kept | {key: prices[key] for key in ("message_us", "paths")}
+
+
+def _rows_of(of_class: Mapping[str, Any]) -> int:
+    return sum(path["rows"] for path in of_class["paths"].values())
 
 
 @dataclass(frozen=True)
@@ -213,15 +224,25 @@ def observations(
 
 
 def message_times(looks: Sequence[Look]) -> dict[Subject, float]:
-    """What a message took around each cell."""
-    return {x.subject: median(p.message_us for p in x.conditions.probes) for x in looks if x.counts}
+    """What a message took around each cell, but not those during which the peers moved."""
+    times = {}
+    for look in looks:
+        if look.counts:
+            probes = look.conditions.probes
+            if not moved(probes):
+                times[look.subject] = median(p.message_us for p in probes)
+    return times
 
 
 def classes_of(times: Mapping[Subject, float]) -> list[set[Subject]]:
-    """The cells of peers that were near one another, and of those that were not, if there are both."""
-    order = sorted(times, key=lambda s: times[s])
+    """The cells of each class of peers, from the nearest on."""
+    return [set(c) for c in _split(sorted(times, key=lambda s: times[s]), times)]
+
+
+def _split(order: list[Subject], times: Mapping[Subject, float]) -> list[list[Subject]]:
+    """Where the widest gap is, as long as both sides are many and far apart; then either side likewise."""
     if len(order) < 2 * _FEWEST_CELLS:
-        return [set(order)] if order else []
+        return [order] if order else []
     gaps = [
         (log(times[b] / times[a]), i + 1)
         for i, (a, b) in enumerate(pairwise(order))
@@ -231,8 +252,8 @@ def classes_of(times: Mapping[Subject, float]) -> list[set[Subject]]:
     near, far = order[:at], order[at:]
     apart = median(times[s] for s in far) / median(times[s] for s in near)
     if apart < SAME_CLASS or widest < log(1.1):
-        return [set(order)]
-    return [set(near), set(far)]
+        return [order]
+    return _split(near, times) + _split(far, times)
 
 
 def measure_bindings(worker: Worker) -> list[tuple[int, float]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from lacuna._core import Layout
 from lacuna.pairs import Pair
 from lacuna.plan import pair_cell
+from lacuna.quiet import moved
 from lacuna.schema import BY_HAND, Conditions, Failure, Row
 from lacuna.worker import Worker, find_worker
 
@@ -25,6 +26,8 @@ class Measured:
     failures: list[Failure] = field(default_factory=list)
     message_us: float = 0.0
     """What the worker's message took before it measured; 0 where it has none."""
+    moved: bool = False
+    """Whether the peers came nearer to one another meanwhile, or went apart: then the ways do not compare."""
 
     @property
     def times(self) -> dict[Way, float]:
@@ -47,6 +50,7 @@ def measure_pair(
             found.failures.append(answer)
         elif isinstance(answer, Conditions) and answer.probes:
             found.message_us = answer.probes[0].message_us
+            found.moved = moved(answer.probes)
     return found
 
 

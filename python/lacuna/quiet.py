@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import log
 from statistics import median
 
+from lacuna._core import same_class
 from lacuna.record import Look
 from lacuna.schema import Conditions, Probe, Subject
 
@@ -30,6 +31,13 @@ _LOUD = 0.05
 """So large a part of disturbed cells is worth a warning."""
 
 _CORES = 2
+
+SAME_CLASS = same_class()
+"""Peers to which messages take so many times as long are of another class: the hypervisor, or the scheduler, put them
+nearer to one another, or further apart."""
+
+_MOVED = 0.25
+"""So large a part of the probes of another class than the others."""
 
 _PROBES = 150
 """So many of a run's thousands tell which state is the usual one: it is asked while the run goes on."""
@@ -52,6 +60,13 @@ def _parts(probe: Probe) -> tuple[float, float, float]:
 def alike(one: Probe, two: Probe) -> bool:
     """Whether two probes tell of one state."""
     return all(a / _OFF <= b <= a * _OFF for a, b in zip(_parts(one), _parts(two), strict=True))
+
+
+def moved(probes: Sequence[Probe]) -> bool:
+    """Whether the peers came nearer to one another, or went apart, between these probes."""
+    usual = median(p.message_us for p in probes)
+    others = sum(abs(log(p.message_us / usual)) > log(SAME_CLASS) for p in probes)
+    return others > _MOVED * len(probes)
 
 
 def _far(one: Probe, two: Probe) -> float:

@@ -45,6 +45,12 @@ def test_one_state_with_noise_is_one_class(spread: float) -> None:
     assert classes_of(dict(zip(cells, noisy(NEAR, 60, spread), strict=True))) == [set(cells)]
 
 
+def test_peers_on_one_core_are_a_third_class() -> None:
+    cells = subjects(60)
+    times = dict(zip(cells, noisy(1.4, 14, 0.01) + noisy(NEAR, 30) + noisy(FAR, 16), strict=True))
+    assert classes_of(times) == [set(cells[:14]), set(cells[14:44]), set(cells[44:])]
+
+
 def test_a_few_far_cells_are_no_class() -> None:
     cells = subjects(60)
     assert classes_of(dict(zip(cells, noisy(NEAR, 52) + noisy(FAR, 8), strict=True))) == [set(cells)]
@@ -63,6 +69,16 @@ def test_of_looks_those_that_count_tell_the_time_of_a_message() -> None:
     near, far = subjects(2)
     looks = [look(near, Probe(NEAR, 7, 7)), look(far, Probe(NEAR, 7, 7), counts=False), look(far, Probe(FAR, 7, 7))]
     assert message_times(looks) == {near: NEAR, far: FAR}
+
+
+def test_a_cell_during_which_the_peers_moved_is_of_no_class() -> None:
+    still, left, jolted = subjects(3)
+    probes = {still: [NEAR] * 5, left: [NEAR, NEAR, NEAR, FAR, FAR], jolted: [NEAR, NEAR, FAR, NEAR, NEAR]}
+    looks = [
+        replace(one := look(subject), conditions=replace(one.conditions, probes=tuple(Probe(us, 7, 7) for us in times)))
+        for subject, times in probes.items()
+    ]
+    assert message_times(looks) == {still: NEAR, jolted: NEAR}
 
 
 # --- from rows to a profile
@@ -110,8 +126,12 @@ def test_near_and_far_peers_have_prices_of_their_own(monkeypatch: pytest.MonkeyP
     assert np.median(expected[1] / expected[0]) == pytest.approx(3, rel=0.15)
 
 
+FEW = 12
+"""Cells, enough for a class, with too few rows for prices."""
+
+
 def test_a_class_with_few_rows_is_left_to_the_usual_prices() -> None:
-    run, cells = run_of(some_pairs(120), lambda i: NEAR if i < 101 else FAR)
+    run, cells = run_of(some_pairs(60), lambda i: NEAR if i < 60 - FEW else FAR)
     profile = calibrate.calibrate(run, cells)
     assert profile
     assert [c.message_us for c in profile.classes] == pytest.approx([NEAR])
@@ -190,6 +210,18 @@ def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
     file = profile_of(1.2 * FAR).store("local")  # of the same class as the one before, which it replaces
     assert messages(file) == [round(1.2 * FAR, 3), NEAR]
     assert _core.Guide(limits=limits_text(ONE_PATH), profile=str(file), message_us=NEAR).warnings == []
+
+
+def test_prices_that_were_fitted_to_far_more_are_kept() -> None:
+    """A quick run, or one that saw these peers for a moment, does not undo a long one."""
+    profile = profile_of(NEAR)
+    file = profile.store("local")
+    long = stored(file)
+    long["classes"][0]["paths"]["mapped"]["rows"] *= 10
+    file.write_text(json.dumps(long))
+    profile_of(1.2 * NEAR, copying=2.0).store("local")
+    (kept,) = stored(file)["classes"]
+    assert (kept["paths"], kept["message_us"]) == (long["classes"][0]["paths"], NEAR)
 
 
 @pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])

@@ -194,7 +194,7 @@ def test_the_json_has_what_it_promises() -> None:
     data = json.loads(made_validation().to_json())
     assert data.keys() == {
         *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules"),
-        *("seed", "profile_warnings", "pairs"),
+        *("seed", "moved", "profile_warnings", "pairs"),
     }
     assert data["regret_geomean"] == pytest.approx(2 ** (1 / 3), rel=1e-4)
     assert data["regret_p95"] == pytest.approx(1.9)
