@@ -1,6 +1,6 @@
 // Prices for NICs that nobody has measured: where a fit begins, and what holds until there is one.
 //
-// Fitted and rounded: two vCPUs of an AMD EPYC of 2022, where the hypervisor puts them, on one core (a message of 16 KiB takes 1.4 us), near (2.7 us)
+// Fitted and rounded: two vCPUs of an AMD EPYC of 2022, where the hypervisor puts them, two threads of one core (a message of 16 KiB takes 1.4 us), near (2.7 us)
 // and far apart (9 us); and the simulated ConnectX-5 of the founding documents. Cold lines and bindings are estimates.
 #include "lacuna/guide/guide.hpp"
 
@@ -9,9 +9,9 @@ namespace {
 
 using method::Prices;
 
-// us: halfway between two of them.
-constexpr double kUsuallyNear = 2;
-constexpr double kUsuallyFar = 5;
+// us: halfway between two of them, as factors.
+constexpr double kNearFrom = 2;
+constexpr double kFarFrom = 5;
 
 // In the order of method::Price.
 constexpr Prices kMappedShared{74.9,   60.7,    21.3,  4.25,   230,   232,    0.881, 32.7, 11.4, 10.3, 6.4,      0.001,   0.001, 19.7,
@@ -49,8 +49,9 @@ constexpr Prices kWire{1.32e+03, 46.5,   60,    3.96,   0.571, 125,      3.08e+0
 }  // namespace
 
 const Prices& usual_prices(nic::Path path, double message_us) {
-  const bool shared = message_us > 0 && message_us < kUsuallyNear;
-  const bool near = message_us > 0 && message_us < kUsuallyFar;
+  const bool known = message_us > 0;
+  const bool shared = known && message_us < kNearFrom;
+  const bool near = known && message_us < kFarFrom && !shared;
   switch (path) {
     case nic::Path::mapped: return shared ? kMappedShared : near ? kMappedNear : kMappedFar;
     case nic::Path::slots: return shared ? kSlotsShared : near ? kSlotsNear : kSlotsFar;

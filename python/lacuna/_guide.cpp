@@ -179,8 +179,8 @@ void bind_guide(nb::module_& m) {
       "describe", [](const Layout& layout) { return guide::describe(layout); }, "layout"_a,
       "A layout in words: runs, form, kernels, histogram.");
   m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
-  m.def(
-      "same_class", [] { return guide::Profile::kSameClass; }, "Peers to which messages take so many times as long are of another class.");
+  m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
+        "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
   m.def(
       "price_names",
       [] {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import log
@@ -13,12 +12,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna._core import Layout, case_layouts, machine_name, nic_label, pair_numbers, profile_file
+from lacuna._core import (
+    Guide,
+    Layout,
+    case_layouts,
+    machine_name,
+    nic_label,
+    pair_numbers,
+    profile_file,
+    same_class,
+)
 from lacuna.analysis import is_told, told_methods
-from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
+from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit, limits_text
 from lacuna.plan import Cell
-from lacuna.quiet import SAME_CLASS, moved
+from lacuna.quiet import message_time, moved
 from lacuna.record import Look, Run
+from lacuna.refine import refined
 from lacuna.schema import BY_HAND, Nic, Row, Subject
 from lacuna.store import write_whole
 from lacuna.worker import Worker
@@ -30,14 +39,8 @@ _PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5
 """Random pairs are what most transfers are like, the grid is denser than it has to be; and few transfers are cold."""
 _BOUND_ENTRIES = (16, 256, 2048)
 _FEWEST_ROWS = 100
-"""Of each path of a class that is fitted beside a larger one. From a dozen pairs on a fit of their own chooses better
-than the usual prices do."""
-
-
-_FAR_MORE = 2
-"""A fit of the same peers to so many times as many rows knows them better than a newer one."""
-MOST_SEEN = 1000
-"""Pairs of a class that a profile keeps, the newest: more make a choice slower and say little more."""
+"""Of a class that is fitted beside a larger one, on average over the paths that there are. From a dozen pairs on a fit
+of their own chooses better than the usual prices do."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Profile:
     classes: list[PeerClass]
     far: bool = False
     """Whether the receiver was on another machine."""
+    unclassed: int = 0
+    """Measured pairs of no class: the peers moved meanwhile, or they are too few."""
 
     @property
     def peers(self) -> str:
@@ -112,15 +117,12 @@ class Profile:
         }
 
     def store(self, nic: str) -> Path:
-        """Writes it to where the library looks for it. Returns the file. What was there, of the same machine, NIC and
-        version, is refined: classes that this run has not seen stay, pairs that it has not measured, and prices that
-        were fitted to far more."""
+        """Writes it to where the library looks for it, and what it keeps of the profile that was there (refine.py), if
+        that was of the same machine, NIC and version. Returns the file."""
         file = Path(profile_file(nic))
         file.parent.mkdir(parents=True, exist_ok=True)
-        before = _classes_before(file, self)
         document = self.document()
-        document["classes"] = [_refined(c, before) for c in self.classes]
-        document["classes"] += [c for c in before if all(not _alike(c, own) for own in self.classes)]
+        document["classes"] = refined(document["classes"], _classes_before(file, self))
         write_whole(file, _compact(json.dumps(document, indent=1)) + "\n")
         return file
 
@@ -131,55 +133,50 @@ def _compact(text: str) -> str:
 
 
 def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
-    """Of the profile that is there, if it is of the same machine, NIC and version."""
+    """Of the profile that is there, if it is of the same machine, NIC and version, and the library can read it."""
     try:
+        Guide(new.nic.name, limits=limits_text(new.nic), profile=str(file))
         old = json.loads(file.read_text(encoding="utf-8"))
         own = replace(new, classes=[]).document()
         same = all(old[key] == own[key] for key in ("schema", "nic", "machine", "lacuna_version"))
-        return [c for c in old["classes"] if same and c["message_us"] >= 0 and c["paths"] is not None]
+        return list(old["classes"]) if same else []
     except (OSError, ValueError, KeyError, TypeError):
         return []  # there was none, or none that can be read
+
+
+def _known(file: Path) -> list[Any]:
+    try:
+        return list(json.loads(file.read_text(encoding="utf-8"))["classes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def seen_before(nic: str) -> int:
     """How many measured pairs the profile has that is there."""
     try:
-        classes = json.loads(Path(profile_file(nic)).read_text(encoding="utf-8"))["classes"]
-        return sum(len(c.get("seen", ())) for c in classes)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return sum(len(c.get("seen", ())) for c in _known(Path(profile_file(nic))))
+    except (TypeError, AttributeError):
         return 0
-
-
-def _alike(old: Mapping[str, Any], new: PeerClass) -> bool:
-    if old["message_us"] <= 0 or new.message_us <= 0:
-        return True
-    return abs(log(old["message_us"] / new.message_us)) <= log(SAME_CLASS)
-
-
-def _refined(new: PeerClass, before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Its own pairs, then those of the classes before that were alike; prices of the one that was fitted to more."""
-    seen = {(*map(_short, s.pair), s.cold): s for s in new.seen}
-    prices = new.document()
-    for old in before:
-        if _alike(old, new):
-            with suppress(ValueError, KeyError, TypeError, AttributeError):  # of what cannot be read nothing is kept
-                for s in old.get("seen", ()):
-                    times = {way: us for way, us in zip(old["ways"], s["us"], strict=True) if us > 0}
-                    seen.setdefault((*s["pair"], s["cold"]), Seen(s["pair"], s["cold"], times))
-                if _rows_of(old) > _FAR_MORE * _rows_of(prices):
-                    prices = dict(old)
-    kept = replace(new, seen=tuple(seen.values())[:MOST_SEEN]).document()
-    return kept | {key: prices[key] for key in ("message_us", "paths")}
-
-
-def _rows_of(of_class: Mapping[str, Any]) -> int:
-    return sum(path["rows"] for path in of_class["paths"].values())
 
 
 @dataclass(frozen=True)
 class Stored:
     profile: Profile
     file: Path
+
+    def notes(self) -> list[str]:
+        """What a reader should know of its classes, where there is more than one, and of what is in none."""
+        known = [float(c["message_us"]) for c in _known(self.file)]
+        made = []
+        if len(known) > 1:
+            times = ", ".join(f"{us:.1f} µs" for us in known)
+            made.append(f"It has prices for peers to which a message of 16 KiB takes {times}")
+        if self.profile.unclassed:
+            made.append(
+                f"Of no use to it were {self.profile.unclassed} cells: the processes moved nearer to one another or "
+                "apart meanwhile, or too few cells found them where they were. Another run adds to them."
+            )
+        return made
 
 
 def layouts_of(cells: Iterable[Cell]) -> dict[Subject, tuple[Layout, Layout]]:
@@ -223,15 +220,12 @@ def observations(
     return made
 
 
-def message_times(looks: Sequence[Look]) -> dict[Subject, float]:
-    """What a message took around each cell, but not those during which the peers moved."""
-    times = {}
-    for look in looks:
-        if look.counts:
-            probes = look.conditions.probes
-            if not moved(probes):
-                times[look.subject] = median(p.message_us for p in probes)
-    return times
+def message_times(looks: Sequence[Look], *, still: bool = False) -> dict[Subject, float]:
+    """What a message took around each cell, but not those during which the peers moved, unless all are such. `still`:
+    they cannot move, and what differs is the network."""
+    counted = [look for look in looks if look.counts]
+    kept = [look for look in counted if still or not moved(look.conditions.probes)] or counted
+    return {look.subject: message_time(look.conditions.probes) for look in kept}
 
 
 def classes_of(times: Mapping[Subject, float]) -> list[set[Subject]]:
@@ -250,8 +244,7 @@ def _split(order: list[Subject], times: Mapping[Subject, float]) -> list[list[Su
     ]
     widest, at = max(gaps)
     near, far = order[:at], order[at:]
-    apart = median(times[s] for s in far) / median(times[s] for s in near)
-    if apart < SAME_CLASS or widest < log(1.1):
+    if widest < log(1.1) or same_class(median(times[s] for s in near), median(times[s] for s in far)):
         return [order]
     return _split(near, times) + _split(far, times)
 
@@ -290,12 +283,13 @@ def calibrate(
 ) -> Profile | None:
     """The profile that a run's rows give; None where they are too few."""
     seen = observations(run.rows, layouts_of(cells))
-    times = {s: t for s, t in message_times(run.looks).items() if s in seen}
+    times = {s: t for s, t in message_times(run.looks, still=run.peer is not None).items() if s in seen}
     groups = classes_of(times) or [set(seen)]
+    fewest = _FEWEST_ROWS * sum(path.available for path in run.nic.paths)
     made = []
     for group in groups:
         rows = [row for subject in seen if subject in group for row in seen[subject]]
-        if not rows or (len(groups) > 1 and len(rows) < _FEWEST_ROWS * len(run.nic.paths)):
+        if not rows or (len(groups) > 1 and len(rows) < fewest):
             continue
         message_us = median(times[s] for s in group if s in times) if times else 0.0
         fitted = fit(run.nic, rows, message_us, most_rows)
@@ -305,4 +299,5 @@ def calibrate(
     if not made:
         return None
     made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class
-    return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made], run.peer is not None)
+    unclassed = len(seen) - sum(len(c.seen) for _, c in made)
+    return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made], run.peer is not None, unclassed)

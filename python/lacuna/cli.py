@@ -468,3 +468,5 @@ def _deliver(
     console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
     if stored:
         console.print(f"Lacuna chooses by {stored.file} from now on", soft_wrap=True)
+        for note in stored.notes():
+            console.print(note, soft_wrap=True)

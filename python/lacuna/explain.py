@@ -181,7 +181,13 @@ class _Transfer:
             )
         except ValueError as e:
             raise typer.BadParameter(str(e), param_hint="choice") from e
-        return _Transfer(text.rstrip(), candidates, list(guide.warnings), objective.value)
+        warnings = list(guide.warnings)
+        if measured and measured.moved:
+            warnings.append(
+                "while it was measured the two processes moved nearer to one another or apart: the measured times do "
+                "not compare; try again"
+            )
+        return _Transfer(text.rstrip(), candidates, warnings, objective.value)
 
     def to_json(self) -> dict[str, Any]:
         return {

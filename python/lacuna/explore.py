@@ -57,14 +57,15 @@ class Explorer:
         """Of a random pair: how much longer the choice takes than the best way, as a fraction. None: not known."""
         self._taken: set[int] = set()
 
-    def begin(self, rows: Sequence[Row], cells: Sequence[Cell]) -> bool:
-        """From first looks; false where they are too few."""
+    def begin(self, rows: Sequence[Row], cells: Sequence[Cell], message_us: float = 0.0) -> bool:
+        """From first looks, with peers to which a message takes so long, where that is known; false where they are too
+        few."""
         seen = observations([r for r in rows if r.subject.cache == "warm"], layouts_of(cells))
         if len(seen) < _FEWEST_SEEN:
             return False
         told = [o for own in seen.values() for o in own]
         self._ways: list[Way] = list(dict.fromkeys((o.method, o.path, o.notify) for o in told if _competes(o)))
-        self._fitted = {f.path: f for f in fit(self._nic, told, 0.0, _FITTED_ROWS)}
+        self._fitted = {f.path: f for f in fit(self._nic, told, message_us, _FITTED_ROWS)}
         self._pool = [replace(pair, number=FIRST + i) for i, pair in enumerate(self._make_pool())]
         if not self._pool:
             return False

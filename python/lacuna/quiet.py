@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from statistics import median
+from statistics import median, median_low
 
 from lacuna._core import same_class
 from lacuna.record import Look
@@ -32,15 +32,12 @@ _LOUD = 0.05
 
 _CORES = 2
 
-SAME_CLASS = same_class()
-"""Peers to which messages take so many times as long are of another class: the hypervisor, or the scheduler, put them
-nearer to one another, or further apart."""
-
-_MOVED = 0.25
-"""So large a part of the probes of another class than the others."""
-
 _PROBES = 150
 """So many of a run's thousands tell which state is the usual one: it is asked while the run goes on."""
+
+_MOVED = 0.25
+"""So large a part of the probes is of another class of peers than the others: the hypervisor, or the scheduler, put
+them nearer to one another meanwhile, or further apart."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,17 @@ def alike(one: Probe, two: Probe) -> bool:
     return all(a / _OFF <= b <= a * _OFF for a, b in zip(_parts(one), _parts(two), strict=True))
 
 
+def message_time(probes: Sequence[Probe]) -> float:
+    """What a message usually took; never a mean of two states."""
+    return median_low(p.message_us for p in probes)
+
+
 def moved(probes: Sequence[Probe]) -> bool:
-    """Whether the peers came nearer to one another, or went apart, between these probes."""
-    usual = median(p.message_us for p in probes)
-    others = sum(abs(log(p.message_us / usual)) > log(SAME_CLASS) for p in probes)
-    return others > _MOVED * len(probes)
+    """Whether the peers came nearer to one another, or went apart, between these probes, of which the first is what a
+    choice is made by."""
+    usual = message_time(probes)
+    others = [not same_class(p.message_us, usual) for p in probes]
+    return others[0] or sum(others) > _MOVED * len(probes)
 
 
 def _far(one: Probe, two: Probe) -> float:

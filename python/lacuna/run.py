@@ -12,7 +12,7 @@ from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
 from lacuna.explore import Explorer
 from lacuna.plan import Cell
-from lacuna.quiet import disturbance, judge
+from lacuna.quiet import disturbance, judge, usual_state
 from lacuna.record import LeftOut, Look, Run
 from lacuna.schema import Conditions, Failure, Probe, Row, Skip, Subject
 from lacuna.worker import Worker, WorkerError, WorkerSilentError
@@ -145,7 +145,8 @@ class _Campaign:
         left, as much as it has of what was kept."""
         others = self._kept(again.share) / (self.deadline - self.started)
         ends = time.monotonic() + self.left * again.explored / (again.explored + others)
-        if ends - time.monotonic() < _START_SECONDS or not explorer.begin(self.result.rows, cells):
+        message_us = usual_state(self.result.looks).message_us if self.result.looks else 0.0
+        if ends - time.monotonic() < _START_SECONDS or not explorer.begin(self.result.rows, cells, message_us):
             return
         while time.monotonic() < ends and (wanted := explorer.wanted()):
             before = len(self.result.rows)

@@ -35,7 +35,8 @@ class Beside:
 def _judged(grid: Grid, stored: Stored) -> Iterator[tuple[Pair, Contest, Row | None]]:
     """Each cell with what the fitted prices choose, if that was measured."""
     nic = stored.profile.nic
-    guide = Guide(nic.name, limits=limits_text(nic), profile=str(stored.file))
+    message_us = stored.profile.classes[0].message_us  # of the peers that most cells were measured with
+    guide = Guide(nic.name, message_us=message_us, limits=limits_text(nic), profile=str(stored.file))
     for (block, count), contest in sorted(grid.cells.items()):
         cell = grid_cell(block, count, contest.subject.shape, contest.subject.cache, required=False)
         send, receive = layouts_of([cell])[cell.subject]

@@ -115,8 +115,8 @@ def _show(console: Console, made: Validation) -> None:
     table.add_row("chosen over best", f"{head['regret_geomean']:.4f} on average (geometric mean)")
     table.add_row("", f"{head['regret_p95']:.3f} in the 95th percentile, {head['regret_max']:.2f} at most")
     table.add_row("predicted against measured", f"{head['prediction_error_median']:.1%} apart, median over all ways")
-    if made.moved:
-        table.add_row("measured again", f"{made.moved}, since the processes moved nearer to one another or apart")
+    if made.again:
+        table.add_row("measured again", f"{made.again}, since the processes moved nearer to one another or apart")
     console.print(table)
     rules = Table("over best", "average", "95 %", "most", box=None, pad_edge=False)
     for name, found in ({"Lacuna": head} | made.rules).items():

@@ -16,6 +16,7 @@ from synthetic import ONE_PATH, WAYS, billed, run_of, some_pairs
 from lacuna import _core, calibrate
 from lacuna.calibrate import PeerClass, Profile, classes_of, message_times, observations
 from lacuna.fitting import Fitted, limits_text
+from lacuna.record import Look
 from lacuna.schema import Nic, Probe, Subject
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
@@ -71,14 +72,21 @@ def test_of_looks_those_that_count_tell_the_time_of_a_message() -> None:
     assert message_times(looks) == {near: NEAR, far: FAR}
 
 
+def moving(subject: Subject, *messages_us: float) -> Look:
+    one = look(subject)
+    return replace(one, conditions=replace(one.conditions, probes=tuple(Probe(us, 7, 7) for us in messages_us)))
+
+
 def test_a_cell_during_which_the_peers_moved_is_of_no_class() -> None:
     still, left, jolted = subjects(3)
-    probes = {still: [NEAR] * 5, left: [NEAR, NEAR, NEAR, FAR, FAR], jolted: [NEAR, NEAR, FAR, NEAR, NEAR]}
     looks = [
-        replace(one := look(subject), conditions=replace(one.conditions, probes=tuple(Probe(us, 7, 7) for us in times)))
-        for subject, times in probes.items()
+        moving(still, *[NEAR] * 5),
+        moving(left, NEAR, NEAR, NEAR, FAR, FAR),
+        moving(jolted, NEAR, NEAR, NEAR, FAR),
     ]
     assert message_times(looks) == {still: NEAR, jolted: NEAR}
+    assert message_times(looks, still=True) == {still: NEAR, left: NEAR, jolted: NEAR}
+    assert message_times(looks[1:2]) == {left: NEAR}  # better than nothing
 
 
 # --- from rows to a profile
@@ -110,8 +118,7 @@ def test_a_run_gives_a_profile_of_its_peers() -> None:
     assert (profile.lacuna_version, profile.created) == (run.lacuna_version, run.created)
 
 
-def test_near_and_far_peers_have_prices_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate, "_FEWEST_ROWS", 50)
+def test_near_and_far_peers_have_prices_of_their_own() -> None:
     near = usual_prices("mapped", NEAR)
     run, cells = run_of(
         some_pairs(50),
@@ -135,6 +142,8 @@ def test_a_class_with_few_rows_is_left_to_the_usual_prices() -> None:
     profile = calibrate.calibrate(run, cells)
     assert profile
     assert [c.message_us for c in profile.classes] == pytest.approx([NEAR])
+    assert len(profile.classes[0].paths[0].errors) == (60 - FEW) * len(WAYS)
+    assert profile.unclassed == FEW
 
 
 def test_bindings_have_prices_of_their_own() -> None:
@@ -207,21 +216,11 @@ def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
     file = profile_of(NEAR).store("local")
     assert messages(file) == [NEAR, FAR]
     assert messages(profile_of(NEAR).store("local")) == [NEAR, FAR]
+    (note,) = calibrate.Stored(profile_of(NEAR), file).notes()
+    assert note.endswith("2.7 µs, 9.0 µs")
     file = profile_of(1.2 * FAR).store("local")  # of the same class as the one before, which it replaces
     assert messages(file) == [round(1.2 * FAR, 3), NEAR]
     assert _core.Guide(limits=limits_text(ONE_PATH), profile=str(file), message_us=NEAR).warnings == []
-
-
-def test_prices_that_were_fitted_to_far_more_are_kept() -> None:
-    """A quick run, or one that saw these peers for a moment, does not undo a long one."""
-    profile = profile_of(NEAR)
-    file = profile.store("local")
-    long = stored(file)
-    long["classes"][0]["paths"]["mapped"]["rows"] *= 10
-    file.write_text(json.dumps(long))
-    profile_of(1.2 * NEAR, copying=2.0).store("local")
-    (kept,) = stored(file)["classes"]
-    assert (kept["paths"], kept["message_us"]) == (long["classes"][0]["paths"], NEAR)
 
 
 @pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])
@@ -241,7 +240,14 @@ def test_a_corrupt_earlier_file_is_no_problem(text: str) -> None:
     assert messages(profile_of(NEAR).store("local")) == [NEAR]
 
 
-@pytest.mark.parametrize("classes", [3, [3], [{}], [{"message_us": "far"}], [{"message_us": 0}], [{"message_us": -1}]])
+@pytest.mark.parametrize(
+    "classes",
+    [
+        *(3, [3], [{}], [{"message_us": "far"}], [{"message_us": 0}], [{"message_us": -1}]),
+        [{"message_us": NEAR, "paths": {"mapped": {"rows": 1_000_000}}}],
+        [{"message_us": FAR, "paths": {"mapped": {"rows": 1_000_000, "prices": {"post": -1.0}, "leans": {}}}}],
+    ],
+)
 def test_corrupt_classes_of_an_earlier_file_are_no_problem(classes: object) -> None:
     file = profile_of(FAR).store("local")
     file.write_text(json.dumps({**stored(file), "classes": classes}))

@@ -174,3 +174,12 @@ def test_the_json_is_what_the_library_reads(fits: Fits, tmp_path: Path) -> None:
         _, candidates = guide.explain(pair.send, pair.receive)
         found = {(c["method"], c["path"], c["notify"]): c.get("predicted_us") for c in candidates}
         assert [found[way] for way in WAYS] == pytest.approx(own, rel=1e-3)
+
+
+@pytest.mark.parametrize("path", ["mapped", "slots", "kernel"])
+def test_usual_prices_are_those_of_the_nearest_state(path: str) -> None:
+    one_core, near, far = (usual_prices(path, us) for us in (1.4, 2.7, 9.0))
+    assert one_core != near != far != one_core
+    assert usual_prices(path, 1.99) == one_core
+    assert usual_prices(path, 2.01) == usual_prices(path, 4.99) == near
+    assert usual_prices(path, 5.01) == usual_prices(path, 0.0) == far

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from conftest import FAR, QUIET, grid_subject, look
 
-from lacuna.quiet import alike, disturbance, judge, states, usual_state
+from lacuna.quiet import alike, disturbance, judge, moved, states, usual_state
 from lacuna.record import Look
 from lacuna.schema import Probe
 
@@ -62,3 +63,20 @@ def test_states_are_those_of_the_looks_that_count() -> None:
 def test_nothing_to_judge_is_no_trouble() -> None:
     assert judge([]) is None
     assert states([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("messages_us", "is_so"),
+    [
+        ([2.7], False),
+        ([2.7, 2.9], False),
+        ([2.7, 2.7, 2.7, 9.0], False),  # a jolt
+        ([2.7, 2.7, 9.0, 9.0], True),
+        ([1.4, 2.7], True),  # their mean is near to both
+        ([1.4, 1.4, 2.7, 2.7], True),
+        ([9.0, 2.7, 2.7, 2.7, 2.7], True),  # the first is what a choice is made by
+        ([2.7, 2.7, 2.7, 9.0, 9.0], True),
+    ],
+)
+def test_peers_that_came_nearer_or_went_apart_have_moved(messages_us: list[float], is_so: bool) -> None:
+    assert moved([Probe(us, 7, 7) for us in messages_us]) == is_so

@@ -7,18 +7,19 @@ import time
 from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from conftest import guide, row
+from conftest import NIC, guide, row
 from lacuna._core import Guide, Layout, nic_label
 
 from lacuna import calibrate, command, plan, run, validate_command, validate_figure
-from lacuna.measuring import Way
+from lacuna.measuring import Measured, Way
 from lacuna.medians import geomean
 from lacuna.pairs import Pair
 from lacuna.rivals import RULES, ruled, table3_of
-from lacuna.schema import Row
+from lacuna.schema import Failure, Row
 from lacuna.validate import SEED, Judged, Validation, judge, validate
 from lacuna.worker import Worker
 
@@ -30,6 +31,8 @@ SGRS, PACK, PACK_KERNEL = ("sgrs", "mapped", "none"), ("pack", "mapped", "none")
 
 class MadeUp:
     """A guide that chooses what it is told to."""
+
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, chosen: Way, predicted: dict[Way, float]) -> None:
         self.chosen, self.predicted = chosen, predicted
@@ -194,7 +197,7 @@ def test_the_json_has_what_it_promises() -> None:
     data = json.loads(made_validation().to_json())
     assert data.keys() == {
         *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules"),
-        *("seed", "moved", "profile_warnings", "pairs"),
+        *("seed", "measured_again", "profile_warnings", "pairs"),
     }
     assert data["regret_geomean"] == pytest.approx(2 ** (1 / 3), rel=1e-4)
     assert data["regret_p95"] == pytest.approx(1.9)
@@ -225,6 +228,43 @@ def test_the_figure_draws(tmp_path: Path) -> None:
 
 def test_an_average_is_geometric() -> None:
     assert geomean([1.0, 4.0]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("moves", "again"), [(0, 0), (1, 1), (2, 2), (5, 2)])
+def test_a_pair_during_which_the_peers_moved_is_measured_again(
+    monkeypatch: pytest.MonkeyPatch, moves: int, again: int
+) -> None:
+    """Up to twice; the last time counts, and is all that is told."""
+    measured: list[int] = []
+
+    def measure_pair(*_: object, **__: object) -> Measured:
+        measured.append(len(measured))
+        us = 1.0 + len(measured)
+        lost = Failure(f"number {len(measured)}", "made up")
+        return Measured(rows({PACK: (us, us), SGRS: (1.0, 1.0)}), [lost], 2.7, len(measured) <= moves)
+
+    made_up = MadeUp(PACK, {PACK: 1.0})
+    monkeypatch.setattr("lacuna.validate.measure_pair", measure_pair)
+    monkeypatch.setattr("lacuna.validate.Guide", lambda *_, **__: made_up)
+    worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
+    made = validate(worker, "local", lambda *_: None, count=1)
+    assert (len(measured), made.again) == (again + 1, again)
+    assert [p.regret for p in made.pairs] == [pytest.approx(again + 2)]
+    assert [f.message for f in made.failures] == [f"number {again + 1}"]
+
+
+def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    latest = time.monotonic() + 0.2
+
+    def measure_pair(*_: object, **__: object) -> Measured:
+        time.sleep(0.25)
+        return Measured(rows({PACK: (1.0, 1.0)}), [], 2.7, moved=True)
+
+    monkeypatch.setattr("lacuna.validate.measure_pair", measure_pair)
+    monkeypatch.setattr("lacuna.validate.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
+    worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
+    made = validate(worker, "local", lambda *_: None, count=2, latest=latest)
+    assert (len(made.pairs), made.again) == (1, 0)
 
 
 # --- with the worker, on a simulated NIC
