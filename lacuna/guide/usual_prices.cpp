@@ -1,7 +1,7 @@
 // Prices for NICs that nobody has measured: where a fit begins, and what holds until there is one.
 //
-// Fitted and rounded: two vCPUs of an AMD EPYC of 2022, where the hypervisor puts them, two threads of one core (a message of 16 KiB takes 1.4 us), near (2.7 us)
-// and far apart (9 us); and the simulated ConnectX-5 of the founding documents. Cold lines and bindings are estimates.
+// Fitted and rounded: two vCPUs of an AMD EPYC of 2022, wherever the hypervisor puts them: two threads of one core (a message of 16 KiB takes 1.4 us),
+// near (2.7 us) and far apart (9 us); and the simulated ConnectX-5 of the founding documents. Cold lines and bindings are estimates.
 #include "lacuna/guide/guide.hpp"
 
 namespace lacuna::guide {
