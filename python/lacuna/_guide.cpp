@@ -217,6 +217,9 @@ void bind_guide(nb::module_& m) {
       "send"_a, "receive"_a, "Where a pair is among others: at distance d another's measurements weigh exp(-d*d/2).");
   m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
   m.def("machine_name", &guide::machine_name, "This machine in a few words, as profiles name it.");
+  m.def(
+      "check_profile", [](const std::string& file) { static_cast<void>(value_or_raise(guide::read_profile(file))); }, "file"_a,
+      "Raises ValueError where the file is no profile that the library can read.");
   m.def("profile_file", &guide::profile_file, "nic"_a, "Where the profile of a NIC is, or would be.");
   m.def("nic_label", &guide::nic_label, "nic"_a, "The same name for the same NIC: local, model:connectx5-rocev2.");
 }

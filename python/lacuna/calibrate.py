@@ -13,9 +13,9 @@ from statistics import median
 from typing import Any
 
 from lacuna._core import (
-    Guide,
     Layout,
     case_layouts,
+    check_profile,
     machine_name,
     nic_label,
     pair_numbers,
@@ -23,7 +23,7 @@ from lacuna._core import (
     same_class,
 )
 from lacuna.analysis import is_told, told_methods
-from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit, limits_text
+from lacuna.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.plan import Cell
 from lacuna.quiet import message_time, moved
 from lacuna.record import Look, Run
@@ -135,7 +135,7 @@ def _compact(text: str) -> str:
 def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
     """Of the profile that is there, if it is of the same machine, NIC and version, and the library can read it."""
     try:
-        Guide(new.nic.name, limits=limits_text(new.nic), profile=str(file))
+        check_profile(str(file))
         old = json.loads(file.read_text(encoding="utf-8"))
         own = replace(new, classes=[]).document()
         same = all(old[key] == own[key] for key in ("schema", "nic", "machine", "lacuna_version"))
@@ -145,6 +145,7 @@ def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
 
 
 def _known(file: Path) -> list[Any]:
+    """The classes of a file, unchecked; none where it has none."""
     try:
         return list(json.loads(file.read_text(encoding="utf-8"))["classes"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -174,7 +175,7 @@ class Stored:
         if self.profile.unclassed:
             made.append(
                 f"Of no use to it were {self.profile.unclassed} cells: the processes moved nearer to one another or "
-                "apart meanwhile, or too few cells found them where they were. Another run adds to them."
+                "apart meanwhile, or too few cells found them where they were. Another run may see more."
             )
         return made
 

@@ -9,7 +9,8 @@ from typing import Any
 from lacuna._core import same_class
 
 Class = Mapping[str, Any]
-Places = tuple[tuple[float, ...], bool]
+SeenPair = tuple[tuple[float, ...], bool]
+"""The numbers of a measured pair, and whether it was cold."""
 
 MOST_SEEN = 1000
 """Pairs of a class that a profile keeps, the newest: more make a choice slower and say little more."""
@@ -71,7 +72,7 @@ def _merged(new: Class, old: Class) -> dict[str, Any]:
 
 def _seen(classes: Iterable[Class]) -> dict[str, Any]:
     """The measured pairs of all of them; of one that was measured twice the first."""
-    pairs: dict[Places, dict[str, float]] = {}
+    pairs: dict[SeenPair, dict[str, float]] = {}
     for one in classes:
         for seen in one.get("seen", ()):
             times = {way: us for way, us in zip(one["ways"], seen["us"], strict=True) if us > 0}

@@ -223,6 +223,12 @@ def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
     assert _core.Guide(limits=limits_text(ONE_PATH), profile=str(file), message_us=NEAR).warnings == []
 
 
+def test_an_earlier_file_is_kept_whatever_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile_of(FAR).store("local")
+    monkeypatch.setenv("LACUNA_METHOD", "none such")
+    assert messages(profile_of(NEAR).store("local")) == [NEAR, FAR]
+
+
 @pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])
 def test_what_is_of_another_machine_nic_or_version_is_dropped(member: str) -> None:
     file = profile_of(FAR).store("local")
