@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, kPrices> kPriceNames{
     "entry",         "scatter",       "key_entry",       "key_scan",    "key_again",  "page",       "write_byte", "write_far_byte",
     "read_byte",     "read_far_byte", "piece",           "read",        "write_none", "write_imm",  "write_flag", "read_none",
     "read_imm",      "read_flag",     "copy_call",       "pack_run",    "unpack_run", "listed_run", "uneven_run", "pack_byte",
-    "pack_far_byte", "unpack_byte",   "unpack_far_byte", "cold_line",   "bind",       "bind_entry", "near_bytes", "far_bytes"};
+    "pack_far_byte", "unpack_byte",   "unpack_far_byte", "cold_line",   "bind",       "bind_entry", "held_line",  "fresh_line",
+    "key",           "near_bytes",    "far_bytes",       "own_bytes"};
 
 // What finding entries 1 .. n of a key takes on average: `entry` for each, or `scan` for all that are passed, whichever is longer.
 double mean_of_longer(double entry, double scan, double n) {
@@ -49,6 +50,12 @@ void Bill::add_bytes(When when, Stage stage, Who who, Price near, Price far, dou
   add_ns(when, stage, who, bytes * (price(near) * (1 - share) + price(far) * share));
 }
 
+// Lines that the other CPU has in its own cache, unless it has touched more since than there is room for.
+void Bill::add_lines(When when, Stage stage, Who who, Price of, double lines, double touched) {
+  const double left = std::clamp(log2_of(touched) - log2_of(price(Price::own_bytes)), 0.0, 1.0);
+  add(when, stage, who, of, lines * (1 - left));
+}
+
 void Bill::copy(When when, double calls, Role role) {
   const bool packs = role == Role::sender;
   const layout::Outline& side = packs ? pair_.src : pair_.dst;
@@ -58,6 +65,7 @@ void Bill::copy(When when, double calls, Role role) {
   const auto runs = static_cast<double>(side.runs);
   const auto bytes = static_cast<double>(side.bytes);
   const double lines = side.lines;
+  if (packs) packed_ = true;
   double ns = calls * price(Price::copy_call) + runs * price(packs ? Price::pack_run : Price::unpack_run);
   ns += runs * (side.listed * price(Price::listed_run) + std::min(1.0, side.uneven) * price(Price::uneven_run));
   if (cold_) ns += lines * price(Price::cold_line);
@@ -76,8 +84,11 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
   if (entries <= 0) return;
   const double keys = h.keys;
   const double n = entries / keys;
-  if (path_.unit_bytes == 0 || path_.mover != nic::Mover::device)
-    return add(When::between, Stage::translate, who, Price::key_entry, entries);
+  if (path_.unit_bytes == 0 || path_.mover != nic::Mover::device) {
+    add(When::between, Stage::translate, who, Price::key, keys);
+    add(When::between, Stage::translate, who, Price::key_entry, entries);
+    return;
+  }
   const auto unit = static_cast<double>(path_.unit_bytes);
   const double units = std::max(1.0, static_cast<double>(side.bytes) / keys / unit);
   const std::int64_t length = side.bytes / std::max<std::int64_t>(1, side.runs);
@@ -90,6 +101,23 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
   double ns = first * mean_of_longer(price(Price::key_entry) * std::min(1.0, n / parts), scan, list);
   ns += (parts - first) * (price(Price::key_entry) + (scan + again) * list / 2);
   add_ns(When::between, Stage::translate, who, keys * ns);
+}
+
+// What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has written what it sends. Nothing
+// of that is in a cache where data is cold.
+void Bill::between_caches(const Haul& h) {
+  constexpr double kSinceStaged = 3;  // what came out of staging, and what the program made of that, have been touched since
+  if (cold_) return;
+  const auto bytes = static_cast<double>(pair_.bytes());
+  const double staged_lines = bytes / static_cast<double>(kLine);
+  const bool unpacks = h.staging > 0 && !pair_.dst.contiguous();
+  if (!h.reading) {
+    const double touched = unpacks ? kSinceStaged * h.staging : bytes;
+    add_lines(When::between, Stage::wire, initiator_, Price::held_line, unpacks ? staged_lines : pair_.dst.lines, touched);
+    return;
+  }
+  if (packed_) add_lines(When::before, Stage::copy, Who::sender, Price::held_line, staged_lines, kSinceStaged * bytes);
+  add_lines(When::between, Stage::wire, initiator_, Price::fresh_line, packed_ ? staged_lines : pair_.src.lines, bytes);
 }
 
 void Bill::haul(const Haul& h) {
@@ -140,6 +168,7 @@ void Bill::haul(const Haul& h) {
     case nic::Mover::initiator:
       add(When::between, Stage::wire, initiator_, Price::piece, h.pieces);
       far(initiator_, h.reading);
+      between_caches(h);
       break;
     case nic::Mover::both:
       add(When::between, Stage::wire, Who::sender, Price::piece, h.gather_keys > 0 ? static_cast<double>(pair_.src.runs) : h.gathers);

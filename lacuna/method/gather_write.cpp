@@ -36,7 +36,12 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
 void bill(Bill& bill, const nic::Limits& limits) {
   const auto runs = static_cast<double>(bill.pair().src.runs);
   const double writes = lists_of(runs, limits.max_sge, bill.pair().bytes(), limits);
-  bill.haul({.requests = writes, .doorbells = writes, .gathers = runs, .scatters = writes, .pieces = runs});
+  bill.haul({.requests = writes,
+             .doorbells = writes,
+             .gathers = runs,
+             .scatters = writes,
+             .pieces = runs,
+             .staging = static_cast<double>(bill.pair().bytes())});
   bill.unpack(Bill::When::after);
 }
 

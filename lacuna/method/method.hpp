@@ -234,7 +234,7 @@ enum class Stage : std::uint8_t { post, fetch, translate, copy, wire, unpack, re
 inline constexpr std::size_t kStages = 8;
 [[nodiscard]] std::string_view stage_name(Stage stage);
 
-/// What a path asks for one of each thing that a transfer does: nanoseconds, but for the last two, which are bytes.
+/// What a path asks for one of each thing that a transfer does: nanoseconds, but for the last three, which are bytes.
 enum class Price : std::uint8_t {
   start,            ///< of a transfer: the way there and back to whoever notices
   post,             ///< a doorbell
@@ -274,10 +274,14 @@ enum class Price : std::uint8_t {
   cold_line,        ///< a cache line that is in no cache
   bind,             ///< binding an indirect key
   bind_entry,       ///< each entry of it
+  held_line,        ///< a cache line more that a CPU writes, which the other CPU has read and has in its own cache
+  fresh_line,       ///< a cache line more that a CPU reads, which the other CPU has written and has in its own cache
+  key,              ///< an indirect key, where a CPU looks into it
   near_bytes,       ///< a copy that touches fewer bytes is within caches,
   far_bytes,        ///< one that touches more is not; in between it is so in part
+  own_bytes,        ///< up to so many bytes of what a CPU has touched last are in its own cache; of twice as many, none
 };
-inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::far_bytes) + 1;
+inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::own_bytes) + 1;
 [[nodiscard]] std::string_view price_name(Price price);
 using Prices = std::array<double, kPrices>;
 
@@ -305,6 +309,7 @@ class Bill {
     double scatter_keys = 0;
     double keys = 1;     ///< and behind how many keys;
     double longer = 1;   ///< the key of an average entry has so many times as many entries as the average key: the last one is shorter
+    double staging = 0;  ///< bytes of staging that the destination's CPU unpacks out of; 0: they arrive in place
     double credits = 0;  ///< empty messages the other way, where devices move the data
   };
 
@@ -331,7 +336,7 @@ class Bill {
     Who who;
     double ns;
   };
-  static constexpr std::size_t kMost = 40;  // 28 is the longest
+  static constexpr std::size_t kMost = 40;  // 29 is the longest
   void add_ns(When when, Stage stage, Who who, double ns) {
     // Where there are no engines, a CPU does their work.
     if (path_.mover == nic::Mover::initiator && (who == Who::fetch || who == Who::place)) who = initiator_;
@@ -344,7 +349,9 @@ class Bill {
     if (count > 0) add_ns(when, stage, who, count * price(of));
   }
   void add_bytes(When when, Stage stage, Who who, Price near, Price far, double bytes, double footprint);
+  void add_lines(When when, Stage stage, Who who, Price of, double lines, double touched);
   void copy(When when, double calls, Role role);
+  void between_caches(const Haul& haul);
   void translate(Who who, const layout::Outline& side, double entries, const Haul& haul);
   void account(When when, Who who, double ns) {
     whole_[static_cast<std::size_t>(who)] += ns;
@@ -382,6 +389,7 @@ class Bill {
   double requests_ = 1;  // how finely CPUs take turns with engines,
   double units_ = 1;     // and engines with one another
   std::size_t items_ = 0;
+  bool packed_ = false;                 // what is moved has been packed
   bool notified_ = false;               // its last item is the notification
   std::array<double, kWho> between_{};  // what each does side by side with the others
   std::array<double, kWho> whole_{};    // and in all

@@ -14,7 +14,7 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
 
 void bill(Bill& bill, const nic::Limits& limits) {
   bill.pack(Bill::When::before);
-  bill.haul({.messages = true, .requests = messages_of(bill.pair().bytes(), limits)});
+  bill.haul({.messages = true, .requests = messages_of(bill.pair().bytes(), limits), .staging = static_cast<double>(bill.pair().bytes())});
   bill.unpack(Bill::When::after);
 }
 

@@ -41,7 +41,12 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
 void bill(Bill& bill, const nic::Limits& limits) {
   const double writes = messages_of(bill.pair().bytes(), limits);
   bill.pack(Bill::When::before);
-  bill.haul({.requests = writes, .doorbells = writes, .gathers = writes, .scatters = writes, .pieces = writes});
+  bill.haul({.requests = writes,
+             .doorbells = writes,
+             .gathers = writes,
+             .scatters = writes,
+             .pieces = writes,
+             .staging = static_cast<double>(bill.pair().bytes())});
   bill.unpack(Bill::When::after);
 }
 

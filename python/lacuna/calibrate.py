@@ -32,7 +32,7 @@ from lacuna.schema import BY_HAND, Nic, Row, Subject
 from lacuna.store import write_whole
 from lacuna.worker import Worker
 
-SCHEMA = 1
+SCHEMA = 2
 _FEWEST_CELLS = 12
 """On either side of a gap between two classes."""
 _PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5

@@ -242,6 +242,72 @@ TEST(BillCounts, ByHand) {
   EXPECT_EQ(number_of("umr_read", src, dst, Price::request, kMapped), 1);  // the receiver's, if it reads
 }
 
+// Lines that are in the other CPU's cache: what it has read before it is overwritten, and what it has written before it is read. Through staging they
+// are as many as the bytes fill, in place as many as the layout touches.
+TEST(BillCounts, LinesInTheOtherCache) {
+  const Layout loose = vector(64, 16, 192);  // 1 KiB
+  const Layout dense = bytes(1024);
+  const auto lines = [](std::string_view name, const Layout& src, const Layout& dst, Price price, const nic::PathInfo& path = kMapped,
+                        bool cold = false) {
+    const Prices one = prices({{price, 1}, {Price::own_bytes, 1 << 20}});
+    const PairOutline pair = layout::outline(src, dst);
+    Bill bill(one, path, pair, cold);
+    method::find(name).value()->bill(bill, limits());
+    return bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver);
+  };
+  const double touched = layout::outline(loose, loose).dst.lines;
+  EXPECT_GE(touched, 64);
+  for (const char* name : {"multi_write", "linked_write", "sgrs", "umr_send", "umr_write", "umr_chunked"}) {
+    EXPECT_DOUBLE_EQ(lines(name, loose, loose, Price::held_line), touched) << name;
+    EXPECT_EQ(lines(name, loose, loose, Price::fresh_line), 0) << name;
+  }
+  for (const char* name : {"pack", "pack_pipelined", "pack_write", "gather_write"}) {
+    EXPECT_DOUBLE_EQ(lines(name, loose, loose, Price::held_line), 16) << name;
+    EXPECT_DOUBLE_EQ(lines(name, loose, dense, Price::held_line), layout::outline(loose, dense).dst.lines) << name;
+    EXPECT_EQ(lines(name, loose, loose, Price::fresh_line), 0) << name;
+  }
+  EXPECT_DOUBLE_EQ(lines("umr_read", loose, loose, Price::fresh_line), touched);
+  EXPECT_EQ(lines("umr_read", loose, loose, Price::held_line), 0);
+  EXPECT_DOUBLE_EQ(lines("scatter_read", loose, loose, Price::fresh_line), 16);
+  EXPECT_DOUBLE_EQ(lines("scatter_read", loose, loose, Price::held_line), 16) << "its source packs to where the reader has read";
+  EXPECT_EQ(lines("scatter_read", dense, loose, Price::held_line), 0);
+  for (const Method& method : method::methods()) {
+    for (const Price price : {Price::held_line, Price::fresh_line}) {
+      EXPECT_EQ(lines(method.name, loose, loose, price, kWire), 0) << method.name;
+      EXPECT_EQ(lines(method.name, loose, loose, price, kSlots), 0) << method.name;
+      EXPECT_EQ(lines(method.name, loose, loose, price, kMapped, true), 0) << method.name << ", cold";
+    }
+  }
+}
+
+// Out of staging three times the bytes have been touched since; of twice what a cache holds nothing is left there.
+TEST(BillCounts, LinesThatHaveLeftTheOtherCache) {
+  const auto held = [](const char* name, const Layout& dst, double own) {
+    const Prices one = prices({{Price::held_line, 1}, {Price::own_bytes, own}});
+    const PairOutline pair = layout::outline(bytes(1 << 20), dst);
+    Bill bill(one, kMapped, pair);
+    method::find(name).value()->bill(bill, limits());
+    return bill.cpu_ns(Role::sender);
+  };
+  const Layout loose = vector(1 << 12, 256, 512);
+  constexpr double kAll = (1 << 20) / 64;
+  for (const char* name : {"pack_write", "gather_write", "pack"}) {
+    EXPECT_DOUBLE_EQ(held(name, loose, 3 << 20), kAll) << name;
+    EXPECT_NEAR(held(name, loose, 2 << 20), kAll / 2, 0.1 * kAll) << name;
+    EXPECT_EQ(held(name, loose, 3 << 19), 0) << name;
+    EXPECT_NEAR(held(name, bytes(1 << 20), 1 << 20), kAll, 1) << name << ", in place";
+  }
+  EXPECT_DOUBLE_EQ(held("pack_pipelined", loose, 3 << 19), kAll) << "its staging is a few chunks, used again and again";
+}
+
+TEST(BillCounts, KeysThatACpuLooksInto) {
+  const Layout loose = vector(100, 16, 48);
+  EXPECT_EQ(number_of("umr_write", loose, loose, Price::key, kMapped), 2);
+  EXPECT_EQ(number_of("umr_write", bytes(1600), loose, Price::key, kMapped), 1);
+  EXPECT_EQ(number_of("umr_write", loose, loose, Price::key), 0) << "a device's engine";
+  EXPECT_EQ(number_of("gather_write", loose, loose, Price::key, kMapped), 0);
+}
+
 TEST(BillCounts, ContiguousSidesCopyNothing) {
   const Prices all =
       prices({{Price::copy_call, 1}, {Price::pack_run, 1}, {Price::unpack_run, 1}, {Price::pack_byte, 1}, {Price::unpack_byte, 1}});

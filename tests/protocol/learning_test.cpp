@@ -72,7 +72,7 @@ class LearningInVirtualTime : public testing::Test {
     Json leans = Json::object();
     for (const auto* notify : {"none", "imm", "flag"}) leans[method + "/" + notify] = {log_factor, 0, 0, 0, 0, 0, 0, 0};
     const Json path{{"prices", Json::object()}, {"leans", leans}, {"error_median", 0}, {"error_p90", 0}, {"rows", 1}};
-    const Json json{{"schema", 1},
+    const Json json{{"schema", 2},
                     {"nic", "model"},
                     {"peers", ""},
                     {"machine", ""},

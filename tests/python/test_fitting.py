@@ -74,9 +74,9 @@ def test_times_of_unseen_pairs_are_known_to_a_few_percent(fits: Fits) -> None:
     assert np.percentile(errors(fits.clean), 90) < 0.10
 
 
-def test_the_usual_prices_would_be_far_off() -> None:
+def test_the_usual_prices_would_be_far_off(fits: Fits) -> None:
     truth, usual = billed(UNSEEN, hidden_prices())[:, 0], billed(UNSEEN, usual_prices("mapped", 2.7))[:, 0]
-    assert np.median(np.abs(usual / truth - 1)) > 0.15
+    assert np.median(np.abs(usual / truth - 1)) > 5 * np.median(errors(fits.clean))
 
 
 def test_a_few_wild_rows_hardly_matter(fits: Fits) -> None:
@@ -158,7 +158,7 @@ def test_the_json_is_what_the_library_reads(fits: Fits, tmp_path: Path) -> None:
     assert fits.clean.leans.keys() == names
     assert {len(lean) for lean in fits.clean.leans.values()} == {features(UNSEEN[:1]).shape[1]}
     document = {
-        "schema": 1,
+        "schema": 2,
         "nic": "local",
         "peers": "same machine",
         "machine": "any",
