@@ -117,8 +117,8 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is no profile: not a JSON object", file));
   const auto schema = json.find("schema");
   if (schema == json.end() || *schema != Json(kSchema) || !schema->is_number_integer())
-    return base::fail(base::Code::invalid_argument, fmt::format("{}: schema {}, this library reads {}; `lacuna guide` writes it anew", file,
-                                                                schema == json.end() ? "none" : schema->dump(), kSchema));
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{}: schema {}, this library reads {}", file, schema == json.end() ? "none" : schema->dump(), kSchema));
   Profile profile;
   profile.nic = LACUNA_TRY(text(json, "nic", file));
   profile.peers = LACUNA_TRY(text(json, "peers", file));

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kPrices> kPriceNames{
     "read_byte",     "read_far_byte", "piece",           "read",        "write_none", "write_imm",  "write_flag", "read_none",
     "read_imm",      "read_flag",     "copy_call",       "pack_run",    "unpack_run", "listed_run", "uneven_run", "pack_byte",
     "pack_far_byte", "unpack_byte",   "unpack_far_byte", "cold_line",   "bind",       "bind_entry", "held_line",  "fresh_line",
-    "key",           "near_bytes",    "far_bytes",       "own_bytes"};
+    "key_lookup",    "near_bytes",    "far_bytes",       "held_bytes"};
 
 // What finding entries 1 .. n of a key takes on average: `entry` for each, or `scan` for all that are passed, whichever is longer.
 double mean_of_longer(double entry, double scan, double n) {
@@ -52,7 +52,7 @@ void Bill::add_bytes(When when, Stage stage, Who who, Price near, Price far, dou
 
 // Lines that the other CPU has in its own cache, unless it has touched more since than there is room for.
 void Bill::add_lines(When when, Stage stage, Who who, Price of, double lines, double touched) {
-  const double left = std::clamp(log2_of(touched) - log2_of(price(Price::own_bytes)), 0.0, 1.0);
+  const double left = std::clamp(log2_of(touched) - log2_of(price(Price::held_bytes)), 0.0, 1.0);
   add(when, stage, who, of, lines * (1 - left));
 }
 
@@ -85,7 +85,7 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
   const double keys = h.keys;
   const double n = entries / keys;
   if (path_.unit_bytes == 0 || path_.mover != nic::Mover::device) {
-    add(When::between, Stage::translate, who, Price::key, keys);
+    if (path_.mover != nic::Mover::device) add(When::between, Stage::translate, who, Price::key_lookup, keys);
     add(When::between, Stage::translate, who, Price::key_entry, entries);
     return;
   }
@@ -103,21 +103,29 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
   add_ns(When::between, Stage::translate, who, keys * ns);
 }
 
-// What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has written what it sends. Nothing
-// of that is in a cache where data is cold.
+// What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has written what it sends. Cold
+// data is in no cache, but staging is: the transfer before went through it.
 void Bill::between_caches(const Haul& h) {
-  constexpr double kSinceStaged = 3;  // what came out of staging, and what the program made of that, have been touched since
-  if (cold_) return;
   const auto bytes = static_cast<double>(pair_.bytes());
-  const double staged_lines = bytes / static_cast<double>(kLine);
-  const bool unpacks = h.staging > 0 && !pair_.dst.contiguous();
+  if (bytes <= 0) return;
+  const auto line = static_cast<double>(kLine);
+  const double staged = bytes / line + 1;
+  const auto touched_in_place = [&](const layout::Outline& side) { return std::max(bytes, line * side.lines); };
+  // What came out of staging, and what the program made of that.
+  const double after_staging = touched_in_place(pair_.dst) + bytes;
   if (!h.reading) {
-    const double touched = unpacks ? kSinceStaged * h.staging : bytes;
-    add_lines(When::between, Stage::wire, initiator_, Price::held_line, unpacks ? staged_lines : pair_.dst.lines, touched);
+    const bool unpacks = h.staging > 0 && !pair_.dst.contiguous();
+    if (unpacks) add_lines(When::between, Stage::wire, initiator_, Price::held_line, staged, h.staging + after_staging * h.staging / bytes);
+    if (!unpacks && !cold_)
+      add_lines(When::between, Stage::wire, initiator_, Price::held_line, pair_.dst.lines, touched_in_place(pair_.dst));
     return;
   }
-  if (packed_) add_lines(When::before, Stage::copy, Who::sender, Price::held_line, staged_lines, kSinceStaged * bytes);
-  add_lines(When::between, Stage::wire, initiator_, Price::fresh_line, packed_ ? staged_lines : pair_.src.lines, bytes);
+  if (packed_) {
+    add_lines(When::before, Stage::copy, Who::sender, Price::held_line, staged, bytes + after_staging);
+    add_lines(When::between, Stage::wire, initiator_, Price::fresh_line, staged, bytes);
+  } else if (!cold_) {
+    add_lines(When::between, Stage::wire, initiator_, Price::fresh_line, pair_.src.lines, touched_in_place(pair_.src));
+  }
 }
 
 void Bill::haul(const Haul& h) {

@@ -274,14 +274,14 @@ enum class Price : std::uint8_t {
   cold_line,        ///< a cache line that is in no cache
   bind,             ///< binding an indirect key
   bind_entry,       ///< each entry of it
-  held_line,        ///< a cache line more that a CPU writes, which the other CPU has read and has in its own cache
-  fresh_line,       ///< a cache line more that a CPU reads, which the other CPU has written and has in its own cache
-  key,              ///< an indirect key, where a CPU looks into it
-  near_bytes,       ///< a copy that touches fewer bytes is within caches,
-  far_bytes,        ///< one that touches more is not; in between it is so in part
-  own_bytes,        ///< up to so many bytes of what a CPU has touched last are in its own cache; of twice as many, none
+  held_line,  ///< what a line that a CPU writes costs beyond its bytes, where the other CPU has it in its cache since it read what was there
+  fresh_line,  ///< what a line that a CPU fetches costs beyond its bytes, where the other CPU has just written it; what is unpacked is fresh as well
+  key_lookup,  ///< an indirect key, where a CPU looks into it
+  near_bytes,  ///< a copy that touches fewer bytes is within caches,
+  far_bytes,   ///< one that touches more is not; in between it is so in part
+  held_bytes,  ///< of the last so many bytes that a CPU has touched, its cache holds all lines; of twice as many, none of the first
 };
-inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::own_bytes) + 1;
+inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::held_bytes) + 1;
 [[nodiscard]] std::string_view price_name(Price price);
 using Prices = std::array<double, kPrices>;
 
@@ -309,7 +309,7 @@ class Bill {
     double scatter_keys = 0;
     double keys = 1;     ///< and behind how many keys;
     double longer = 1;   ///< the key of an average entry has so many times as many entries as the average key: the last one is shorter
-    double staging = 0;  ///< bytes of staging that the destination's CPU unpacks out of; 0: they arrive in place
+    double staging = 0;  ///< bytes that the destination's CPU unpacks out of, where it is not contiguous
     double credits = 0;  ///< empty messages the other way, where devices move the data
   };
 
@@ -317,7 +317,7 @@ class Bill {
   Bill(const Prices& prices, const nic::PathInfo& path, const layout::PairOutline& pair, bool cold = false, double uses = 0)
       : prices_(prices), path_(path), pair_(pair), cold_(cold), uses_(uses) {}
   [[nodiscard]] const layout::PairOutline& pair() const { return pair_; }
-  void pack(When when, double calls = 1);
+  void pack(When when, double calls = 1);  ///< before haul()
   void unpack(When when, double calls = 1);
   void haul(const Haul& haul);
   /// The last thing on a bill; said again, it takes the place of what was said before.
@@ -336,7 +336,7 @@ class Bill {
     Who who;
     double ns;
   };
-  static constexpr std::size_t kMost = 40;  // 29 is the longest
+  static constexpr std::size_t kMost = 40;  // 27 is the longest
   void add_ns(When when, Stage stage, Who who, double ns) {
     // Where there are no engines, a CPU does their work.
     if (path_.mover == nic::Mover::initiator && (who == Who::fetch || who == Who::place)) who = initiator_;
@@ -389,7 +389,7 @@ class Bill {
   double requests_ = 1;  // how finely CPUs take turns with engines,
   double units_ = 1;     // and engines with one another
   std::size_t items_ = 0;
-  bool packed_ = false;                 // what is moved has been packed
+  bool packed_ = false;                 // what haul() moves has been packed
   bool notified_ = false;               // its last item is the notification
   std::array<double, kWho> between_{};  // what each does side by side with the others
   std::array<double, kWho> whole_{};    // and in all

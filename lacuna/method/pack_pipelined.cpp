@@ -25,7 +25,7 @@ void bill(Bill& bill, const nic::Limits& limits) {
              .gathers = chunks,
              .scatters = chunks,
              .pieces = chunks,
-             .staging = static_cast<double>(kChunks.bytes) * std::min(chunks, 2.0),
+             .staging = std::min(static_cast<double>(bill.pair().bytes()), static_cast<double>(kChunks.bytes) * kChunks.depth),
              .credits = std::max(0.0, chunks - kChunks.depth_of_devices)});
   bill.unpack(one ? Bill::When::after : Bill::When::between, turns);
 }
