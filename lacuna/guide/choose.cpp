@@ -69,21 +69,19 @@ Plan plan_of(const Bill& bill, double lean = 1) {
           .busiest_ns = bill.busiest_ns()};
 }
 
-Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
-  Bill bill(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses));
+Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement,
+             const method::Prices& prices) {
+  Bill bill(prices, route.info, pair, placement.cold, static_cast<double>(placement.uses));
   way.method->bill(bill, peer.limits());
   if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
   return bill;
 }
 
-double merit(const Plan& plan, Objective objective) {
-  switch (objective) {
-    case Objective::latency: return plan.latency_ns;
-    case Objective::bandwidth: return plan.busiest_ns;
-    case Objective::cpu: return plan.cpu_ns[0] + plan.cpu_ns[1];
-  }
-  return 0;
+Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
+  return bill_of(way, pair, peer, route, placement, route.prices);
 }
+
+const method::Prices& usual_of(const Peer& peer, const Peer::Route& route) { return usual_prices(route.info.path, peer.message_us()); }
 
 // Calls visit(way, route) for every combination there is, possible or not.
 template <class Visit>
@@ -119,6 +117,15 @@ std::optional<Objective> objective_from_name(std::string_view name) {
   const auto found = std::ranges::find(kObjectives, name);
   if (found == kObjectives.end()) return std::nullopt;
   return static_cast<Objective>(found - kObjectives.begin());
+}
+
+double Plan::merit(Objective objective) const {
+  switch (objective) {
+    case Objective::latency: return latency_ns;
+    case Objective::bandwidth: return busiest_ns;
+    case Objective::cpu: return cpu_ns[0] + cpu_ns[1];
+  }
+  return 0;
 }
 
 Result<Force> Force::from_environment() {
@@ -187,33 +194,50 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
-  std::optional<Way> best;
-  const Peer::Route* by = nullptr;
-  double least = 0;
-  for (const Peer::Route& route : peer.routes()) {
-    if (!route.info.available || (force_.path && *force_.path != route.info.path)) continue;
-    for (const Method& method : method::methods()) {
-      if (force_.method != nullptr && force_.method != &method) continue;
-      // The bill without the notification is the same for all of them.
-      std::optional<Bill> bill;
-      for (const Notify notify : method.notifies) {
-        if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
-        if (!bill)
-          method.bill(bill.emplace(route.prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
-        if (method.one_sided()) bill->notify(method.initiator, notify);
-        const Way way{&method, route.info.path, notify};
-        if (std::ranges::find(others, way) != others.end()) continue;
-        Plan plan = plan_of(*bill);
-        if (best && merit(plan, placement.objective) >= least * Peer::Belief::kMost) continue;  // nothing brings it back
-        plan.latency_ns *= belief.factor(route, way);
-        const double cost = merit(plan, placement.objective);
-        if (best && cost >= least) continue;
-        least = cost;
-        best = way;
-        by = &route;
+  // Calls visit(way, route, bill) for each way that can be, at the prices of each route.
+  const auto each_bill = [&](const auto& prices_of, const auto& visit) {
+    for (const Peer::Route& route : peer.routes()) {
+      if (!route.info.available || (force_.path && *force_.path != route.info.path)) continue;
+      for (const Method& method : method::methods()) {
+        if (force_.method != nullptr && force_.method != &method) continue;
+        // The bill without the notification is the same for all of them.
+        std::optional<Bill> bill;
+        for (const Notify notify : method.notifies) {
+          if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
+          if (!bill)
+            method.bill(bill.emplace(prices_of(route), route.info, pair, placement.cold, static_cast<double>(placement.uses)),
+                        peer.limits());
+          if (method.one_sided()) bill->notify(method.initiator, notify);
+          const Way way{&method, route.info.path, notify};
+          if (std::ranges::find(others, way) == others.end()) visit(way, route, *bill);
+        }
       }
     }
+  };
+  double least = std::numeric_limits<double>::infinity();
+  std::optional<Way> usual;
+  if (peer.margin() > 0 && others.empty()) {
+    each_bill([&](const Peer::Route& route) -> const method::Prices& { return usual_of(peer, route); },
+              [&](const Way& way, const Peer::Route&, const Bill& bill) {
+                const double cost = plan_of(bill).merit(placement.objective);
+                if (usual && cost >= least) return;
+                least = cost;
+                usual = way;
+              });
   }
+  std::optional<Way> best;
+  const Peer::Route* by = nullptr;
+  each_bill([](const Peer::Route& route) -> const method::Prices& { return route.prices; },
+            [&](const Way& way, const Peer::Route& route, const Bill& bill) {
+              Plan plan = plan_of(bill);
+              if (best && plan.merit(placement.objective) >= least * Peer::Belief::kMost) return;  // nothing brings it back
+              plan.latency_ns *= belief.factor(route, way);
+              const double cost = plan.merit(placement.objective) * belief.doubt(route, way, usual);
+              if (best && cost >= least) return;
+              least = cost;
+              best = way;
+              by = &route;
+            });
   // Billed again: replacing a notification by another one rounds.
   if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best))};
   std::string why;
@@ -277,7 +301,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   const Choice chosen = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
-  Explanation made{.candidates = {}, .placement = placement, .profile = &peer.profile(), .pair = pair};
+  Explanation made{.candidates = {}, .margin = peer.margin(), .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
     const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
@@ -294,7 +318,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   });
   const auto rank = [&](const Candidate& c) { return c.way == chosen.way ? 0 : c.refusal.empty() ? 1 : 2; };
   const auto order = [&](const Candidate& c) {  // of equals, and of those that cannot be, the table's
-    const double cost = rank(c) == 1 ? merit(c.plan, placement.objective) : 0.0;
+    const double cost = rank(c) == 1 ? c.plan.merit(placement.objective) : 0.0;
     return std::tuple(rank(c), cost, c.way.path, c.way.method - method::methods().data(), c.way.notify);
   };
   std::ranges::sort(made.candidates, {}, order);
@@ -308,18 +332,32 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
   constexpr double kPerOctave = 8;
   const auto winner_at = [&](double longer, double more) -> std::size_t {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
-    const Peer::Belief belief(peer, pair, explanation.placement.cold);
-    std::size_t best = 0;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
-      const Candidate& candidate = explanation.candidates[i];
-      if (!candidate.refusal.empty()) continue;
-      const double cost = merit(expect(candidate.way, pair, peer, explanation.placement, belief), explanation.placement.objective);
-      if (cost >= least) continue;
-      least = cost;
-      best = i;
+    const Placement& placement = explanation.placement;
+    const Peer::Belief belief(peer, pair, placement.cold);
+    const auto cheapest = [&](const auto& cost_of) {
+      std::size_t best = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
+        const Way& way = explanation.candidates[i].way;
+        if (!explanation.candidates[i].refusal.empty()) continue;
+        const double cost = cost_of(way, *peer.route(way.path));
+        if (cost >= least) continue;
+        least = cost;
+        best = i;
+      }
+      return best;
+    };
+    std::optional<Way> usual;
+    if (peer.margin() > 0) {
+      usual = explanation
+                  .candidates[cheapest([&](const Way& way, const Peer::Route& route) {
+                    return plan_of(bill_of(way, pair, peer, route, placement, usual_of(peer, route))).merit(placement.objective);
+                  })]
+                  .way;
     }
-    return best;
+    return cheapest([&](const Way& way, const Peer::Route& route) {
+      return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.doubt(route, way, usual);
+    });
   };
   for (int step = 1; step <= kSteps; ++step) {
     const double factor = std::exp2(step / kPerOctave);

@@ -112,7 +112,9 @@ std::string way_text(const Way& way) {
 }
 
 // What costs the loser most beyond the winner: the stage that it lost by.
-std::string lost_by(const Candidate& loser, const Candidate& winner) {
+std::string lost_by(const Candidate& loser, const Candidate& winner, Objective objective) {
+  if (const double less = 1 - loser.plan.merit(objective) / winner.plan.merit(objective); less > 0)
+    return fmt::format("{:.1f}% less, within the profile's error", 100 * less);
   std::size_t worst = 0;
   for (std::size_t i = 0; i < method::kStages; ++i) {
     if (loser.stages_ns[i] - winner.stages_ns[i] > loser.stages_ns[worst] - winner.stages_ns[worst]) worst = i;
@@ -169,6 +171,13 @@ std::string describe(const Explanation& explanation) {
   if (best.measured_us > 0) text += fmt::format(", {} us measured", us_text(best.measured_us * 1e3));
   text += fmt::format("\n  {} to {} runs, {:.0f} pieces that are contiguous on both sides; least {}\n", with_commas(pair.src.runs),
                       with_commas(pair.dst.runs), pair.pieces, objective_name(explanation.placement.objective));
+  const auto cheaper = [&](const Candidate& c) {
+    const Objective objective = explanation.placement.objective;
+    return c.refusal.empty() && c.plan.merit(objective) < best.plan.merit(objective);
+  };
+  if (std::ranges::any_of(explanation.candidates, cheaper))
+    text += fmt::format("  usually the best one, and none is expected to take over {:.1f}% less, by which the profile errs\n",
+                        100 * explanation.margin / (1 + explanation.margin));
   text += fmt::format("  prices: {}\n", origin_of(*explanation.profile));
   for (const std::string& warning : explanation.profile->warnings) text += fmt::format("  warning: {}\n", warning);
 
@@ -183,7 +192,7 @@ std::string describe(const Explanation& explanation) {
         fmt::format("{:<22} {:<7} {:>9}", way_text(candidate.way), nic::path_name(candidate.way.path), us_text(candidate.plan.latency_ns));
     if (measured) text += fmt::format(" {:>9}", candidate.measured_us > 0 ? us_text(candidate.measured_us * 1e3) : "-");
     for (const double ns : candidate.stages_ns) text += fmt::format(" {:>9}", ns > 0 ? us_text(ns) : "-");
-    std::string why = &candidate == &best ? "" : lost_by(candidate, best);
+    std::string why = &candidate == &best ? "" : lost_by(candidate, best, explanation.placement.objective);
     if (!candidate.crossover.empty()) why += fmt::format("{}{}", why.empty() ? "" : "; ", candidate.crossover);
     if (!why.empty()) text += "  " + why;
     text += "\n";

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <deque>
 #include <numbers>
 #include <optional>
@@ -68,8 +69,12 @@ class Nearby {
   /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and again: it counts for many, but holds for
   /// hardly any other; of the same ways of the same pair the last is kept.
   void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned = false);
-  /// A mean for each way; 0 where no near pair was measured.
-  void means(const layout::PairOutline& pair, bool cold, std::span<float> means) const;
+  /// Of as many ways as it holds a mean each; 0 where no near pair was measured.
+  struct Means {
+    std::array<float, 256> gaps{};
+    std::bitset<256> learned;  ///< by a program, of a pair that is nearly this one
+  };
+  [[nodiscard]] Means means(const layout::PairOutline& pair, bool cold) const;
 
  private:
   struct Seen {
@@ -205,6 +210,8 @@ struct Plan {
   double latency_ns = 0;
   double cpu_ns[2] = {0, 0};  ///< of the sender, of the receiver
   double busiest_ns = 0;
+  /// What is to be small.
+  [[nodiscard]] double merit(Objective objective) const;
 };
 
 struct Choice {
@@ -225,6 +232,7 @@ struct Candidate {
 
 struct Explanation {
   std::vector<Candidate> candidates;  ///< the chosen one, those that could be from best to worst, those that cannot
+  double margin = 0;                  ///< Peer::margin(): the chosen one may be expected to take longer than the next by so much
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -253,6 +261,10 @@ class Peer {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
+  /// The profile's expectations are off by so much anyway, as a fraction: what is expected to gain less is no reason to leave what is usually best. Two
+  /// profiles of one machine differ half as often with it, and no worse (docs/choosing.md). 0 where the usual prices hold.
+  [[nodiscard]] double margin() const { return margin_; }
+  static constexpr double kMostMargin = 0.05;
 
   /// What is believed of a pair beside the bills of its ways.
   class Belief {
@@ -261,12 +273,14 @@ class Peer {
     /// What a way's billed time is multiplied by; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostLean * 2;
+    /// What a way's cost counts as, where another one is usually best: more by the margin, unless a program found out what it takes.
+    [[nodiscard]] double doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
    private:
     friend class Peer;
     const Peer& peer_;
     Lean features_;
-    std::array<float, 256> means_{};  // of nearby pairs, by way
+    Nearby::Means means_;
   };
 
  private:
@@ -279,6 +293,7 @@ class Peer {
   nic::Limits limits_;
   Profile profile_;
   double message_us_ = 0;
+  double margin_ = 0;
   std::vector<Route> routes_;
   std::uint64_t number_;
   Nearby nearby_;
@@ -294,10 +309,10 @@ class Guide {
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices. Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is forced; the message
+  /// The best way by the peers' prices, unless what is best by the usual ones is within Peer::margin() of it. Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is forced; the message
   /// says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
-  /// The best but for `others`. Not remembered. Errors: as choose().
+  /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
   [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
                                              const Placement& placement) const;
   /// From now on choices for this pair, and any that are nearly alike, follow what was learned.

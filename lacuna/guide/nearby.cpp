@@ -88,12 +88,12 @@ void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const flo
   seen_.insert(after, std::move(seen));
 }
 
-void Nearby::means(const layout::PairOutline& pair, bool cold, std::span<float> means) const {
-  std::ranges::fill(means, 0.0F);
-  if (seen_.empty()) return;
+Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
+  Means means;
+  if (seen_.empty()) return means;
   const Place place = place_of(pair);
   std::array<float, 256> weights{};
-  const std::size_t ways = std::min({ways_, means.size(), weights.size()});
+  const std::size_t ways = std::min(ways_, weights.size());
   const auto payload = [](const Seen& s) { return s.place.front(); };
   for (auto seen = std::ranges::lower_bound(seen_, place.front() - kFar, {}, payload); seen != seen_.end(); ++seen) {
     if (seen->place.front() > place.front() + kFar) break;
@@ -103,11 +103,13 @@ void Nearby::means(const layout::PairOutline& pair, bool cold, std::span<float> 
     if (apart > kFar * kFar) continue;
     const float weight = seen->learned ? kLearnedWeight * std::exp(-kNarrower * apart / 2) : std::exp(-apart / 2);
     for (std::size_t way = 0; way < ways; ++way) {
-      means[way] += weight * seen->gaps[way];
+      means.gaps[way] += weight * seen->gaps[way];
       weights[way] += weight * seen->known[way];
+      if (seen->learned && weight >= 1 && seen->known[way] > 0) means.learned.set(way);
     }
   }
-  for (std::size_t way = 0; way < ways; ++way) means[way] = std::clamp(means[way] / (weights[way] + kDoubt), -kMost, kMost);
+  for (std::size_t way = 0; way < ways; ++way) means.gaps[way] = std::clamp(means.gaps[way] / (weights[way] + kDoubt), -kMost, kMost);
+  return means;
 }
 
 }  // namespace lacuna::guide

@@ -19,7 +19,10 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
   const Profile::Class* measured = profile_.of(message_us);
   for (const nic::PathInfo& info : limits_.paths) {
     const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
-    if (path != nullptr) routes_.push_back({info, path->prices, path->leans});
+    if (path != nullptr) {
+      routes_.push_back({info, path->prices, path->leans});
+      margin_ = std::min(kMostMargin, std::max(margin_, path->error_median));
+    }
     if (path == nullptr) routes_.push_back({info, usual_prices(info.path, message_us), {}});
   }
   if (measured == nullptr && !profile_.classes.empty())
@@ -68,7 +71,7 @@ void Peer::remember(const Learned& learned) {
   if (first == nullptr || second == nullptr) return;
   const Belief now(*this, learned.pair, learned.cold);
   const auto expected_ns = [&](const Way& way) { return Guide::expect(way, learned.pair, *this, {.cold = learned.cold}, now).latency_ns; };
-  const auto mean_of = [&](const Route& of, const Way& way) { return now.means_.at(index(of, way)); };
+  const auto mean_of = [&](const Route& of, const Way& way) { return now.means_.gaps.at(index(of, way)); };
   std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
   const float gap = mean_of(*first, learned.first);
   const double off = learned.log_ratio + std::log(expected_ns(learned.first) / expected_ns(learned.second));
@@ -77,15 +80,18 @@ void Peer::remember(const Learned& learned) {
   nearby_.add(learned.pair, learned.cold, gaps, true);
 }
 
-Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold) : peer_(peer), features_(lean_features(pair, cold)) {
-  peer.nearby_.means(pair, cold, means_);
-}
+Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold)
+    : peer_(peer), features_(lean_features(pair, cold)), means_(peer.nearby_.means(pair, cold)) {}
 
 double Peer::Belief::factor(const Route& route, const Way& way) const {
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
   const double lean = route.leans.empty() ? 1 : lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features_);
-  const float mean = means_.at(peer_.index(route, way));
+  const float mean = means_.gaps.at(peer_.index(route, way));
   return mean == 0 ? lean : lean * std::exp(static_cast<double>(mean));
+}
+
+double Peer::Belief::doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const {
+  return !usual || way == *usual || means_.learned.test(peer_.index(route, way)) ? 1 : 1 + peer_.margin_;
 }
 
 }  // namespace lacuna::guide

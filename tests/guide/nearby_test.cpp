@@ -19,9 +19,8 @@ PairOutline pair_of(std::int64_t count, std::int64_t block) {
 }
 
 std::vector<float> means(const Nearby& nearby, const PairOutline& pair, std::size_t ways, bool cold = false) {
-  std::vector<float> found(ways, 7.0F);
-  nearby.means(pair, cold, found);
-  return found;
+  const auto gaps = nearby.means(pair, cold).gaps;
+  return {gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(ways)};
 }
 
 // --- numbers ---------------------------------------------------------------------------------------------------------
