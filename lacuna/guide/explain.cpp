@@ -111,9 +111,15 @@ std::string way_text(const Way& way) {
   return way.method->one_sided() ? fmt::format("{}, {}", way.method->name, method::notify_name(way.notify)) : std::string(way.method->name);
 }
 
+// By how much it is expected to be better than what is chosen, as a fraction; a rounding is nothing.
+double gain(const Candidate& other, const Candidate& chosen, Objective objective) {
+  const double less = 1 - other.plan.merit(objective) / chosen.plan.merit(objective);
+  return less > 1e-9 ? less : 0;
+}
+
 // What costs the loser most beyond the winner: the stage that it lost by.
 std::string lost_by(const Candidate& loser, const Candidate& winner, Objective objective) {
-  if (const double less = 1 - loser.plan.merit(objective) / winner.plan.merit(objective); less > 0)
+  if (const double less = gain(loser, winner, objective); less > 0)
     return fmt::format("{:.1f}% less, within the profile's error", 100 * less);
   std::size_t worst = 0;
   for (std::size_t i = 0; i < method::kStages; ++i) {
@@ -171,11 +177,8 @@ std::string describe(const Explanation& explanation) {
   if (best.measured_us > 0) text += fmt::format(", {} us measured", us_text(best.measured_us * 1e3));
   text += fmt::format("\n  {} to {} runs, {:.0f} pieces that are contiguous on both sides; least {}\n", with_commas(pair.src.runs),
                       with_commas(pair.dst.runs), pair.pieces, objective_name(explanation.placement.objective));
-  const auto cheaper = [&](const Candidate& c) {
-    const Objective objective = explanation.placement.objective;
-    return c.refusal.empty() && c.plan.merit(objective) < best.plan.merit(objective);
-  };
-  if (std::ranges::any_of(explanation.candidates, cheaper))
+  const auto seems_better = [&](const Candidate& c) { return c.refusal.empty() && gain(c, best, explanation.placement.objective) > 0; };
+  if (std::ranges::any_of(explanation.candidates, seems_better))
     text += fmt::format("  usually the best one, and none is expected to take over {:.1f}% less, by which the profile errs\n",
                         100 * explanation.margin / (1 + explanation.margin));
   text += fmt::format("  prices: {}\n", origin_of(*explanation.profile));

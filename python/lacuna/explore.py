@@ -3,7 +3,7 @@
 What is expected of a way is what its bill says at prices fitted to the first looks, moved by what was found of near
 pairs, as the library itself will move it (lacuna/guide/nearby.hpp). How far that may be off follows from how well each
 measured pair is told by the others. So there are two logarithms with a spread for each two ways, and what is lost by
-taking the one that seems better is the expected improvement of the other (Jones, Schonlau, Welch 1998). It is scaled by
+taking the one that is chosen is the expected improvement of the other (Jones, Schonlau, Welch 1998). It is scaled by
 what choices for measured pairs, each told by the others, really lost.
 """
 
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import log1p, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, nearby_doubt, pair_place, price_names
+from lacuna._core import Bills, Layout, most_margin, nearby_doubt, pair_place, price_names, usual_prices
 from lacuna.calibrate import layouts_of, observations
 from lacuna.fitting import Observation, Vector, fit, limits_text
 from lacuna.pairs import Pair
@@ -69,10 +70,13 @@ class Explorer:
         self._pool = [replace(pair, number=FIRST + i) for i, pair in enumerate(self._make_pool())]
         if not self._pool:
             return False
-        self._pool_places, self._pool_times = self._told([(p.send, p.receive) for p in self._pool])
+        self._message_us = message_us
+        self._margin = log1p(min(most_margin(), max(f.error_median for f in self._fitted.values())))
+        self._pool_places, self._pool_times, self._pool_usual = self._told([(p.send, p.receive) for p in self._pool])
         self._places = np.empty((0, self._pool_places.shape[1]))
         self._gaps = np.empty((0, len(self._ways)))
         self._times = np.empty((0, len(self._ways)))
+        self._usual = np.empty(0, dtype=np.intp)
         self._learn(seen)
         return True
 
@@ -83,7 +87,7 @@ class Explorer:
         pairs = [(own[0].send, own[0].receive) for own in seen.values()]
         if not pairs:
             return
-        places, times = self._told(pairs)
+        places, times, usual = self._told(pairs)
         measured = np.full(times.shape, np.nan)
         index = {way: i for i, way in enumerate(self._ways)}
         for k, own in enumerate(seen.values()):
@@ -93,12 +97,15 @@ class Explorer:
                     measured[k, i] = np.log(o.latency_us)
         self._places = np.concatenate([self._places, places])
         self._times = np.concatenate([self._times, measured])
+        self._usual = np.concatenate([self._usual, usual])
         self._gaps = np.concatenate([self._gaps, np.clip(measured - times, -_MOST_GAP, _MOST_GAP)])
 
-    def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector]:
-        """Where each pair is, and the logarithms of what each way is billed, leans included, in microseconds."""
+    def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector, NDArray[np.intp]]:
+        """Where each pair is, the logarithms of what each way is billed, leans included, in microseconds, and which way
+        is best by the usual prices."""
         places = np.array([pair_place(send, receive) for send, receive in pairs])
         times = np.full((len(pairs), len(self._ways)), np.nan)
+        usual = np.full(times.shape, np.inf)
         for i, (method, path, notify) in enumerate(self._ways):
             fitted = self._fitted[path]
             bills = Bills(limits_text(self._nic))
@@ -107,7 +114,8 @@ class Explorer:
             billed = bills.priced([fitted.prices[name] for name in price_names()])[:, 0] / 1e3
             lean = fitted.leans.get(f"{method}/{notify}")
             times[:, i] = np.log(billed) + (bills.features() @ np.array(lean) if lean else 0.0)
-        return places, times
+            usual[:, i] = bills.priced(usual_prices(path, self._message_us))[:, 0]
+        return places, times, np.argmin(usual, 1)
 
     def wanted(self, count: int = BATCH) -> list[Cell]:
         """The next pairs to measure; none where the expected regret is below the bound, or all were taken. Each is
@@ -128,19 +136,25 @@ class Explorer:
             ]
         )
         scale = self._scale(self._times - self._gaps + by_others, others, spread)
-        regrets = scale * _regrets(expected, support, spread)
+        best = self._chosen(expected, self._pool_usual)
+        regrets = scale * _regrets(expected, best, support, spread)
         self.expected_regret = float(np.mean(regrets))
         chosen: list[int] = []
         while self.expected_regret > self.bound and len(chosen) < count:
             regrets[list(self._taken)] = -1.0
-            best = int(np.argmax(regrets))
-            if regrets[best] < 0:
+            dearest = int(np.argmax(regrets))
+            if regrets[dearest] < 0:
                 break
-            self._taken.add(best)
-            chosen.append(best)
-            support = support + _near(self._pool_places, self._pool_places[[best]])
-            regrets = scale * _regrets(expected, support, spread)
+            self._taken.add(dearest)
+            chosen.append(dearest)
+            support = support + _near(self._pool_places, self._pool_places[[dearest]])
+            regrets = scale * _regrets(expected, best, support, spread)
         return counted([self._cell(i, expected[i]) for i in chosen], self._hello)
+
+    def _chosen(self, expected: Vector, usual: NDArray[np.intp]) -> NDArray[np.intp]:
+        """As the library chooses: the usual way where no other is expected to gain more than the margin."""
+        times = np.where(np.isnan(expected), _NEVER, expected)
+        return np.where(times[np.arange(len(times)), usual] <= times.min(1) + self._margin, usual, np.argmin(times, 1))
 
     def _cell(self, i: int, expected: Vector) -> Cell:
         """Without what is hopeless."""
@@ -152,14 +166,16 @@ class Explorer:
 
     def _scale(self, expected: Vector, support: Vector, spread: Vector) -> float:
         """What choices for measured pairs lost over what they were expected to lose, each pair told by the others."""
-        lost = []
-        for mean, took in zip(expected, self._times, strict=True):
-            ways = ~np.isnan(mean) & ~np.isnan(took)
-            if ways.sum() > 1:
-                lost.append(took[ways][np.argmin(mean[ways])] - took[ways].min())
+        both = ~np.isnan(expected) & ~np.isnan(self._times)
+        chosen = self._chosen(np.where(both, expected, np.nan), self._usual)
+        lost = [
+            took[i] - took[ways].min()
+            for took, ways, i in zip(self._times, both, chosen, strict=True)
+            if ways.sum() > 1
+        ]
         if not lost:
             return 1.0
-        feared = float(np.mean(_regrets(expected, support, spread)))
+        feared = float(np.mean(_regrets(expected, self._chosen(expected, self._usual), support, spread)))
         return float(np.clip(np.mean(lost) / feared, 0.2, 5.0)) if feared > 0 else 1.0
 
 
@@ -172,15 +188,14 @@ def _near(a: Vector, b: Vector) -> Vector:
     return np.asarray(np.exp(-((a[:, None, :] - b[None, :, :]) ** 2).sum(2) / 2))
 
 
-def _regrets(expected: Vector, support: Vector, spread: Vector) -> Vector:
-    """Of each pair what is expected to be lost by the way that seems best, as a logarithm."""
+def _regrets(expected: Vector, best: NDArray[np.intp], support: Vector, spread: Vector) -> Vector:
+    """Of each pair what is expected to be lost by the way that is chosen, as a logarithm."""
     from scipy.special import ndtr
 
     doubt = _DOUBTS * nearby_doubt()
     sd = np.sqrt(spread * (doubt / (support + doubt) + _NOISE))
     mean = np.where(np.isnan(expected), _NEVER, expected)
     rows = np.arange(len(mean))
-    best = np.argmin(mean, 1)
     joint = np.sqrt(sd**2 + sd[rows, best][:, None] ** 2)
     apart = (mean - mean[rows, best][:, None]) / joint
     improvement = joint * (np.exp(-(apart**2) / 2) / sqrt(2 * np.pi) - apart * ndtr(-apart))

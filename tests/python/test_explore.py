@@ -56,7 +56,7 @@ def test_nothing_is_wanted_where_little_is_to_be_lost() -> None:
 def test_the_least_certain_pair_is_wanted_first() -> None:
     expected = np.log(np.array([[1.0, 1.01], [1.0, 3.0], [1.0, 1.0]]))
     support = np.array([[0.0, 0.0], [0.0, 0.0], [5.0, 5.0]])
-    regrets = explore._regrets(expected, support, np.array([0.01, 0.01]))
+    regrets = explore._regrets(expected, np.zeros(3, dtype=np.intp), support, np.array([0.01, 0.01]))
     assert np.argmax(regrets) == 0  # close, and nothing near was measured
     assert regrets[1] < 1e-6  # the order is clear
     assert 0 < regrets[2] < regrets[0]  # as close, but near ones were measured
@@ -64,8 +64,28 @@ def test_the_least_certain_pair_is_wanted_first() -> None:
 
 def test_a_way_that_nobody_can_tell_of_is_no_regret() -> None:
     expected = np.array([[0.0, np.nan], [0.0, 5.0]])
-    regrets = explore._regrets(expected, np.zeros((2, 2)), np.array([0.01, 0.01]))
+    regrets = explore._regrets(expected, np.zeros(2, dtype=np.intp), np.zeros((2, 2)), np.array([0.01, 0.01]))
     assert list(regrets < 1e-9) == [True, True]
+
+
+def test_what_is_kept_as_usual_is_a_regret() -> None:
+    expected = np.log(np.array([[1.03, 1.0]]))
+    sure = np.full((1, 2), 1e9)
+    spread = np.array([1e-12, 1e-12])
+    kept, best = (explore._regrets(expected, np.array([way]), sure, spread) for way in (0, 1))
+    assert kept[0] == pytest.approx(np.log(1.03), rel=1e-3)
+    assert best[0] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("times", "usual", "chosen"), [((1.03, 1.0), 0, 0), ((1.07, 1.0), 0, 1), ((np.nan, 1.0), 0, 1)]
+)
+def test_the_usual_way_is_chosen_within_the_margin(times: tuple[float, float], usual: int, chosen: int) -> None:
+    result, cells = run_of(some_pairs(24))
+    found = explorer()
+    assert found.begin(result.rows, cells)
+    found._margin = np.log(1.05)
+    assert found._chosen(np.log(np.array([times])), np.array([usual])) == [chosen]
 
 
 # --- with the worker, on a simulated NIC
