@@ -301,7 +301,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   const Choice chosen = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
-  Explanation made{.candidates = {}, .margin = peer.margin(), .placement = placement, .profile = &peer.profile(), .pair = pair};
+  Explanation made{.candidates = {}, .margin = belief.margin(), .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
     const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);

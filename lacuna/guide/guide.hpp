@@ -9,6 +9,7 @@
 // A wrong profile makes a transfer slow, never wrong: every choice is one that both ends can carry out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <deque>
@@ -73,6 +74,7 @@ class Nearby {
   struct Means {
     std::array<float, 256> gaps{};
     std::bitset<256> learned;  ///< by a program, of a pair that is nearly this one
+    float near = 0;            ///< measured pairs, each weighted by how near it is
   };
   [[nodiscard]] Means means(const layout::PairOutline& pair, bool cold) const;
 
@@ -232,7 +234,7 @@ struct Candidate {
 
 struct Explanation {
   std::vector<Candidate> candidates;  ///< the chosen one, those that could be from best to worst, those that cannot
-  double margin = 0;                  ///< Peer::margin(): the chosen one may be expected to take longer than the next by so much
+  double margin = 0;                  ///< of the belief: the chosen one may be expected to take longer than the next by so much
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -261,10 +263,13 @@ class Peer {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
-  /// The profile's expectations are off by so much anyway, as a fraction: what is expected to gain less is no reason to leave what is usually best. Two
-  /// profiles of one machine differ half as often with it, and no worse (docs/choosing.md). 0 where the usual prices hold.
+  /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is expected to gain less than this, as a fraction, is
+  /// no reason to leave what is usually best. 0 where the usual prices hold.
   [[nodiscard]] double margin() const { return margin_; }
-  static constexpr double kMostMargin = 0.05;
+  /// For a profile whose expectations err by so much in the median. Differences of two of them err by twice that (one standard deviation); docs/choosing.md
+  /// has what other margins do.
+  [[nodiscard]] static double margin_of(double error_median) { return std::min(kMostMargin, 1.5 * error_median); }
+  static constexpr double kMostMargin = 0.15;
 
   /// What is believed of a pair beside the bills of its ways.
   class Belief {
@@ -273,6 +278,8 @@ class Peer {
     /// What a way's billed time is multiplied by; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostLean * 2;
+    /// Peer::margin(), less the more pairs were measured nearby: half beside one, a tenth beside nine.
+    [[nodiscard]] double margin() const { return peer_.margin_ / (1 + static_cast<double>(means_.near)); }
     /// What a way's cost counts as, where another one is usually best: more by the margin, unless a program found out what it takes.
     [[nodiscard]] double doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
@@ -309,7 +316,7 @@ class Guide {
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices, unless what is best by the usual ones is within Peer::margin() of it. Errors: invalid_argument (sizes differ);
+  /// The best way by the peers' prices, unless what is best by the usual ones is within Belief::margin() of it. Errors: invalid_argument (sizes differ);
   /// unsupported (nothing can move it, or not what is forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().

@@ -102,6 +102,7 @@ Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
     for (std::size_t i = 0; i < kCoordinates; ++i) apart += (place[i] - seen->place[i]) * (place[i] - seen->place[i]);
     if (apart > kFar * kFar) continue;
     const float weight = seen->learned ? kLearnedWeight * std::exp(-kNarrower * apart / 2) : std::exp(-apart / 2);
+    if (!seen->learned) means.near += weight;
     for (std::size_t way = 0; way < ways; ++way) {
       means.gaps[way] += weight * seen->gaps[way];
       weights[way] += weight * seen->known[way];

@@ -21,7 +21,7 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
     const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
     if (path != nullptr) {
       routes_.push_back({info, path->prices, path->leans});
-      margin_ = std::min(kMostMargin, std::max(margin_, path->error_median));
+      margin_ = std::max(margin_, margin_of(path->error_median));
     }
     if (path == nullptr) routes_.push_back({info, usual_prices(info.path, message_us), {}});
   }
@@ -91,7 +91,7 @@ double Peer::Belief::factor(const Route& route, const Way& way) const {
 }
 
 double Peer::Belief::doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const {
-  return !usual || way == *usual || means_.learned.test(peer_.index(route, way)) ? 1 : 1 + peer_.margin_;
+  return !usual || way == *usual || means_.learned.test(peer_.index(route, way)) ? 1 : 1 + margin();
 }
 
 }  // namespace lacuna::guide

@@ -215,7 +215,8 @@ void bind_guide(nb::module_& m) {
         return std::vector<double>(place.begin(), place.end());
       },
       "send"_a, "receive"_a, "Where a pair is among others: at distance d another's measurements weigh exp(-d*d/2).");
-  m.def("most_margin", [] { return guide::Peer::kMostMargin; }, "No expected gain beyond it is left alone, as a fraction.");
+  m.def("margin_of", &guide::Peer::margin_of, "error_median"_a,
+        "What is expected to gain less, as a fraction, is no reason to leave what is usually best, where nothing near was measured.");
   m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
   m.def("machine_name", &guide::machine_name, "This machine in a few words, as profiles name it.");
   m.def(

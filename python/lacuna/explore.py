@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import log1p, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, most_margin, nearby_doubt, pair_place, price_names, usual_prices
+from lacuna._core import Bills, Layout, margin_of, nearby_doubt, pair_place, price_names, usual_prices
 from lacuna.calibrate import layouts_of, observations
 from lacuna.fitting import Observation, Vector, fit, limits_text
 from lacuna.pairs import Pair
@@ -71,7 +71,7 @@ class Explorer:
         if not self._pool:
             return False
         self._message_us = message_us
-        self._margin = log1p(min(most_margin(), max(f.error_median for f in self._fitted.values())))
+        self._margin = margin_of(max(f.error_median for f in self._fitted.values()))
         self._pool_places, self._pool_times, self._pool_usual = self._told([(p.send, p.receive) for p in self._pool])
         self._places = np.empty((0, self._pool_places.shape[1]))
         self._gaps = np.empty((0, len(self._ways)))
@@ -135,8 +135,8 @@ class Explorer:
                 for i in range(len(self._ways))
             ]
         )
-        scale = self._scale(self._times - self._gaps + by_others, others, spread)
-        best = self._chosen(expected, self._pool_usual)
+        scale = self._scale(self._times - self._gaps + by_others, own.sum(1), others, spread)
+        best = self._chosen(expected, self._pool_usual, weights.sum(1))
         regrets = scale * _regrets(expected, best, support, spread)
         self.expected_regret = float(np.mean(regrets))
         chosen: list[int] = []
@@ -151,10 +151,12 @@ class Explorer:
             regrets = scale * _regrets(expected, best, support, spread)
         return counted([self._cell(i, expected[i]) for i in chosen], self._hello)
 
-    def _chosen(self, expected: Vector, usual: NDArray[np.intp]) -> NDArray[np.intp]:
-        """As the library chooses: the usual way where no other is expected to gain more than the margin."""
+    def _chosen(self, expected: Vector, usual: NDArray[np.intp], near: Vector) -> NDArray[np.intp]:
+        """As the library chooses: the usual way where no other is expected to gain more than the margin, which is less
+        the more measured pairs are near."""
         times = np.where(np.isnan(expected), _NEVER, expected)
-        return np.where(times[np.arange(len(times)), usual] <= times.min(1) + self._margin, usual, np.argmin(times, 1))
+        kept = times[np.arange(len(times)), usual] <= times.min(1) + np.log1p(self._margin / (1 + near))
+        return np.where(kept, usual, np.argmin(times, 1))
 
     def _cell(self, i: int, expected: Vector) -> Cell:
         """Without what is hopeless."""
@@ -164,10 +166,10 @@ class Explorer:
         hopeless = [LeftOut(m, p, round(times, 2)) for (m, p), times in behind.items() if times > _HOPELESS]
         return pair_cell(self._pool[i], required=False, notifies=("imm", "flag")).without(tuple(hopeless))
 
-    def _scale(self, expected: Vector, support: Vector, spread: Vector) -> float:
+    def _scale(self, expected: Vector, near: Vector, support: Vector, spread: Vector) -> float:
         """What choices for measured pairs lost over what they were expected to lose, each pair told by the others."""
         both = ~np.isnan(expected) & ~np.isnan(self._times)
-        chosen = self._chosen(np.where(both, expected, np.nan), self._usual)
+        chosen = self._chosen(np.where(both, expected, np.nan), self._usual, near)
         lost = [
             took[i] - took[ways].min()
             for took, ways, i in zip(self._times, both, chosen, strict=True)
@@ -175,7 +177,7 @@ class Explorer:
         ]
         if not lost:
             return 1.0
-        feared = float(np.mean(_regrets(expected, self._chosen(expected, self._usual), support, spread)))
+        feared = float(np.mean(_regrets(expected, self._chosen(expected, self._usual, near), support, spread)))
         return float(np.clip(np.mean(lost) / feared, 0.2, 5.0)) if feared > 0 else 1.0
 
 

@@ -140,7 +140,7 @@ void expect_sound(const Explanation& why, const Choice& choice, const Peer& peer
   EXPECT_EQ(best.plan.cpu_ns[1], choice.plan.cpu_ns[1]);
   EXPECT_EQ(best.crossover, "");
   EXPECT_EQ(best.refusal, "");
-  EXPECT_EQ(why.margin, peer.margin());
+  EXPECT_EQ(why.margin, Peer::Belief(peer, why.pair, why.placement.cold).margin());
   std::map<std::tuple<const Method*, nic::Path, method::Notify>, int> seen;
   bool refused = false;
   double before = 0;

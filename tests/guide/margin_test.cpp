@@ -48,11 +48,25 @@ class Margin : public testing::Test {
   Choice usual_, other_;
 };
 
-TEST_F(Margin, IsWhatTheProfileErrsBy) {
+TEST_F(Margin, GrowsWithWhatTheProfileErrsBy) {
   EXPECT_EQ(chosen(0, 0.001), other_.way) << "of a profile that does not err all is believed";
   EXPECT_EQ(chosen(0.02, 0.001), usual_.way);
-  EXPECT_EQ(chosen(0.02, 0.019), usual_.way);
-  EXPECT_EQ(chosen(0.02, 0.021), other_.way);
+  EXPECT_EQ(chosen(0.02, 0.029), usual_.way);
+  EXPECT_EQ(chosen(0.02, 0.031), other_.way);
+}
+
+// Beside three pairs that were measured and as expected, a quarter of it is left.
+TEST_F(Margin, ShrinksBesidePairsThatWereMeasured) {
+  for (const double gain : {0.01, 0.02}) {
+    Profile known = profile(0.04, gain);
+    known.classes[0].ways = {other_.way};
+    Guide guide;
+    const layout::PairOutline pair = layout::outline(kSrc, kDst);
+    const double us = Guide::expect(other_.way, pair, guide.add(mock_nic({kWire}), known)).latency_ns / 1e3;
+    known.classes[0].seen.assign(3, {.pair = pair, .us = {us}});
+    EXPECT_EQ(guide.choose(kSrc, kDst, guide.add(mock_nic({kWire}), known)).value().way, gain < 0.015 ? usual_.way : other_.way) << gain;
+    EXPECT_EQ(chosen(0.04, gain), usual_.way);
+  }
 }
 
 TEST_F(Margin, IsBounded) {
@@ -63,7 +77,7 @@ TEST_F(Margin, IsBounded) {
 TEST_F(Margin, IsNoneWhereNothingWasMeasured) {
   Guide guide;
   EXPECT_EQ(guide.add(mock_nic({kWire}), mock_profile({})).margin(), 0);
-  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.03, 0)).margin(), 0.03);
+  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.04, 0)).margin(), 1.5 * 0.04);
   EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.3, 0)).margin(), Peer::kMostMargin);
 }
 
@@ -84,32 +98,32 @@ TEST_F(Margin, IsNoneForWhatWasLearned) {
 // A learner asks for what is expected to be best beside the chosen way, not for what is usual.
 TEST_F(Margin, IsNoneForTheNextBest) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.04));
+  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const Way over[] = {usual_.way};
   EXPECT_EQ(guide.choose_beside(over, kSrc, kDst, peer, {}).value().way, other_.way);
 }
 
 TEST_F(Margin, IsExplained) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.03));
+  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer);
   ASSERT_TRUE(why) << why.error().text();
   EXPECT_EQ(why->candidates[0].way, usual_.way);
   EXPECT_EQ(why->candidates[1].way, other_.way);
   const std::string text = guide::describe(*why);
-  EXPECT_TRUE(text.contains("\n  usually the best one, and none is expected to take over 4.8% less, by which the profile errs\n")) << text;
-  EXPECT_TRUE(text.contains("3.0% less, within the profile's error")) << text;
-  const Peer& exact = guide.add(mock_nic({kWire}), profile(0, 0.03));
+  EXPECT_TRUE(text.contains("\n  kept as what is usually best: less than 13.0% to gain cannot be told here\n")) << text;
+  EXPECT_TRUE(text.contains("9.5% less, within the profile's error")) << text;
+  const Peer& exact = guide.add(mock_nic({kWire}), profile(0, 0.1));
   EXPECT_FALSE(guide::describe(guide.explain(kSrc, kDst, exact).value()).contains("usually")) << "the best one needs no excuse";
 }
 
 // The other way wins where it takes less by more than the margin, and nothing is said to win where the chosen one is kept.
 TEST_F(Margin, HoldsForCrossoversToo) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.03));
+  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer).value();
   ASSERT_EQ(why.candidates[1].way, other_.way);
-  EXPECT_EQ(why.candidates[1].crossover, "would win from 1.19 KiB blocks")
+  EXPECT_EQ(why.candidates[1].crossover, "would win from 1.41 KiB blocks")
       << "without a margin from 1.09 KiB on, the first that is looked at";
 }
 

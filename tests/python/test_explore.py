@@ -78,14 +78,15 @@ def test_what_is_kept_as_usual_is_a_regret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "usual", "chosen"), [((1.03, 1.0), 0, 0), ((1.07, 1.0), 0, 1), ((np.nan, 1.0), 0, 1)]
+    ("times", "near", "chosen"),
+    [((1.09, 1.0), 0, 0), ((1.11, 1.0), 0, 1), ((1.04, 1.0), 1, 0), ((1.06, 1.0), 1, 1), ((np.nan, 1.0), 0, 1)],
 )
-def test_the_usual_way_is_chosen_within_the_margin(times: tuple[float, float], usual: int, chosen: int) -> None:
+def test_the_usual_way_is_chosen_within_the_margin(times: tuple[float, float], near: float, chosen: int) -> None:
     result, cells = run_of(some_pairs(24))
     found = explorer()
     assert found.begin(result.rows, cells)
-    found._margin = np.log(1.05)
-    assert found._chosen(np.log(np.array([times])), np.array([usual])) == [chosen]
+    found._margin = 0.1
+    assert found._chosen(np.log(np.array([times])), np.array([0]), np.array([near])) == [chosen]
 
 
 # --- with the worker, on a simulated NIC
