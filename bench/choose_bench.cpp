@@ -71,7 +71,7 @@ void choose(benchmark::State& state, const Pair& pair, bool remembered) {
   }
 }
 
-// As if `lacuna guide` had found the usual prices: those of a profile that errs are held against them.
+// As `lacuna guide` would have it that found the usual prices, but for pairs that it measured: bills are made at both.
 guide::Profile measured_profile(const lacuna::nic::Limits& limits) {
   guide::Profile made = guide::usual_profile("local");
   made.classes.resize(1);

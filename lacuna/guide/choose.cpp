@@ -1,4 +1,4 @@
-// Which way is best: the bill of every method on every path at the profile's prices.
+// Which way is best: the bill of every method on every path at the profile's prices, and at the usual ones where the profile cannot tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,8 @@ Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, 
   return bill_of(way, pair, peer, route, placement, route.prices);
 }
 
-const method::Prices& usual_of(const Peer& peer, const Peer::Route& route) { return usual_prices(route.info.path, peer.message_us()); }
+// Errors are known of latencies alone.
+bool has_margin(const Peer& peer, const Placement& placement) { return peer.margin() > 0 && placement.objective == Objective::latency; }
 
 // Calls visit(way, route) for every combination there is, possible or not.
 template <class Visit>
@@ -174,14 +175,14 @@ Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& p
   Kept& kept = kept_[scramble(key.src.low, key.dst.low, key.rest) % kKept];
   if (kept.key == key) [[likely]]
     return kept.choice;
-  const Choice choice = LACUNA_TRY(search(src, dst, peer, placement));
+  const Choice choice = LACUNA_TRY(search(src, dst, peer, placement)).choice;
   kept = {key, choice};
   return choice;
 }
 
 Result<Choice> Guide::choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
                                     const Placement& placement) const {
-  return search(src, dst, peer, placement, others);
+  return LACUNA_TRY(search(src, dst, peer, placement, others, false)).choice;
 }
 
 void Guide::learn(const Peer& peer, const Learned& learned) {
@@ -189,13 +190,13 @@ void Guide::learn(const Peer& peer, const Learned& learned) {
   forget();
 }
 
-Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
-                             std::span<const Way> others) const {
+Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+                                   std::span<const Way> others, bool margins) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
-  // Calls visit(way, route, bill) for each way that can be, at the prices of each route.
-  const auto each_bill = [&](const auto& prices_of, const auto& visit) {
+  // Calls visit(way, route, bill) for each way that can be.
+  const auto each_bill = [&](method::Prices Peer::Route::* prices, const auto& visit) {
     for (const Peer::Route& route : peer.routes()) {
       if (!route.info.available || (force_.path && *force_.path != route.info.path)) continue;
       for (const Method& method : method::methods()) {
@@ -205,8 +206,7 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
         for (const Notify notify : method.notifies) {
           if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
           if (!bill)
-            method.bill(bill.emplace(prices_of(route), route.info, pair, placement.cold, static_cast<double>(placement.uses)),
-                        peer.limits());
+            method.bill(bill.emplace(route.*prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
           if (method.one_sided()) bill->notify(method.initiator, notify);
           const Way way{&method, route.info.path, notify};
           if (std::ranges::find(others, way) == others.end()) visit(way, route, *bill);
@@ -214,32 +214,31 @@ Result<Choice> Guide::search(const Layout& src, const Layout& dst, const Peer& p
       }
     }
   };
-  double least = std::numeric_limits<double>::infinity();
   std::optional<Way> usual;
-  if (peer.margin() > 0 && others.empty()) {
-    each_bill([&](const Peer::Route& route) -> const method::Prices& { return usual_of(peer, route); },
-              [&](const Way& way, const Peer::Route&, const Bill& bill) {
-                const double cost = plan_of(bill).merit(placement.objective);
-                if (usual && cost >= least) return;
-                least = cost;
-                usual = way;
-              });
+  if (margins && has_margin(peer, placement)) {
+    double least = std::numeric_limits<double>::infinity();
+    each_bill(&Peer::Route::usual, [&](const Way& way, const Peer::Route&, const Bill& bill) {
+      const double cost = plan_of(bill).merit(placement.objective);
+      if (usual && cost >= least) return;
+      least = cost;
+      usual = way;
+    });
   }
   std::optional<Way> best;
   const Peer::Route* by = nullptr;
-  each_bill([](const Peer::Route& route) -> const method::Prices& { return route.prices; },
-            [&](const Way& way, const Peer::Route& route, const Bill& bill) {
-              Plan plan = plan_of(bill);
-              if (best && plan.merit(placement.objective) >= least * Peer::Belief::kMost) return;  // nothing brings it back
-              plan.latency_ns *= belief.factor(route, way);
-              const double cost = plan.merit(placement.objective) * belief.doubt(route, way, usual);
-              if (best && cost >= least) return;
-              least = cost;
-              best = way;
-              by = &route;
-            });
+  double least = 0;
+  each_bill(&Peer::Route::prices, [&](const Way& way, const Peer::Route& route, const Bill& bill) {
+    Plan plan = plan_of(bill);
+    if (best && plan.merit(placement.objective) >= least * Peer::Belief::kMost) return;  // nothing brings it back
+    plan.latency_ns *= belief.factor(route, way);
+    const double cost = plan.merit(placement.objective) * belief.doubt(route, way, usual);
+    if (best && cost >= least) return;
+    least = cost;
+    best = way;
+    by = &route;
+  });
   // Billed again: replacing a notification by another one rounds.
-  if (best) return Choice{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best))};
+  if (best) return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best))}, usual};
   std::string why;
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     if (forbidden(force_, way)) return;
@@ -298,10 +297,10 @@ layout::PairOutline scaled(layout::PairOutline pair, double longer, double more)
 }  // namespace
 
 Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
-  const Choice chosen = LACUNA_TRY(search(src, dst, peer, placement));
+  const auto [chosen, usual] = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
-  Explanation made{.candidates = {}, .margin = belief.margin(), .placement = placement, .profile = &peer.profile(), .pair = pair};
+  Explanation made{.candidates = {}, .usual = usual, .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
     const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
@@ -316,7 +315,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     }
     made.candidates.push_back(std::move(candidate));
   });
-  const auto rank = [&](const Candidate& c) { return c.way == chosen.way ? 0 : c.refusal.empty() ? 1 : 2; };
+  const auto rank = [&, way = chosen.way](const Candidate& c) { return c.way == way ? 0 : c.refusal.empty() ? 1 : 2; };
   const auto order = [&](const Candidate& c) {  // of equals, and of those that cannot be, the table's
     const double cost = rank(c) == 1 ? c.plan.merit(placement.objective) : 0.0;
     return std::tuple(rank(c), cost, c.way.path, c.way.method - method::methods().data(), c.way.notify);
@@ -334,13 +333,14 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
     const Placement& placement = explanation.placement;
     const Peer::Belief belief(peer, pair, placement.cold);
-    const auto cheapest = [&](const auto& cost_of) {
+    const auto cheapest = [&](const auto& cost_of) {  // of equals the first of the table, as search() has it
       std::size_t best = 0;
-      double least = std::numeric_limits<double>::infinity();
+      std::tuple least{std::numeric_limits<double>::infinity(), std::size_t{0}};
       for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
         const Way& way = explanation.candidates[i].way;
         if (!explanation.candidates[i].refusal.empty()) continue;
-        const double cost = cost_of(way, *peer.route(way.path));
+        const Peer::Route& route = *peer.route(way.path);
+        const std::tuple cost{cost_of(way, route), peer.index(route, way)};
         if (cost >= least) continue;
         least = cost;
         best = i;
@@ -348,12 +348,11 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
       return best;
     };
     std::optional<Way> usual;
-    if (peer.margin() > 0) {
-      usual = explanation
-                  .candidates[cheapest([&](const Way& way, const Peer::Route& route) {
-                    return plan_of(bill_of(way, pair, peer, route, placement, usual_of(peer, route))).merit(placement.objective);
-                  })]
-                  .way;
+    if (has_margin(peer, placement)) {
+      const std::size_t best = cheapest([&](const Way& way, const Peer::Route& route) {
+        return plan_of(bill_of(way, pair, peer, route, placement, route.usual)).merit(placement.objective);
+      });
+      usual = explanation.candidates[best].way;
     }
     return cheapest([&](const Way& way, const Peer::Route& route) {
       return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.doubt(route, way, usual);

@@ -179,8 +179,8 @@ std::string describe(const Explanation& explanation) {
                       with_commas(pair.dst.runs), pair.pieces, objective_name(explanation.placement.objective));
   const auto seems_better = [&](const Candidate& c) { return c.refusal.empty() && gain(c, best, explanation.placement.objective) > 0; };
   if (std::ranges::any_of(explanation.candidates, seems_better))
-    text += fmt::format("  kept as what is usually best: less than {:.1f}% to gain cannot be told here\n",
-                        100 * explanation.margin / (1 + explanation.margin));
+    text += best.way == explanation.usual ? "  kept as what is usually best: too little is known here of what seems to take less\n"
+                                          : "  kept as better known than what seems to take less\n";
   text += fmt::format("  prices: {}\n", origin_of(*explanation.profile));
   for (const std::string& warning : explanation.profile->warnings) text += fmt::format("  warning: {}\n", warning);
 

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <deque>
 #include <numbers>
 #include <optional>
@@ -70,11 +69,10 @@ class Nearby {
   /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and again: it counts for many, but holds for
   /// hardly any other; of the same ways of the same pair the last is kept.
   void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned = false);
-  /// Of as many ways as it holds a mean each; 0 where no near pair was measured.
+  /// By way, of as many as it holds: a mean, 0 where no near pair was measured; and the weight of all that it is a mean of.
   struct Means {
     std::array<float, 256> gaps{};
-    std::bitset<256> learned;  ///< by a program, of a pair that is nearly this one
-    float near = 0;            ///< measured pairs, each weighted by how near it is
+    std::array<float, 256> weights{};
   };
   [[nodiscard]] Means means(const layout::PairOutline& pair, bool cold) const;
 
@@ -233,8 +231,8 @@ struct Candidate {
 };
 
 struct Explanation {
-  std::vector<Candidate> candidates;  ///< the chosen one, those that could be from best to worst, those that cannot
-  double margin = 0;                  ///< of the belief: the chosen one may be expected to take longer than the next by so much
+  std::vector<Candidate> candidates;  ///< the chosen one, those that could be by what is expected of them, those that cannot
+  std::optional<Way> usual;           ///< best by the usual prices, where that counts (Peer::margin())
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -257,17 +255,18 @@ class Peer {
   struct Route {
     nic::PathInfo info;
     method::Prices prices;
+    method::Prices usual;
     std::vector<std::array<Lean, 3>> leans;
   };
   [[nodiscard]] std::span<const Route> routes() const { return routes_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
-  /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is expected to gain less than this, as a fraction, is
-  /// no reason to leave what is usually best. 0 where the usual prices hold.
+  /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is left only for a way that it takes
+  /// 1 + margin times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
   [[nodiscard]] double margin() const { return margin_; }
-  /// For a profile whose expectations err by so much in the median. Differences of two of them err by twice that (one standard deviation); docs/choosing.md
-  /// has what other margins do.
+  /// Of a profile whose expectations err by so much in the median. The factor and the bound are those of which two profiles
+  /// of one machine chose most alike for no time (docs/choosing.md).
   [[nodiscard]] static double margin_of(double error_median) { return std::min(kMostMargin, 1.5 * error_median); }
   static constexpr double kMostMargin = 0.15;
 
@@ -278,9 +277,8 @@ class Peer {
     /// What a way's billed time is multiplied by; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostLean * 2;
-    /// Peer::margin(), less the more pairs were measured nearby: half beside one, a tenth beside nine.
-    [[nodiscard]] double margin() const { return peer_.margin_ / (1 + static_cast<double>(means_.near)); }
-    /// What a way's cost counts as, where another one is usually best: more by the margin, unless a program found out what it takes.
+    /// What a way's latency counts as, where another one is usually best: more by the margin, which is half beside one pair of which the way was measured, a
+    /// tenth beside nine, and nearly nothing where a program found out what it takes.
     [[nodiscard]] double doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
    private:
@@ -316,7 +314,7 @@ class Guide {
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices, unless what is best by the usual ones is within Belief::margin() of it. Errors: invalid_argument (sizes differ);
+  /// The best way by the peers' prices, unless what is best by the usual ones is within a margin of it (Belief::doubt()). Errors: invalid_argument (sizes differ);
   /// unsupported (nothing can move it, or not what is forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
@@ -348,8 +346,13 @@ class Guide {
     Choice choice;
   };
   static void find_crossovers(Explanation& explanation, const Peer& peer);
-  [[nodiscard]] Result<Choice> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
-                                      std::span<const Way> others = {}) const;
+  struct Found {
+    Choice choice;
+    std::optional<Way> usual;
+  };
+  // The best but for `others`; `margins`: or what is usual, if it is nearly as good.
+  [[nodiscard]] Result<Found> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+                                     std::span<const Way> others = {}, bool margins = true) const;
 
   Force force_;
   std::deque<Peer> peers_;
@@ -361,7 +364,7 @@ class Guide {
 /// What a program does to learn while it runs.
 enum class Learning : std::uint8_t {
   off,
-  observe,  ///< tries the second best way now and then, and tells what it took; chooses as ever
+  observe,  ///< tries the best way beside it now and then, and tells what it took; chooses as ever
   on,       ///< also corrects its choices, and keeps what it learned for others
 };
 

@@ -1,6 +1,6 @@
 // learner: what a running program does to correct its choices. For guide and protocol.
 //
-//   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the second best
+//   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the best beside it
 //                                     └──┴──┴──── each twice, the second one is timed; which of the two is first, in turn
 //
 // One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials have not shown it. Then the guide is told
@@ -15,7 +15,7 @@
 
 namespace lacuna::guide {
 
-/// Chooses by a Guide, but lets one transfer in so many go the way that is second best, times it and one that goes the best way, and tells the Guide. What a
+/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that goes the chosen way, and tells the Guide. What a
 /// trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
 class Learner {
  public:

@@ -92,8 +92,7 @@ Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
   Means means;
   if (seen_.empty()) return means;
   const Place place = place_of(pair);
-  std::array<float, 256> weights{};
-  const std::size_t ways = std::min(ways_, weights.size());
+  const std::size_t ways = std::min(ways_, means.weights.size());
   const auto payload = [](const Seen& s) { return s.place.front(); };
   for (auto seen = std::ranges::lower_bound(seen_, place.front() - kFar, {}, payload); seen != seen_.end(); ++seen) {
     if (seen->place.front() > place.front() + kFar) break;
@@ -102,14 +101,12 @@ Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
     for (std::size_t i = 0; i < kCoordinates; ++i) apart += (place[i] - seen->place[i]) * (place[i] - seen->place[i]);
     if (apart > kFar * kFar) continue;
     const float weight = seen->learned ? kLearnedWeight * std::exp(-kNarrower * apart / 2) : std::exp(-apart / 2);
-    if (!seen->learned) means.near += weight;
     for (std::size_t way = 0; way < ways; ++way) {
       means.gaps[way] += weight * seen->gaps[way];
-      weights[way] += weight * seen->known[way];
-      if (seen->learned && weight >= 1 && seen->known[way] > 0) means.learned.set(way);
+      means.weights[way] += weight * seen->known[way];
     }
   }
-  for (std::size_t way = 0; way < ways; ++way) means.gaps[way] = std::clamp(means.gaps[way] / (weights[way] + kDoubt), -kMost, kMost);
+  for (std::size_t way = 0; way < ways; ++way) means.gaps[way] = std::clamp(means.gaps[way] / (means.weights[way] + kDoubt), -kMost, kMost);
   return means;
 }
 

@@ -17,13 +17,14 @@ constexpr std::size_t kNotifies = 3;
 Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number)
     : limits_(std::move(limits)), profile_(std::move(profile)), number_(number) {
   const Profile::Class* measured = profile_.of(message_us);
+  const double usual_us = message_us > 0 || measured == nullptr ? message_us : measured->message_us;
   for (const nic::PathInfo& info : limits_.paths) {
     const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
-    if (path != nullptr) {
-      routes_.push_back({info, path->prices, path->leans});
-      margin_ = std::max(margin_, margin_of(path->error_median));
-    }
-    if (path == nullptr) routes_.push_back({info, usual_prices(info.path, message_us), {}});
+    const method::Prices& usual = usual_prices(info.path, usual_us);
+    if (path == nullptr) routes_.push_back({info, usual, usual, {}});
+    if (path == nullptr) continue;
+    routes_.push_back({info, path->prices, usual, path->leans});
+    margin_ = std::max(margin_, margin_of(path->error_median));
   }
   if (measured == nullptr && !profile_.classes.empty())
     profile_.warnings.push_back(
@@ -91,7 +92,8 @@ double Peer::Belief::factor(const Route& route, const Way& way) const {
 }
 
 double Peer::Belief::doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const {
-  return !usual || way == *usual || means_.learned.test(peer_.index(route, way)) ? 1 : 1 + margin();
+  if (!usual || way == *usual) return 1;
+  return 1 + peer_.margin_ / (1 + static_cast<double>(means_.weights.at(peer_.index(route, way))));
 }
 
 }  // namespace lacuna::guide

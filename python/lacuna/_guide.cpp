@@ -112,6 +112,7 @@ class Chooser {
     nb::list candidates;
     for (guide::Candidate& candidate : why.candidates) {
       nb::dict row = described(candidate.way);
+      if (candidate.way == why.usual) row["usual"] = true;
       const nb::tuple key = nb::make_tuple(row["method"], row["path"], row["notify"]);
       if (measured.contains(key)) candidate.measured_us = nb::cast<double>(measured[key]);
       if (candidate.refusal.empty()) {
@@ -216,7 +217,8 @@ void bind_guide(nb::module_& m) {
       },
       "send"_a, "receive"_a, "Where a pair is among others: at distance d another's measurements weigh exp(-d*d/2).");
   m.def("margin_of", &guide::Peer::margin_of, "error_median"_a,
-        "What is expected to gain less, as a fraction, is no reason to leave what is usually best, where nothing near was measured.");
+        "What is usually best is left only for a way that it is expected to take 1 + margin times as long as, where nothing near was "
+        "measured.");
   m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
   m.def("machine_name", &guide::machine_name, "This machine in a few words, as profiles name it.");
   m.def(

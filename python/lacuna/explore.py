@@ -72,7 +72,8 @@ class Explorer:
             return False
         self._message_us = message_us
         self._margin = margin_of(max(f.error_median for f in self._fitted.values()))
-        self._pool_places, self._pool_times, self._pool_usual = self._told([(p.send, p.receive) for p in self._pool])
+        self._pool_places, self._pool_times, usual = self._told([(p.send, p.receive) for p in self._pool])
+        self._pool_usual = np.argmin(usual, 1)
         self._places = np.empty((0, self._pool_places.shape[1]))
         self._gaps = np.empty((0, len(self._ways)))
         self._times = np.empty((0, len(self._ways)))
@@ -95,14 +96,15 @@ class Explorer:
                 i = index.get((o.method, o.path, o.notify))
                 if i is not None:
                     measured[k, i] = np.log(o.latency_us)
+        usual = np.argmin(np.where(np.isnan(measured), np.inf, usual), 1)
         self._places = np.concatenate([self._places, places])
         self._times = np.concatenate([self._times, measured])
         self._usual = np.concatenate([self._usual, usual])
         self._gaps = np.concatenate([self._gaps, np.clip(measured - times, -_MOST_GAP, _MOST_GAP)])
 
-    def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector, NDArray[np.intp]]:
-        """Where each pair is, the logarithms of what each way is billed, leans included, in microseconds, and which way
-        is best by the usual prices."""
+    def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector, Vector]:
+        """Where each pair is, the logarithms of what each way is billed, leans included, in microseconds, and what it
+        is billed at the usual prices."""
         places = np.array([pair_place(send, receive) for send, receive in pairs])
         times = np.full((len(pairs), len(self._ways)), np.nan)
         usual = np.full(times.shape, np.inf)
@@ -115,7 +117,7 @@ class Explorer:
             lean = fitted.leans.get(f"{method}/{notify}")
             times[:, i] = np.log(billed) + (bills.features() @ np.array(lean) if lean else 0.0)
             usual[:, i] = bills.priced(usual_prices(path, self._message_us))[:, 0]
-        return places, times, np.argmin(usual, 1)
+        return places, times, usual
 
     def wanted(self, count: int = BATCH) -> list[Cell]:
         """The next pairs to measure; none where the expected regret is below the bound, or all were taken. Each is
@@ -135,8 +137,8 @@ class Explorer:
                 for i in range(len(self._ways))
             ]
         )
-        scale = self._scale(self._times - self._gaps + by_others, own.sum(1), others, spread)
-        best = self._chosen(expected, self._pool_usual, weights.sum(1))
+        scale = self._scale(self._times - self._gaps + by_others, others, spread)
+        best = self._chosen(expected, self._pool_usual, support)
         regrets = scale * _regrets(expected, best, support, spread)
         self.expected_regret = float(np.mean(regrets))
         chosen: list[int] = []
@@ -148,15 +150,18 @@ class Explorer:
             self._taken.add(dearest)
             chosen.append(dearest)
             support = support + _near(self._pool_places, self._pool_places[[dearest]])
+            best = self._chosen(expected, self._pool_usual, support)
             regrets = scale * _regrets(expected, best, support, spread)
         return counted([self._cell(i, expected[i]) for i in chosen], self._hello)
 
-    def _chosen(self, expected: Vector, usual: NDArray[np.intp], near: Vector) -> NDArray[np.intp]:
-        """As the library chooses: the usual way where no other is expected to gain more than the margin, which is less
-        the more measured pairs are near."""
+    def _chosen(self, expected: Vector, usual: NDArray[np.intp], support: Vector) -> NDArray[np.intp]:
+        """As the library chooses among the explored ways, for peers as they were looked at first: what is usually best,
+        unless another way takes less by more than a margin, which is less the more pairs near were measured by it."""
         times = np.where(np.isnan(expected), _NEVER, expected)
-        kept = times[np.arange(len(times)), usual] <= times.min(1) + np.log1p(self._margin / (1 + near))
-        return np.where(kept, usual, np.argmin(times, 1))
+        doubted = times + np.log1p(self._margin / (1 + support))
+        rows = np.arange(len(times))
+        doubted[rows, usual] = times[rows, usual]
+        return np.argmin(doubted, 1)
 
     def _cell(self, i: int, expected: Vector) -> Cell:
         """Without what is hopeless."""
@@ -166,18 +171,17 @@ class Explorer:
         hopeless = [LeftOut(m, p, round(times, 2)) for (m, p), times in behind.items() if times > _HOPELESS]
         return pair_cell(self._pool[i], required=False, notifies=("imm", "flag")).without(tuple(hopeless))
 
-    def _scale(self, expected: Vector, near: Vector, support: Vector, spread: Vector) -> float:
+    def _scale(self, expected: Vector, support: Vector, spread: Vector) -> float:
         """What choices for measured pairs lost over what they were expected to lose, each pair told by the others."""
-        both = ~np.isnan(expected) & ~np.isnan(self._times)
-        chosen = self._chosen(np.where(both, expected, np.nan), self._usual, near)
+        chosen = self._chosen(expected, self._usual, support)
         lost = [
-            took[i] - took[ways].min()
-            for took, ways, i in zip(self._times, both, chosen, strict=True)
-            if ways.sum() > 1
+            took[i] - np.nanmin(took)
+            for took, i in zip(self._times, chosen, strict=True)
+            if np.count_nonzero(~np.isnan(took)) > 1
         ]
         if not lost:
             return 1.0
-        feared = float(np.mean(_regrets(expected, self._chosen(expected, self._usual, near), support, spread)))
+        feared = float(np.mean(_regrets(expected, chosen, support, spread)))
         return float(np.clip(np.mean(lost) / feared, 0.2, 5.0)) if feared > 0 else 1.0
 
 

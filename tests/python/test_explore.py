@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import guide
+from lacuna._core import Guide
 from synthetic import ONE_PATH, run_of, some_pairs
 
 from lacuna import calibrate, explore, plan, run
 from lacuna.explore import Explorer
+from lacuna.fitting import limits_text
 from lacuna.pairs import random_pairs
 from lacuna.schema import Hello
 from lacuna.worker import Worker
@@ -86,7 +88,18 @@ def test_the_usual_way_is_chosen_within_the_margin(times: tuple[float, float], n
     found = explorer()
     assert found.begin(result.rows, cells)
     found._margin = 0.1
-    assert found._chosen(np.log(np.array([times])), np.array([0]), np.array([near])) == [chosen]
+    assert found._chosen(np.log(np.array([times])), np.array([0]), np.full((1, 2), near)) == [chosen]
+
+
+def test_what_is_usually_best_is_what_the_library_chooses_without_a_profile() -> None:
+    result, cells = run_of(some_pairs(24))
+    found = explorer()
+    assert found.begin(result.rows, cells)
+    usual = Guide("local", limits=limits_text(ONE_PATH))
+    for pair, best in zip(found._pool, found._pool_usual, strict=True):
+        _, ways = usual.explain(pair.send, pair.receive)
+        explored = {(w["method"], w["path"], w["notify"]): w.get("predicted_us", np.inf) for w in ways}
+        assert explored[found._ways[best]] == pytest.approx(min(explored[way] for way in found._ways))
 
 
 # --- with the worker, on a simulated NIC
