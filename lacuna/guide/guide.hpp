@@ -314,8 +314,8 @@ class Guide {
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices, unless what is best by the usual ones is within a margin of it (Belief::doubt()). Errors: invalid_argument (sizes differ);
-  /// unsupported (nothing can move it, or not what is forced; the message says why each cannot).
+  /// The best way by the peers' prices, unless what is best by the usual ones is within a margin of it (Belief::doubt()). Errors: invalid_argument
+  /// (sizes differ); unsupported (nothing can move it, or not what is forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
   [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,

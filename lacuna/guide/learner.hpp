@@ -15,8 +15,8 @@
 
 namespace lacuna::guide {
 
-/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that goes the chosen way, and tells the Guide. What a
-/// trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
+/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that goes the chosen way, and tells the
+/// Guide. What a trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
 class Learner {
  public:
   explicit Learner(LearnOptions options) : options_(options) { rest(); }

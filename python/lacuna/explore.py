@@ -161,7 +161,7 @@ class Explorer:
         doubted = times + np.log1p(self._margin / (1 + support))
         rows = np.arange(len(times))
         doubted[rows, usual] = times[rows, usual]
-        return np.argmin(doubted, 1)
+        return np.asarray(np.argmin(doubted, 1), dtype=np.intp)
 
     def _cell(self, i: int, expected: Vector) -> Cell:
         """Without what is hopeless."""
