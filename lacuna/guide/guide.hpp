@@ -265,8 +265,8 @@ class Peer {
   /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is left only for a way that it takes
   /// 1 + margin times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
   [[nodiscard]] double margin() const { return margin_; }
-  /// Of a profile whose expectations err by so much in the median. The factor and the bound are those of which two profiles
-  /// of one machine chose most alike for no time (docs/choosing.md).
+  /// Of a profile whose expectations err by so much in the median. The bound is one of those that cost no time on the machine where they were tried, and not
+  /// the largest, since the usual prices may suit another less (docs/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
   [[nodiscard]] static double margin_of(double error_median) { return std::min(kMostMargin, 1.5 * error_median); }
   static constexpr double kMostMargin = 0.15;
 

@@ -21,7 +21,17 @@ const Layout kDst = bytes(kSrc.size());
 
 std::size_t place_of(const method::Method* method) { return static_cast<std::size_t>(method - method::methods().data()); }
 
-// A profile with the usual prices, which errs by so much, and by which one other way takes a little less than the usual one.
+// With the usual prices, but that `other` takes less than `usual` by so much, as a logarithm; it errs by so much.
+Profile profile_of(double error_median, const Choice& usual, const Choice& other, double gain) {
+  Profile made = mock_profile({{nic::Path::wire, guide::usual_prices(nic::Path::wire)}});
+  Profile::Path& path = made.classes[0].paths[0];
+  path.error_median = error_median;
+  path.leans.resize(method::methods().size());
+  path.leans[place_of(other.way.method)].at(static_cast<std::size_t>(other.way.notify))[0] =
+      -std::log(other.plan.latency_ns / usual.plan.latency_ns) - gain;
+  return made;
+}
+
 class Margin : public testing::Test {
  protected:
   Margin() {
@@ -31,16 +41,7 @@ class Margin : public testing::Test {
     const Way over[] = {usual_.way};
     other_ = guide.choose_beside(over, kSrc, kDst, peer, {}).value();
   }
-  // `gain`: as the profile expects it, as a logarithm.
-  [[nodiscard]] Profile profile(double error_median, double gain) const {
-    Profile made = mock_profile({{nic::Path::wire, guide::usual_prices(nic::Path::wire)}});
-    Profile::Path& path = made.classes[0].paths[0];
-    path.error_median = error_median;
-    path.leans.resize(method::methods().size());
-    path.leans[place_of(other_.way.method)].at(static_cast<std::size_t>(other_.way.notify))[0] =
-        -std::log(other_.plan.latency_ns / usual_.plan.latency_ns) - gain;
-    return made;
-  }
+  [[nodiscard]] Profile profile(double error_median, double gain) const { return profile_of(error_median, usual_, other_, gain); }
   [[nodiscard]] Way chosen(double error_median, double gain) const {
     Guide guide;
     const Peer& peer = guide.add(mock_nic({kWire}), profile(error_median, gain));
@@ -56,7 +57,7 @@ TEST_F(Margin, GrowsWithWhatTheProfileErrsBy) {
   EXPECT_EQ(chosen(0.02, 0.031), other_.way);
 }
 
-// A profile that saw the pair itself three times, warm, by one way or another, just as it expects it.
+// A profile that saw the pair itself three times, by one way, just as it expects it.
 Profile with_seen(Profile profile, const Way& way, bool cold = false) {
   Guide guide;
   const layout::PairOutline pair = layout::outline(kSrc, kDst);
@@ -110,10 +111,19 @@ TEST_F(Margin, IsThatOfTheWorstPath) {
   EXPECT_EQ(guide.add(mock_nic({kWire, kKernel}), two).margin(), 1.5 * 0.06);
 }
 
-// A force leaves the other ways of a method, and what is usual among them.
+// Of what a force leaves, too, one is usually best.
 TEST_F(Margin, IsOfWhatAForceLeaves) {
-  Guide forced({.method = other_.way.method, .path = {}});
-  EXPECT_EQ(forced.choose(kSrc, kDst, forced.add(mock_nic({kWire}), profile(0.5, -0.1))).value().way.method, other_.way.method);
+  Guide forced({.method = method::find("gather_write").value(), .path = {}});
+  const Peer& plain = forced.add(mock_nic({kWire}), mock_profile({}));
+  const Choice usual = forced.choose(kSrc, kDst, plain).value();
+  const Way over[] = {usual.way};
+  const Choice other = forced.choose_beside(over, kSrc, kDst, plain, {}).value();
+  ASSERT_EQ(usual.way.method, other.way.method);
+  const auto chosen = [&](double error_median) {
+    return forced.choose(kSrc, kDst, forced.add(mock_nic({kWire}), profile_of(error_median, usual, other, 0.05))).value().way;
+  };
+  EXPECT_EQ(chosen(0.5), usual.way);
+  EXPECT_EQ(chosen(0), other.way);
 }
 
 TEST_F(Margin, IsBounded) {
