@@ -238,7 +238,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
     by = &route;
   });
   // Billed again: replacing a notification by another one rounds.
-  if (best) return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best))}, usual};
+  if (best) return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.pace())}, usual};
   std::string why;
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     if (forbidden(force_, way)) return;
@@ -260,7 +260,7 @@ Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& 
 Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
                    const Peer::Belief& belief) {
   for (const Peer::Route& route : peer.routes()) {
-    if (route.info.path == way.path) return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way));
+    if (route.info.path == way.path) return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.pace());
   }
   return {};
 }
@@ -308,7 +308,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
       const Bill bill = bill_of(way, pair, peer, route, placement);
-      candidate.lean = belief.factor(route, way);
+      candidate.lean = belief.factor(route, way) * peer.pace();
       candidate.plan = plan_of(bill, candidate.lean);
       candidate.stages_ns = bill.stages_ns();
       for (double& ns : candidate.stages_ns) ns *= candidate.lean;

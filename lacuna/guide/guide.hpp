@@ -151,6 +151,10 @@ struct Profile {
   /// Whether two such times are of one class; 0 is of any.
   [[nodiscard]] static bool same_class(double message_us, double other_us);
   [[nodiscard]] const Class* of(double message_us) const;
+  /// How many times as long as usual in a class transfers take while its message takes `message_us`: peers of a class are alike by ratio, and the clock and
+  /// what the neighbours do slow all ways together. By the ratio to the power 0.7, fitted to random pairs of a machine whose message took from 2.7 to 3.8 µs in
+  /// one class (docs/choosing.md). 1 where either is 0, not known.
+  [[nodiscard]] static double pace(double message_us, double class_us);
 };
 
 /// Prices that are sensible where nothing was measured. `message_us`: as for Profile::of(); 0 where nobody knows.
@@ -262,6 +266,8 @@ class Peer {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
+  /// Profile::pace() of these peers when they were added. All that is expected of them is so many times as long; what is chosen is the same.
+  [[nodiscard]] double pace() const { return pace_; }
   /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is left only for a way that it takes
   /// 1 + margin times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
   [[nodiscard]] double margin() const { return margin_; }
@@ -274,7 +280,7 @@ class Peer {
   class Belief {
    public:
     Belief(const Peer& peer, const layout::PairOutline& pair, bool cold);
-    /// What a way's billed time is multiplied by; never more than kMost.
+    /// What a way's billed time is multiplied by, and by the peers' pace; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostLean * 2;
     /// What a way's latency counts as, where another one is usually best: more by the margin, which is half beside one pair of which the way was measured, a
@@ -298,6 +304,7 @@ class Peer {
   nic::Limits limits_;
   Profile profile_;
   double message_us_ = 0;
+  double pace_ = 1;
   double margin_ = 0;
   std::vector<Route> routes_;
   std::uint64_t number_;

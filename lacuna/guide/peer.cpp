@@ -31,7 +31,8 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
         fmt::format("peers to which a message of 16 KiB takes {:.1f} us were not measured: the usual prices hold", message_us));
   nearby_ = Nearby(routes_.size() * method::methods().size() * kNotifies);
   if (measured != nullptr) message_us_ = measured->message_us;
-  if (measured != nullptr) remember(*measured);
+  if (measured != nullptr) remember(*measured);  // at the pace of the class, to which the profile has them
+  pace_ = Profile::pace(message_us, message_us_);
   for (const Learned& learned : profile_.learned) {
     if (Profile::same_class(learned.message_us, message_us_)) remember(learned);  // `lacuna guide` ran since
   }

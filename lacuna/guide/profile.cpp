@@ -170,6 +170,11 @@ double apart(double message_us, double other_us) {
 
 bool Profile::same_class(double message_us, double other_us) { return apart(message_us, other_us) < std::log(kSameClass); }
 
+double Profile::pace(double message_us, double class_us) {
+  constexpr double kPower = 0.7;
+  return message_us > 0 && class_us > 0 ? std::pow(message_us / class_us, kPower) : 1;
+}
+
 const Profile::Class* Profile::of(double message_us) const {
   if (classes.empty()) return nullptr;
   const auto nearest = std::ranges::min_element(classes, {}, [&](const Class& c) { return apart(c.message_us, message_us); });

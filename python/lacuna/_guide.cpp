@@ -182,6 +182,8 @@ void bind_guide(nb::module_& m) {
   m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
   m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
         "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
+  m.def("pace", &guide::Profile::pace, "message_us"_a, "class_us"_a,
+        "How many times as long as usual in a class of peers transfers take while a message of 16 KiB takes so long.");
   m.def(
       "price_names",
       [] {

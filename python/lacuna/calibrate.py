@@ -18,6 +18,7 @@ from lacuna._core import (
     check_profile,
     machine_name,
     nic_label,
+    pace,
     pair_numbers,
     profile_file,
     same_class,
@@ -276,6 +277,19 @@ def _seen(rows: Sequence[Observation]) -> Seen:
     return Seen(pair_numbers(rows[0].send, rows[0].receive), rows[0].cold, times)
 
 
+def _at_usual_pace(rows: Sequence[Observation], factor: float) -> list[Observation]:
+    """What they would have taken, had the peers been as quick as those of their class usually are."""
+    return [
+        replace(
+            r,
+            latency_us=r.latency_us / factor,
+            cpu_send_us=r.cpu_send_us / factor,
+            cpu_recv_us=r.cpu_recv_us / factor,
+        )
+        for r in rows
+    ]
+
+
 def calibrate(
     run: Run,
     cells: Sequence[Cell],
@@ -289,14 +303,15 @@ def calibrate(
     fewest = _FEWEST_ROWS * sum(path.available for path in run.nic.paths)
     made = []
     for group in groups:
-        rows = [row for subject in seen if subject in group for row in seen[subject]]
+        message_us = median(times[s] for s in group if s in times) if times else 0.0
+        own = {s: _at_usual_pace(seen[s], pace(times.get(s, 0.0), message_us)) for s in seen if s in group}
+        rows = [row for of_subject in own.values() for row in of_subject]
         if not rows or (len(groups) > 1 and len(rows) < fewest):
             continue
-        message_us = median(times[s] for s in group if s in times) if times else 0.0
         fitted = fit(run.nic, rows, message_us, most_rows)
         for path in fitted:
             path.prices.update(_binding_prices(bindings))
-        made.append((len(rows), PeerClass(message_us, fitted, tuple(_seen(seen[s]) for s in seen if s in group))))
+        made.append((len(rows), PeerClass(message_us, fitted, tuple(map(_seen, own.values())))))
     if not made:
         return None
     made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class

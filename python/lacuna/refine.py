@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Any
 
-from lacuna._core import same_class
+from lacuna._core import pace, same_class
 
 Class = Mapping[str, Any]
 SeenPair = tuple[tuple[float, ...], bool]
@@ -24,7 +24,8 @@ def refined(new: Sequence[Class], old: Sequence[Class]) -> list[dict[str, Any]]:
     """The new classes, each with what the old one of the same peers has; then old ones that match none. Most rows
     first, since the first one is taken where nobody knows the class."""
     matched = _matched(new, old)
-    classes = [_merged(c, old[matched[i]]) if i in matched else {**c, **_seen([c])} for i, c in enumerate(new)]
+    alone = [{**c, **_seen([c], c["message_us"])} for c in new]
+    classes = [_merged(c, old[matched[i]]) if i in matched else alone[i] for i, c in enumerate(new)]
     classes += [dict(c) for j, c in enumerate(old) if j not in matched.values()]
     return sorted(classes, key=lambda c: -rows_of(c))
 
@@ -67,15 +68,18 @@ def _merged(new: Class, old: Class) -> dict[str, Any]:
             paths[name] = {**theirs, "prices": {**theirs["prices"], **bindings}}
             kept += theirs["rows"]
     message_us = (old if 2 * kept > sum(path["rows"] for path in paths.values()) else new)["message_us"]
-    return {"message_us": message_us, "paths": paths, **_seen((new, old))}
+    return {"message_us": message_us, "paths": paths, **_seen((new, old), message_us)}
 
 
-def _seen(classes: Iterable[Class]) -> dict[str, Any]:
-    """The measured pairs of all of them; of one that was measured twice the first."""
+def _seen(classes: Iterable[Class], message_us: float) -> dict[str, Any]:
+    """The measured pairs of all of them, as they are where a message takes so long; of one that was measured twice the
+    first."""
     pairs: dict[SeenPair, dict[str, float]] = {}
     for one in classes:
+        factor = pace(message_us, one["message_us"])
         for seen in one.get("seen", ()):
-            times = {way: us for way, us in zip(one["ways"], seen["us"], strict=True) if us > 0}
+            took = {way: us * factor for way, us in zip(one["ways"], seen["us"], strict=True) if us > 0}
+            times = {way: float(f"{us:.6g}") for way, us in took.items()}
             pairs.setdefault((tuple(seen["pair"]), seen["cold"]), times)
     newest = list(pairs.items())[:MOST_SEEN]
     ways = sorted({way for _, times in newest for way in times})

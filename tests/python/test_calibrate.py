@@ -118,6 +118,24 @@ def test_a_run_gives_a_profile_of_its_peers() -> None:
     assert (profile.lacuna_version, profile.created) == (run.lacuna_version, run.created)
 
 
+def test_what_slow_moments_took_is_taken_as_at_the_usual_pace() -> None:
+    """While the clock is slow, a message and all ways take longer alike."""
+    usual = np.array(usual_prices("mapped", NEAR))
+    takes_time = np.array([not name.endswith("_bytes") for name in price_names()])
+    times = [NEAR * factor for factor in np.linspace(0.85, 1.2, 31)]
+    usual_us = float(np.median(times))
+    slowness = [_core.pace(us, usual_us) for us in times]
+    assert (min(slowness), max(slowness)) == pytest.approx((0.87, 1.12), abs=0.02)
+    run, cells = run_of(some_pairs(31), lambda i: times[i], lambda i: list(usual * slowness[i] ** takes_time))
+    profile = calibrate.calibrate(run, cells)
+    assert profile
+    (measured,) = profile.classes
+    assert measured.message_us == pytest.approx(usual_us)
+    assert measured.paths[0].error_median < 0.02
+    took = [s.us[f"{WAYS[0][0]}/{WAYS[0][1]}/{WAYS[0][2]}"] for s in measured.seen]
+    assert took == pytest.approx(list(billed(some_pairs(31), list(usual))[:: len(WAYS), 0]), rel=1e-6)
+
+
 def test_near_and_far_peers_have_prices_of_their_own() -> None:
     near = usual_prices("mapped", NEAR)
     slower = [p * (1 if name.endswith("_bytes") else 3) for name, p in zip(price_names(), near, strict=True)]

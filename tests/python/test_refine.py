@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from lacuna._core import pace
 
 from lacuna import refine
 from lacuna.refine import refined
@@ -34,7 +35,10 @@ def told(classes: list[dict[str, Any]]) -> list[tuple[float, float]]:
 def test_the_same_peers_are_refined_and_others_kept() -> None:
     made = refined([one(NEAR, mark=2.0)], [one(FAR, 600), one(1.1 * NEAR)])
     assert told(made) == [(NEAR, 2.0), (FAR, 1.0)]
-    assert [s["us"] for s in made[0]["seen"]] == [[2.0], [1.0]]  # its own first
+    (own,), (older,) = (s["us"] for s in made[0]["seen"])  # its own first
+    assert own == 2.0
+    assert older == pytest.approx(pace(NEAR, 1.1 * NEAR), rel=1e-5)  # at the pace of the class that it is in now
+    assert older < 0.95
 
 
 def test_the_class_with_most_rows_is_first() -> None:
