@@ -63,9 +63,9 @@ shell-rdma: packages ## A prompt in that machine
 	@scripts/rdma_vm/vm.py --timeout 86400 --memory 2048 bash -i
 
 .PHONY: build
-build: packages ## Build the library, the worker, the tests and the benchmarks into build/release
+build: .venv/.runtime ## Build the library, the worker, the Python module, the preload and the tests into build/release
 	@echo "==> configuring build/release"
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release --log-level=WARNING -DLACUNA_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@echo "==> building build/release"
 	@cmake --build --preset release
 

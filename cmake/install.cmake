@@ -35,13 +35,7 @@ file(RELATIVE_PATH LACUNA_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${
 configure_file(cmake/lacuna.pc.in ${PROJECT_BINARY_DIR}/lacuna.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lacuna.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 
-if(TARGET lacuna-worker)
-  if(BUILD_SHARED_LIBS)
-    file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-    set_target_properties(lacuna-worker PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-  endif()
-  install(TARGETS lacuna-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
-endif()
+install(TARGETS lacuna-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 
 # Platforms for nic::simulate().
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lacuna/nic/model/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/lacuna COMPONENT library)

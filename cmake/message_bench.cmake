@@ -5,12 +5,14 @@
 file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/job/*.cpp)
 add_library(lacuna_job OBJECT ${job_sources})
 target_link_libraries(lacuna_job PUBLIC lacuna_contenders)
+compile_at_once(lacuna_job)
 
 function(add_job_bench name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${folder}/*.cpp)
   add_executable(${name} ${sources})
   # Both: an object library hands its objects to those who link it themselves, and to nobody further.
   target_link_libraries(${name} PRIVATE lacuna_job lacuna_contenders)
+  compile_at_once(${name})
   if(LACUNA_PYTHON)
     install(TARGETS ${name} RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
   endif()

@@ -10,6 +10,13 @@ if(LACUNA_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAU
   set(CMAKE_CXX_COMPILER_LAUNCHER ${LACUNA_CCACHE})
 endif()
 
+# Compiles all files of a target at once: most of what compiling takes is reading the same headers. A file with options of its own stays alone.
+function(compile_at_once target)
+  if(LACUNA_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 0)
+  endif()
+endfunction()
+
 add_library(lacuna_sanitize INTERFACE)
 if(LACUNA_SANITIZE STREQUAL "address")
   set(sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -14,8 +14,9 @@ else()
 
   file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/lacuna/*.cpp)
   nanobind_add_module(_core NB_STATIC ${core_sources})
-  target_link_libraries(_core PRIVATE lacuna fmt::fmt nlohmann_json::nlohmann_json lacuna_sanitize)
+  target_link_libraries(_core PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_sanitize)
   target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
+  compile_at_once(_core)
   install(TARGETS _core LIBRARY DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 
   if(LACUNA_SANITIZE STREQUAL "none")  # a sanitized module does not load into a plain interpreter
@@ -29,3 +30,7 @@ if(TARGET lacuna-worker)
   install(TARGETS lacuna-worker RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/lacuna/nic/model/profiles DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 endif()
+
+# All that the wheel takes.
+add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench
+  ${examples_lacuna} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)

@@ -34,6 +34,17 @@ endif()
 list(JOIN excluded ":" excluded)
 set(test_filter "-${excluded}")
 
+# Tests are compiled some files at a time. Each of them names its own namespace LACUNA_TEST_FILE, which has no name where files are compiled alone.
+function(compile_together target files)
+  list(FILTER files EXCLUDE REGEX "_test\\.cpp$")
+  set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(LACUNA_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 8 UNITY_BUILD_UNIQUE_ID LACUNA_TEST_FILE)
+  else()
+    target_compile_definitions(${target} PRIVATE "LACUNA_TEST_FILE=")
+  endif()
+endfunction()
+
 # Helpers, shared by all; a main() among them takes the place of GoogleTest's.
 file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 add_library(lacuna_test_support INTERFACE)
@@ -50,6 +61,15 @@ target_link_libraries(lacuna_test_support INTERFACE lacuna GTest::gtest GTest::g
 # three times as long to compile that way.
 add_library(lacuna_test_options INTERFACE)
 target_compile_options(lacuna_test_options INTERFACE -O0 $<$<STREQUAL:${LACUNA_SANITIZE},address>:-fno-sanitize=undefined>)
+
+# What most tests include, compiled once.
+file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "")
+add_library(lacuna_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cpp)
+target_include_directories(lacuna_test_headers PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(lacuna_test_headers PRIVATE lacuna_test_support lacuna_options lacuna_test_options)
+set_target_properties(lacuna_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as in the tests: the compiler insists
+target_precompile_headers(lacuna_test_headers PRIVATE <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <cstdlib> <cstring> <fstream> <functional>
+  <map> <memory> <numeric> <set> <span> <string> <thread> <tuple> <utility> <vector> <fmt/format.h>)
 
 # The folders are found again at each build: the glob over the files sees a new one.
 file(GLOB_RECURSE test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
@@ -81,6 +101,9 @@ foreach(folder IN LISTS test_folders)
   add_executable(${target} ${folder_files})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE lacuna_test_support lacuna_options lacuna_test_options)
+  target_precompile_headers(${target} REUSE_FROM lacuna_test_headers)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  compile_together(${target} "${folder_files}")
   if(folder STREQUAL "copy")
     target_link_libraries(${target} PRIVATE hwy::hwy)  # to restrict the instruction sets
   endif()

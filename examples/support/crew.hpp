@@ -12,6 +12,8 @@ namespace lacuna::examples {
 using base::Result;
 using Bytes = std::vector<std::byte>;
 
+inline constexpr std::int64_t kTimeout = 60'000'000'000;  // ns: no step of a hand-over takes so long
+
 /// What one process has of the others.
 class Crew {
  public:

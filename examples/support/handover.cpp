@@ -14,7 +14,6 @@ namespace {
 using method::Method;
 using method::Role;
 
-constexpr std::int64_t kTimeout = 60'000'000'000;  // ns
 constexpr int kPlans = 5;                          // of which the median counts
 
 // One rank's end of one stream.

@@ -1,11 +1,12 @@
 #include "examples/support/posting.hpp"
 
+#include "examples/support/crew.hpp"
+
 #include <algorithm>
 
 namespace lacuna::examples {
 namespace {
 
-constexpr std::int64_t kTimeout = 60'000'000'000;  // ns
 
 }  // namespace
 

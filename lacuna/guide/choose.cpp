@@ -21,7 +21,7 @@ using method::Role;
 constexpr std::array<std::string_view, 3> kObjectives{"latency", "bandwidth", "cpu"};
 
 // Why a way cannot be. method::make() refuses the same.
-enum class Refusal : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
+enum class Refused : std::uint8_t { none, no_path, no_keys, src_out_of_reach, dst_out_of_reach, not_told, nobody_unpacks, too_many_keys };
 
 std::int64_t most_parts(const layout::PairOutline& pair, const nic::Limits& limits) {
   const std::int64_t entries = std::max(1, limits.indirect.entries);
@@ -29,34 +29,34 @@ std::int64_t most_parts(const layout::PairOutline& pair, const nic::Limits& limi
   return pair.src.runs / entries + pair.dst.runs / entries + 2 * (pair.bytes() / message) + 1;
 }
 
-Refusal refusal_of(const Method& method, Notify notify, const nic::PathInfo& path, const nic::Limits& limits, const Placement& placement,
+Refused refusal_of(const Method& method, Notify notify, const nic::PathInfo& path, const nic::Limits& limits, const Placement& placement,
                    const layout::PairOutline& pair) {
-  if (!path.available) return Refusal::no_path;
-  if (method.indirect_keys && limits.indirect.keys == 0) return Refusal::no_keys;
-  if (path.shared_only && method.exposes == method::Exposes::source && !placement.src_shared) return Refusal::src_out_of_reach;
-  if (path.shared_only && method.exposes == method::Exposes::destination && !placement.dst_shared) return Refusal::dst_out_of_reach;
+  if (!path.available) return Refused::no_path;
+  if (method.indirect_keys && limits.indirect.keys == 0) return Refused::no_keys;
+  if (path.shared_only && method.exposes == method::Exposes::source && !placement.src_shared) return Refused::src_out_of_reach;
+  if (path.shared_only && method.exposes == method::Exposes::destination && !placement.dst_shared) return Refused::dst_out_of_reach;
   // The passive end of a one-sided method holds all its keys at once. The stream is cut where a key of either side is full, or a message.
-  if (method.indirect_keys && method.one_sided() && most_parts(pair, limits) > limits.indirect.keys) return Refusal::too_many_keys;
-  if (!method.one_sided() || notify != Notify::none) return Refusal::none;
-  if (placement.told) return Refusal::not_told;
+  if (method.indirect_keys && method.one_sided() && most_parts(pair, limits) > limits.indirect.keys) return Refused::too_many_keys;
+  if (!method.one_sided() || notify != Notify::none) return Refused::none;
+  if (placement.told) return Refused::not_told;
   const bool lands = method.initiator == Role::sender && method.exposes == method::Exposes::nothing;
   const bool in_place = pair.dst.contiguous() && (!path.shared_only || placement.dst_shared);
-  return lands && !in_place ? Refusal::nobody_unpacks : Refusal::none;
+  return lands && !in_place ? Refused::nobody_unpacks : Refused::none;
 }
 
-std::string text_of(Refusal refusal, const nic::PathInfo& path, const Peer& peer) {
+std::string text_of(Refused refusal, const nic::PathInfo& path, const Peer& peer) {
   const nic::Limits& limits = peer.limits();
   switch (refusal) {
-    case Refusal::none: return {};
-    case Refusal::no_path: return fmt::format("path {} is not available: {}", nic::path_name(path.path), path.note);
-    case Refusal::no_keys: return limits.indirect.refusal();
-    case Refusal::src_out_of_reach: return fmt::format("path {} does not reach the source; it {}", nic::path_name(path.path), path.note);
-    case Refusal::dst_out_of_reach:
+    case Refused::none: return {};
+    case Refused::no_path: return fmt::format("path {} is not available: {}", nic::path_name(path.path), path.note);
+    case Refused::no_keys: return limits.indirect.refusal();
+    case Refused::src_out_of_reach: return fmt::format("path {} does not reach the source; it {}", nic::path_name(path.path), path.note);
+    case Refused::dst_out_of_reach:
       return fmt::format("path {} does not reach the destination; it {}", nic::path_name(path.path), path.note);
-    case Refusal::not_told: return "the other end is not told when it is over";
-    case Refusal::nobody_unpacks:
+    case Refused::not_told: return "the other end is not told when it is over";
+    case Refused::nobody_unpacks:
       return "without a notification the destination must be contiguous and reachable, since nobody would unpack";
-    case Refusal::too_many_keys:
+    case Refused::too_many_keys:
       return fmt::format("it may need more indirect keys at once than the {} of up to {} entries that this NIC has", limits.indirect.keys,
                          limits.indirect.entries);
   }
@@ -204,7 +204,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
         // The bill without the notification is the same for all of them.
         std::optional<Bill> bill;
         for (const Notify notify : method.notifies) {
-          if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refusal::none) continue;
+          if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refused::none) continue;
           if (!bill)
             method.bill(bill.emplace(route.*prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
           if (method.one_sided()) bill->notify(method.initiator, notify);
@@ -242,7 +242,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
   std::string why;
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     if (forbidden(force_, way)) return;
-    const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
+    const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
     const std::string reason = text_of(refusal, route.info, peer);
     if (!why.contains(reason))
       why += fmt::format("{}{} on path {}: {}", why.empty() ? "" : "; ", way.method->name, nic::path_name(way.path), reason);
@@ -303,7 +303,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   Explanation made{.candidates = {}, .usual = usual, .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const Peer::Route& route) {
     Candidate candidate{.way = way};
-    const Refusal refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
+    const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
     candidate.refusal = text_of(refusal, route.info, peer);
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {

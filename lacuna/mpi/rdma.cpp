@@ -11,11 +11,11 @@
 namespace lacuna::mpi {
 namespace {
 
-constexpr const char* kNic = "verbs";
+constexpr const char* kVerbs = "verbs";
 constexpr std::int64_t kTimeout = 10'000'000'000;  // ns, for another end that is setting itself up
 constexpr int kTag = 0;                            // of no message in chunks
 
-base::Error failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
+base::Error call_failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
 
 // Two ranks of the world tell one another what connects them. Nobody waits for one that does not speak.
 class HostBootstrap final : public nic::Bootstrap {
@@ -30,15 +30,15 @@ class HostBootstrap final : public nic::Bootstrap {
     theirs.bytes.resize(kMost);
     Request requests[2]{};
     if (host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &requests[0]) != kSuccess)
-      return std::unexpected(failed("Irecv"));
+      return std::unexpected(call_failed("Irecv"));
     const int said = host().Isend(mine.bytes.data(), static_cast<int>(mine.bytes.size()), host().byte, rank_, kTag, comm_, &requests[1]);
-    if (said != kSuccess) return std::unexpected(failed("Isend"));
+    if (said != kSuccess) return std::unexpected(call_failed("Isend"));
     const std::int64_t deadline = base::now_ns() + timeout_ns;
     Status status{};
     for (int waited = 0; waited < 2;) {
       int over = 0;
       Status* const wanted = waited == 0 ? &status : ignored();
-      if (host().Test(&requests[waited], &over, wanted) != kSuccess) return std::unexpected(failed("Test"));
+      if (host().Test(&requests[waited], &over, wanted) != kSuccess) return std::unexpected(call_failed("Test"));
       if (over != 0) ++waited;
       if (over != 0 || base::now_ns() < deadline) continue;
       if (requests[0] != host().no_request) {
@@ -102,7 +102,7 @@ std::unique_ptr<nic::Context> open() {
   const char* said = std::getenv("LACUNA_MPI_NIC");
   const std::string_view name = said == nullptr ? "" : said;
   if (name == "off") return nullptr;
-  base::Result<std::unique_ptr<nic::Context>> opened = nic::open(name.empty() ? kNic : name);
+  base::Result<std::unique_ptr<nic::Context>> opened = nic::open(name.empty() ? kVerbs : name);
   if (!opened) {
     // Most machines have none, and nobody asked.
     base::log(name.empty() ? base::Level::debug : base::Level::warn,

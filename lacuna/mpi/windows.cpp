@@ -8,7 +8,7 @@ namespace lacuna::mpi {
 namespace {
 
 // Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as memory.
-constexpr std::int64_t kLeastBytes = 2048, kLongRun = 1024;
+constexpr std::int64_t kLeastBytes = 2048, kLongOriginRun = 1024;
 
 bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
 
@@ -43,7 +43,7 @@ Bounce Windows::take(Job& job, bool gets, const void* base, Count count, Datatyp
   origin.type = job.types.find(type);
   if (origin.type == nullptr || !has_gaps(*origin.type.get(), count)) return {};
   origin.bytes = origin.type->bytes(count);
-  if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongRun >= origin.type->layout().run_count())
+  if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongOriginRun >= origin.type->layout().run_count())
     return {};
   if (base == nullptr && !origin.type->absolute()) return {};
   const Use there = job.types.find(target_type);

@@ -10,7 +10,7 @@ using copy::Caching;
 namespace {
 
 constexpr std::int64_t kLeast = 2048;  // bytes: less is gone before a clock sees it, and the reader waits for the first line anyway
-constexpr std::int64_t kLine = 64;     // bytes
+constexpr std::int64_t kLineBytes = 64;     // bytes
 constexpr double kReadersShare = 3;    // ns for each line, what the reader loses by lines that are in memory only
 constexpr double kNoise = 0.25;        // of what a piece takes
 constexpr int kBetweenTrials = 128;    // pieces: a trial costs one of them up to ten times its time
@@ -54,7 +54,7 @@ std::int64_t Stores::timed(nic::Context& context, const layout::Layout& layout, 
 }
 
 void Stores::judge(double kept_ns, double passed_ns, std::int64_t bytes) {
-  const double lines = static_cast<double>(bytes) / kLine;
+  const double lines = static_cast<double>(bytes) / kLineBytes;
   const Caching better = kept_ns - passed_ns > std::max(kReadersShare * lines, kNoise * passed_ns) ? Caching::passed : Caching::kept;
   votes_ = better == caching_ ? 0 : votes_ + 1;
   until_trial_ = better == caching_ ? kBetweenTrials : 1;

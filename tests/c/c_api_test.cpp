@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 struct Free {
   void operator()(lacuna_layout* layout) const { lacuna_layout_free(layout); }

@@ -12,7 +12,7 @@
 
 #include "lacuna/c/lacuna.hpp"
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 constexpr int kRanks = 3;
 

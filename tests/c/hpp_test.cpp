@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 // What std::mdspan offers, in two dimensions.
 template <class Element>

@@ -11,7 +11,7 @@
 
 #include "lacuna/c/lacuna.h"
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 struct Free {
   void operator()(lacuna_layout* layout) const { lacuna_layout_free(layout); }

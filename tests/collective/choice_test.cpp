@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using collective::choose;
 using collective::Load;

@@ -7,7 +7,7 @@
 #include "tests/collective/blocks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 constexpr int kRanks = 5;
 constexpr int kVictim = 3;

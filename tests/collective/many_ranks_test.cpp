@@ -4,7 +4,7 @@
 #include "tests/collective/blocks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 // Blocks of columns, with gaps, that say where they come from and where they go.
 std::string exchanges(Communicator& ranks, std::int64_t elements, Schedule schedule) {

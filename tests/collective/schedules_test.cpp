@@ -8,7 +8,7 @@
 #include "tests/collective/blocks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using collective::Round;
 using collective::Work;

@@ -6,7 +6,7 @@
 #include "tests/collective/blocks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using collective::Matrix;
 

@@ -4,7 +4,7 @@
 #include "tests/copy/target.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::check_moves;
 using copy_test::Dice;

@@ -9,7 +9,7 @@
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using support::Random;

@@ -12,7 +12,7 @@
 #include "tests/copy/target.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::Announced;
 using copy_test::Bytes;

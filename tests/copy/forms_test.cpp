@@ -12,7 +12,7 @@
 #include "tests/support/wire_form.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::bytes;
 using copy_test::hvector;

@@ -17,7 +17,7 @@
 #endif
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::Announced;
 using copy_test::Bytes;

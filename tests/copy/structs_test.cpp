@@ -3,7 +3,7 @@
 #include "tests/copy/target.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::bytes;
 using copy_test::check_moves;

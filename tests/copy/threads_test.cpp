@@ -11,7 +11,7 @@
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::Bytes;
 using copy_test::Dice;

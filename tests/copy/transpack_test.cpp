@@ -8,7 +8,7 @@
 #include "tests/copy/target.hpp"
 
 namespace lacuna::copy {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using copy_test::blocks;
 using copy_test::bytes;

@@ -6,7 +6,7 @@
 #include "tests/support/walk.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using namespace examples;
 using support::Random;

@@ -11,7 +11,7 @@
 
 using namespace examples::fft2d;
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 constexpr int kN = 12;
 constexpr std::size_t kFive = std::size_t{5} * kN;  // rows
@@ -32,8 +32,6 @@ std::vector<Complex> transposed(const std::vector<Complex>& of, int n) {
 }
 
 std::uint64_t sum(std::span<const Complex> block, int first, Order order) { return fingerprint(block, first, kN, order); }
-
-}  // namespace
 
 TEST(Fingerprint, IsTheSameOfAMatrixAndOfItsTranspose) {
   const std::vector<Complex> all = matrix(kN);
@@ -115,3 +113,5 @@ TEST(Loops, PackRowsOneBehindTheOther) {
   pack(from.data() + 1, 8, 3, 2, out.data());
   EXPECT_EQ(out, (std::vector<Complex>{1, 2, 9, 10, 17, 18}));
 }
+
+}  // namespace

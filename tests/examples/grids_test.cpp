@@ -9,15 +9,13 @@
 #include "examples/faces3d/check.hpp"
 #include "examples/stencil2d/jacobi.hpp"
 
-namespace {
+namespace LACUNA_TEST_FILE {
 
 namespace stencil = examples::stencil2d;
 namespace faces = examples::faces3d;
 
 // Two ranks' blocks of a field of n x n cells, side by side.
 stencil::Block half(int n, int place) { return {stencil::share(n, 1, 0), stencil::share(n, 2, place), {-1, -1, place - 1, 1 - 2 * place}}; }
-
-}  // namespace
 
 TEST(Stencil, TwoBlocksWithRightBordersGiveTheFieldOfOneProcess) {
   constexpr int kN = 9;
@@ -88,3 +86,5 @@ TEST(Faces, NeighboursAreAcrossTheGridAndItsEnds) {
   EXPECT_EQ(box.neighbour(faces::kItself - 1), 4);
   EXPECT_EQ(box.neighbour(faces::kItself + 3), 2);  // y + 1
 }
+
+}  // namespace

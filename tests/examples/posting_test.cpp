@@ -6,7 +6,7 @@
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using namespace examples;
 using support::Random;

@@ -9,7 +9,7 @@
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Choice;
 using guide::Explanation;

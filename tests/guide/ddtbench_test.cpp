@@ -15,7 +15,7 @@
 #include "tests/support/walk.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::DdtCase;
 using layout::Layout;

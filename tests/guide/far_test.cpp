@@ -12,7 +12,7 @@
 #include "lacuna/nic/tcp.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 namespace tcp = nic::tcp;
 using Json = nlohmann::json;

@@ -2,7 +2,7 @@
 #include "tests/guide/profile_file.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 // --- which one -------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@
 #include "tests/guide/profile_file.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Learner;
 using guide::Learning;

@@ -7,7 +7,7 @@
 #include "tests/guide/mock.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Choice;
 using guide::Guide;

@@ -10,7 +10,7 @@
 #include "tests/support/pair.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 // Memory of a case at rank 1, with a guard around it, all of it pattern.
 class Field {

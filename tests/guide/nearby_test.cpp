@@ -7,7 +7,7 @@
 #include "tests/guide/profile_file.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Nearby;
 using layout::PairOutline;

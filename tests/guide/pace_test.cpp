@@ -4,7 +4,7 @@
 #include "tests/guide/mock.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Guide;
 using guide::Peer;

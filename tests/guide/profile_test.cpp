@@ -4,7 +4,7 @@
 #include "tests/guide/profile_file.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 double price_of(const Profile::Path& path, Price price) { return path.prices[static_cast<std::size_t>(price)]; }
 

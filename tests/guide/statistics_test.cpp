@@ -8,7 +8,7 @@
 #include "lacuna/guide/measure.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Median;
 

@@ -12,7 +12,7 @@
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Choice;
 using guide::Guide;

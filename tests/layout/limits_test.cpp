@@ -9,7 +9,7 @@
 #include "tests/support/walk.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Cursor;
 using layout::Intersection;

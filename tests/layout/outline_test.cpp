@@ -9,7 +9,7 @@
 #include "tests/support/walk.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Intersection;
 using layout::Layout;

@@ -10,7 +10,7 @@
 #include "tests/support/walk.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using support::Random;

@@ -12,7 +12,7 @@
 #include "tests/support/wire_form.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Cursor;
 using layout::kMaxBytes;

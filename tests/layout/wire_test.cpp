@@ -11,7 +11,7 @@
 #include "tests/support/wire_form.hpp"
 
 namespace lacuna {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using base::Code;
 using layout::decode;

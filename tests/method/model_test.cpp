@@ -7,7 +7,7 @@
 #include "lacuna/guide/simulate.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Case;
 using layout::Layout;

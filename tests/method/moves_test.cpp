@@ -6,7 +6,7 @@
 #include "tests/method/moves_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using guide::Case;
 using layout::Layout;

@@ -6,7 +6,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using method::Endpoint;

@@ -7,7 +7,7 @@
 #include "tests/method/moves_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using method::Endpoint;

@@ -14,7 +14,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 std::string speak(int rank, nic::Bootstrap& bootstrap) {
   for (int i = 0; i < 5; ++i) LACUNA_END_EXPECT(LACUNA_END_TRY(swap(bootstrap, rank * 100 + i)) == (1 - rank) * 100 + i);

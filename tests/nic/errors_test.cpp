@@ -2,7 +2,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::Opcode;
 using nic::Status;

@@ -11,7 +11,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::local::Inbox;
 using nic::local::SharedMemory;

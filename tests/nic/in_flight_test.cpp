@@ -6,7 +6,7 @@
 #include "tests/support/environment.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::Opcode;
 using nic::Status;

@@ -11,7 +11,7 @@
 #include "tests/support/apart.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::Status;
 

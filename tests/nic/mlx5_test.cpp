@@ -8,7 +8,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using mlx5::Call;
 using nic::Binding;

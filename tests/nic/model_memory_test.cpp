@@ -3,7 +3,7 @@
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using nic::Opcode;

@@ -5,7 +5,7 @@
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::Opcode;
 using nic::Status;

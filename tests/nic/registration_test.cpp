@@ -9,7 +9,7 @@
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 constexpr std::size_t kLeast = 4 << 10;
 constexpr std::size_t kMost = 64 << 20;

@@ -8,7 +8,7 @@
 #include <thread>
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 namespace tcp = nic::tcp;
 using base::Code;

@@ -9,7 +9,7 @@
 #include "tests/support/environment.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using nic::verbs::Settings;
 

@@ -7,7 +7,7 @@
 #include "tests/protocol/hostile_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using protocol::DirectEnd;

@@ -5,7 +5,7 @@
 #include "tests/protocol/hostile_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using base::Code;
 using layout::Layout;

@@ -12,7 +12,7 @@
 #include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 namespace fs = std::filesystem;
 using guide::Learning;

@@ -8,7 +8,7 @@
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using base::Code;
 

@@ -11,7 +11,7 @@
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using base::Code;
 namespace meeting = protocol::meeting;

@@ -5,7 +5,7 @@
 #include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
 using protocol::Communicator;

@@ -2,7 +2,7 @@
 #include "tests/protocol/registrations_rig.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using protocol::Registrations;
 

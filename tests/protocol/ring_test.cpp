@@ -11,7 +11,7 @@
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using base::Code;
 using protocol::Channel;

@@ -5,7 +5,7 @@
 #include <memory>
 
 namespace lacuna::test {
-namespace {
+namespace LACUNA_TEST_FILE {
 
 using protocol::Advice;
 using protocol::OutStream;

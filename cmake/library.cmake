@@ -1,0 +1,79 @@
+# The library: every lacuna/<layer>/**.cpp but the mains and the interposer (cmake/mpi.cmake). Each source is compiled once, into lacuna_objects.
+#   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
+#   lacuna_static  static: for the interposers, the worker and the Python package, which carry the library within themselves
+
+file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*.cpp)
+list(FILTER lacuna_sources EXCLUDE REGEX "_main\\.cpp$")
+list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/")
+
+# The public headers: one for each layer, named after it, and the C API.
+file(GLOB header_candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*/*.hpp ${PROJECT_SOURCE_DIR}/lacuna/c/lacuna.h)
+list(FILTER header_candidates EXCLUDE REGEX "/lacuna/mpi/")  # nobody includes the interposer
+set(lacuna_headers "")
+foreach(header IN LISTS header_candidates)
+  cmake_path(GET header PARENT_PATH folder)
+  cmake_path(GET folder FILENAME layer)
+  cmake_path(GET header FILENAME name)
+  if(name STREQUAL "${layer}.hpp" OR name MATCHES "^lacuna\\.h(pp)?$")
+    list(APPEND lacuna_headers ${header})
+  endif()
+endforeach()
+
+set(lacuna_dependencies fmt::fmt hwy::hwy PkgConfig::libsodium Threads::Threads)
+
+add_library(lacuna_objects OBJECT ${lacuna_sources})
+target_include_directories(lacuna_objects PUBLIC ${PROJECT_SOURCE_DIR})
+# The third-party headers are for the .cpp files alone.
+target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR})
+target_compile_definitions(lacuna_objects PRIVATE LACUNA_VERSION="${PROJECT_VERSION}")
+target_link_libraries(lacuna_objects PRIVATE ${lacuna_dependencies} nlohmann_json::nlohmann_json lacuna_options)
+# The kernels are written as they should run; vectorised by the compiler, a scatter of 8 bytes takes half as long again.
+set_source_files_properties(lacuna/copy/kernels.cpp lacuna/copy/tiles.cpp lacuna/copy/irregular.cpp PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+
+# Most of what compiling takes is reading the same headers.
+target_precompile_headers(lacuna_objects PRIVATE
+  <algorithm> <array> <atomic> <bit> <cerrno> <cmath> <cstdint> <cstdlib> <cstring> <deque> <expected> <functional> <limits> <map> <memory> <mutex>
+  <optional> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector> <fmt/format.h>)
+
+# Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
+set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/(by_hand|case_json|far|key_costs|learned|simulate)"
+  "/protocol/(progress|stream|transits)" "/protocol/meeting/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program")
+if(LACUNA_UNITY)
+  set_target_properties(lacuna_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(JOIN alone "|" alone)
+  foreach(source IN LISTS lacuna_sources)
+    cmake_path(GET source PARENT_PATH folder)
+    file(RELATIVE_PATH group ${PROJECT_SOURCE_DIR}/lacuna ${folder})
+    string(MAKE_C_IDENTIFIER ${group} group)
+    if(source MATCHES "/guide/(worker_json|serve|simulate_serve)\\.cpp$")
+      set(group guide_worker)
+    elseif(source MATCHES "/guide/(json_fields|profile)\\.cpp$")
+      set(group guide_json)
+    endif()
+    if(NOT source MATCHES "(${alone})\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+endif()
+
+function(add_lacuna_library name)
+  add_library(${name} ${ARGN} $<TARGET_OBJECTS:lacuna_objects>)
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${lacuna_headers})
+  target_compile_features(${name} PUBLIC cxx_std_23)
+  target_link_libraries(${name} PRIVATE ${lacuna_dependencies} $<BUILD_INTERFACE:lacuna_sanitize>)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+add_lacuna_library(lacuna)
+add_library(lacuna::lacuna ALIAS lacuna)
+# Until 1.0 every minor version may change the binary interface.
+set_target_properties(lacuna PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+if(BUILD_SHARED_LIBS)
+  add_lacuna_library(lacuna_static STATIC)
+else()
+  add_library(lacuna_static ALIAS lacuna)
+endif()
+
+# The second process of a measurement, started by `lacuna guide` and by the tests.
+add_executable(lacuna-worker lacuna/guide/worker_main.cpp)
+target_link_libraries(lacuna-worker PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_options)
