@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench_tables, command, experiments, plan
+from lacuna import __version__, bench_tables, clock, command, experiments, plan
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
 from lacuna.interactions.options import interactions
@@ -112,7 +111,7 @@ def methods(
       3    the worker is missing, died or fell silent; what was measured is written
       130  interrupted by Ctrl-C or SIGTERM; what was measured is written
     """
-    started = time.monotonic()
+    started = clock.now()
     pace = _QUICK if quick else _FULL
     deadline = pace.deadline(started, budget)
     chosen = _chosen(wanted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from lacuna import (
     __version__,
     bench,
     calibrate,
+    clock,
     command,
     explain,
     far,
@@ -220,7 +220,7 @@ def guide(
       3    the worker is missing, died or fell silent; what was measured is written
       130  interrupted by Ctrl-C or SIGTERM; what was measured is written
     """
-    started = time.monotonic()
+    started = clock.now()
     pace = _QUICK if quick else _FULL
     if (host or listen) and command.is_simulated(nic):
         raise typer.BadParameter("a simulated NIC has no second machine", param_hint="--nic")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Generic, NoReturn, TypeVar
 import typer
 from rich.console import Console
 
-from lacuna import peers, run
+from lacuna import clock, peers, run
 from lacuna.explore import Explorer
 from lacuna.far import Far
 from lacuna.paper import profiles
@@ -120,7 +119,7 @@ def measure(
     try:
         with terminable(), start() as worker:
             result, cells = prepare(worker)
-            with Meter(console, len(cells), deadline - time.monotonic()) as meter:
+            with Meter(console, len(cells), deadline - clock.now()) as meter:
                 again = None
                 if pace.second_looks:
                     explores = explorer(worker) if explorer else None

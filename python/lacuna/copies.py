@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lacuna import clock
 from lacuna.copies_worker import CopyBench
 from lacuna.lines import RowError
 from lacuna.medians import geomean
@@ -206,7 +206,7 @@ def measure(
         for done, (case, operation, cache) in enumerate(cells):
             advance(done, len(cells))
             name = f"{bench.hello['cases'][case]['name']}, {operation}, {cache}"
-            if time.monotonic() > plan.deadline:
+            if clock.now() > plan.deadline:
                 result.left_out.append(name)
                 continue
             ask = {"measure": case, "operation": operation, "cache": cache, "milliseconds": plan.milliseconds}
@@ -240,7 +240,7 @@ def _rivals(
 
 
 def _specials(result: Copies, bench: CopyBench, plan: Plan) -> None:
-    if time.monotonic() > plan.deadline:
+    if clock.now() > plan.deadline:
         result.left_out.append("equal typemaps, fragments and calls")
         return
     pace = {"milliseconds": 3 * plan.milliseconds}

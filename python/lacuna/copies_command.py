@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, copies, copies_view
+from lacuna import __version__, clock, command, copies, copies_view
 from lacuna.copies import Copies
 from lacuna.copies_worker import CopyBench
 from lacuna.peers import Peer
@@ -35,7 +34,7 @@ def run(
     budget: float,
 ) -> None:
     """The whole command; ends with the status that its help documents."""
-    deadline = time.monotonic() + budget
+    deadline = clock.now() + budget
     rivals = [] if no_mpi else command.rivals(mpi)
     command.prepare_json(data)
     if output:
@@ -60,10 +59,10 @@ def run(
             )
             plan = copies.Plan(cases, _QUICK_MILLISECONDS if quick else _MILLISECONDS, deadline)
             rows = len(cases) * len(copies.OPERATIONS) * len(copies.CACHES)
-            with Meter(console, rows, deadline - time.monotonic(), "rows") as meter:
+            with Meter(console, rows, deadline - clock.now(), "rows") as meter:
 
                 def advance(done: int, planned: int) -> None:
-                    meter.advance(done, planned, deadline - time.monotonic())
+                    meter.advance(done, planned, deadline - clock.now())
 
                 copies.measure(result, bench, rivals, plan, _SILENCE, advance)
     except KeyboardInterrupt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, message_rows, message_view
+from lacuna import __version__, clock, command, message_rows, message_view
 from lacuna.lines import RowError
 from lacuna.message_rows import Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
@@ -51,7 +50,7 @@ def run(
     budget: float | None,
 ) -> None:
     """The whole command; ends with the status that its help documents."""
-    deadline = time.monotonic() + (budget or (QUICK_SECONDS if quick else SECONDS))
+    deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     rivals = command.rivals(mpi)
     command.prepare_json(data)
     if output:
@@ -114,15 +113,15 @@ def _measure(
     if not plan:
         raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
     effort = _QUICK if quick else _FULL
-    with Meter(console, len(plan), deadline - time.monotonic(), "cases") as meter:
+    with Meter(console, len(plan), deadline - clock.now(), "cases") as meter:
         for done, case in enumerate(plan):
-            meter.advance(done, len(plan), deadline - time.monotonic())
-            if time.monotonic() > deadline or not jobs:
+            meter.advance(done, len(plan), deadline - clock.now())
+            if clock.now() > deadline or not jobs:
                 result.left_out.append(str(cases[case]["name"]))
                 continue
             ask = {"measure": case, "milliseconds": effort.milliseconds, "fewest": effort.fewest, "forced": forced}
             _measure_case(jobs, result, str(cases[case]["name"]), ask)
-        meter.advance(len(plan), len(plan), deadline - time.monotonic())
+        meter.advance(len(plan), len(plan), deadline - clock.now())
 
 
 def _measure_case(jobs: dict[str, MessageBench], result: Messages, case: str, ask: dict[str, float]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command, message_rows, mpi_bench_rows, mpi_bench_view, programs
+from lacuna import __version__, clock, command, message_rows, mpi_bench_rows, mpi_bench_view, programs
 from lacuna.applications import ApplicationError, MissingError
 from lacuna.hosts import Hosts, HostsError
 from lacuna.hosts import two_hosts as two_hosts_here
@@ -68,7 +67,7 @@ def run(
     budget: float | None,
 ) -> None:
     """The whole command; ends with the status that its help documents."""
-    deadline = time.monotonic() + (budget or (QUICK_SECONDS if quick else SECONDS))
+    deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     rivals = command.rivals(mpi)
     command.prepare_json(data)
     if output:
@@ -91,8 +90,8 @@ def run(
                 plan = _plan(benches, only, quick)
                 if benches and not plan and not tasks:
                     raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
-                share = (deadline - time.monotonic()) * (_SHARE if tasks else 1)
-                _measure(console, benches, result, plan, quick, time.monotonic() + share)
+                share = (deadline - clock.now()) * (_SHARE if tasks else 1)
+                _measure(console, benches, result, plan, quick, clock.now() + share)
             hosts = _hosts(stack, result) if any(task.far for task in tasks) else None
             _run_programs(
                 console,
@@ -172,11 +171,11 @@ def _measure(
         return
     cases = next(iter(benches.values())).hello["cases"]
     pace = _QUICK if quick else _FULL
-    with Meter(console, len(plan), deadline - time.monotonic(), "cases") as meter:
+    with Meter(console, len(plan), deadline - clock.now(), "cases") as meter:
         for done, case in enumerate(plan):
-            meter.advance(done, len(plan), deadline - time.monotonic())
+            meter.advance(done, len(plan), deadline - clock.now())
             name = _COMMIT_NAME if case is None else str(cases[case]["name"])
-            if time.monotonic() > deadline or not benches:
+            if clock.now() > deadline or not benches:
                 result.left_out.append(name)
                 continue
             for mpi, bench in list(benches.items()):  # close in time, so that they see the same machine
@@ -189,7 +188,7 @@ def _measure(
                     result.errors.append(f"{mpi}: {name}: {e}")
                     if isinstance(e, WorkerError):
                         benches.pop(mpi).close()
-        meter.advance(len(plan), len(plan), deadline - time.monotonic())
+        meter.advance(len(plan), len(plan), deadline - clock.now())
 
 
 def _race(bench: MpiBench, mpi: str, result: MpiRun, case: int, of: Mapping[str, Any], pace: _Pace) -> None:
@@ -231,11 +230,11 @@ def _run_programs(
         return
 
     def going() -> bool:
-        return time.monotonic() < deadline
+        return clock.now() < deadline
 
-    with Meter(console, len(tasks), deadline - time.monotonic(), "programs") as meter:
+    with Meter(console, len(tasks), deadline - clock.now(), "programs") as meter:
         for done, task in enumerate(tasks):
-            meter.advance(done, len(tasks), deadline - time.monotonic())
+            meter.advance(done, len(tasks), deadline - clock.now())
             for peer in peers:
                 if not going():
                     result.left_out.append(f"{names[peer.name]}: {task.name}")
@@ -247,7 +246,7 @@ def _run_programs(
                     result.left_out.append(f"{names[peer.name]}: {task.name}: {e}")
                 except ApplicationError as e:
                     result.errors.append(f"{names[peer.name]}: {task.name}: {e}")
-        meter.advance(len(tasks), len(tasks), deadline - time.monotonic())
+        meter.advance(len(tasks), len(tasks), deadline - clock.now())
 
 
 def _deliver(console: Console, result: MpiRun, data: Path | None, output: Path | None) -> None:

@@ -5,12 +5,13 @@ It is redrawn between cells and never during one: on a machine with two cores bo
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+
+from lacuna import clock
 
 _PIPE_SECONDS = 10.0
 """How often a line is written where there is no terminal to draw on."""
@@ -22,7 +23,7 @@ class Meter:
     def __init__(self, console: Console, cells: int, seconds: float, what: str = "cells") -> None:
         self._console = console
         self._what = what
-        self._written = time.monotonic()
+        self._written = clock.now()
         self._bar = Progress(
             TextColumn("measuring"),
             BarColumn(bar_width=50),
@@ -49,6 +50,6 @@ class Meter:
         left = max(0.0, left)
         if self._console.is_terminal:
             self._bar.update(self._task, completed=done, total=planned, left=left, refresh=True)
-        elif time.monotonic() - self._written >= _PIPE_SECONDS:
-            self._written = time.monotonic()
+        elif clock.now() - self._written >= _PIPE_SECONDS:
+            self._written = clock.now()
             self._console.print(f"{done} of {planned} {self._what}, at most {left:.0f} s left")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from lacuna import clock
 from lacuna.adapt import Hopeless, pooled, repeat_of, worth_another_look
 from lacuna.analysis import told_methods
 from lacuna.budget import Grant, Pacer
@@ -19,6 +19,9 @@ from lacuna.worker import Worker, WorkerError, WorkerSilentError
 
 _GRACE_SECONDS = 2.0
 """How far the last cell may run over before it is cut off. The guess of its set-up can be wrong by so much."""
+
+_CLOCKS_APART = 0.01
+"""Seconds. The worker is waited for by the system's clock, which rounds otherwise than the one of budgets."""
 
 _LEFT_BEHIND = 1.5
 """What was clearly so many times behind in the first look is not measured in the second."""
@@ -72,7 +75,7 @@ def measure(
     progress: Progress,
     again: Again | None = None,
 ) -> None:
-    """Measures the cells until `deadline` on the monotonic clock and adds to the result what is learned, line by line,
+    """Measures the cells until `deadline` on the clock of budgets and adds to the result what is learned, line by line,
     so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `again`: what time is left goes to
     further cells, which are added to `cells`, and to second looks."""
     campaign = _Campaign(worker, result, deadline, max_samples, progress, again)
@@ -83,7 +86,7 @@ def measure(
                 campaign.explore(cells, again.explorer, again)
             campaign.look_again(cells, again)
     finally:
-        result.seconds = time.monotonic() - campaign.started
+        result.seconds = clock.now() - campaign.started
 
 
 class OutOfTimeError(Exception):
@@ -98,7 +101,7 @@ class _Campaign:
     max_samples: int
     progress: Progress
     again: Again | None
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: clock.now())
     hopeless: Hopeless = field(default_factory=Hopeless)
     requests: int = 0
     found: dict[Subject, list[list[Row]]] = field(default_factory=dict)
@@ -108,10 +111,10 @@ class _Campaign:
 
     @property
     def left(self) -> float:
-        return self.deadline - time.monotonic()
+        return self.deadline - clock.now()
 
     def first_looks(self, cells: Sequence[Cell]) -> None:
-        pacer = Pacer(cells, self.deadline, time.monotonic)
+        pacer = Pacer(cells, self.deadline, clock.now)
         for i, planned in enumerate(cells):
             if self.again and i % _RETHINK == 0:
                 pacer.kept = self._kept(self.again.share + self.again.explored)
@@ -144,14 +147,14 @@ class _Campaign:
         """Measures what the explorer wants, until it wants nothing more or its share of the time is over: of what is
         left, as much as it has of what was kept."""
         others = self._kept(again.share) / (self.deadline - self.started)
-        ends = time.monotonic() + self.left * again.explored / (again.explored + others)
+        ends = clock.now() + self.left * again.explored / (again.explored + others)
         message_us = usual_state(self.result.looks).message_us if self.result.looks else 0.0
-        if ends - time.monotonic() < _START_SECONDS or not explorer.begin(self.result.rows, cells, message_us):
+        if ends - clock.now() < _START_SECONDS or not explorer.begin(self.result.rows, cells, message_us):
             return
-        while time.monotonic() < ends and (wanted := explorer.wanted()):
+        while clock.now() < ends and (wanted := explorer.wanted()):
             before = len(self.result.rows)
             for i, cell in enumerate(wanted):
-                if time.monotonic() >= ends:
+                if clock.now() >= ends:
                     wanted = wanted[:i]
                     break
                 own = len(self.result.rows)
@@ -200,7 +203,7 @@ class _Campaign:
             if disturbance(looks[-1], usual):
                 looks[-1] = replace(looks[-1], counts=False)
                 wanted.append(cell)  # it tells nothing now; its turn comes again, if there is time
-                time.sleep(_LULL_SECONDS)
+                clock.sleep(_LULL_SECONDS)
                 continue
             if disturbed:
                 for i, earlier in enumerate(looks[:-1]):
@@ -229,7 +232,7 @@ class _Campaign:
             "max_samples": self.max_samples,
             "budget_ms": round(grant.budget_ms, 3),
         }
-        began = time.monotonic()
+        began = clock.now()
         latest = self.deadline + _GRACE_SECONDS
         result = self.result
         try:
@@ -249,7 +252,7 @@ class _Campaign:
                             Look(cell.subject, number, round(began - self.started, 3), answer, cell.leave_out)
                         )
         except WorkerSilentError as e:
-            if time.monotonic() >= latest:
+            if clock.now() > latest - _CLOCKS_APART:
                 raise OutOfTimeError(f"{cell.label}: cut off at the end of the time") from e
             result.errors.append(Failure(str(e), cell.label))
             raise

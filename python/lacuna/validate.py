@@ -8,7 +8,6 @@ was lucky once is not the one to reach. The chosen way is timed on the same halv
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, prod, sqrt
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lacuna import clock
 from lacuna._core import Guide
 from lacuna.analysis import is_told, told_methods
 from lacuna.fitting import limits_text
@@ -140,19 +140,19 @@ def validate(
     budget_ms: float = BUDGET_MS,
     latest: float = inf,
 ) -> Validation:
-    """Measures `count` pairs and judges each choice, as many as there is time for until `latest` on the monotonic
-    clock. Raises WorkerError."""
+    """Measures `count` pairs and judges each choice, as many as there is time for until `latest` on the clock of
+    budgets. Raises WorkerError."""
     pairs = random_pairs(count, seed)
     made = Validation(nic, list(Guide(nic, limits=limits_text(worker.hello.nic)).warnings), [], [], seed)
-    began = time.monotonic()
+    began = clock.now()
     for i, pair in enumerate(pairs):
-        if time.monotonic() >= latest:
+        if clock.now() >= latest:
             break
         for tried in range(_TRIES):
             made.again += tried > 0
             measured = measure_pair(worker, pair, i + 1, budget_ms, notifies=("imm", "flag"))
             made.failures += measured.failures
-            if not measured.moved or time.monotonic() >= latest:
+            if not measured.moved or clock.now() >= latest:
                 break
         guide = Guide(nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
         try:
@@ -161,7 +161,7 @@ def validate(
             made.failures.append(Failure(str(e), pair.name))
         else:
             made.pairs += [judged] if judged else []
-        progress(i + 1, count, (time.monotonic() - began) / (i + 1) * (count - i - 1))
+        progress(i + 1, count, (clock.now() - began) / (i + 1) * (count - i - 1))
     return made
 
 

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import lacuna
+from lacuna import clock
 from lacuna.devices import Devices
 from lacuna.far import Far
 from lacuna.fields import Fields, SchemaError
@@ -30,8 +31,9 @@ from lacuna.schema import Conditions, Failure, Family, Hello, Row, Skip, Subject
 _STDERR_KEPT = 2048
 """Bytes of the end of the worker's standard error that go into an error message."""
 
-_FAREWELL_SECONDS = 2.0
-"""How long a worker may take to end after its input was closed, before it is killed."""
+_FAREWELL_SECONDS = 10.0
+"""How long a worker may take to end after its input was closed, before it is killed. Mostly it takes milliseconds; on a
+busy machine it may take seconds, and the other side of a killed one takes that for a failure."""
 
 _CONNECT_SECONDS = 20.0
 """What it may take longer to connect to another machine, or by a device, which pins memory first."""
@@ -216,13 +218,12 @@ class Worker(Program):
         self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
     ) -> Iterator[Row | Skip | Failure | Conditions]:
         """Measures one cell and yields what it learns, the conditions last; gives up at silence, or at `latest` on the
-        monotonic clock.
-        `verb`: what is asked for, `measure` or `keys`."""
+        clock of budgets. `verb`: what is asked for, `measure` or `keys`."""
         self._send({verb: request})
         # The worker may well say nothing until the time that it was given is over.
         allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
         while True:
-            deadline = min(time.monotonic() + allowed, latest)
+            deadline = time.monotonic() + min(allowed, latest - clock.now())
             answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
             if answer is not None:
                 yield answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from lacuna import __version__, command
+from lacuna import __version__, clock, command
 from lacuna._core import machine_name, nic_label
 from lacuna.interactions import simulated, view
 from lacuna.interactions.conditions import CONDITIONS, QUICK_SUBJECTS, SUBJECTS, Condition, Subject
@@ -86,7 +85,7 @@ def _simulate(console: Console, nic: str, platform: Path, subjects: Sequence[Sub
 
 
 def _measure(console: Console, subjects: Sequence[Subject], result: Interactions, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = clock.now() + seconds
     cpus = sorted(os.sched_getaffinity(0))
     possible, result.skipped = conditions_here(cpus)
     with ExitStack() as stack:
@@ -102,7 +101,7 @@ def _measure(console: Console, subjects: Sequence[Subject], result: Interactions
         meter = stack.enter_context(Meter(console, len(subjects), seconds, "cases"))
         try:
             for done, subject in enumerate(subjects):
-                left = deadline - time.monotonic()
+                left = deadline - clock.now()
                 meter.advance(done, len(subjects), left)
                 if left <= 0:
                     result.left_out.append(subject.name)
@@ -112,7 +111,7 @@ def _measure(console: Console, subjects: Sequence[Subject], result: Interactions
                     _add(result, "local", subject, race.run(subject, effort))
                 except RowError as e:
                     result.errors.append(f"{subject.name}: {e}")
-            meter.advance(len(subjects), len(subjects), deadline - time.monotonic())
+            meter.advance(len(subjects), len(subjects), deadline - clock.now())
         finally:
             result.refused += race.refused
             if not race.huge:

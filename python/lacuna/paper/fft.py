@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
-from lacuna import applications
+from lacuna import applications, clock
 from lacuna.applications import ApplicationError, MissingError, Program
 from lacuna.mpi import MpiError
 from lacuna.mpi_bench_rows import name_of
@@ -88,7 +87,7 @@ class Runs:
 def measure(console: Console, peers: Sequence[Peer], plan: Plan, effort: Effort, programs: Programs) -> Runs:
     """Runs the plan under each MPI, round by round. What fails is in `errors`, and tried no more."""
     runs = Runs()
-    deadline = time.monotonic() + effort.budget
+    deadline = clock.now() + effort.budget
     jobs = [
         (peer, preload, ranks)
         for _ in range(effort.rounds)
@@ -105,11 +104,11 @@ def measure(console: Console, peers: Sequence[Peer], plan: Plan, effort: Effort,
     }
     with Meter(console, len(jobs), effort.budget, "jobs") as meter:
         for done, (peer, preload, ranks) in enumerate(jobs):
-            meter.advance(done, len(jobs), deadline - time.monotonic())
+            meter.advance(done, len(jobs), deadline - clock.now())
             title = f"{peer.name}{', preloaded' if preload else ''}, {ranks} ranks"
             if (peer.name, preload) in failed:
                 continue
-            if time.monotonic() > deadline:
+            if clock.now() > deadline:
                 runs.left_out.append(title)
                 continue
             try:
@@ -127,7 +126,7 @@ def measure(console: Console, peers: Sequence[Peer], plan: Plan, effort: Effort,
                 us = {what: float(value) for what, value in line["us"].items()}
                 error = float(line["verified"]["error"])
                 runs.rows.append(Row(name, version, preload, ranks, line["n"], line["variant"], us, error))
-        meter.advance(len(jobs), len(jobs), deadline - time.monotonic())
+        meter.advance(len(jobs), len(jobs), deadline - clock.now())
     return runs
 
 
