@@ -66,10 +66,10 @@ class Lines:
                 raise EndlessError
             left = max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select([self._source, *self._aside], [], [], left)
-            if self._source not in ready and left == 0:
-                raise SilenceError
             for descriptor in ready:
                 self._take(descriptor)
+            if self._source not in ready and left == 0:
+                raise SilenceError
         line, _, self._heard = self._heard.partition(b"\n")
         return line
 
