@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,15 @@ from lacuna.peers import Peer, PeerError, find
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SECONDS = float(os.environ.get("LACUNA_CHECK_SECONDS") or 50) + 10
-"""What a run may take; the programs themselves give up a little earlier, and then say what they had."""
+GIVE_UP_SECONDS = int(os.environ.get("LACUNA_CHECK_SECONDS") or 170)
+"""When a program gives up and says what it had: far more than it takes on a machine that is busy otherwise."""
+SECONDS = GIVE_UP_SECONDS + 10.0
+"""What a run may take."""
+VANISH_SECONDS = 60.0
+"""How long a rank may still be there once the launcher has ended: launchers kill a moment later."""
+PLAIN_TRIES = 2
+DOUBT_RUNS = 5
+"""So often an MPI is tried alone after a run with the library failed: does it fail by itself now and then?"""
 
 VARIANTS = {
     "progress": {
@@ -55,8 +62,8 @@ VARIANTS = {
 """Programs that do one of several things, by their first argument, and with how many ranks."""
 
 _MARK = "LACUNA_TEST_RUN"
-_OF_HOSTS = ("mpich_shm", "Intel_MPI", "vader_segment", "sm_segment", "sem.")
-"""Beginnings of names of shared memory that MPIs make, and may leave when a rank dies."""
+_SHARED_NAME = "lacuna"
+"""In the name of what the library would leave in /dev/shm. What other programs and the MPIs have there is theirs."""
 
 
 FORTRAN = ["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch", "-w"]
@@ -84,6 +91,10 @@ class CannotError(RunError):
     """An MPI cannot do what a program asks for, without the library neither."""
 
 
+class HostFailsError(CannotError):
+    """An MPI failed or hung by itself: nothing is known of the library then."""
+
+
 @dataclass(frozen=True)
 class Program:
     source: Path
@@ -106,15 +117,37 @@ class Outcome:
     left: str
     """The lines of ranks that gave up."""
     remains: tuple[str, ...] = ()
-    """Shared memory but the MPI's own, and processes, that were there a moment after the launcher had ended."""
+    """Shared memory of Lacuna, and processes, that were still there when the launcher had ended long ago."""
+    running: int = 0
+    """Processes of ranks when the time was over."""
+
+    @property
+    def launcher_hung(self) -> bool:
+        """Its ranks, which alone have the library, had all ended."""
+        return self.code is None and self.running == 0
 
     def text(self) -> str:
-        ending = f"took longer than {SECONDS:.0f} s" if self.code is None else f"ended with {self.code}"
+        ending = f"ended with {self.code}"
+        if self.code is None:
+            ending = f"took longer than {SECONDS:.0f} s, with {self.running} processes of ranks left,"
         parts = [f"{ending} after {self.seconds:.1f} s"]
         parts += [line for line in (self.out + self.left).splitlines() if line.startswith("WRONG")][:50]
         for name, said in (("stdout", self.out), ("stderr", self.err), ("lines of ranks that gave up", self.left)):
             parts.append(f"--- {name}\n{said[-4000:]}")
+        parts += [f"--- left behind: {what}" for what in self.remains]
         return "\n".join(parts)
+
+    def line(self) -> str:
+        return " ".join(self.text().split())[:400]
+
+
+def ends_well(done: Outcome) -> bool:
+    return done.code == 0
+
+
+def ends_early(done: Outcome) -> bool:
+    """As a job of which a rank died has to."""
+    return done.code not in (0, None) and not done.remains
 
 
 def programs() -> list[Program]:
@@ -176,7 +209,8 @@ def run(
     """One run, in an empty folder. Only the ranks get the library, not the launcher. `more`: variables."""
     started = started.of(program.ranks)
     needed = HOSTS_NEED.get((built.parent.name, built.name), {})  # build() names them
-    environment = {"OMPI_MCA_mpi_yield_when_idle": "1"} | started.environment | needed | (more or {})
+    own = {"OMPI_MCA_mpi_yield_when_idle": "1", "LACUNA_CHECK_SECONDS": str(GIVE_UP_SECONDS)}
+    environment = own | started.environment | needed | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"
     inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
     shared = _shared_memory()
@@ -191,32 +225,67 @@ def run(
             stderr=err,
             start_new_session=True,
         )
+        code: int | None = None
+        remains: tuple[str, ...] = ()
+        running = 0
         try:
-            code: int | None = process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
+            code = process.wait(SECONDS)
             remains = _remains(mark, shared)
+        except subprocess.TimeoutExpired:
+            running = len(list(_marked(mark)))
+        finally:
             _end(process, mark)
         seconds = time.monotonic() - begin
         out.seek(0)
         err.seek(0)
         said = [file.read().decode(errors="replace") for file in (out, err)]
         left = [file.read_text(errors="replace") for file in sorted(Path(folder).glob("rank-*.txt"))]
-        return Outcome(code, said[0], said[1], seconds, "\n".join(left), remains)
+        return Outcome(code, said[0], said[1], seconds, "\n".join(left), remains, running)
+
+
+def run_plain(
+    started: Launch,
+    program: Program,
+    built: Path,
+    more: dict[str, str] | None = None,
+    wanted: Callable[[Outcome], bool] = ends_well,
+) -> Outcome:
+    """A run without the library, with which others are compared. Raises HostFailsError where none is as it should."""
+    for _ in range(PLAIN_TRIES):
+        done = run(started, program, built, None, more)
+        if wanted(done):
+            return done
+    raise HostFailsError(f"the MPI fails by itself, without Lacuna: {done.line()}")
+
+
+def doubt(
+    bad: Outcome,
+    started: Launch,
+    program: Program,
+    built: Path,
+    more: dict[str, str] | None = None,
+    wanted: Callable[[Outcome], bool] = ends_well,
+) -> None:
+    """After a run with the library that was not as it should. Raises HostFailsError where it is the MPI that fails."""
+    if bad.launcher_hung:
+        raise HostFailsError(f"the MPI's launcher hangs, though all ranks have ended: {bad.line()}")
+    for number in range(DOUBT_RUNS):
+        done = run(started, program, built, None, more)
+        if not wanted(done):
+            raise HostFailsError(f"the MPI fails by itself too, without Lacuna, in try {number + 1}: {done.line()}")
 
 
 def _shared_memory() -> set[str]:
-    return {entry.name for entry in Path("/dev/shm").iterdir()}
+    return {entry.name for entry in Path("/dev/shm").iterdir() if _SHARED_NAME in entry.name.lower()}
 
 
 def _remains(mark: str, shared: set[str]) -> tuple[str, ...]:
-    """What is there that was not; launchers kill a moment after they have ended."""
-    deadline = time.monotonic() + 2
+    """What is there that was not."""
+    deadline = time.monotonic() + VANISH_SECONDS
     while any(_marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    processes = [f"process {pid}" for pid in _marked(mark)]
-    return (*processes, *sorted(name for name in _shared_memory() - shared if not name.startswith(_OF_HOSTS)))
+    processes = [f"process {pid}, {VANISH_SECONDS:.0f} s after the launcher ended" for pid in _marked(mark)]
+    return (*processes, *(f"/dev/shm/{name}" for name in sorted(_shared_memory() - shared)))
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:
@@ -241,9 +310,7 @@ def _marked(mark: str) -> Iterator[int]:
 
 
 def failure(plain: Outcome, other: Outcome, what: str) -> str | None:
-    """Why a run is not as the plain one; None if it is."""
-    if plain.code != 0:
-        return f"plain: {plain.text()}"
+    """Why a run is not as the plain one, which went well; None if it is."""
     if other.code != 0:
         return f"{what}: {other.text()}"
     if "cannot be preloaded" in other.err:  # the loader goes on without it
@@ -286,25 +353,27 @@ def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.N
     if options.build_only:
         return True
     preload = None if options.plain_only else library(peer)
+    more = {"LACUNA_CHECK_SEED": str(options.seed), **(FAR if hosts else {})}
     first: Outcome | None = None
     times = []
-    for number in range(options.repeat):
-        for loaded in (None,) if preload is None else (None, preload):
-            done = run(
-                started, program, built, loaded, {"LACUNA_CHECK_SEED": str(options.seed), **(FAR if hosts else {})}
-            )
-            times.append(done.seconds)
-            first = first or done
-            if hosts and loaded is None and done.code != 0:
-                print(
-                    f"{peer.name} {program.name}: skipped: the MPI fails by itself between hosts: {done.text()[:300]}",
-                    flush=True,
-                )
-                return True
-            why = failure(first, done, f"preloaded, run {number + 1}" if loaded else f"plain, run {number + 1}")
-            if why:
-                print(f"{peer.name} {program.name}: FAILED\n{why}", flush=True)
-                return False
+    try:
+        for number in range(options.repeat):
+            for loaded in (None,) if preload is None else (None, preload):
+                what = f"{'preloaded' if loaded else 'plain'}, run {number + 1}"
+                if loaded:
+                    done = run(started, program, built, loaded, more)
+                else:
+                    done = run_plain(started, program, built, more)
+                times.append(done.seconds)
+                first = first or done
+                if why := failure(first, done, what):
+                    if not ends_well(done):
+                        doubt(done, started, program, built, more)
+                    print(f"{peer.name} {program.name}: FAILED\n{why}", flush=True)
+                    return False
+    except HostFailsError as e:
+        print(f"{peer.name} {program.name}: skipped: {e}", flush=True)
+        return True
     if options.output and first:
         print(first.out, end="")
     said = f", says {options.says!r}" if options.says and options.says in done.err else ""

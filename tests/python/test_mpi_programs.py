@@ -7,28 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mpi_ready import Ready, program, run
 
 from lacuna.launch import Launch, launch
 from lacuna.peers import Peer
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
-
-import run
-
 MPIS = ("openmpi4-debian", "mpich4-debian", "openmpi5", "mpich5", "impi", "mpich5-abi")
-
-
-@dataclass(frozen=True)
-class Ready:
-    """An MPI, how it starts ranks, and where its programs are built."""
-
-    peer: Peer
-    started: Launch
-    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -46,24 +33,13 @@ def mpi(request: pytest.FixtureRequest, found: dict[str, Peer], tmp_path_factory
 
 @pytest.mark.parametrize("program", run.programs(), ids=lambda program: program.name)
 def test_does_the_same_as_without(mpi: Ready, program: run.Program) -> None:
-    library = run.library(mpi.peer)
-    try:
-        built = run.build(mpi.peer, program.source, mpi.folder)
-    except run.CannotError as e:
-        pytest.skip(str(e))
-    plain = run.run(mpi.started, program, built, None)
-    preloaded = run.run(mpi.started, program, built, library)
-    why = run.failure(plain, preloaded, "preloaded")
-    if why:
-        pytest.fail(f"{why}\nagain: python tests/mpi/run.py --mpi {mpi.peer.name} --only {program.name}", pytrace=False)
+    mpi.compare(program, mpi.build(program.source))
 
 
 def test_the_library_takes_part(mpi: Ready) -> None:
     """Programs in which it leaves everything to the MPI would pass as well."""
-    program = next(program for program in run.programs() if program.name == "reuse")
-    built = run.build(mpi.peer, program.source, mpi.folder)
-    done = run.run(mpi.started, program, built, run.library(mpi.peer), {"LACUNA_MPI_REPORT": "1"})
-    assert done.code == 0, done.text()
+    reuse = program("reuse")
+    done = mpi.preloaded(reuse, mpi.build(reuse.source), {"LACUNA_MPI_REPORT": "1"})
     assert ": offered, " in done.err
     assert ": accepted, " in done.err
 
@@ -71,34 +47,23 @@ def test_the_library_takes_part(mpi: Ready) -> None:
 DIRECT = ("edges", "errors", "persistent", "threads", "types", "patterns-halo", "progress-both_first", "progress-chain")
 
 
-@pytest.mark.parametrize(
-    "program", [program for program in run.programs() if program.name in DIRECT], ids=lambda program: program.name
-)
-def test_copies_directly(mpi: Ready, program: run.Program) -> None:
+@pytest.mark.parametrize("name", DIRECT)
+def test_copies_directly(mpi: Ready, name: str) -> None:
     """Whatever is longer than a descriptor, and wherever the receiver is there in time; with a report of it."""
-    if (mpi.peer.name, program.name) in run.HOSTS_FAIL:
-        pytest.skip(run.HOSTS_FAIL[mpi.peer.name, program.name])
-    built = run.build(mpi.peer, program.source, mpi.folder)
-    plain = run.run(mpi.started, program, built, None)
     variables = {
         "LACUNA_PATH": "kernel",
         "LACUNA_MPI_OFFER": "62",
         "LACUNA_MPI_OFFER_CONTIGUOUS": "62",
         "LACUNA_MPI_REPORT": "1",
     }
-    why = run.failure(plain, run.run(mpi.started, program, built, run.library(mpi.peer), variables), "preloaded")
-    if why:
-        pytest.fail(why, pytrace=False)
+    direct = program(name)
+    mpi.compare(direct, mpi.build(direct.source), variables)
 
 
 def test_direct_copies_are_reported(mpi: Ready) -> None:
-    program = next(program for program in run.programs() if program.name == "types")
-    if (mpi.peer.name, "types") in run.HOSTS_FAIL:
-        pytest.skip(run.HOSTS_FAIL[mpi.peer.name, "types"])
-    built = run.build(mpi.peer, program.source, mpi.folder)
+    types = program("types")
     variables = {"LACUNA_PATH": "kernel", "LACUNA_MPI_OFFER": "62", "LACUNA_MPI_REPORT": "1"}
-    done = run.run(mpi.started, program, built, run.library(mpi.peer), variables)
-    assert done.code == 0, done.text()
+    done = mpi.preloaded(types, mpi.build(types.source), variables)
     if "does without path kernel" in done.err:
         pytest.skip("this system lets no process copy out of another one's memory")
     assert "offered, copied directly, " in done.err
@@ -110,19 +75,14 @@ def test_mpi4py(mpi: Ready, mode: str) -> None:
     """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
     if mpi.peer.name in ("mpich4-debian", "mpich5-abi"):
         pytest.skip("mpi4py looks for a libmpi.so of Open MPI's or MPICH's")
-    library = run.library(mpi.peer)
     folder = str(mpi.peer.mpicc.parent.parent / "lib")
     variables = {
         "LACUNA_MPI": mode,
         "MPI4PY_MPIABI": "openmpi" if mpi.peer.name.startswith("openmpi") else "mpich",
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")])),
     }
-    program = run.Program(run.HERE, str(run.HERE / "mpi4py_program.py"), 2)
-    plain = run.run(mpi.started, program, Path(sys.executable), None, variables)
-    preloaded = run.run(mpi.started, program, Path(sys.executable), library, variables)
-    why = run.failure(plain, preloaded, "preloaded")
-    if why:
-        pytest.fail(why, pytrace=False)
+    script = run.Program(run.HERE, str(run.HERE / "mpi4py_program.py"), 2)
+    plain, _ = mpi.compare(script, Path(sys.executable), variables, variables)
     assert plain.out.count("threads: True") == 2
 
 
@@ -132,28 +92,19 @@ SPAWNS = {"OMPI_MCA_btl": "^openib", "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": 
 
 def test_spawned_processes(mpi: Ready) -> None:
     """Their messages are the MPI's own, and those within their world are not."""
-    program = run.Program(run.HERE / "spawned" / "spawned.c", "", 1)
-    built = run.build(mpi.peer, program.source, mpi.folder)
-    plain = run.run(mpi.started, program, built, None, SPAWNS)
-    if plain.code != 0:
-        pytest.skip(f"{mpi.peer.name} spawns nothing here: {' '.join(plain.text().split())[:400]}")
-    why = run.failure(plain, run.run(mpi.started, program, built, run.library(mpi.peer), SPAWNS), "preloaded")
-    if why:
-        pytest.fail(why, pytrace=False)
+    spawns = run.Program(run.HERE / "spawned" / "spawned.c", "", 1)
+    mpi.compare(spawns, mpi.build(spawns.source), SPAWNS, SPAWNS)
 
 
 @pytest.mark.parametrize("who", ["sender", "receiver"])
 @pytest.mark.parametrize("how", ["kill", "exit", "abort"])
 def test_a_death_ends_the_job(mpi: Ready, how: str, who: str) -> None:
-    """As it does without the library, and nothing stays behind."""
-    program = run.Program(run.HERE / "deaths" / "death.c", f"{how} {who}", 2)
-    built = run.build(mpi.peer, program.source, mpi.folder)
-    plain = run.run(mpi.started, program, built, None)
-    preloaded = run.run(mpi.started, program, built, run.library(mpi.peer))
-    assert plain.code not in (0, None), plain.text()
-    assert preloaded.code not in (0, None), preloaded.text()
-    assert preloaded.seconds < plain.seconds + 10
-    assert preloaded.remains == ()
+    """As it does without the library, and nothing stays behind: ranks that outlive the other one never end by
+    themselves."""
+    death = run.Program(run.HERE / "deaths" / "death.c", f"{how} {who}", 2)
+    built = mpi.build(death.source)
+    mpi.plain(death, built, wanted=run.ends_early)
+    mpi.preloaded(death, built, wanted=run.ends_early)
 
 
 def test_failures_are_noticed() -> None:
@@ -161,6 +112,67 @@ def test_failures_are_noticed() -> None:
     assert run.failure(plain, plain, "other") is None
     assert "+c" in (run.failure(plain, run.Outcome(0, "a\nc\n", "", 1.0, ""), "other") or "")
     assert "ended with 1" in (run.failure(plain, run.Outcome(1, "WRONG x\n", "", 1.0, ""), "other") or "")
-    late = run.failure(plain, run.Outcome(None, "", "", 60.0, "rank 0 gave up"), "other") or ""
-    assert "longer than 60 s" in late
+    late = run.failure(plain, run.Outcome(None, "", "", 60.0, "rank 0 gave up", running=1), "other") or ""
+    assert f"longer than {run.SECONDS:.0f} s, with 1 processes of ranks left" in late
     assert "gave up" in late
+
+
+def made_up_runs(monkeypatch: pytest.MonkeyPatch, *outcomes: run.Outcome) -> list[Path | None]:
+    """These are the next ones; returns a list to which each adds what was preloaded."""
+    preloads: list[Path | None] = []
+    coming = iter(outcomes)
+
+    def next_one(_started: object, _program: object, _built: object, preload: Path | None, *_: object) -> run.Outcome:
+        preloads.append(preload)
+        return next(coming)
+
+    monkeypatch.setattr(run, "run", next_one)
+    monkeypatch.setattr(run, "library", lambda _: Path("liblacuna_mpi.so"))
+    return preloads
+
+
+GOOD, BAD = run.Outcome(0, "a\n", "", 1.0, ""), run.Outcome(1, "", "no such luck", 1.0, "")
+HANGS, LAUNCHER_HANGS = run.Outcome(None, "", "", 1.0, "", running=2), run.Outcome(None, "", "", 1.0, "")
+SOME = run.Program(Path("some.c"), "", 2)
+NOWHERE = Path("nowhere")
+
+
+@pytest.fixture
+def nobody() -> Ready:
+    return Ready(Peer("some", NOWHERE), Launch((), {}, "", ""), NOWHERE)
+
+
+@pytest.mark.parametrize("by_itself", [BAD, HANGS, LAUNCHER_HANGS], ids=["fails", "hangs", "launcher_hangs"])
+def test_an_mpi_that_fails_by_itself_is_no_failure(
+    nobody: Ready, monkeypatch: pytest.MonkeyPatch, by_itself: run.Outcome
+) -> None:
+    made_up_runs(monkeypatch, by_itself, by_itself)
+    with pytest.raises(pytest.skip.Exception, match="some: the MPI fails by itself, without Lacuna"):
+        nobody.compare(SOME, NOWHERE)
+    made_up_runs(monkeypatch, by_itself, GOOD, GOOD)
+    nobody.compare(SOME, NOWHERE)  # once is not always
+    made_up_runs(monkeypatch, GOOD, HANGS, GOOD, GOOD, by_itself)
+    with pytest.raises(pytest.skip.Exception, match="fails by itself too, without Lacuna, in try 3"):
+        nobody.compare(SOME, NOWHERE)
+
+
+def test_what_fails_with_the_library_alone_is_a_failure(nobody: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bad in (BAD, HANGS):
+        preloads = made_up_runs(monkeypatch, GOOD, bad, *[GOOD] * run.DOUBT_RUNS)
+        with pytest.raises(pytest.fail.Exception, match="preloaded: "):
+            nobody.compare(SOME, NOWHERE)
+        assert preloads[1] is not None
+        assert preloads.count(None) == 1 + run.DOUBT_RUNS
+    made_up_runs(monkeypatch, GOOD, run.Outcome(0, "b\n", "", 1.0, ""))
+    with pytest.raises(pytest.fail.Exception, match="preloaded printed something else"):
+        nobody.compare(SOME, NOWHERE)
+    left = run.Outcome(9, "", "", 1.0, "", remains=("process 17",))
+    made_up_runs(monkeypatch, left, *[BAD] * run.DOUBT_RUNS)
+    with pytest.raises(pytest.fail.Exception, match="left behind: process 17"):
+        nobody.preloaded(SOME, NOWHERE, wanted=run.ends_early)
+
+
+def test_a_launcher_that_hangs_alone_is_the_mpis_fault(nobody: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up_runs(monkeypatch, GOOD, LAUNCHER_HANGS)
+    with pytest.raises(pytest.skip.Exception, match="launcher hangs, though all ranks have ended"):
+        nobody.compare(SOME, NOWHERE)

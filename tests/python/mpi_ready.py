@@ -1,0 +1,85 @@
+"""An MPI that is ready to run the programs of tests/mpi, with Lacuna and without."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lacuna.launch import Launch
+from lacuna.peers import Peer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
+
+import run
+
+Variables = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An MPI, how it starts ranks, and where its programs are built. What it cannot do by itself skips a test."""
+
+    peer: Peer
+    started: Launch
+    folder: Path
+
+    def build(self, source: Path) -> Path:
+        try:
+            return run.build(self.peer, source, self.folder)
+        except run.CannotError as e:
+            pytest.skip(str(e))
+
+    def plain(
+        self,
+        program: run.Program,
+        built: Path,
+        variables: Variables | None = None,
+        wanted: Callable[[run.Outcome], bool] = run.ends_well,
+    ) -> run.Outcome:
+        try:
+            return run.run_plain(self.started, program, built, variables, wanted)
+        except run.HostFailsError as e:
+            pytest.skip(f"{self.peer.name}, {program.name}: {e}")
+
+    def preloaded(
+        self,
+        program: run.Program,
+        built: Path,
+        variables: Variables | None = None,
+        wanted: Callable[[run.Outcome], bool] = run.ends_well,
+        plain_variables: Variables | None = None,
+    ) -> run.Outcome:
+        """Fails if it does not end as it should, unless the MPI by itself does so neither."""
+        done = run.run(self.started, program, built, run.library(self.peer), variables)
+        if not wanted(done):
+            try:
+                run.doubt(done, self.started, program, built, plain_variables, wanted)
+            except run.HostFailsError as e:
+                pytest.skip(f"{self.peer.name}, {program.name}: {e}")
+            pytest.fail(f"preloaded: {done.text()}", pytrace=False)
+        return done
+
+    def compare(
+        self,
+        program: run.Program,
+        built: Path,
+        variables: Variables | None = None,
+        plain_variables: Variables | None = None,
+        options: str = "",
+    ) -> tuple[run.Outcome, run.Outcome]:
+        """Fails if the program does not do the same with the library. `options`: of tests/mpi/run.py, to do it
+        again."""
+        plain = self.plain(program, built, plain_variables)
+        preloaded = self.preloaded(program, built, variables, plain_variables=plain_variables)
+        if why := run.failure(plain, preloaded, "preloaded"):
+            again = f"python tests/mpi/run.py {options}--mpi {self.peer.name} --only {program.name}"
+            pytest.fail(f"{why}\nagain: {again}", pytrace=False)
+        return plain, preloaded
+
+
+def program(name: str) -> run.Program:
+    return next(program for program in run.programs() if program.name == name)
