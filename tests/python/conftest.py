@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
+import socket
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lacuna import command
+from lacuna import clock, command
 from lacuna.plan import GRID_LAYOUT
 from lacuna.record import Guide, Look
 from lacuna.schema import (
@@ -34,6 +40,53 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RowMaker = Callable[..., Row]
+
+PATIENCE = 300.0
+"""Seconds that a test waits for what takes a moment: far longer than it takes on a machine that is busy otherwise."""
+
+
+def wait_for(what: str, condition: Callable[[], object], of: subprocess.Popen[Any] | None = None) -> None:
+    """Returns once the condition holds; fails with what was waited for. `of`: the process without which it never
+    will."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE:.0f} s for this: {what}")
+        if of and of.poll() is not None and not condition():
+            pytest.fail(f"the process ended with {of.returncode} before this: {what}")
+        time.sleep(0.02)
+
+
+def read_until(running: subprocess.Popen[str], text: str) -> str:
+    """What the process prints up to the line with the text. Later lines may be lost."""
+    assert running.stdout is not None
+    limit = threading.Timer(PATIENCE, running.kill)
+    limit.start()
+    said = ""
+    while text not in said:
+        line = running.stdout.readline()
+        if not line:
+            pytest.fail(
+                f"the process ended, or was killed after {PATIENCE:.0f} s, and never said {text!r}. It said: {said}"
+            )
+        said += line
+    limit.cancel()
+    return said
+
+
+def free_address() -> str:
+    """Of this machine, where nobody listens and nobody will: of its 16 million addresses any one, and none of the ports
+    that the kernel hands out."""
+    while True:
+        host = ".".join(["127", *(str(1 + secrets.randbelow(254)) for _ in range(3))])
+        port = 20_000 + secrets.randbelow(10_000)
+        try:
+            with socket.create_server((host, port)):
+                return f"{host}:{port}"
+        except OSError:
+            continue  # somebody listens at that port of all addresses
+
+
 MACHINE = Machine("Invented CPU <9000>", "Linux 6.1.0", 2, 32 << 10, 1 << 20, 32 << 20, 4096, 8 << 30)
 NIC = Nic(
     "local",
@@ -157,14 +210,24 @@ def full_guide() -> Guide:
     return made
 
 
-@pytest.fixture
-def fake_worker(tmp_path: Path) -> Path:
+def make_fake_worker(folder: Path) -> Path:
     """An executable that speaks the protocol; FAKE_WORKER in the environment sets its mood."""
     script = Path(__file__).with_name("fake_worker.py")
-    starter = tmp_path / "lacuna-worker"
+    starter = folder / "lacuna-worker"
     starter.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
     starter.chmod(0o755)
     return starter
+
+
+@pytest.fixture
+def fake_worker(tmp_path: Path) -> Path:
+    return make_fake_worker(tmp_path)
+
+
+@pytest.fixture
+def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of budgets stands: whatever is measured in this process, there is time for it."""
+    monkeypatch.setattr(clock, "now", lambda: 0.0)
 
 
 @pytest.fixture
@@ -174,5 +237,5 @@ def simulated() -> Iterator[Worker]:
         executable = find_worker()
     except WorkerError as e:
         pytest.skip(str(e))
-    with Worker(executable, command.worker_nic("model"), 20) as worker:
+    with Worker(executable, command.worker_nic("model"), PATIENCE) as worker:
         yield worker

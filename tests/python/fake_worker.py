@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """A worker that measures nothing: it speaks the protocol and makes up plausible times, to test the command alone.
 
-The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error, unverified, stale (an old
-protocol), silent (no hello), nodata (every method fails), deaf (it does not end when its input ends), slow, nokeys (a
-NIC without indirect keys), moving (the machine is in another state for a third of the requests), faulty (a fault was
-planted), devices (there are RDMA devices), soft (the NIC is one in software).
+The environment variable FAKE_WORKER sets how it misbehaves: die, garbage, hang, error (one request fails), wrong (one
+method fails in every request), unverified, stale (an old protocol), silent (no hello), nodata (every method fails),
+deaf (it does not end when its input ends), held (it makes the file that FAKE_WORKER_HELD names, and waits for the end
+of its input), kills (the receiver on the other machine), nokeys (a NIC without indirect keys), moving (the machine is
+in another state for a third of the requests), faulty (a fault was planted), devices (there are RDMA devices), soft (the
+NIC is one in software).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import random
 import sys
 import time
+from pathlib import Path
 
 from fake_far import There, listen
 
@@ -318,7 +321,8 @@ def measure(request: dict[str, object], rng: random.Random) -> None:
             if method.startswith("umr") and MODE == "nokeys":
                 say({"skip": {**who, "reason": "the NIC has no indirect keys"}})
                 continue
-            if MODE == "nodata" or (MODE == "error" and number == TROUBLE_AT and method == "sgrs"):
+            fails = MODE == "wrong" or (MODE == "error" and number == TROUBLE_AT)
+            if MODE == "nodata" or (fails and method == "sgrs"):
                 say({"error": {**who, "layout": layout, "message": "byte 17 is 0x00, expected 0x5a"}})
                 continue
             cold = 2.1 if request["cache"] == "cold" else 1.0
@@ -395,7 +399,7 @@ def main() -> None:
     if address := option("--listen"):
         nic = greeting["nic"]
         assert isinstance(nic, dict)
-        listen(address, nic, dies=MODE == "die")
+        listen(address, nic)
         return
     if address := option("--connect"):
         there = There(address, option("--visit"))
@@ -438,8 +442,12 @@ def main() -> None:
                 print("{'not': json}", flush=True)
             if MODE == "hang":
                 time.sleep(3600)
-        if MODE == "slow":
-            time.sleep(request["budget_ms"] / 1e3)
+            if MODE == "held":
+                Path(os.environ["FAKE_WORKER_HELD"]).touch()
+                sys.stdin.read()
+                break
+            if MODE == "kills" and there:
+                there.kill()
         answer(request, rng)
     if there:
         there.farewell()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
 from lacuna import launch, message_rows, message_view, peers
@@ -23,6 +24,9 @@ from lacuna.peers import Peer, PeerError
 from lacuna.worker import WorkerError
 
 MIB = 1 << 20
+
+pytestmark = pytest.mark.usefixtures("still_clock")
+"""There is time for all that is measured here."""
 
 
 def row(
@@ -271,7 +275,7 @@ def play(job: Peer, body: str) -> None:
 
 def test_rows_errors_and_a_farewell(job: Peer, tmp_path: Path) -> None:
     play(job, WILLING)
-    with MessageBench(job, tmp_path, 10) as bench:
+    with MessageBench(job, tmp_path, PATIENCE) as bench:
         assert bench.hello["rank"] == 0
         assert bench.ask(measure=1)["case"] == "F 1"
         with pytest.raises(RowError, match="wrong bytes"):
@@ -280,18 +284,18 @@ def test_rows_errors_and_a_farewell(job: Peer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "said", "silence"),
     [
-        ("sys.exit('no slots')", "did not start: no slots"),
-        ("start(0); start(1); sys.exit('a segmentation fault')", "died: a segmentation fault"),
-        ("a = start(0); b = start(1); b[0].readline(); b[1]('garbage'); time.sleep(60)", "no JSON"),
-        ("a = start(0); b = start(1); b[0].readline(); b[1]({}); time.sleep(60)", "sent no row"),
-        ("a = start(0); b = start(1); time.sleep(60)", "fell silent"),
+        ("sys.exit('no slots')", "did not start: no slots", PATIENCE),
+        ("start(0); start(1); sys.exit('a segmentation fault')", "died: a segmentation fault", PATIENCE),
+        ("a = start(0); b = start(1); b[0].readline(); b[1]('garbage'); time.sleep(3600)", "no JSON", PATIENCE),
+        ("a = start(0); b = start(1); b[0].readline(); b[1]({}); time.sleep(3600)", "sent no row", PATIENCE),
+        ("a = start(0); b = start(1); time.sleep(3600)", "fell silent", 0.5),
     ],
 )
-def test_a_job_that_does_not_do_as_agreed(job: Peer, tmp_path: Path, body: str, said: str) -> None:
+def test_a_job_that_does_not_do_as_agreed(job: Peer, tmp_path: Path, body: str, said: str, silence: float) -> None:
     play(job, body)
-    with pytest.raises(WorkerError, match=said), MessageBench(job, tmp_path, 1) as bench:
+    with pytest.raises(WorkerError, match=said), MessageBench(job, tmp_path, silence) as bench:
         bench.ask(measure=0)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
 from lacuna import peers
@@ -23,6 +24,9 @@ from lacuna.mpi_bench_rows import LATENCY, METHODS
 from lacuna.mpi_bench_worker import FORCED, Effort, MpiBench, find_bench
 from lacuna.peers import Peer
 from lacuna.worker import WorkerError
+
+pytestmark = pytest.mark.usefixtures("still_clock")
+"""There is time for all that is measured here."""
 
 # --- two jobs, scripted -----------------------------------------------------------------------------------------------
 
@@ -107,7 +111,7 @@ def log(mpi: Peer) -> list[tuple[bool, dict[str, Any]]]:
 
 def test_all_contenders_of_both_jobs_take_turns(mpi: Peer, tmp_path: Path) -> None:
     play(mpi, WILLING)
-    with MpiBench(mpi, tmp_path, 10) as bench:
+    with MpiBench(mpi, tmp_path, PATIENCE) as bench:
         raced = bench.race(1, Effort(0, 4))
     assert raced.samples[True, "mpi_ddt"] == [0.5] * 4
     assert raced.samples[False, "mpi_ddt"] == [5.0] * 4
@@ -125,7 +129,7 @@ def test_all_contenders_of_both_jobs_take_turns(mpi: Peer, tmp_path: Path) -> No
 
 def test_commits_of_the_same_types_in_both(mpi: Peer, tmp_path: Path) -> None:
     play(mpi, WILLING)
-    with MpiBench(mpi, tmp_path, 10) as bench:
+    with MpiBench(mpi, tmp_path, PATIENCE) as bench:
         found = bench.commits(8, 4, 1000)
     assert found == {False: [10.0] * 8, True: [50.0] * 8}
     asked = [(side, command["seed"]) for side, command in log(mpi)]
@@ -136,7 +140,7 @@ def test_commits_of_the_same_types_in_both(mpi: Peer, tmp_path: Path) -> None:
 def test_a_wrong_byte_is_told_with_its_side_and_the_bench_goes_on(mpi: Peer, tmp_path: Path) -> None:
     fails = 'if side and command == {"verify": 2}: raise ValueError("mpi_ddt moved wrong bytes to rank 1")\n    '
     play(mpi, WILLING.replace('if "open"', fails + 'if "open"'))
-    with MpiBench(mpi, tmp_path, 10) as bench:
+    with MpiBench(mpi, tmp_path, PATIENCE) as bench:
         with pytest.raises(RowError, match="preloaded: mpi_ddt moved wrong bytes to rank 1"):
             bench.race(1, Effort(0, 4))
         assert [next(iter(command)) for _, command in log(mpi)][-2:] == ["close", "close"]
@@ -146,34 +150,34 @@ def test_a_wrong_byte_is_told_with_its_side_and_the_bench_goes_on(mpi: Peer, tmp
 def test_a_library_that_was_not_loaded_is_not_measured(mpi: Peer, tmp_path: Path) -> None:
     play(mpi, 'HELLO["send_in"] = "/usr/lib/libmpi.so.12"\n' + WILLING)
     with pytest.raises(WorkerError, match=r"liblacuna_mpi_mpich\.so was not loaded: MPI_Send is in /usr/lib/libmpi"):
-        MpiBench(mpi, tmp_path, 10)
+        MpiBench(mpi, tmp_path, PATIENCE)
 
 
 def test_a_plain_job_that_is_not_plain_is_not_measured(mpi: Peer, tmp_path: Path) -> None:
     play(mpi, 'HELLO["send_in"] = "/opt/liblacuna_mpi_mpich.so"\n' + WILLING)
     with pytest.raises(WorkerError, match="played plain: MPI_Send is in /opt/liblacuna_mpi"):
-        MpiBench(mpi, tmp_path, 10)
+        MpiBench(mpi, tmp_path, PATIENCE)
 
 
 def test_no_library_is_told(mpi: Peer, tmp_path: Path) -> None:
     play(mpi, WILLING)
     (tmp_path / "liblacuna_mpi_mpich.so").unlink()
     with pytest.raises(MpiError, match="liblacuna_mpi_mpich"):
-        MpiBench(mpi, tmp_path, 10)
+        MpiBench(mpi, tmp_path, PATIENCE)
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "said", "silence"),
     [
-        ("sys.exit('no slots')", "lacuna-mpi-bench under played plain did not start: no slots"),
-        ("if side: sys.exit('a bad preload')\n" + WILLING, "played preloaded did not start: a bad preload"),
-        ("a = start(0); b = start(1); b[0].readline(); b[1]('garbage'); time.sleep(60)", "no JSON"),
-        ("a = start(0); b = start(1); time.sleep(60)", "fell silent"),
+        ("sys.exit('no slots')", "lacuna-mpi-bench under played plain did not start: no slots", PATIENCE),
+        ("if side: sys.exit('a bad preload')\n" + WILLING, "played preloaded did not start: a bad preload", PATIENCE),
+        ("a = start(0); b = start(1); b[0].readline(); b[1]('garbage'); time.sleep(3600)", "no JSON", PATIENCE),
+        ("a = start(0); b = start(1); time.sleep(3600)", "fell silent", 0.5),
     ],
 )
-def test_a_job_that_does_not_do_as_agreed(mpi: Peer, tmp_path: Path, body: str, said: str) -> None:
+def test_a_job_that_does_not_do_as_agreed(mpi: Peer, tmp_path: Path, body: str, said: str, silence: float) -> None:
     play(mpi, body)
-    with pytest.raises(WorkerError, match=said), MpiBench(mpi, tmp_path, 1) as bench:
+    with pytest.raises(WorkerError, match=said), MpiBench(mpi, tmp_path, silence) as bench:
         bench.race(1, Effort(0, 4))
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import FAR, QUIET, grid_subject, guide, look, row
+from conftest import FAR, PATIENCE, QUIET, grid_subject, guide, look, row
 
 from lacuna.compare import Comparison, compare, repeats_within
 from lacuna.fields import SchemaError
@@ -102,7 +102,11 @@ def test_a_file_that_is_no_guide_is_named(tmp_path: Path, text: str, says: str) 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "lacuna", "compare", *arguments], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "lacuna", "compare", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
 
 

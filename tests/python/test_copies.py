@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE
 from typer.testing import CliRunner
 
 from lacuna import copies, copies_figures, copies_view, peers
@@ -131,7 +132,7 @@ def test_rows_errors_and_a_farewell(scripted: Path) -> None:
     write(
         scripted, 'say({"hello": HELLO})\nfor l in sys.stdin: say({"row": {"a": 1}} if "1" in l else {"error": "no"})'
     )
-    with CopyBench(5) as bench:
+    with CopyBench(PATIENCE) as bench:
         assert bench.hello["instruction_set"] == "AVX2"
         assert bench.ask(measure=1) == {"a": 1}
         with pytest.raises(RowError, match="no"):
@@ -140,23 +141,23 @@ def test_rows_errors_and_a_farewell(scripted: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "said", "silence"),
     [
-        ("sys.exit('broken')", "died .*broken"),
-        ("time.sleep(60)", "silent for 0.5 s"),
-        ("print('garbage', flush=True); time.sleep(60)", "no JSON"),
-        ('say({"row": 1}); time.sleep(60)', "sent no hello"),
+        ("sys.exit('broken')", "died .*broken", PATIENCE),
+        ("time.sleep(3600)", "silent for 0.5 s", 0.5),
+        ("print('garbage', flush=True); time.sleep(3600)", "no JSON", PATIENCE),
+        ('say({"row": 1}); time.sleep(3600)', "sent no hello", PATIENCE),
     ],
 )
-def test_a_bench_that_does_not_speak_as_agreed(scripted: Path, body: str, said: str) -> None:
+def test_a_bench_that_does_not_speak_as_agreed(scripted: Path, body: str, said: str, silence: float) -> None:
     write(scripted, body)
     with pytest.raises(WorkerError, match=said):
-        CopyBench(0.5)
+        CopyBench(silence)
 
 
 def test_a_bench_that_dies_during_a_row(scripted: Path) -> None:
     write(scripted, 'say({"hello": HELLO})\nsys.stdin.readline()\nsys.exit("no memory")')
-    with CopyBench(5) as bench, pytest.raises(WorkerError, match="no memory"):
+    with CopyBench(PATIENCE) as bench, pytest.raises(WorkerError, match="no memory"):
         bench.ask(measure=1)
 
 
@@ -194,6 +195,7 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
 # --- the real bench ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         app, ["bench", "copy", "--only", "NAS_LU_y 33x33", "--no-mpi", "--quick", "-o", str(tmp_path)]
@@ -210,7 +212,7 @@ def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
 
 def test_every_kind_of_layout_is_moved_right() -> None:
     """The bench verifies every contender of every row, gaps included, before and after it times them."""
-    with CopyBench(60) as bench:
+    with CopyBench(PATIENCE) as bench:
         for case in copies.planned(bench.hello, quick=True):
             for operation in copies.OPERATIONS:
                 bench.ask(measure=case, operation=operation, cache="warm", milliseconds=0.1)
@@ -226,7 +228,7 @@ def test_an_mpi_if_there_is_one(tmp_path: Path) -> None:
     if not found:
         pytest.skip("no mpicc on the PATH: MPI_Pack was not compared")
     environment = found[0].environment()
-    with CopyBench(60, found[0].shim(tmp_path), environment) as bench:
+    with CopyBench(PATIENCE, found[0].shim(tmp_path), environment) as bench:
         assert bench.hello["mpi"]
         rows = [bench.ask(measure=i, operation="pack", cache="warm", milliseconds=0.1) for i in (0, 30, 60)]
     assert all(r["contenders"][1]["name"] == "mpi" for r in rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 from rich.console import Console
 
 from lacuna import applications
@@ -73,7 +74,7 @@ def program(built: Built, mpi: str, name: str) -> Program:
 @pytest.mark.parametrize("name", applications.NAMES)
 @pytest.mark.parametrize("mpi", MPIS)
 def test_verifies_itself(built: Built, mpi: str, name: str, preload: bool) -> None:
-    rows = program(built, mpi, name).run(ARGUMENTS[name], preload=preload, seconds=120)
+    rows = program(built, mpi, name).run(ARGUMENTS[name], preload=preload, seconds=PATIENCE)
     sizes = [int(n) for n in str(ARGUMENTS[name]["n"]).split(",")]
     assert [(row["n"], row["variant"]) for row in rows] == [(n, v) for n in sizes for v in VARIANTS[name]]
     for row in rows:
@@ -105,7 +106,7 @@ def some_mpi(built: Built) -> str:
 @pytest.mark.parametrize("name", applications.NAMES)
 def test_blocks_need_not_be_even(built: Built, some_mpi: str, name: str) -> None:
     small = {"fft2d": {"n": 17}, "stencil2d": {"n": 17, "steps": 4}, "faces3d": {"n": 3}}[name]
-    rows = program(built, some_mpi, name).run(small, ranks=3, preload=True, seconds=120)
+    rows = program(built, some_mpi, name).run(small, ranks=3, preload=True, seconds=PATIENCE)
     assert [row["variant"] for row in rows] == VARIANTS[name]
 
 
@@ -122,12 +123,12 @@ def test_a_wrong_exchange_is_found(built: Built, some_mpi: str, name: str, said:
     spoiled = applications.build(right.peer, name, tmp_path, {"native.cpp": SPOILED / f"{name}.cpp"})
     n = {"fft2d": 24, "stencil2d": 24, "faces3d": 4}[name]
     with pytest.raises(ApplicationError, match=said):
-        spoiled.run({"n": n, "variant": "native"}, seconds=120)
+        spoiled.run({"n": n, "variant": "native"}, seconds=PATIENCE)
 
 
 def test_wrong_usage_is_told(built: Built, some_mpi: str) -> None:
     with pytest.raises(ApplicationError, match="fastest is no variant"):
-        program(built, some_mpi, "stencil2d").run({"n": 8, "variant": "fastest"}, seconds=120)
+        program(built, some_mpi, "stencil2d").run({"n": 8, "variant": "fastest"}, seconds=PATIENCE)
 
 
 class Ready:
@@ -149,10 +150,11 @@ class Ready:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> FftChapter:
     plan = Plan((32, 64))
-    monkeypatch.setattr(fft_command, "QUICK", Effort(rounds=2, repetitions=3, seconds=1, budget=60))
+    monkeypatch.setattr(fft_command, "QUICK", Effort(rounds=2, repetitions=3, seconds=1, budget=PATIENCE))
     return FftChapter("f13", "four variants", (plan,), (plan,), (f13,))
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_the_paper_runs_it(built: Built, some_mpi: str, quick: FftChapter, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program(built, some_mpi, "fft2d")
     monkeypatch.setattr(fft_command, "Programs", lambda: Ready(made))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
+import secrets
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import PATIENCE
 
 import lacuna
 
@@ -19,7 +20,7 @@ SCHEDULES = ("automatic", "at_once", "pairwise", "forward")
 
 def _run(program: Program, name: str, ranks: int, rank: int, pipe: Any) -> None:
     try:
-        with lacuna.connect(name, ranks, rank=rank, timeout=30) as comm:
+        with lacuna.connect(name, ranks, rank=rank, timeout=PATIENCE) as comm:
             program(comm)
         pipe.send(None)
     except BaseException:
@@ -29,7 +30,7 @@ def _run(program: Program, name: str, ranks: int, rank: int, pipe: Any) -> None:
 def run_ranks(program: Program, ranks: int) -> None:
     """Runs the program in so many processes; fails with what any of them raised."""
     context = multiprocessing.get_context("fork")
-    name = f"exchange-test-{os.getpid()}"
+    name = f"exchange-test-{secrets.token_hex(8)}"
     children = []
     for rank in range(ranks):
         ours, theirs = context.Pipe()
@@ -38,8 +39,9 @@ def run_ranks(program: Program, ranks: int) -> None:
         children.append((child, ours))
     wrong = []
     for rank, (child, pipe) in enumerate(children):
-        said = pipe.recv() if pipe.poll(50) else "no answer"
-        child.join(5)
+        said = pipe.recv() if pipe.poll(PATIENCE) else f"no answer within {PATIENCE:.0f} s"
+        child.kill()  # it has ended, or never will
+        child.join()
         if said is not None:
             wrong.append(f"rank {rank}: {said}")
     assert not wrong, "\n".join(wrong)
@@ -130,7 +132,7 @@ def test_who_does_not_come_is_waited_for_so_long() -> None:
 
 
 def test_a_closed_communicator_ends_its_exchanges() -> None:
-    with lacuna.connect(f"exchange-alone-{os.getpid()}", 1) as ranks:
+    with lacuna.connect(f"exchange-alone-{secrets.token_hex(8)}", 1) as ranks:
         got = np.zeros(3)
         exchange = ranks.alltoallw_init([np.arange(3.0)], [got])
         exchange.run()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import guide
+from conftest import PATIENCE, guide
 from lacuna._core import Guide
 from synthetic import ONE_PATH, run_of, some_pairs
 
@@ -105,13 +104,14 @@ def test_what_is_usually_best_is_what_the_library_chooses_without_a_profile() ->
 # --- with the worker, on a simulated NIC
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_what_is_wanted_is_measured_and_kept_in_the_profile(simulated: Worker) -> None:
     told = simulated.hello
     cells = plan.counted(plan.simulated(plan.pair_cells(20)), told)
     result = replace(guide(), nic=told.nic, methods=told.methods, machine=told.machine)
     wants = Explorer(told, lambda: random_pairs(12, 3), 0.0)
     again = run.Again(0.0, 1, lambda: pytest.fail("no second looks"), wants, 0.9)
-    run.measure(simulated, cells, result, time.monotonic() + 60, 50, lambda *_: None, again)
+    run.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None, again)
     assert result.errors == []
     assert len(cells) == 20 + 12
     assert {r.subject for r in result.rows} == {c.subject for c in cells}

@@ -8,14 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import typer
-from conftest import NIC
+from conftest import NIC, PATIENCE, free_address, read_until, wait_for
+from test_command import MADE_UP_TIME
 
 from lacuna import _core
 from lacuna.far import Far, place, read_secret
@@ -26,32 +26,28 @@ from lacuna.worker import WorkerError, find_worker
 SECRET = "of the two who measure"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert isinstance(port, int)
-        return port
-
-
 class Two:
-    """Runs the command as either side; `worker` is the fake one, or none for the real one."""
+    """Runs the command as either side; `worker` is the fake one, or none for the real one. The clock is made up."""
 
     def __init__(self, worker: Path | None, output: Path) -> None:
         self.worker = worker
         self.output = output
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = free_address()
+        self.variables: dict[str, str] = {}
+
+    def line(self, *arguments: str) -> list[str]:
+        return [sys.executable, str(MADE_UP_TIME), "guide", *arguments]
 
     def environment(self, secret: str = SECRET, mood: str = "") -> dict[str, str]:
         worker = {"LACUNA_WORKER": str(self.worker)} if self.worker else {}
         given = {"LACUNA_SECRET": secret} if secret else {}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_SECRET")}
-        return {**kept, **worker, **given, "FAKE_WORKER": mood}
+        return {**kept, **worker, **given, "FAKE_WORKER": mood, **self.variables}
 
     @contextmanager
     def listening(self, *arguments: str, secret: str = SECRET, mood: str = "") -> Iterator[subprocess.Popen[str]]:
-        line = [sys.executable, "-m", "lacuna", "guide", "--listen", self.address, *arguments]
         with subprocess.Popen(
-            line,
+            self.line("--listen", self.address, *arguments),
             env=self.environment(secret, mood),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -65,10 +61,10 @@ class Two:
 
     def guide(self, *arguments: str, secret: str = SECRET, mood: str = "") -> subprocess.CompletedProcess[str]:
         """Too short to fit a profile, if the arguments say nothing else: that takes the longest."""
-        line = [sys.executable, "-m", "lacuna", "guide", "--quick", "--output", str(self.output)]
+        line = self.line("--quick", "--output", str(self.output))
         line += arguments if "--budget" in arguments else ["--budget", "11", *arguments]
         environment = self.environment(secret, mood)
-        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @pytest.fixture
@@ -137,7 +133,7 @@ def test_what_is_no_secret(
 def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
     with two.listening() as other:
         ended = two.guide(two.address)
-        said, errors = other.communicate(timeout=20)
+        said, errors = other.communicate(timeout=PATIENCE)
     assert ended.returncode == 0, ended.stderr
     assert other.returncode == 0, errors
     guide = read_guide(two.output / "guide.json")
@@ -152,13 +148,15 @@ def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
     assert SECRET not in ended.stdout + said
 
 
-def test_the_side_with_the_host_may_start_first(two: Two) -> None:
-    line = [sys.executable, "-m", "lacuna", "guide", "--budget", "11", "--output", str(two.output), two.address]
+def test_the_side_with_the_host_may_start_first(two: Two, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    two.variables["FAKE_WORKER_ALONE"] = str(alone)
+    line = two.line("--budget", "11", "--output", str(two.output), two.address)
     with subprocess.Popen(line, env=two.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        time.sleep(1)
+        wait_for("the first side finds nobody", alone.exists, running)
         with two.listening() as other:
-            running.communicate(timeout=60)
-            other.communicate(timeout=20)
+            running.communicate(timeout=PATIENCE)
+            other.communicate(timeout=PATIENCE)
     assert running.returncode == 0
     assert other.returncode == 0
 
@@ -166,8 +164,9 @@ def test_the_side_with_the_host_may_start_first(two: Two) -> None:
 def test_another_secret_is_told_on_both_sides(two: Two) -> None:
     with two.listening() as other:
         ended = two.guide(two.address, secret="one that the other does not know")
+        said = read_until(other, "Refused")
         other.send_signal(signal.SIGINT)
-        said, errors = other.communicate(timeout=20)
+        _, errors = other.communicate(timeout=PATIENCE)
     assert ended.returncode == 3
     assert "another secret" in ended.stderr
     assert "Refused 127.0.0.1:1: the other side has another secret" in said
@@ -177,6 +176,7 @@ def test_another_secret_is_told_on_both_sides(two: Two) -> None:
 
 
 def test_nobody_listens(two: Two) -> None:
+    two.variables["FAKE_WORKER_CALLS"] = "0.2"
     ended = two.guide(two.address)
     assert ended.returncode == 3
     assert two.address in ended.stderr
@@ -184,36 +184,36 @@ def test_nobody_listens(two: Two) -> None:
 
 def test_nobody_comes(two: Two) -> None:
     with two.listening("--timeout", "1") as other:
-        _, errors = other.communicate(timeout=20)
+        _, errors = other.communicate(timeout=PATIENCE)
     assert other.returncode == 3
     assert "nobody came within 1 s" in errors
 
 
 def test_a_listener_that_dies_ends_the_guide(two: Two) -> None:
-    with two.listening(mood="die") as other:
-        ended = two.guide("--budget", "20", two.address, mood="slow")
-        _, errors = other.communicate(timeout=20)
+    with two.listening() as other:
+        ended = two.guide(two.address, mood="kills")
+        _, errors = other.communicate(timeout=PATIENCE)
     assert ended.returncode == 3
     assert "peer_lost" in ended.stderr
     assert other.returncode == 3
     assert "killed by SIGABRT" in errors
-    assert json.loads((two.output / "guide.json").read_text())["errors"]
+    data = json.loads((two.output / "guide.json").read_text())
+    assert data["rows"]
+    assert data["errors"]
 
 
-def test_ctrl_c_on_one_side_ends_the_other(two: Two) -> None:
-    line = [sys.executable, "-m", "lacuna", "guide", "--output", str(two.output), two.address]
+def test_ctrl_c_on_one_side_ends_the_other(two: Two, tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    two.variables["FAKE_WORKER_HELD"] = str(held)
+    line = two.line("--output", str(two.output), two.address)
     with (
         two.listening() as other,
-        subprocess.Popen(line, env=two.environment(mood="slow"), stdout=subprocess.PIPE, text=True) as running,
+        subprocess.Popen(line, env=two.environment(mood="held"), stdout=subprocess.PIPE, text=True) as running,
     ):
-        assert running.stdout is not None
-        assert running.stdout.readline().startswith("measuring")
-        time.sleep(1)
-        began = time.monotonic()
+        wait_for("the worker measures its fifth cell", held.exists, running)
         running.send_signal(signal.SIGINT)
-        other.communicate(timeout=20)
-        assert time.monotonic() - began < 10
-        running.communicate(timeout=30)
+        running.communicate(timeout=PATIENCE)
+        other.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert json.loads((two.output / "guide.json").read_text())["interrupted"] is True
 
@@ -230,8 +230,9 @@ def test_ctrl_c_on_one_side_ends_the_other(two: Two) -> None:
     ],
 )
 def test_wrong_usage(two: Two, arguments: tuple[str, ...], says: str) -> None:
-    line = [sys.executable, "-m", "lacuna", "guide", *arguments]
-    ended = subprocess.run(line, env=two.environment(), capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        two.line(*arguments), env=two.environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert ended.returncode == 2
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -254,7 +255,7 @@ def test_a_device_in_software_is_told(two: Two) -> None:
 def test_the_profile_is_found_again_by_the_name_of_the_device(two: Two, no_settings_of_the_user: Path) -> None:
     with two.listening("--nic", "verbs:rxe0") as other:
         assert two.guide("--budget", "13", "--nic", "verbs:rxe0", two.address).returncode == 0
-        other.communicate(timeout=20)
+        other.communicate(timeout=PATIENCE)
     (file,) = no_settings_of_the_user.rglob("*.json")
     assert file.name == "verbs-rxe0.json"
     assert str(file) == _core.profile_file("verbs:rxe0")
@@ -276,8 +277,9 @@ def real(tmp_path: Path) -> Two:
 
 def test_nic_local_has_no_second_machine(real: Two) -> None:
     with real.listening() as other:
+        read_until(other, "Listening at")
         ended = real.guide(real.address)
-        _, errors = other.communicate(timeout=20)
+        _, errors = other.communicate(timeout=PATIENCE)
     for returncode, text in ((ended.returncode, ended.stderr), (other.returncode, errors)):
         assert returncode == 3
         assert "connects processes of one machine only" in text
@@ -285,18 +287,17 @@ def test_nic_local_has_no_second_machine(real: Two) -> None:
 
 def test_the_real_handshake_refuses_another_secret(real: Two) -> None:
     with real.listening() as other:
-        assert other.stdout is not None
-        assert other.stdout.readline().startswith("NIC local")
+        assert read_until(other, "Listening at").startswith("NIC local")
         ended = real.guide(real.address, secret="one that the other does not know")
-        strangers = [socket.create_connection(("127.0.0.1", int(real.address.split(":")[1]))) for _ in range(3)]
+        host, _, port = real.address.partition(":")
+        strangers = [socket.create_connection((host, int(port))) for _ in range(3)]
         strangers[0].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
-        time.sleep(0.2)
+        said = read_until(other, "not the request of a")
         other.send_signal(signal.SIGINT)
-        said, _ = other.communicate(timeout=20)
+        other.communicate(timeout=PATIENCE)
     assert ended.returncode == 3
     assert "the other side has another secret" in ended.stderr
     assert "the other side has another secret" in said
-    assert "not the request of a" in said
     assert other.returncode == 130
 
 
@@ -308,6 +309,6 @@ def test_nobody_listens_for_the_real_worker(real: Two) -> None:
 
 def test_a_nic_that_is_not_there_does_not_listen(real: Two) -> None:
     with real.listening("--nic", "nonsense") as other:
-        _, errors = other.communicate(timeout=20)
+        _, errors = other.communicate(timeout=PATIENCE)
     assert other.returncode == 3
     assert 'no NIC "nonsense"' in errors

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE, wait_for
 from lacuna._core import simulate_exchange
 from typer.testing import CliRunner
 
@@ -127,13 +127,14 @@ def test_messages_of_the_model() -> None:
 class TestOnThisMachine:
     def test_a_case_under_all_conditions(self) -> None:
         here = [condition(name) for name in (PLAIN, "both_ways", "cold")]
-        with Ranks(sorted(os.sched_getaffinity(0))[:2], 30.0) as ranks:
+        with Ranks(sorted(os.sched_getaffinity(0))[:2], PATIENCE) as ranks:
             race = Race({(2, False): ranks}, {}, here)
             samples = race.run(SMALL, Effort(2, 0.0))
             assert {name for name, _ in samples} == {c.name for c in here}
             assert {len(times) for times in samples.values()} == {2}, "a time of each round, however many turns it has"
             assert race.huge, "nothing was asked for"
 
+    @pytest.mark.usefixtures("still_clock")
     def test_the_command(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
         run = CliRunner().invoke(app, ["interactions", "--quick", "--budget", "5", "-o", str(out)])
@@ -173,24 +174,26 @@ class TestOnThisMachine:
         with Busy("computes", max(os.sched_getaffinity(0))) as busy:
             pid = busy._process.pid
 
-            def cpu_ticks() -> int:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                return int(fields[11]) + int(fields[12])
+            def stat() -> list[str]:
+                """From the state on."""
+                return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
+            def cpu_ticks() -> int:
+                return int(stat()[11]) + int(stat()[12])
+
+            wait_for("it is stopped from the start", lambda: stat()[0] == "T")
             stopped = cpu_ticks()
-            time.sleep(0.1)
-            assert cpu_ticks() <= stopped + 1
             busy.go()
-            time.sleep(0.2)
+            wait_for("it takes the CPU", lambda: cpu_ticks() > stopped + 1)
             busy.stop()
-            assert cpu_ticks() > stopped + 1
+            wait_for("it stops again", lambda: stat()[0] == "T")
             busy._process.kill()
             busy._process.wait()
             with pytest.raises(WorkerError, match="died"):
                 busy.go()
 
     def test_a_rank_that_dies_is_told(self) -> None:
-        with Ranks(sorted(os.sched_getaffinity(0))[:2], 10.0) as ranks:
+        with Ranks(sorted(os.sched_getaffinity(0))[:2], PATIENCE) as ranks:
             ranks._processes[1].kill()
             ranks._processes[1].wait()
             with pytest.raises(WorkerError, match="died"):

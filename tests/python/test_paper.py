@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import typer
+from conftest import PATIENCE
 from matplotlib.lines import Line2D
 
 from lacuna.paper import (
@@ -278,7 +279,7 @@ def lacuna(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.
         [sys.executable, "-m", "lacuna", "paper", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
         env={**os.environ, **(env or {})},
     )

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
 from lacuna import mini, programs
@@ -101,7 +102,7 @@ def test_each_is_right_with_any_number_of_ranks(program: mini.Mini, ranks: int, 
         pytest.skip(f"{program.name} was not run: {e}")
     given = {"seconds": 0.001, "largest": SMALL[program.name]}
     for preload in (False, True):
-        rows = built.run(given, ranks=ranks, preload=preload, seconds=60)
+        rows = built.run(given, ranks=ranks, preload=preload, seconds=PATIENCE)
         assert all(row["ranks"] == ranks and min(row["hand_us"]) > 0 for row in rows)
 
 
@@ -125,20 +126,21 @@ def test_a_wrong_byte_ends_it(file: str, right: str, wrong: str, way: str, tmp_p
     subprocess.run(line, check=True, env=peer.environment(), capture_output=True)
     program = Program(peer, "wrong", built, launch(peer))
     with pytest.raises(ApplicationError, match=f"{way}: wrong bytes"):
-        program.run({"seconds": 0.001, "largest": 4096}, seconds=60)
+        program.run({"seconds": 0.001, "largest": 4096}, seconds=PATIENCE)
 
 
 def test_a_number_that_is_none_is_told(tmp_path: Path) -> None:
     peer = debian()
     built = mini.build(peer, mini.GATHER, launch(peer), tmp_path)
     with pytest.raises(ApplicationError, match="--largest many: not a number above 0"):
-        built.run({"seconds": 0.001, "largest": "many"}, seconds=60)
+        built.run({"seconds": 0.001, "largest": "many"}, seconds=PATIENCE)
 
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["bench", "mpi", "--quick", *arguments])
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_the_command_writes_rows_and_a_picture(tmp_path: Path) -> None:
     peer = debian()
     done = invoke("--only", "gather, 2 ranks", "--mpi", f"debian={peer.mpicc}", "-o", str(tmp_path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
@@ -11,10 +10,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from conftest import NIC, guide, row
+from conftest import NIC, PATIENCE, guide, row
 from lacuna._core import Guide, Layout, nic_label
+from made_up_time import MadeUp as MadeUpClock
 
-from lacuna import calibrate, command, plan, run, validate_command, validate_figure
+from lacuna import calibrate, clock, command, plan, run, validate_command, validate_figure
 from lacuna.measuring import Measured, Way
 from lacuna.medians import geomean
 from lacuna.pairs import Pair
@@ -254,16 +254,17 @@ def test_a_pair_during_which_the_peers_moved_is_measured_again(
 
 
 def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    latest = time.monotonic() + 0.2
+    made_up = MadeUpClock()
+    monkeypatch.setattr(clock, "now", made_up.now)
 
     def measure_pair(*_: object, **__: object) -> Measured:
-        time.sleep(0.25)
+        made_up.sleep(0.25)
         return Measured(rows({PACK: (1.0, 1.0)}), [], 2.7, moved=True)
 
     monkeypatch.setattr("lacuna.validate.measure_pair", measure_pair)
     monkeypatch.setattr("lacuna.validate.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
-    made = validate(worker, "local", lambda *_: None, count=2, latest=latest)
+    made = validate(worker, "local", lambda *_: None, count=2, latest=0.2)
     assert (len(made.pairs), made.again) == (1, 0)
 
 
@@ -284,11 +285,12 @@ def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
     assert json.loads(made.to_json())["nic"] == "model:connectx5-rocev2"
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_a_fit_to_some_pairs_chooses_well_for_others(simulated: Worker) -> None:
     hello = simulated.hello
     cells = plan.counted(plan.simulated(plan.pair_cells(36)), hello)
     result = replace(guide(), nic=hello.nic, methods=hello.methods, machine=hello.machine)
-    run.measure(simulated, cells, result, time.monotonic() + 60, 50, lambda *_: None)
+    run.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None)
     assert result.errors == []
     assert {r.subject for r in result.rows} == {c.subject for c in cells}
     profile = calibrate.calibrate(result, cells)

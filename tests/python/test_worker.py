@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import COUNTERS, NIC, grid_subject
+from conftest import COUNTERS, NIC, PATIENCE, grid_subject
+from fake_worker import TROUBLE_AT
 
+import lacuna.worker
 from lacuna.plan import grid_cell
 from lacuna.schema import Fields, Nic, Row, SchemaError
 from lacuna.worker import Worker, WorkerError, WorkerSilentError, find_worker
@@ -23,25 +28,28 @@ def changed(counter: str, value: object) -> dict[str, object]:
     return {"send": {k: v for k, v in send.items() if v is not None}, "receive": asdict(COUNTERS.receive)}
 
 
+def measure_one(worker: Worker, number: int) -> int:
+    """Returns the number of rows."""
+    cell = grid_cell(64, 16, "symmetric", "warm", required=True)
+    request: dict[str, object] = {
+        "id": number,
+        "layout": cell.spec,
+        "cache": "warm",
+        "max_samples": 10,
+        "budget_ms": 1.0,
+        "censor_ms": 10.0,
+    }
+    return sum(isinstance(answer, Row) for answer in worker.measure(request, cell.subject))
+
+
 def measure_six(worker: Worker) -> int:
     """Measures six cells, so that a bad worker reaches the one at which it misbehaves. Returns the number of rows."""
-    cell = grid_cell(64, 16, "symmetric", "warm", required=True)
-    rows = 0
-    for number in range(6):
-        request: dict[str, object] = {
-            "id": number,
-            "layout": cell.spec,
-            "cache": "warm",
-            "max_samples": 10,
-            "budget_ms": 1.0,
-            "censor_ms": 10.0,
-        }
-        rows += sum(isinstance(answer, Row) for answer in worker.measure(request, cell.subject))
-    return rows
+    return sum(measure_one(worker, number) for number in range(TROUBLE_AT + 1))
 
 
-def test_a_good_worker_measures_and_ends_by_itself(fake_worker: Path) -> None:
-    with Worker(fake_worker, "local", 5) as worker:
+def test_a_good_worker_measures_and_ends_by_itself(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lacuna.worker, "_FAREWELL_SECONDS", PATIENCE)
+    with Worker(fake_worker, "local", PATIENCE) as worker:
         assert worker.hello.nic.name == "local"
         assert len(worker.corpus()) == 16
         assert measure_six(worker) > 0
@@ -61,34 +69,45 @@ def test_a_bad_worker_is_a_clear_error(
     fake_worker: Path, monkeypatch: pytest.MonkeyPatch, mood: str, says: str
 ) -> None:
     monkeypatch.setenv("FAKE_WORKER", mood)
-    with pytest.raises(WorkerError, match=says), Worker(fake_worker, "local", 5) as worker:
+    with pytest.raises(WorkerError, match=says), Worker(fake_worker, "local", PATIENCE) as worker:
         measure_six(worker)
 
 
-@pytest.mark.parametrize(("mood", "says"), [("stale", "speaks protocol 0"), ("silent", "fell silent")])
+@pytest.mark.parametrize(
+    ("mood", "says", "timeout"), [("stale", "speaks protocol 0", PATIENCE), ("silent", "fell silent", 0.5)]
+)
 def test_a_worker_that_cannot_start_is_a_clear_error(
-    fake_worker: Path, monkeypatch: pytest.MonkeyPatch, mood: str, says: str
+    fake_worker: Path, monkeypatch: pytest.MonkeyPatch, mood: str, says: str, timeout: float
 ) -> None:
     monkeypatch.setenv("FAKE_WORKER", mood)
     with pytest.raises(WorkerError, match=says):
-        Worker(fake_worker, "local", 1)
+        Worker(fake_worker, "local", timeout)
+
+
+def measure_until_it_hangs(worker: Worker, then: Callable[[], None] = lambda: None) -> None:
+    """Waits for all answers that come, however long they take. The next one does not come, and is not waited for long;
+    `then` is called before."""
+    for number in range(TROUBLE_AT):
+        measure_one(worker, number)
+    worker._timeout = 0.3
+    then()
+    measure_one(worker, TROUBLE_AT)
 
 
 def test_a_hanging_worker_is_given_up_and_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_WORKER", "hang")
-    worker = Worker(fake_worker, "local", 1)
-    started = time.monotonic()
+    worker = Worker(fake_worker, "local", PATIENCE)
     with pytest.raises(WorkerSilentError), worker:
-        measure_six(worker)
-    assert time.monotonic() - started < 3
-    assert worker._process.poll() is not None
+        measure_until_it_hangs(worker)
+    assert worker._process.poll() == -signal.SIGKILL
 
 
 def test_a_worker_that_does_not_end_is_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_WORKER", "deaf")
-    with Worker(fake_worker, "local", 5) as worker:
+    monkeypatch.setattr(lacuna.worker, "_FAREWELL_SECONDS", 0.3)
+    with Worker(fake_worker, "local", PATIENCE) as worker:
         process = worker._process
-    assert process.poll() is not None
+    assert process.poll() == -signal.SIGKILL
 
 
 def test_chatter_on_standard_error_blocks_nobody(tmp_path: Path) -> None:
@@ -98,7 +117,7 @@ def test_chatter_on_standard_error_blocks_nobody(tmp_path: Path) -> None:
     )
     chatty.chmod(0o755)
     with pytest.raises(WorkerError, match="exited with status 4") as caught:
-        Worker(chatty, "local", 5)
+        Worker(chatty, "local", PATIENCE)
     assert len(str(caught.value)) < 4000
 
 
@@ -116,13 +135,20 @@ def test_a_worker_that_is_no_program_says_so(tmp_path: Path) -> None:
 
 
 def test_the_client_sleeps_while_it_waits(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks the system once, and is woken by what comes: nothing."""
     monkeypatch.setenv("FAKE_WORKER", "hang")
-    worker = Worker(fake_worker, "local", 1)
-    before = os.times()
+    waits: list[float] = []
+
+    def wait(*arguments: Any) -> Any:
+        waits.append(arguments[-1])
+        return ask(*arguments)
+
+    ask = select.select
+    worker = Worker(fake_worker, "local", PATIENCE)
     with pytest.raises(WorkerSilentError), worker:
-        measure_six(worker)
-    after = os.times()
-    assert after.user + after.system - before.user - before.system < 0.3
+        measure_until_it_hangs(worker, lambda: monkeypatch.setattr(select, "select", wait))
+    assert len(waits) <= 3  # a second time, to be sure that it waited long enough
+    assert waits[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -189,20 +215,12 @@ def test_a_nic_tells_its_limits_or_is_refused() -> None:
 def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from lacuna.worker import Worker; "
-        "w = Worker(Path(sys.argv[1]), 'local', 5); print(w._process.pid, flush=True); time.sleep(60)"
+        f"w = Worker(Path(sys.argv[1]), 'local', {PATIENCE}); print(w._process.pid, flush=True); time.sleep(3600)"
     )
     with subprocess.Popen([sys.executable, "-c", code, fake_worker], stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
-        worker = int(command.stdout.readline())
+        worker = os.pidfd_open(int(command.stdout.readline()))  # which stands for this process, and for no later one
         command.kill()
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and _runs(worker):
-        time.sleep(0.05)
-    assert not _runs(worker)
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+    ended, _, _ = select.select([worker], [], [], PATIENCE)
+    os.close(worker)
+    assert ended, f"the worker still ran {PATIENCE:.0f} s later"
