@@ -31,6 +31,10 @@ class ApplicationError(Exception):
     """A program cannot be compiled, did not end, or found its result to be wrong; the text says which."""
 
 
+class LateError(ApplicationError):
+    """It did not end in the time that it had."""
+
+
 class MissingError(ApplicationError):
     """What it needs is not installed."""
 
@@ -159,8 +163,10 @@ def _run(line: Sequence[str], environment: Mapping[str, str], title: str, second
         err.seek(0)
         if code == 0:
             return out.read()
-        ending = f"took longer than {seconds:.0f} s" if code is None else f"ended with {code}"
-        raise ApplicationError(f"{title} {ending}: {err.read().strip()[-800:]}")
+        said = err.read().strip()[-800:]
+        if code is None:
+            raise LateError(f"{title} took longer than {seconds:.0f} s: {said}")
+        raise ApplicationError(f"{title} ended with {code}: {said}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

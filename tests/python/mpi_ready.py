@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import PATIENCE
 
+from lacuna.applications import LateError, Program
 from lacuna.launch import Launch
 from lacuna.peers import Peer
 
@@ -79,6 +82,23 @@ class Ready:
             again = f"python tests/mpi/run.py {options}--mpi {self.peer.name} --only {program.name}"
             pytest.fail(f"{why}\nagain: {again}", pytrace=False)
         return plain, preloaded
+
+
+def run_application(
+    application: Program, given: Mapping[str, object], *, ranks: int = 2, preload: bool = False
+) -> list[dict[str, Any]]:
+    """What it printed. Skips where the MPI hangs by itself."""
+    try:
+        return application.run(given, ranks=ranks, preload=preload, seconds=PATIENCE)
+    except LateError:
+        for _ in range(run.DOUBT_RUNS if preload else run.PLAIN_TRIES - 1):
+            try:
+                again = application.run(given, ranks=ranks, seconds=PATIENCE)
+            except LateError as e:
+                pytest.skip(f"the MPI hangs by itself: {e}")
+        if preload:
+            raise
+        return again
 
 
 def program(name: str) -> run.Program:

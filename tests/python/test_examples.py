@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import PATIENCE
+from mpi_ready import run, run_application
 from rich.console import Console
 
 from lacuna import applications
@@ -18,10 +18,6 @@ from lacuna.paper.fft import Effort, Plan
 from lacuna.paper.fft_sections import FftChapter, f13
 from lacuna.paper.results import Results
 from lacuna.peers import Peer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
-
-import run
 
 MPIS = ("openmpi4-debian", "openmpi5", "mpich5", "impi")
 SPOILED = Path(__file__).resolve().parent.parent / "examples" / "spoiled"
@@ -74,7 +70,7 @@ def program(built: Built, mpi: str, name: str) -> Program:
 @pytest.mark.parametrize("name", applications.NAMES)
 @pytest.mark.parametrize("mpi", MPIS)
 def test_verifies_itself(built: Built, mpi: str, name: str, preload: bool) -> None:
-    rows = program(built, mpi, name).run(ARGUMENTS[name], preload=preload, seconds=PATIENCE)
+    rows = run_application(program(built, mpi, name), ARGUMENTS[name], preload=preload)
     sizes = [int(n) for n in str(ARGUMENTS[name]["n"]).split(",")]
     assert [(row["n"], row["variant"]) for row in rows] == [(n, v) for n in sizes for v in VARIANTS[name]]
     for row in rows:
@@ -106,7 +102,7 @@ def some_mpi(built: Built) -> str:
 @pytest.mark.parametrize("name", applications.NAMES)
 def test_blocks_need_not_be_even(built: Built, some_mpi: str, name: str) -> None:
     small = {"fft2d": {"n": 17}, "stencil2d": {"n": 17, "steps": 4}, "faces3d": {"n": 3}}[name]
-    rows = program(built, some_mpi, name).run(small, ranks=3, preload=True, seconds=PATIENCE)
+    rows = run_application(program(built, some_mpi, name), small, ranks=3, preload=True)
     assert [row["variant"] for row in rows] == VARIANTS[name]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE
+from mpi_ready import run_application
 from typer.testing import CliRunner, Result
 
 from lacuna import mini, programs
@@ -102,7 +103,7 @@ def test_each_is_right_with_any_number_of_ranks(program: mini.Mini, ranks: int, 
         pytest.skip(f"{program.name} was not run: {e}")
     given = {"seconds": 0.001, "largest": SMALL[program.name]}
     for preload in (False, True):
-        rows = built.run(given, ranks=ranks, preload=preload, seconds=PATIENCE)
+        rows = run_application(built, given, ranks=ranks, preload=preload)
         assert all(row["ranks"] == ranks and min(row["hand_us"]) > 0 for row in rows)
 
 
