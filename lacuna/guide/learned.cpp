@@ -28,7 +28,7 @@ constexpr int kSchema = 1;
 constexpr int kMostSamples = 256;  // that the past counts for
 constexpr double kMostRatio = 4;   // logarithm
 constexpr std::string_view kEnding = ".json";
-constexpr std::chrono::seconds kWait{5};
+constexpr std::chrono::seconds kWait{60};  // each of many processes holds the file for milliseconds
 
 Result<std::optional<Learned>> learned_in(const Json& json, const std::string& where) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} holds what is no object", where));

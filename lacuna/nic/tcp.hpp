@@ -123,9 +123,17 @@ class Acceptor {
   /// Looks at, or says a first word to, one who has just connected; false: it is not heard.
   using Greet = std::function<bool(Caller&)>;
 
-  /// `listener` does not block. Beyond `most_callers` that have not finished their request, the oldest is dropped.
-  Acceptor(base::Fd listener, std::size_t request_bytes, std::size_t most_callers, Greet greet)
-      : listener_(std::move(listener)), request_bytes_(request_bytes), most_callers_(most_callers), greet_(std::move(greet)) {}
+  /// An honest process answers at once. One that was dropped since it had no CPU for so long tries again.
+  static constexpr std::int64_t kRequestNs = 1'000'000'000;
+
+  /// `listener` does not block. Beyond `most_callers` that have not finished their request, the oldest is dropped, and
+  /// so is who needs more than `request_ns` for it.
+  Acceptor(base::Fd listener, std::size_t request_bytes, std::size_t most_callers, Greet greet, std::int64_t request_ns = kRequestNs)
+      : listener_(std::move(listener)),
+        request_bytes_(request_bytes),
+        most_callers_(most_callers),
+        greet_(std::move(greet)),
+        request_ns_(request_ns) {}
 
   /// One whose request is complete. Nothing at `until`, or when something happens to one of `watched`, whose revents say what.
   /// Errors: limit (no more files may be open), io.
@@ -145,6 +153,7 @@ class Acceptor {
   std::size_t request_bytes_;
   std::size_t most_callers_;
   Greet greet_;
+  std::int64_t request_ns_;
   bool ran_out_of_files_ = false;
   std::vector<Caller> callers_;  // in the order in which they came
 };

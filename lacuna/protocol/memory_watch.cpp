@@ -31,7 +31,6 @@ using base::now_ns;
 using base::system_error;
 
 constexpr std::int64_t kQuarantine = 1'000'000'000;  // ns
-constexpr std::int64_t kPatience = 10'000'000;       // ns until others have paused in their unmapping, and our thread has had a CPU
 constexpr std::size_t kEventsAtOnce = 64;
 
 std::uint64_t page() {
@@ -134,16 +133,18 @@ Result<void> freed_memory_is_told() {
   return {};
 }
 
-// Lets others run, and ends after a while.
+// Lets others run, and ends after a while: others may pause in their unmapping, and our thread may get a CPU.
 class MemoryWatch::Patience {
  public:
+  explicit Patience(const MemoryWatch& watch) : patience_ns_(watch.patience_ns_.load(std::memory_order_relaxed)) {}
   bool ends() {
     sched_yield();
-    if (deadline_ == 0) deadline_ = now_ns() + kPatience;
+    if (deadline_ == 0) deadline_ = now_ns() + patience_ns_;
     return now_ns() >= deadline_;
   }
 
  private:
+  std::int64_t patience_ns_;
   std::int64_t deadline_ = 0;
 };
 
@@ -213,7 +214,7 @@ Result<MemoryWatch::Range> MemoryWatch::begin(std::span<const std::byte> bytes) 
   if (free == slots_.end()) return fail(Code::limit, "all ranges of a memory watch are taken");
   const Pages pages = pages_of(bytes);
   // What happened to these addresses before is not held against them, as far as our thread knows of it.
-  Patience patience;
+  Patience patience(*this);
   settled(patience);
   // In the slot before the kernel watches, so that no event passes it by.
   free->changed.store(false);
@@ -249,7 +250,7 @@ bool MemoryWatch::intact(Range range) {
   // Of one page, of which nothing is protected: it changes nothing, and is refused while anybody's unmapping has not been told yet.
   uffdio_writeprotect nothing{};
   nothing.range = {slot.begin.load(), page()};
-  Patience patience;
+  Patience patience(*this);
   while (ioctl(faults_.get(), UFFDIO_WRITEPROTECT, &nothing) != 0) {
     if (errno != EAGAIN || patience.ends()) return false;
   }

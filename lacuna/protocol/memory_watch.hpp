@@ -33,7 +33,8 @@ using base::Result;
 
 class MemoryWatch {
  public:
-  static constexpr std::size_t kMost = 8192;  // ranges at once
+  static constexpr std::size_t kMost = 8192;             // ranges at once
+  static constexpr std::int64_t kPatience = 10'000'000;  // ns, of intact()
 
   /// Errors: unsupported (the kernel, a container's filter), permission.
   static Result<std::unique_ptr<MemoryWatch>> open();
@@ -52,6 +53,8 @@ class MemoryWatch {
   /// Nothing has happened to these pages since begin(), by any thread, that came before this call. Not in a child of this process: there, never. About
   /// 1 us. After 10 ms, if others unmap without pause or the machine has no CPU for our thread, it says no, and may say otherwise when asked again.
   [[nodiscard]] bool intact(Range range);
+  /// So long from now on instead: for tests, where a no shall mean that something happened.
+  void be_patient(std::int64_t patience_ns) { patience_ns_.store(patience_ns, std::memory_order_relaxed); }
   void release(Range range);
   /// Events that were read: what this cost others.
   [[nodiscard]] std::uint64_t events() const { return events_.load(std::memory_order_relaxed); }
@@ -86,6 +89,7 @@ class MemoryWatch {
   std::atomic<std::uint32_t> used_ = 0;  // slots below it may be taken
   std::atomic<std::uint64_t> turn_ = 0;  // odd while events are being read and marked
   std::atomic<std::uint64_t> events_ = 0;
+  std::atomic<std::int64_t> patience_ns_ = kPatience;
   std::jthread reader_;
 };
 

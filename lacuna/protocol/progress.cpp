@@ -11,7 +11,7 @@ namespace {
 constexpr int kSpins = 64;
 constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
 constexpr int kLastRounds = 1024;                  // for what a peer sent before it went; one that only seems gone may go on for ever
-constexpr std::int64_t kClosing = 10'000'000'000;  // ns that a peer has to take what was sent to it
+constexpr std::int64_t kClosing = 60'000'000'000;  // ns that a peer has to take what was sent to it
 constexpr std::array<std::string_view, kProtocols> kNames{"eager", "stream", "rendezvous", "self", "direct"};
 
 }  // namespace

@@ -142,7 +142,7 @@ Result<std::unique_ptr<Channel>> make_queue_channel(nic::Context& context, nic::
   auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, sends, receives}));
   auto made = std::make_unique<QueueChannel>(context, std::move(memory), std::move(queue), std::move(qp), receives, sends);
   LACUNA_TRY(made->post_all());
-  LACUNA_TRY(bootstrap.exchange({}, 10'000'000'000));  // the peer's receives are posted too
+  LACUNA_TRY(bootstrap.exchange({}, 60'000'000'000));  // the peer's receives are posted too
   return made;
 }
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kHeads = 256;
 constexpr std::uint64_t kPayload = 256 << 10;
 constexpr std::uint64_t kTold = 16 << 10;          // payload bytes that are read before the sender is told
 constexpr std::uint64_t kShort = 128;              // bytes of a payload
-constexpr std::int64_t kTimeout = 10'000'000'000;  // ns for the peer to answer
+constexpr std::int64_t kTimeout = 60'000'000'000;  // ns for the peer to answer
 
 struct Inbox {
   // Written by the peer as it reads.

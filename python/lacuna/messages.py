@@ -227,7 +227,7 @@ class Communicator:
         return self._ranks.explain(send, receive, dest)
 
     def close(self) -> None:
-        """Waits until the peers took what was sent, 10 seconds at most. Requests end with it."""
+        """Waits until the peers took what was sent, a minute at most. Requests end with it."""
         self._ranks.close()
 
     def __enter__(self) -> Communicator:

@@ -15,7 +15,7 @@ namespace lacuna::nic::local {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x32306e61'6375'6e61;  // changes with the inbox's layout
-constexpr std::int64_t kTimeout = 10'000'000'000;       // ns for the peer to do its part
+constexpr std::int64_t kTimeout = 60'000'000'000;       // ns for the peer to do its part
 
 struct Introduction {
   std::uint64_t magic = kMagic;

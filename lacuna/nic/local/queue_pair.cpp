@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 
 namespace lacuna::nic::local {
 namespace {
 
-constexpr std::int64_t kDrain = 1'000'000'000;  // ns for a peer to leave our memory; a copy takes far less
+// For a peer to leave our memory: a copy takes milliseconds, but in its middle a peer may have to wait long for a CPU.
+constexpr std::int64_t kDrain = 60'000'000'000;  // ns
+constexpr int kSpins = 512;                      // then the peer may need this CPU
 
 }  // namespace
 
@@ -75,6 +78,7 @@ bool QueuePair::drain() const {
   const std::uint64_t inside = access.load(std::memory_order_seq_cst);
   const std::int64_t deadline = base::now_ns() + kDrain;
   pollfd dead{wiring_.peer->pidfd.get(), POLLIN, 0};
+  int spins = 0;
   while (inside % 2 == 1 && access.load(std::memory_order_acquire) == inside && ::poll(&dead, 1, 0) == 0) {
     if (base::now_ns() > deadline) {
       base::log(base::Level::error,
@@ -82,6 +86,7 @@ bool QueuePair::drain() const {
       return false;
     }
     base::cpu_relax();
+    if (++spins > kSpins) sched_yield();
   }
   return true;
 }

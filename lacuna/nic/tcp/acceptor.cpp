@@ -6,12 +6,6 @@
 #include <cerrno>
 
 namespace lacuna::nic::tcp {
-namespace {
-
-// An honest process answers at once. One that was dropped since it had no CPU for so long tries again.
-constexpr std::int64_t kRequestNs = 1'000'000'000;
-
-}  // namespace
 
 Result<std::optional<Caller>> Acceptor::next(std::span<pollfd> watched, std::int64_t until) {
   for (;;) {
@@ -69,7 +63,7 @@ Result<void> Acceptor::accept_all() {
         default: return {};  // nobody is left, or somebody left before being accepted
       }
     }
-    Caller caller{.socket = std::move(socket), .until = base::now_ns() + kRequestNs, .challenge = {}, .request = {}};
+    Caller caller{.socket = std::move(socket), .until = base::now_ns() + request_ns_, .challenge = {}, .request = {}};
     if (!greet_(caller)) continue;
     if (callers_.size() == most_callers_) callers_.erase(callers_.begin());
     callers_.push_back(std::move(caller));

@@ -17,7 +17,7 @@ namespace lacuna::nic::verbs {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3173'6272'6576'6c61;
-constexpr std::int64_t kTimeout = 10'000'000'000;  // ns for the peer to do its part
+constexpr std::int64_t kTimeout = 60'000'000'000;  // ns for the peer to do its part
 constexpr int kMostReads = 16;                     // outstanding at once
 constexpr std::uint8_t kRnrTimer = 12;             // 0.64 ms until a send is tried again
 constexpr std::uint8_t kHops = 64;
