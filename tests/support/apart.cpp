@@ -13,6 +13,7 @@
 
 #include "lacuna/nic/tcp.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/patience.hpp"
 
 namespace lacuna::test {
 namespace {
@@ -21,9 +22,8 @@ using base::Fd;
 using base::Result;
 using nic::tcp::TcpBootstrap;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kMeet = 60 * kSecond;  // one machine may boot, or one end compute, longer than the other
-constexpr std::int64_t kEnd = 60 * kSecond;
+constexpr std::int64_t kMeet = kPatience;  // one machine may boot, or one end compute, longer than the other
+constexpr std::int64_t kEnd = kPatience;
 constexpr int kMostStale = 100;  // hellos of an end that does not know yet that the other one gave up
 
 // The one connection of a pair. What an end sends its peer while it runs goes through it, marked as such, and so does what went wrong: an end
@@ -131,7 +131,7 @@ class Machines {
   Result<Fd> accept_one() const {
     pollfd waiting{listener_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(kMeet / 1'000'000)) != 1)
-      return base::fail(base::Code::timeout, "the other machine did not come within a minute");
+      return base::fail(base::Code::timeout, in_vain("the other machine to come", kMeet));
     Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) return std::unexpected(base::system_error("accept", errno));
     return socket;

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <thread>
 
 #include "tests/nic/rig.hpp"
+#include "tests/support/child.hpp"
 
 namespace lacuna::test {
 namespace {
@@ -27,11 +26,11 @@ class Finish {
   std::string wait(protocol::Communicator& ranks, std::string wrong, bool threaded) const {
     *count_ += wrong.empty() ? 1 : 1000;
     const auto now = [&] { return threaded ? base::now_ns() : ranks.context().now(); };
-    const std::int64_t deadline = now() + 60'000'000'000;
+    const std::int64_t deadline = now() + kPatience;
     while (*count_ < ranks.size()) {
       if (ranks.progress()) continue;
       if (threaded) std::this_thread::yield();
-      if (threaded ? now() > deadline : !ranks.context().wait(deadline)) return wrong + "the others do not come to an end";
+      if (threaded ? now() > deadline : !ranks.context().wait(deadline)) return wrong + in_vain("the other ranks to come to their end");
     }
     return wrong;
   }
@@ -39,6 +38,9 @@ class Finish {
  private:
   std::atomic<int>* count_;
 };
+
+// What the user of this machine has measured, or measures just now, is not to choose.
+void without_profile() { setenv("LACUNA_PROFILE", "/nonexistent/profile.json", 0); }
 
 std::string run_rank(const Setting& setting, protocol::Group group, const Finish& finish, const Program& program) {
   const bool device = tested_nic().starts_with("verbs:");
@@ -60,35 +62,20 @@ std::string in_threads(const Setting& setting, std::vector<protocol::Group> made
   return all;
 }
 
-// A child says what went wrong through a pipe.
 std::string in_processes(const Setting& setting, std::vector<protocol::Group> made, const Program& program) {
-  std::string all;
-  std::vector<std::pair<pid_t, int>> children;
+  std::vector<std::unique_ptr<Child>> children;
   const Finish finish;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    int ends[2];
-    if (pipe(ends) != 0) return "pipe";
-    const pid_t child = fork();
-    if (child == 0) {
-      close(ends[0]);
+    children.push_back(std::make_unique<Child>([&] {
       protocol::Group own = std::move(made[i]);
       made.clear();
-      const std::string wrong = run_rank(setting, std::move(own), finish, program);
-      if (write(ends[1], wrong.data(), wrong.size()) < 0) _exit(2);
-      _exit(0);
-    }
-    close(ends[1]);
-    children.emplace_back(child, ends[0]);
+      return run_rank(setting, std::move(own), finish, program);
+    }));
   }
   made.clear();
+  std::string all;
   for (std::size_t i = 0; i < children.size(); ++i) {
-    char text[1024];
-    std::string wrong;
-    for (ssize_t n = 0; (n = read(children[i].second, text, sizeof text)) > 0;) wrong.append(text, static_cast<std::size_t>(n));
-    close(children[i].second);
-    int status = 0;
-    waitpid(children[i].first, &status, 0);
-    if (WIFSIGNALED(status)) wrong += fmt::format("died of signal {}", WTERMSIG(status));
+    const std::string wrong = children[i]->end();
     if (!wrong.empty()) all += fmt::format("rank {}: {}\n", i, wrong);
   }
   return all;
@@ -97,6 +84,7 @@ std::string in_processes(const Setting& setting, std::vector<protocol::Group> ma
 }  // namespace
 
 base::Result<std::vector<protocol::Group>> groups(int ranks) {
+  without_profile();
   std::vector<protocol::Group> made(static_cast<std::size_t>(ranks));
   for (int i = 0; i < ranks; ++i) {
     made[static_cast<std::size_t>(i)].rank = i;
@@ -123,6 +111,7 @@ std::string in_ranks(const Setting& setting, const Program& program) {
 }
 
 std::string in_model(int ranks, const protocol::Options& options, const Program& program) {
+  without_profile();
   auto world = LACUNA_END_TRY(
       nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = ranks}));
   std::vector<std::string> wrong(static_cast<std::size_t>(ranks));

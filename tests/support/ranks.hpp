@@ -8,6 +8,7 @@
 
 #include "lacuna/protocol/protocol.hpp"
 #include "tests/support/pair.hpp"
+#include "tests/support/patience.hpp"
 
 namespace lacuna::test {
 
