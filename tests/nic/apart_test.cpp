@@ -47,29 +47,38 @@ struct Ended {
   std::string output;
 };
 
-std::string free_port() {
-  const base::Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  return fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
-}
+// A port that nobody gets by chance while this lives: bound, and not listened at. Who says that he would share it may
+// listen there.
+class Port {
+ public:
+  Port() : held_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    setsockopt(held_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(bind(held_.get(), reinterpret_cast<sockaddr*>(&address_), size), 0);
+    getsockname(held_.get(), reinterpret_cast<sockaddr*>(&address_), &size);
+  }
+  [[nodiscard]] std::string text() const { return fmt::format("127.0.0.1:{}", ntohs(address_.sin_port)); }
+
+ private:
+  base::Fd held_;
+  sockaddr_in address_{};
+};
 
 // Both programs, each with a filter of its own.
 std::array<Ended, 2> programs(const std::array<const char*, 2>& tests) {
   std::array<char, 4096> self{};
   EXPECT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-  const std::string meet = free_port();
+  const Port port;
   std::array<Ended, 2> ended;
   const auto run = [&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
     const std::string command = fmt::format(
         "LACUNA_TEST_RANK={} LACUNA_TEST_MEET={} GTEST_TOTAL_SHARDS=1 GTEST_SHARD_INDEX=0 {} "
         "--gtest_filter=Pair.{}TwoProcesses 2>&1",
-        rank, meet, self.data(), tests[at]);
+        rank, port.text(), self.data(), tests[at]);
     FILE* pipe = popen(command.c_str(), "r");
     std::array<char, 1024> line;
     while (pipe != nullptr && fgets(line.data(), line.size(), pipe) != nullptr) ended[at].output += line.data();
@@ -94,5 +103,5 @@ TEST(Apart, OutOfStepIsAnErrorAtBothEndsTwoProcesses) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -35,8 +35,8 @@ class Impostor {
   Impostor& operator=(const Impostor&) = delete;
 
   /// Sends an introduction, gets the victim's.
-  nic::Hello introduce(const nic::Hello& mine) { return wire_->exchange(mine, 10 * kSecond).value(); }
-  void agree() { static_cast<void>(wire_->exchange({}, 10 * kSecond)); }
+  nic::Hello introduce(const nic::Hello& mine) { return wire_->exchange(mine, kPatience).value(); }
+  void agree() { static_cast<void>(wire_->exchange({}, kPatience)); }
 
  private:
   std::unique_ptr<nic::UnixBootstrap> wire_;
@@ -323,5 +323,5 @@ TEST(SharedMemoryNonsense, RandomInboxes) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

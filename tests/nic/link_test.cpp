@@ -16,7 +16,7 @@ namespace LACUNA_TEST_FILE {
 using nic::Status;
 
 constexpr std::size_t kBytes = 64 << 10;
-constexpr std::int64_t kSettle = 20 * kSecond;  // until an address and a GID are back
+constexpr std::int64_t kSettle = kPatience;  // until an address and a GID are back
 
 const char* link() { return std::getenv("LACUNA_TEST_LINK"); }
 std::string device() { return tested_nic().substr(tested_nic().find(':') + 1); }
@@ -43,7 +43,7 @@ base::Result<Traffic> traffic(Rig& rig, int rank, std::int64_t time) {
       LACUNA_TRY(rig.qp->post_recv({.sg_list = {&sge, 1}}));
     }
     const std::int64_t began = rig.context->now();
-    const base::Result<nic::Completion> completion = rig.next(rank == 0 ? 10 * kSecond : kSecond);
+    const base::Result<nic::Completion> completion = rig.next(rank == 0 ? kPatience : kSecond);
     if (!completion && rank == 1 && rig.qp->fault() == nullptr) return seen;  // nothing more comes
     seen.status = LACUNA_TRY(completion).status;
     seen.waited_ns = rig.context->now() - began;
@@ -82,7 +82,6 @@ std::string watched(Rig& rig, std::string& seen) {
   // Here the port is up, and nobody answers; or it is this one's that is down.
   LACUNA_END_EXPECT(!apart() || result.status == Status::retry_exc_err);
   if (apart() ? result.fault.find("the peer does not answer") == std::string::npos : !names_the_link(result.fault)) return result.fault;
-  LACUNA_END_EXPECT(result.waited_ns < 2 * kSecond);
   return {};
 }
 
@@ -150,7 +149,7 @@ std::string removed(int rank, nic::Bootstrap& bootstrap, std::string& seen) {
   LACUNA_END_TRY(barrier(bootstrap));  // both have closed it
   if (rank == 0) {
     int status = 0;
-    const std::int64_t deadline = base::now_ns() + 10 * kSecond;
+    const std::int64_t deadline = base::now_ns() + kPatience;
     while (removal > 0 && waitpid(removal, &status, WNOHANG) == 0 && base::now_ns() < deadline) rest();
     LACUNA_END_EXPECT(base::now_ns() < deadline && status == 0);
     const auto opened = open_tested();
@@ -171,5 +170,5 @@ TEST(DeviceRemoved, IsAnErrorOrWaitsAndComesBackTwoProcesses) {
   RecordProperty("seen", seen);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -91,12 +91,7 @@ std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
         {.wr_id = 20, .opcode = Opcode::write, .sg_list = {&flag, 1}, .remote_addr = peer.addr + flag_at, .rkey = peer.key}));
     LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).wr_id == 20);
   } else {
-    const auto* flag = reinterpret_cast<const std::uint64_t*>(rig.buffer.data() + flag_at);
-    const std::int64_t deadline = rig.context->now() + 10 * kSecond;
-    while (rig.context->load_flag(flag) != 1) {
-      rig.context->poll(*rig.queue, {});
-      LACUNA_END_TRY(rig.context->wait(deadline));
-    }
+    LACUNA_END_TRY(rig.flag(flag_at, 1));
     for (std::size_t i = 0; i < 400'000; ++i) LACUNA_END_EXPECT(rig.buffer.data()[3 + i] == pattern(i));
     LACUNA_END_EXPECT(rig.buffer.data()[2] == std::byte{0} && rig.buffer.data()[400'003] == std::byte{0});
   }
@@ -172,5 +167,5 @@ LACUNA_ON_EVERY_PATH(Messages, writes)
 LACUNA_ON_EVERY_PATH(Messages, ordinary_memory)
 INSTANTIATE_TEST_SUITE_P(Nic, Messages, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -1,7 +1,5 @@
 // Ends that close, fail or never come, in virtual time: the other end learns it, nothing touches memory that is gone, and nothing hangs: a deadline
 // of virtual weeks passes at once.
-#include <chrono>
-
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {
@@ -115,7 +113,7 @@ TEST(ModelClosing, MayTakeItsMemoryAlong) {
 
 // A send that no receive awaits, in a world whose time between two tries is a picosecond: what becomes of it when anybody leaves, or time passes.
 TEST(ModelHanging, IsNotWhatASendWithoutAReceiveDoes) {
-  const auto began = std::chrono::steady_clock::now();
+  const Watchdog dog("weeks of a simulated clock");
   constexpr std::int64_t weeks = 1'000'000 * kSecond;
   for (const int leaves : {-1, 0, 1}) {
     SCOPED_TRACE(leaves);
@@ -139,7 +137,6 @@ TEST(ModelHanging, IsNotWhatASendWithoutAReceiveDoes) {
       return {};
     });
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
 }
 
 // Whoever waits for ever comes to an end of time, behind which it can still tidy up.
@@ -178,5 +175,5 @@ TEST(ModelHanging, IsNotWhatAMissedMomentDoes) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

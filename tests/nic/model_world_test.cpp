@@ -189,8 +189,9 @@ TEST(ModelErrors, NameRanksThatAreTooManyOrNone) {
 
 class ModelProfile : public testing::Test {
  protected:
-  ModelProfile() : folder_(std::filesystem::temp_directory_path() / ("lacuna-model-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
+  ModelProfile() {
+    std::string name = (std::filesystem::temp_directory_path() / "lacuna-model-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
     std::filesystem::copy_file(kProfile, folder_ / "whole.json", std::filesystem::copy_options::overwrite_existing);
   }
   ~ModelProfile() override { std::filesystem::remove_all(folder_); }
@@ -300,5 +301,5 @@ TEST(ModelOpenOptions, ForbidThePath) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -15,11 +15,7 @@ std::byte pattern(std::size_t i) { return static_cast<std::byte>(i * 29 + (i >> 
 
 // The other end polls until this flag of its own buffer is set, so that every path moves.
 std::string serve(Rig& rig, std::size_t flag_at) {
-  const auto* flag = reinterpret_cast<const std::uint64_t*>(rig.buffer.data() + flag_at);
-  const std::int64_t deadline = rig.context->now() + 20 * kSecond;
-  while (rig.context->load_flag(flag) == 0) {
-    if (rig.context->poll(*rig.queue, {}) == 0) LACUNA_END_TRY(rig.context->wait(deadline));
-  }
+  LACUNA_END_TRY(rig.flag(flag_at, 1));
   return {};
 }
 std::string release(Rig& rig, const Address& peer, std::size_t flag_at) {
@@ -237,7 +233,7 @@ std::string passive_target(nic::Path path, int rank, nic::Bootstrap& bootstrap) 
     for (const Opcode opcode : {Opcode::write, Opcode::read}) {
       const nic::Sge sge = rig.sge(0, 100);
       LACUNA_END_TRY(rig.qp->post_send({.opcode = opcode, .sg_list = {&sge, 1}, .remote_addr = peer.addr, .rkey = peer.key}));
-      LACUNA_END_EXPECT(rig.next(passive ? 10 * kSecond : 50'000'000).has_value() == passive);
+      LACUNA_END_EXPECT(rig.next(passive ? kPatience : kSecond / 20).has_value() == passive);
     }
     LACUNA_END_TRY(barrier(bootstrap));  // until here the target did nothing
     for (int i = 0; i < (passive ? 0 : 2); ++i) LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
@@ -282,5 +278,5 @@ LACUNA_ON_EVERY_PATH(OneSided, inline_data)
 LACUNA_ON_EVERY_PATH(OneSided, passive_target)
 INSTANTIATE_TEST_SUITE_P(Nic, OneSided, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

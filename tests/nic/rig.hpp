@@ -8,6 +8,7 @@
 
 #include "tests/support/mlx5/fake.hpp"
 #include "tests/support/pair.hpp"
+#include "tests/support/patience.hpp"
 
 namespace lacuna::test {
 
@@ -58,21 +59,38 @@ struct Rig {
     return {region.addr() + offset, static_cast<std::uint32_t>(length), region.lkey()};
   }
 
-  /// The next completion; an error after `timeout`.
-  base::Result<nic::Completion> next(std::int64_t timeout = 10 * kSecond) {
+  /// Polls until `holds`; an error after `timeout`, which says for `what` it waited.
+  template <class Holds>
+  base::Result<void> until(std::string_view what, const Holds& holds, std::int64_t timeout = kPatience) {
     const std::int64_t deadline = context->now() + timeout;
+    while (!holds()) {
+      if (const auto waited = context->wait(deadline); !waited) return base::fail(waited.error().code, in_vain(what, timeout));
+    }
+    return {};
+  }
+  /// The next completion; an error after `timeout`.
+  base::Result<nic::Completion> next(std::int64_t timeout = kPatience) {
     nic::Completion completion;
-    while (context->poll(*queue, {&completion, 1}) == 0) LACUNA_TRY(context->wait(deadline));
+    LACUNA_TRY(until("a completion", [&] { return context->poll(*queue, {&completion, 1}) > 0; }, timeout));
     return completion;
   }
   /// Polls until the queue pair is in error.
-  base::Result<base::Error> fault(std::int64_t timeout = 10 * kSecond) {
-    const std::int64_t deadline = context->now() + timeout;
-    while (qp->fault() == nullptr) {
-      context->poll(*queue, {});
-      LACUNA_TRY(context->wait(deadline));
-    }
+  base::Result<base::Error> fault(std::int64_t timeout = kPatience) {
+    const auto faulty = [&] {
+      if (qp->fault() == nullptr) context->poll(*queue, {});
+      return qp->fault() != nullptr;
+    };
+    LACUNA_TRY(until("the queue pair to fail", faulty, timeout));
     return *qp->fault();
+  }
+  /// Polls until the peer has set a word of the buffer to this value.
+  base::Result<void> flag(std::size_t offset, std::uint64_t value) {
+    const auto* word = reinterpret_cast<const std::uint64_t*>(buffer.data() + offset);
+    return until("the peer's flag", [&] {
+      if (context->load_flag(word) == value) return true;
+      context->poll(*queue, {});
+      return false;
+    });
   }
 };
 
@@ -87,7 +105,7 @@ base::Result<T> swap(nic::Bootstrap& bootstrap, const T& mine) {
   nic::Hello hello;
   hello.bytes.resize(sizeof mine);
   std::memcpy(hello.bytes.data(), &mine, sizeof mine);
-  const nic::Hello theirs = LACUNA_TRY(bootstrap.exchange(hello, 10 * kSecond));
+  const nic::Hello theirs = LACUNA_TRY(bootstrap.exchange(hello, kPatience));
   T value{};
   if (theirs.bytes.size() != sizeof value) return base::fail(base::Code::malformed, "another type");
   std::memcpy(&value, theirs.bytes.data(), sizeof value);
@@ -110,7 +128,7 @@ inline std::string works_again(nic::Context& context, nic::Path path, int rank, 
   } else {
     LACUNA_END_TRY(qp->post_recv({.sg_list = {&sge, 1}}));
   }
-  const std::int64_t deadline = context.now() + 10 * kSecond;
+  const std::int64_t deadline = context.now() + kPatience;
   nic::Completion completion;
   while (context.poll(*queue, {&completion, 1}) == 0) LACUNA_END_TRY(context.wait(deadline));
   LACUNA_END_EXPECT(completion.status == nic::Status::success && std::memcmp(memory.buffer.data(), &number, sizeof number) == 0);

@@ -2,10 +2,13 @@
 #include "lacuna/nic/tcp.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <thread>
+
+#include "tests/support/patience.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -24,6 +27,7 @@ constexpr std::size_t kClaimBytes = 8;
 const std::string kClaim = "claim 17";
 
 std::int64_t in(double seconds) { return base::now_ns() + static_cast<std::int64_t>(seconds * 1e9); }
+std::int64_t soon() { return base::now_ns() + kPatience; }
 Secret secret(std::string_view text = "that both of them know") { return Secret::create(text).value(); }
 
 Hello hello_of(std::string_view text) {
@@ -36,17 +40,17 @@ std::string text_of(const Hello& hello) { return {reinterpret_cast<const char*>(
 // A listening socket on this machine.
 class Here {
  public:
-  Here() : socket_(tcp::listen_at(free_port()).value()) {}
+  Here() : socket_(tcp::listen_at(any_port()).value()) {}
   [[nodiscard]] tcp::Endpoint endpoint() const { return tcp::near_end(socket_.get()).value(); }
-  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint(), in(5)).value(); }
+  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint(), soon()).value(); }
   [[nodiscard]] base::Fd accept() const {
-    EXPECT_TRUE(tcp::wait_for(socket_.get(), POLLIN, in(5)));
+    EXPECT_TRUE(tcp::wait_for(socket_.get(), POLLIN, soon())) << in_vain("somebody to connect");
     return base::Fd(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
   base::Fd take() { return std::move(socket_); }
 
  private:
-  static tcp::Endpoint free_port() {
+  static tcp::Endpoint any_port() {
     tcp::Endpoint endpoint = tcp::resolve("127.0.0.1:1").value().front();
     endpoint.set_port(0);
     return endpoint;
@@ -54,16 +58,20 @@ class Here {
   base::Fd socket_;
 };
 
+tcp::Acceptor acceptor_of(base::Fd socket, const Purpose& purpose) {
+  const auto greet = [&purpose](tcp::Caller& caller) { return tcp::challenge(purpose, caller); };
+  return {std::move(socket), tcp::request_bytes(kClaimBytes), 8, greet, 10 * kPatience};
+}
+
 // One end that listens properly, in a thread, for one caller whose request is complete.
 class Listener {
  public:
-  explicit Listener(const Secret& secret, const Purpose& purpose = kTest, double seconds = 5) : purpose_(purpose) {
+  explicit Listener(const Secret& secret, const Purpose& purpose = kTest) : purpose_(purpose) {
     Here here;
     endpoint_ = here.endpoint();
-    thread_ = std::thread([this, secret, seconds, socket = here.take()]() mutable {
-      tcp::Acceptor acceptor(std::move(socket), tcp::request_bytes(kClaimBytes), 8,
-                             [this](tcp::Caller& caller) { return tcp::challenge(purpose_, caller); });
-      Result<std::optional<tcp::Caller>> caller = acceptor.next({}, in(seconds));
+    thread_ = std::thread([this, secret, socket = here.take()]() mutable {
+      tcp::Acceptor acceptor = acceptor_of(std::move(socket), purpose_);
+      Result<std::optional<tcp::Caller>> caller = acceptor.next({}, soon());
       if (!caller || !*caller) return;
       claim = tcp::verify(secret, purpose_, **caller);
       socket_ = std::move((*caller)->socket);
@@ -74,7 +82,7 @@ class Listener {
   }
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint_, in(5)).value(); }
+  [[nodiscard]] base::Fd connect() const { return tcp::connect_to(endpoint_, soon()).value(); }
   base::Fd socket() {
     thread_.join();
     return std::move(socket_);
@@ -92,7 +100,7 @@ class Listener {
 TEST(Tcp, TwoThatKnowTheSecretExchangeHellos) {
   Listener listener(secret());
   base::Fd ours = listener.connect();
-  ASSERT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5)));
+  ASSERT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, soon()));
   tcp::TcpBootstrap near(std::move(ours));
   tcp::TcpBootstrap far(listener.socket());
   EXPECT_EQ(listener.claim.value(), kClaim);
@@ -100,10 +108,10 @@ TEST(Tcp, TwoThatKnowTheSecretExchangeHellos) {
   const std::string large(128 << 10, 'x');
   for (const std::string& text : {std::string(), std::string("a"), large}) {
     std::thread there([&] {
-      const Result<Hello> heard = far.exchange(hello_of(text + (text.size() < large.size() ? "!" : "")), 5 * kSecond);
+      const Result<Hello> heard = far.exchange(hello_of(text + (text.size() < large.size() ? "!" : "")), kPatience);
       EXPECT_EQ(text_of(heard.value()), text);
     });
-    EXPECT_EQ(text_of(near.exchange(hello_of(text), 5 * kSecond).value()), text + (text.size() < large.size() ? "!" : ""));
+    EXPECT_EQ(text_of(near.exchange(hello_of(text), kPatience).value()), text + (text.size() < large.size() ? "!" : ""));
     there.join();
   }
 }
@@ -113,20 +121,17 @@ TEST(Tcp, AChildThatForgetsTakesNobody) {
   Here here;
   const tcp::Endpoint endpoint = here.endpoint();
   base::Fd copy(here.take());
-  const auto acceptor_of = [](base::Fd socket) {
-    return tcp::Acceptor(std::move(socket), tcp::request_bytes(kClaimBytes), 8,
-                         [](tcp::Caller& caller) { return tcp::challenge(kTest, caller); });
-  };
-  tcp::Acceptor parents = acceptor_of(base::Fd(dup(copy.get())));
-  tcp::Acceptor childs = acceptor_of(std::move(copy));
+  const int listening = copy.get();
+  tcp::Acceptor parents = acceptor_of(base::Fd(dup(copy.get())), kTest);
+  tcp::Acceptor childs = acceptor_of(std::move(copy), kTest);
   Result<void> known;
   std::thread caller([&] {
-    const base::Fd socket = tcp::connect_to(endpoint, in(5)).value();
-    known = tcp::introduce(socket.get(), secret(), kTest, kClaim, in(5));
+    const base::Fd socket = tcp::connect_to(endpoint, soon()).value();
+    known = tcp::introduce(socket.get(), secret(), kTest, kClaim, soon());
   });
-  usleep(20'000);  // it waits to be accepted
+  EXPECT_TRUE(tcp::wait_for(listening, POLLIN, soon()));  // it waits to be accepted
   childs.forget();
-  const auto found = parents.next({}, in(5));
+  const auto found = parents.next({}, soon());
   ASSERT_TRUE(found && *found);
   EXPECT_TRUE(tcp::verify(secret(), kTest, **found));
   caller.join();
@@ -137,7 +142,7 @@ TEST(Tcp, AnotherSecretIsAnErrorAtBothEnds) {
   for (const std::string_view other : {"that both of them knew", "", "THAT BOTH OF THEM KNOW"}) {
     Listener listener(secret());
     const base::Fd ours = listener.connect();
-    const Result<void> known = tcp::introduce(ours.get(), secret(other), kTest, kClaim, in(5));
+    const Result<void> known = tcp::introduce(ours.get(), secret(other), kTest, kClaim, soon());
     ASSERT_FALSE(known);
     EXPECT_EQ(known.error().code, Code::permission) << known.error().text();
     EXPECT_NE(known.error().message.find("another secret"), std::string::npos);
@@ -147,12 +152,16 @@ TEST(Tcp, AnotherSecretIsAnErrorAtBothEnds) {
 }
 
 TEST(Tcp, AnotherPurposeIsNoneOfOurs) {
-  Listener listener(secret(), kOther, 0.5);
+  Listener listener(secret(), kOther);
   const base::Fd ours = listener.connect();
-  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5));
+  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, soon());
   ASSERT_FALSE(known);
   EXPECT_EQ(known.error().code, Code::malformed);
   EXPECT_NE(known.error().message.find("no test"), std::string::npos) << known.error().text();
+  const base::Fd theirs = listener.connect();
+  EXPECT_TRUE(tcp::introduce(theirs.get(), secret(), kOther, kClaim, soon()));
+  listener.socket();
+  EXPECT_EQ(listener.claim.value(), kClaim) << "who has that purpose is heard";
 }
 
 // A request that another listener was given, with another nonce; and one whose claim was changed on its way.
@@ -161,12 +170,12 @@ TEST(Tcp, AProofServesOnce) {
   std::string request(tcp::request_bytes(kClaimBytes), '\0');
   std::thread victim([&] {
     const base::Fd socket = eavesdropper.connect();
-    EXPECT_TRUE(tcp::introduce(socket.get(), secret(), kTest, kClaim, in(5)));
+    EXPECT_TRUE(tcp::introduce(socket.get(), secret(), kTest, kClaim, soon()));
   });
   {
     tcp::Caller caller{.socket = eavesdropper.accept()};
     EXPECT_TRUE(tcp::challenge(kTest, caller));
-    EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, in(5)));
+    EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, soon()));
     caller.request = request;
     EXPECT_TRUE(tcp::verify(secret(), kTest, caller)) << "told to the one that it was meant for";
     caller.request[5] ^= 1;
@@ -186,14 +195,14 @@ TEST(Tcp, AnImpostorIsNotBelieved) {
     Result<void> known;
     std::thread victim([&] {
       const base::Fd socket = impostor.connect();
-      known = tcp::introduce(socket.get(), secret(), kTest, kClaim, in(1));
+      known = tcp::introduce(socket.get(), secret(), kTest, kClaim, soon());
     });
     {
       tcp::Caller caller{.socket = impostor.accept()};
       EXPECT_TRUE(tcp::challenge(kTest, caller));
       std::string request(tcp::request_bytes(kClaimBytes), '\0');
-      EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, in(5)));
-      EXPECT_TRUE(tcp::send_bytes(caller.socket.get(), answer(request), in(5)));
+      EXPECT_TRUE(tcp::receive_bytes(caller.socket.get(), request, soon()));
+      EXPECT_TRUE(tcp::send_bytes(caller.socket.get(), answer(request), soon()));
     }
     victim.join();
     return known.error().code;
@@ -211,19 +220,38 @@ TEST(Tcp, AnImpostorIsNotBelieved) {
 TEST(Tcp, ASilentListenerIsATimeout) {
   const Here here;
   const base::Fd ours = here.connect();
-  const std::int64_t began = base::now_ns();
-  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, in(0.3));
+  const std::int64_t deadline = in(0.3);
+  const Result<void> known = tcp::introduce(ours.get(), secret(), kTest, kClaim, deadline);
   EXPECT_EQ(known.error().code, Code::timeout);
-  EXPECT_LT(base::now_ns() - began, 3 * kSecond);
+  EXPECT_GE(base::now_ns(), deadline);
+  EXPECT_LT(base::now_ns(), deadline + kPatience);
+}
+
+TEST(Tcp, WhoSaysNothingIsSentAwayOnceHisTimeIsOver) {
+  for (const std::int64_t time_ns : {kSecond / 10, kPatience}) {
+    Here here;
+    const tcp::Endpoint endpoint = here.endpoint();
+    tcp::Acceptor acceptor(
+        here.take(), tcp::request_bytes(kClaimBytes), 8, [](tcp::Caller& caller) { return tcp::challenge(kTest, caller); }, time_ns);
+    const base::Fd silent = tcp::connect_to(endpoint, soon()).value();
+    std::string greeting(tcp::kGreetingBytes, '\0');
+    std::jthread listening([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) EXPECT_FALSE(acceptor.next({}, in(0.05)).value());
+    });
+    EXPECT_TRUE(tcp::receive_bytes(silent.get(), greeting, soon()));
+    char more = 0;
+    const Result<void> heard = tcp::receive_bytes(silent.get(), {&more, 1}, time_ns < kPatience ? soon() : in(0.5));
+    EXPECT_EQ(heard.error().code, time_ns < kPatience ? Code::peer_lost : Code::timeout);
+  }
 }
 
 TEST(Tcp, NobodyIsHeldUpByTheSilentAndByGarbage) {
   Listener listener(secret());
   const base::Fd silent = listener.connect();
   const base::Fd garbage = listener.connect();
-  EXPECT_TRUE(tcp::send_bytes(garbage.get(), "GET / HTTP/1.1\r\n\r\n", in(5)));
+  EXPECT_TRUE(tcp::send_bytes(garbage.get(), "GET / HTTP/1.1\r\n\r\n", soon()));
   const base::Fd ours = listener.connect();
-  EXPECT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, in(5)));
+  EXPECT_TRUE(tcp::introduce(ours.get(), secret(), kTest, kClaim, soon()));
   listener.socket();
   EXPECT_EQ(listener.claim.value(), kClaim);
 }
@@ -231,18 +259,18 @@ TEST(Tcp, NobodyIsHeldUpByTheSilentAndByGarbage) {
 TEST(Tcp, GarbageOfTheRightLengthIsRefused) {
   Listener listener(secret());
   const base::Fd ours = listener.connect();
-  EXPECT_TRUE(tcp::send_bytes(ours.get(), std::string(tcp::request_bytes(kClaimBytes), 'g'), in(5)));
+  EXPECT_TRUE(tcp::send_bytes(ours.get(), std::string(tcp::request_bytes(kClaimBytes), 'g'), soon()));
   listener.socket();
   EXPECT_EQ(listener.claim.error().code, Code::malformed);
 }
 
 TEST(Tcp, NobodyListens) {
-  tcp::Endpoint endpoint;
-  {
-    const Here here;
-    endpoint = here.endpoint();
-  }
-  EXPECT_EQ(tcp::connect_to(endpoint, in(5)).error().code, Code::peer_lost);
+  const base::Fd bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // so that nobody else listens there
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(bound.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  EXPECT_EQ(tcp::connect_to(tcp::near_end(bound.get()).value(), soon()).error().code, Code::peer_lost);
 }
 
 // --- the Bootstrap with a peer that has proved itself, and then goes wrong ---
@@ -262,11 +290,11 @@ class Pair {
 TEST(TcpBootstrap, LengthsAreBounded) {
   for (const std::string& length : {std::string("\x01\x00\x02\x00", 4), std::string("\xff\xff\xff\xff", 4)}) {
     const Pair pair;
-    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), length + "x", in(5)));
-    EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::malformed);
+    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), length + "x", soon()));
+    EXPECT_EQ(pair.ours->exchange({}, kPatience).error().code, Code::malformed);
   }
   const Pair pair;
-  EXPECT_EQ(pair.ours->exchange(hello_of(std::string((128 << 10) + 1, 'x')), kSecond).error().code, Code::limit);
+  EXPECT_EQ(pair.ours->exchange(hello_of(std::string((128 << 10) + 1, 'x')), kPatience).error().code, Code::limit);
 }
 
 TEST(TcpBootstrap, APeerThatIsSilentOrGoneIsAnError) {
@@ -276,22 +304,22 @@ TEST(TcpBootstrap, APeerThatIsSilentOrGoneIsAnError) {
   }
   {
     Pair pair;
-    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), std::string("\5\0\0\0ab", 6), in(5)));
+    EXPECT_TRUE(tcp::send_bytes(pair.theirs.get(), std::string("\5\0\0\0ab", 6), soon()));
     pair.theirs = base::Fd();
-    EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::peer_lost) << "in the middle of its hello";
+    EXPECT_EQ(pair.ours->exchange({}, kPatience).error().code, Code::peer_lost) << "in the middle of its hello";
   }
   Pair pair;
   const linger at_once{1, 0};
   setsockopt(pair.theirs.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   pair.theirs = base::Fd();
-  EXPECT_EQ(pair.ours->exchange({}, kSecond).error().code, Code::peer_lost) << "reset";
+  EXPECT_EQ(pair.ours->exchange({}, kPatience).error().code, Code::peer_lost) << "reset";
 }
 
 TEST(TcpBootstrap, FilesDoNotTravel) {
   const Pair pair;
   Hello hello;
   hello.files.emplace_back(dup(0));
-  const Result<Hello> answer = pair.ours->exchange(hello, kSecond);
+  const Result<Hello> answer = pair.ours->exchange(hello, kPatience);
   EXPECT_EQ(answer.error().code, Code::unsupported);
   EXPECT_NE(answer.error().message.find("one machine"), std::string::npos);
 }
@@ -316,5 +344,5 @@ TEST(TcpBootstrap, ANicThatPassesFilesSaysSo) {
   EXPECT_EQ(there.error().code, Code::unsupported);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test
