@@ -1,5 +1,8 @@
 // Exchanges through the C API and its C++ layer, among three processes.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,16 +14,20 @@
 #include <vector>
 
 #include "lacuna/c/lacuna.hpp"
+#include "tests/support/names.hpp"
+#include "tests/support/patience.hpp"
 
 namespace LACUNA_TEST_FILE {
 
 constexpr int kRanks = 3;
+constexpr double kSeconds = lacuna::test::kPatience * 1e-9;
 
 void in_ranks(const std::function<void(lacuna::Communicator&)>& program) {
-  const std::string name = "c-exchange-test-" + std::to_string(getpid());
+  const std::string name = lacuna::test::unique_name("c-exchange-test");
+  const lacuna::test::Watchdog dog("the ranks to end");
   const auto run = [&](int rank) {
     try {
-      lacuna::Communicator ranks = lacuna::Communicator::connect(name, {.size = kRanks, .rank = rank, .secret = {}});
+      lacuna::Communicator ranks = lacuna::Communicator::connect(name, {.size = kRanks, .rank = rank, .secret = {}, .timeout_s = kSeconds});
       program(ranks);
     } catch (const std::exception& e) {
       ADD_FAILURE() << "rank " << rank << ": " << e.what();
@@ -30,6 +37,7 @@ void in_ranks(const std::function<void(lacuna::Communicator&)>& program) {
   for (int rank = 1; rank < kRanks; ++rank) {
     children.push_back(fork());
     if (children.back() != 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     run(rank);
     _exit(testing::Test::HasFailure() ? 1 : 0);
   }
@@ -66,12 +74,12 @@ TEST(CExchanges, MoveColumnsToRows) {
         << lacuna_error_message();
     check();
     for (const char* schedule : {"automatic", "at_once", "pairwise", "forward"}) {
-      const lacuna_exchange_options options{schedule, 1, 20};
+      const lacuna_exchange_options options{schedule, 1, kSeconds};
       lacuna_exchange* exchange = nullptr;
       ASSERT_EQ(lacuna_alltoallw_init(ranks.get(), from.data(), columns.data(), to.data(), whole.data(), &options, &exchange), LACUNA_OK);
       for (int again = 0; again < 2; ++again) {
         ASSERT_EQ(lacuna_exchange_start(exchange), LACUNA_OK) << lacuna_error_message();
-        for (int done = 0; done == 0;) ASSERT_EQ(lacuna_exchange_test(exchange, &done), LACUNA_OK) << lacuna_error_message();
+        for (int done = 0; done == 0; sched_yield()) ASSERT_EQ(lacuna_exchange_test(exchange, &done), LACUNA_OK) << lacuna_error_message();
         ASSERT_EQ(lacuna_exchange_wait(exchange), LACUNA_OK);
         check();
       }
@@ -113,7 +121,7 @@ TEST(HppExchanges, MoveHalosAndTransposeMatrices) {
     EXPECT_THROW(ranks.neighbor_exchange(sends, receives), lacuna::Error);  // nobody sends oneself anything
     lacuna::Exchange halo = ranks.neighbor_exchange_init(sends, std::span(receives).first(2));
     halo.start();
-    while (!halo.test()) continue;
+    while (!halo.test()) sched_yield();
     halo.start();
     halo.wait();
     EXPECT_NE(halo.explain().find("neighbor_exchange"), std::string::npos);
@@ -148,4 +156,4 @@ TEST(HppExchanges, MoveHalosAndTransposeMatrices) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

@@ -2,6 +2,9 @@
 #include "lacuna/c/lacuna.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +14,9 @@
 #include <numeric>
 #include <string>
 #include <vector>
+
+#include "tests/support/names.hpp"
+#include "tests/support/patience.hpp"
 
 namespace LACUNA_TEST_FILE {
 
@@ -28,10 +34,12 @@ static_assert(lacuna::StridedView<Grid<double>>);
 static_assert(!lacuna::StridedView<std::vector<double>>);
 
 void two_ranks(const std::function<void(lacuna::Communicator&)>& program) {
-  const std::string name = "hpp-test-" + std::to_string(getpid());
+  const std::string name = lacuna::test::unique_name("hpp-test");
+  const lacuna::test::Watchdog dog("the ranks to end");
   const auto run = [&](int rank) {
     try {
-      lacuna::Communicator ranks = lacuna::Communicator::connect(name, {.size = 2, .rank = rank, .secret = {}});
+      lacuna::Communicator ranks =
+          lacuna::Communicator::connect(name, {.size = 2, .rank = rank, .secret = {}, .timeout_s = lacuna::test::kPatience * 1e-9});
       program(ranks);
     } catch (const std::exception& e) {
       ADD_FAILURE() << "rank " << rank << ": " << e.what();
@@ -39,6 +47,7 @@ void two_ranks(const std::function<void(lacuna::Communicator&)>& program) {
   };
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     run(1);
     _exit(testing::Test::HasFailure() ? 1 : 0);
   }
@@ -113,8 +122,7 @@ TEST(Hpp, RequestsEndWithTheirScope) {
     out.assign(out.size(), ranks.rank());
     receive = ranks.irecv(in, peer, 2);
     lacuna::Request send = ranks.isend(out, peer, 2);
-    while (!receive.test()) {
-    }
+    while (!receive.test()) sched_yield();
     EXPECT_TRUE(receive.done());
     EXPECT_EQ(send.wait().bytes, 400'000);
     EXPECT_FALSE(ranks.probe(peer, 5));
@@ -136,4 +144,4 @@ TEST(Hpp, ErrorsAreExceptions) {
   EXPECT_THROW((void)lacuna::Communicator::connect("", {.size = 2, .secret = {}, .nic = "local"}), lacuna::Error);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

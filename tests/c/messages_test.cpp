@@ -1,5 +1,7 @@
 // Messages through the C API, between two processes.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +12,8 @@
 #include <vector>
 
 #include "lacuna/c/lacuna.h"
+#include "tests/support/names.hpp"
+#include "tests/support/patience.hpp"
 
 namespace LACUNA_TEST_FILE {
 
@@ -29,17 +33,24 @@ Layout loop(std::int64_t count, std::int64_t block, std::int64_t stride) {
   return Layout(made);
 }
 
-Comm connect(const std::string& name, int rank, const lacuna_connect_options* options = nullptr) {
+constexpr double kMeetSeconds = lacuna::test::kPatience * 1e-9;
+
+Comm connect(const std::string& name, int rank, const lacuna_connect_options* given = nullptr) {
+  lacuna_connect_options options{};
+  if (given != nullptr) options = *given;
+  options.timeout_s = kMeetSeconds;
   lacuna_comm* comm = nullptr;
-  EXPECT_EQ(lacuna_connect(name.c_str(), 2, rank, nullptr, options, &comm), LACUNA_OK) << lacuna_error_message();
+  EXPECT_EQ(lacuna_connect(name.c_str(), 2, rank, nullptr, &options, &comm), LACUNA_OK) << lacuna_error_message();
   return Comm(comm);
 }
 
 // Rank 0 here, rank 1 in a child, whose failed expectations make it end with 1.
 void two_ranks(const std::function<void(lacuna_comm*)>& program, const lacuna_connect_options* options = nullptr) {
-  const std::string name = "c-test-" + std::to_string(getpid());
+  const std::string name = lacuna::test::unique_name("c-test");
+  const lacuna::test::Watchdog dog("the ranks to end");
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     {
       const Comm comm = connect(name, 1, options);
       if (comm != nullptr) program(comm.get());
@@ -97,7 +108,8 @@ TEST(CMessages, AreSentAndReceived) {
 }
 
 TEST(CMessages, RequestsEndOnce) {
-  const lacuna_connect_options options{.nic = "local", .timeout_s = 20, .eager_bytes = 100, .unexpected_bytes = 1000, .progress_thread = 1};
+  const lacuna_connect_options options{
+      .nic = "local", .timeout_s = kMeetSeconds, .eager_bytes = 100, .unexpected_bytes = 1000, .progress_thread = 1};
   two_ranks(
       [](lacuna_comm* comm) {
         const int peer = 1 - lacuna_comm_rank(comm);
@@ -116,7 +128,7 @@ TEST(CMessages, RequestsEndOnce) {
         EXPECT_EQ(requests[index], nullptr);
         EXPECT_EQ(message.bytes, 5000);
         int done = 0;
-        while (done == 0) ASSERT_EQ(lacuna_test(comm, &requests[7], &done, nullptr), LACUNA_OK);
+        for (; done == 0; sched_yield()) ASSERT_EQ(lacuna_test(comm, &requests[7], &done, nullptr), LACUNA_OK);
         EXPECT_EQ(requests[7], nullptr);
         ASSERT_EQ(lacuna_wait_all(comm, 8, requests, nullptr), LACUNA_OK);
         EXPECT_EQ(lacuna_wait_any(comm, 8, requests, &index, nullptr), LACUNA_ERR_INVALID_ARGUMENT);
@@ -200,7 +212,7 @@ TEST(CMessages, SayWhatIsWrong) {
   EXPECT_EQ(lacuna_connect("x", 2, 0, nullptr, &options, &comm), LACUNA_ERR_INVALID_ARGUMENT);
   options = {};
   options.timeout_s = 0.1;
-  const std::string name = "c-alone-" + std::to_string(getpid());
+  const std::string name = lacuna::test::unique_name("c-alone");
   EXPECT_EQ(lacuna_connect(name.c_str(), 2, 0, nullptr, &options, &comm), LACUNA_ERR_TIMEOUT);
   EXPECT_NE(std::string(lacuna_error_message()).find('1'), std::string::npos);
   EXPECT_EQ(comm, nullptr);
@@ -220,4 +232,4 @@ TEST(CMessages, SayWhatIsWrong) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

@@ -77,8 +77,6 @@ std::int64_t span_of(const Layout& layout) { return std::max<std::int64_t>(1, la
 
 // --- over a real NIC -------------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kTimeout = 20 * kSecond;
-
 // One end, with endpoints on all paths.
 struct End {
   static base::Result<End> create(const nic::OpenOptions& options, nic::Bootstrap& bootstrap) {
@@ -157,10 +155,10 @@ std::string transfer(const End& end, std::uint64_t seed, int rank, nic::Bootstra
   const std::vector<std::byte> stream = guide::stream_of(seed, own.size());
   if (rank == 0) guide::write_stream(own, field.base, stream);
   nic::Hello mine;
-  mine.bytes = LACUNA_END_TRY(endpoint->prepare(**made, field.base, kTimeout)).encode();
-  const nic::Hello hello = LACUNA_END_TRY(bootstrap.exchange(mine, kTimeout));
+  mine.bytes = LACUNA_END_TRY(endpoint->prepare(**made, field.base, kPatience)).encode();
+  const nic::Hello hello = LACUNA_END_TRY(bootstrap.exchange(mine, kPatience));
   LACUNA_END_TRY((*made)->start(field.base, LACUNA_END_TRY(method::Target::decode(hello.bytes))));
-  if (const auto ran = endpoint->run(**made, kTimeout); !ran) return name + ran.error().text();
+  if (const auto ran = endpoint->run(**made, kPatience); !ran) return name + ran.error().text();
   // Who is told nothing polls until the other end says that it is over.
   if (way.method->uninformed(role, way.notify)) LACUNA_END_TRY(end.mailbox->receive<std::uint64_t>(endpoint));
   if (way.method->uninformed(role == Role::sender ? Role::receiver : Role::sender, way.notify)) LACUNA_END_TRY(end.mailbox->send(seed));
@@ -262,5 +260,5 @@ TEST_P(WrongProfile, MovesEveryByteInVirtualTime) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

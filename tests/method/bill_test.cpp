@@ -95,10 +95,10 @@ Notify quiet(const Method& method) {
 
 base::Result<void> move(Endpoint& endpoint, method::Operation& operation, std::byte* base, nic::Bootstrap& bootstrap) {
   nic::Hello mine;
-  mine.bytes = LACUNA_TRY(endpoint.prepare(operation, base, kSecond)).encode();
-  const auto theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kSecond)).bytes));
+  mine.bytes = LACUNA_TRY(endpoint.prepare(operation, base, kPatience)).encode();
+  const auto theirs = LACUNA_TRY(method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kPatience)).bytes));
   LACUNA_TRY(operation.start(base, theirs));
-  LACUNA_TRY(endpoint.run(operation, kSecond));
+  LACUNA_TRY(endpoint.run(operation, kPatience));
   LACUNA_TRY(barrier(bootstrap));
   return {};
 }
@@ -465,5 +465,5 @@ TEST(BillNames, AreAllDifferent) {
   EXPECT_EQ(names.size(), method::kStages);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -153,8 +153,6 @@ const Table kTables[] = {
      }},
 };
 
-constexpr std::int64_t kTimeout = 10 * kSecond;
-
 std::string count(const Table& table, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested(table.options));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
@@ -168,10 +166,10 @@ std::string count(const Table& table, nic::Path path, int rank, nic::Bootstrap& 
     const auto operation = LACUNA_END_TRY(method::make(m, rank == 0 ? Role::sender : Role::receiver, *endpoint, transfer, {&region}));
     for (int i = 0; i < 3; ++i) {
       nic::Hello mine;
-      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kTimeout)).encode();
-      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kTimeout)).bytes));
+      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kPatience)).encode();
+      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kPatience)).bytes));
       LACUNA_END_TRY(operation->start(buffer.data(), theirs));
-      LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
+      LACUNA_END_TRY(endpoint->run(*operation, kPatience));
       LACUNA_END_TRY(barrier(bootstrap));
       const Numbers& first = rank == 0 ? expected.first_send : expected.first_receive;
       const Numbers& later = rank == 0 ? expected.send : expected.receive;
@@ -229,7 +227,7 @@ std::string chunks(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto operation = LACUNA_END_TRY(
       method::make(*method::find("pack_pipelined").value(), rank == 0 ? Role::sender : Role::receiver, *endpoint, {loop, loop}, {&region}));
   LACUNA_END_TRY(operation->start(buffer.data()));
-  LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
+  LACUNA_END_TRY(endpoint->run(*operation, kPatience));
   const Numbers wanted = rank == 0 ? Numbers{4, 0, 4, 4, 4, 0, 0, 0, 100'000} : Numbers{0, 4, 4, 0, 4, 0, 0, 0, 100'000};
   LACUNA_END_EXPECT(numbers(operation->counters()) == wanted);
   LACUNA_END_TRY(barrier(bootstrap));
@@ -239,5 +237,5 @@ class CountedInChunks : public EveryPath {};
 LACUNA_ON_EVERY_PATH(CountedInChunks, chunks)
 INSTANTIATE_TEST_SUITE_P(Method, CountedInChunks, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -38,7 +38,7 @@ class Bench {
   base::Result<KeyCache::Lease> bound(const Layout& layout, std::int64_t offset, nic::Rights rights = kLocal) {
     std::optional<KeyCache::Lease> lease = LACUNA_TRY(this->lease(layout, offset, rights));
     if (!lease) return base::fail(base::Code::limit, "no lease");
-    const std::int64_t deadline = context->now() + kSecond;
+    const std::int64_t deadline = context->now() + kPatience;
     while (!lease->bound()) {
       if (endpoint->poll() == 0) LACUNA_TRY(context->wait(deadline));
     }
@@ -136,9 +136,9 @@ std::string forgetting(Bench& b) {
   const std::uint32_t key = LACUNA_END_TRY(b.bound(blocks(20, 50), 0)).key();
   {
     const auto out = LACUNA_END_TRY(b.bound(blocks(20, 50), 8));
-    LACUNA_END_EXPECT(b.endpoint->forget(b.region, kSecond).error().code == base::Code::limit);
+    LACUNA_END_EXPECT(b.endpoint->forget(b.region, kPatience).error().code == base::Code::limit);
   }
-  LACUNA_END_TRY(b.endpoint->forget(b.region, kSecond));
+  LACUNA_END_TRY(b.endpoint->forget(b.region, kPatience));
   const nic::Sge stream{0, 200, key};
   LACUNA_END_TRY(b.endpoint->qp().post_send({.wr_id = ~std::uint64_t{0}, .sg_list = {&stream, 1}}));
   LACUNA_END_EXPECT(b.endpoint->qp().fault() != nullptr && b.endpoint->qp().fault()->message.find("loc_prot_err") != std::string::npos);
@@ -148,7 +148,7 @@ std::string forgetting(Bench& b) {
 // A region at the same place is not the region that was there before.
 std::string successor(Bench& b) {
   LACUNA_END_TRY(b.bound(blocks(20, 50), 0));
-  LACUNA_END_TRY(b.endpoint->forget(b.region, kSecond));
+  LACUNA_END_TRY(b.endpoint->forget(b.region, kPatience));
   b.region = nic::Region();
   b.region = LACUNA_END_TRY(b.context->register_memory(b.buffer.bytes(), {}));
   LACUNA_END_TRY(b.bound(blocks(20, 50), 0));
@@ -163,5 +163,5 @@ TEST(KeyCache, ReplacesWhatIsTooSmallTwoThreads) { EXPECT_EQ(run(growth, 2), "")
 TEST(KeyCache, ForgetsARegionTwoThreads) { EXPECT_EQ(run(forgetting, 8), ""); }
 TEST(KeyCache, KnowsARegionFromItsSuccessorTwoThreads) { EXPECT_EQ(run(successor, 8), ""); }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -14,7 +14,6 @@ using method::Endpoint;
 using method::Notify;
 using method::Role;
 
-constexpr std::int64_t kTimeout = 10 * kSecond;
 constexpr std::int64_t kBlocks = 256;
 constexpr std::int64_t kBlock = 4096;
 constexpr std::int64_t kAll = kBlocks * kBlock;
@@ -83,10 +82,10 @@ std::string count(const method::Method& method, nic::Path path, int rank, nic::B
     const auto operation = LACUNA_END_TRY(method::make(method, role, *endpoint, {blocks, blocks, notify}, {&region}));
     for (int i = 0; i < 3; ++i) {
       nic::Hello mine;
-      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kTimeout)).encode();
-      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kTimeout)).bytes));
+      mine.bytes = LACUNA_END_TRY(endpoint->prepare(*operation, buffer.data(), kPatience)).encode();
+      const auto theirs = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kPatience)).bytes));
       LACUNA_END_TRY(operation->start(buffer.data(), theirs));
-      LACUNA_END_TRY(endpoint->run(*operation, kTimeout));
+      LACUNA_END_TRY(endpoint->run(*operation, kPatience));
       // Who is told nothing polls, for paths that need this CPU.
       if (method.uninformed(role, notify)) LACUNA_END_TRY(mailbox->receive<int>(endpoint.get()));
       if (method.uninformed(rank == 0 ? Role::receiver : Role::sender, notify)) LACUNA_END_TRY(mailbox->send(i));
@@ -125,5 +124,5 @@ INSTANTIATE_TEST_SUITE_P(Method, OneMebibyteIn4KiBBlocks,
                            return std::get<0>(info.param) + "_" + std::string(nic::path_name(std::get<1>(info.param)));
                          });
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -9,7 +9,7 @@
 
 namespace lacuna::test {
 
-inline constexpr std::int64_t kMoveTimeout = 60 * kSecond;  // of an emulated machine that shares its host
+inline constexpr std::int64_t kMoveTimeout = kPatience;  // of an emulated machine that shares its host
 
 /// A case of two layouts, which lie at and above their base.
 guide::Case pair(std::string name, layout::Layout send, layout::Layout receive);

@@ -36,15 +36,15 @@ struct End {
   }
   base::Result<method::Target> offer(Operation& op, nic::Bootstrap& bootstrap) {
     nic::Hello mine;
-    mine.bytes = LACUNA_TRY(endpoint->prepare(op, buffer.data(), kSecond)).encode();
-    return method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kSecond)).bytes);
+    mine.bytes = LACUNA_TRY(endpoint->prepare(op, buffer.data(), kPatience)).encode();
+    return method::Target::decode(LACUNA_TRY(bootstrap.exchange(mine, kPatience)).bytes);
   }
   // One transfer of bytes of `value`, checked at the receiver.
   std::string move(Operation& op, Role role, int value, nic::Bootstrap& bootstrap) {
     std::memset(buffer.data(), role == Role::sender ? value : 0, kBytes);
     const method::Target peer = LACUNA_END_TRY(offer(op, bootstrap));
     LACUNA_END_TRY(op.start(buffer.data(), peer));
-    LACUNA_END_TRY(endpoint->run(op, kSecond));
+    LACUNA_END_TRY(endpoint->run(op, kPatience));
     LACUNA_END_TRY(barrier(bootstrap));
     for (std::size_t i = 0; i < kBytes; ++i) {
       const auto wanted = static_cast<std::byte>(role == Role::sender || i % 300 < 100 ? value : 0);
@@ -97,10 +97,10 @@ std::string few_keys(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     std::byte* base = end.buffer.data() + i % 2 * 100;  // another binding for each
     std::memset(end.buffer.data(), rank == 0 ? i + 1 : 0, kBytes);
     nic::Hello mine;
-    mine.bytes = LACUNA_END_TRY(end.endpoint->prepare(op, base, kSecond)).encode();
-    const auto peer = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kSecond)).bytes));
+    mine.bytes = LACUNA_END_TRY(end.endpoint->prepare(op, base, kPatience)).encode();
+    const auto peer = LACUNA_END_TRY(method::Target::decode(LACUNA_END_TRY(bootstrap.exchange(mine, kPatience)).bytes));
     LACUNA_END_TRY(op.start(base, peer));
-    LACUNA_END_TRY(end.endpoint->run(op, kSecond));
+    LACUNA_END_TRY(end.endpoint->run(op, kPatience));
     LACUNA_END_TRY(barrier(bootstrap));
     for (std::int64_t k = 0; rank == 1 && k < flat.size(); ++k) LACUNA_END_EXPECT(base[k] == static_cast<std::byte>(i + 1));
   }
@@ -113,12 +113,12 @@ std::string bound_ahead(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const Role role = rank == 0 ? Role::sender : Role::receiver;
   for (const char* name : {"umr_send", "umr_write", "umr_read", "umr_chunked"}) {
     const method::Method& m = *LACUNA_END_TRY(method::find(name));
-    LACUNA_END_TRY(end.endpoint->forget(end.region, kSecond));  // as if nothing had been sent from here before
+    LACUNA_END_TRY(end.endpoint->forget(end.region, kPatience));  // as if nothing had been sent from here before
     const auto op = LACUNA_END_TRY(end.operation(name, role, m.notifies.front()));
     const method::Target peer = LACUNA_END_TRY(end.offer(*op, bootstrap));
     const std::int64_t ahead = op->counters().keys_bound;
     LACUNA_END_TRY(op->start(end.buffer.data(), peer));
-    LACUNA_END_TRY(end.endpoint->run(*op, kSecond));
+    LACUNA_END_TRY(end.endpoint->run(*op, kPatience));
     LACUNA_END_EXPECT(ahead > 0 && op->counters().keys_bound == ahead);
     LACUNA_END_TRY(barrier(bootstrap));
   }
@@ -154,7 +154,7 @@ std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const base::Result<void> refused = second->start(end.buffer.data());
   LACUNA_END_EXPECT(!refused && refused.error().code == base::Code::invalid_argument);
   LACUNA_END_EXPECT(refused.error().message.find("use another endpoint") != std::string::npos);
-  LACUNA_END_TRY(end.endpoint->run(*first, kSecond));
+  LACUNA_END_TRY(end.endpoint->run(*first, kPatience));
   LACUNA_END_TRY(barrier(bootstrap));
   return end.move(*second, role, 5, bootstrap);
 }
@@ -164,7 +164,7 @@ std::string words(nic::Path path, int rank, nic::Bootstrap& bootstrap, const nic
   End end = LACUNA_END_TRY(End::make(bootstrap, path, options));
   const Role role = rank == 0 ? Role::sender : Role::receiver;
   const auto word_of = [&](Operation& op) -> base::Result<method::Target::Part> {
-    return LACUNA_TRY(end.endpoint->prepare(op, end.buffer.data(), kSecond)).flag;
+    return LACUNA_TRY(end.endpoint->prepare(op, end.buffer.data(), kPatience)).flag;
   };
   method::Target::Part forsaken;
   method::Target::Part kept;
@@ -197,5 +197,5 @@ LACUNA_ON_EVERY_PATH(Sequences, refused_start)
 LACUNA_ON_EVERY_PATH(Sequences, one_at_a_time)
 INSTANTIATE_TEST_SUITE_P(Method, Sequences, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -16,8 +16,6 @@ using layout::Layout;
 using mpi::Rget;
 using support::Random;
 
-constexpr std::int64_t kTimeout = 10 * kSecond;
-
 Layout bytes(std::int64_t n) { return support::value(Layout::bytes(n)); }
 Layout vector(std::int64_t count, std::int64_t length, std::int64_t stride) {
   return support::value(Layout::hvector(count, 1, stride, bytes(length)));
@@ -72,16 +70,26 @@ struct Ends {
   std::unique_ptr<Rget> rget;
   static base::Result<Ends> make(nic::Path path, nic::Bootstrap& bootstrap) {
     Ends made{LACUNA_TRY(Rget::create(LACUNA_TRY(open_tested()), path, 3))};
-    LACUNA_TRY(made.rget->connect(1, bootstrap, kTimeout));  // one of several
+    LACUNA_TRY(made.rget->connect(1, bootstrap, kPatience));  // one of several
     return made;
   }
 };
 
 // Steps until it is done.
-std::string finish(Rget::In& in, std::int64_t timeout = kTimeout) {
-  const std::int64_t deadline = base::now_ns() + timeout;
-  while (!LACUNA_END_TRY(in.step())) LACUNA_END_EXPECT(base::now_ns() < deadline);
-  return {};
+std::string finish(Rget::In& in) {
+  base::Result<bool> done = false;
+  const auto over = [&] { return !(done = in.step()) || *done; };
+  if (std::string wrong = await("a message to be read", over); !wrong.empty()) return wrong;
+  return done ? "" : done.error().text();
+}
+
+// Until the messages of this end are read.
+std::string all_taken(Rget& rget) {
+  const auto none = [&] {
+    if (rget.waiting() > 0) rget.progress();
+    return rget.waiting() == 0;
+  };
+  return await("messages to be taken", none);
 }
 
 class RgetOnPath : public EveryPath {};
@@ -109,9 +117,7 @@ std::string moves(nic::Path path, int rank, nic::Bootstrap& bootstrap, bool pack
     }
     LACUNA_END_TRY(barrier(bootstrap));  // the sender is in nothing of ours while the receiver reads
   }
-  const std::int64_t deadline = base::now_ns() + kTimeout;
-  while (ends.rget->waiting() > 0 && base::now_ns() < deadline) ends.rget->progress();
-  LACUNA_END_EXPECT(ends.rget->waiting() == 0);
+  if (std::string wrong = all_taken(*ends.rget); !wrong.empty()) return wrong;
   LACUNA_END_TRY(barrier(bootstrap));
   return {};
 }
@@ -153,9 +159,7 @@ std::string bounds(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
       }
     }
     LACUNA_END_TRY(barrier(bootstrap));
-    const std::int64_t deadline = base::now_ns() + kTimeout;
-    while (ends.rget->waiting() > 0 && base::now_ns() < deadline) ends.rget->progress();
-    LACUNA_END_EXPECT(ends.rget->waiting() == 0);
+    if (std::string wrong = all_taken(*ends.rget); !wrong.empty()) return wrong;
     LACUNA_END_TRY(barrier(bootstrap));
   }
   return {};
@@ -187,7 +191,7 @@ struct ByHand {
     const Introduction mine{hand.memory.region.addr(), hand.memory.region.rkey(), 0};
     hand.theirs = LACUNA_TRY(swap(bootstrap, mine));
     LACUNA_TRY(hand.write(kHelloAt, kHello));
-    const std::int64_t deadline = base::now_ns() + kTimeout;
+    const std::int64_t deadline = base::now_ns() + kPatience;
     const auto* hello = reinterpret_cast<const std::uint64_t*>(hand.memory.buffer.data() + kHelloAt);
     while (hand.context->load_flag(hello) != kHello) {
       hand.context->poll(*hand.queue, {});
@@ -203,7 +207,7 @@ struct ByHand {
     LACUNA_TRY(
         qp->post_send({.opcode = nic::Opcode::write, .sg_list = {&sge, 1}, .remote_addr = theirs.addr + offset, .rkey = theirs.rkey}));
     nic::Completion done;
-    const std::int64_t deadline = context->now() + kTimeout;
+    const std::int64_t deadline = context->now() + kPatience;
     while (context->poll(*queue, {&done, 1}) == 0) LACUNA_TRY(context->wait(deadline));
     if (done.status != nic::Status::success) return base::fail(base::Code::transfer, std::string(nic::status_name(done.status)));
     return {};
@@ -211,14 +215,13 @@ struct ByHand {
 };
 
 // Until it says what is wrong.
-base::Result<base::Code> ends_with(Rget::In& in, std::int64_t timeout = kTimeout) {
-  const std::int64_t deadline = base::now_ns() + timeout;
-  for (;;) {
-    const base::Result<bool> done = in.step();
-    if (!done) return done.error().code;
-    if (*done) return base::fail(base::Code::invalid_argument, "it was received");
-    if (base::now_ns() > deadline) return base::fail(base::Code::timeout, "it never ends");
-  }
+base::Result<base::Code> ends_with(Rget::In& in) {
+  base::Result<bool> done = false;
+  const auto over = [&] { return !(done = in.step()) || *done; };
+  const std::string wrong = await("an error", over);
+  if (!wrong.empty()) return base::fail(base::Code::timeout, wrong);
+  if (done) return base::fail(base::Code::invalid_argument, "it was received");
+  return done.error().code;
 }
 
 std::string too_many_parts(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
@@ -249,8 +252,11 @@ std::string false_tickets(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     ByHand hand = LACUNA_END_TRY(ByHand::make(path, bootstrap));
     LACUNA_END_TRY(hand.write(7 * sizeof(std::uint64_t), std::uint64_t{7} << 32 | 1));
     LACUNA_END_TRY(swap(bootstrap, Rget::Ticket{hand.memory.region.addr(), hand.memory.region.rkey() + 77, 7}));
-    const std::int64_t deadline = base::now_ns() + kTimeout;
-    while (hand.qp->fault() == nullptr && base::now_ns() < deadline) hand.context->poll(*hand.queue, {});
+    const auto faulty = [&] {
+      if (hand.qp->fault() == nullptr) hand.context->poll(*hand.queue, {});
+      return hand.qp->fault() != nullptr;
+    };
+    if (std::string wrong = await("the peer's read of what there is not", faulty); !wrong.empty()) return wrong;
     LACUNA_END_TRY(barrier(bootstrap));
     return {};
   }
@@ -328,7 +334,7 @@ std::string goes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     return {};
   }
   const auto rget = LACUNA_END_TRY(Rget::create(LACUNA_END_TRY(open_tested()), path, 3));
-  LACUNA_END_EXPECT(!rget->connect(1, bootstrap, kSecond));
+  LACUNA_END_EXPECT(!rget->connect(1, bootstrap, kPatience));
   LACUNA_END_EXPECT(!rget->reaches(1));
   LACUNA_END_EXPECT(!rget->offer(1, 100));
   return {};
@@ -371,5 +377,5 @@ TEST(Rget, SaysHowManyPeersThereMayBe) {
   EXPECT_EQ(made.error().code, base::Code::limit);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test
