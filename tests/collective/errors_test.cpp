@@ -182,7 +182,7 @@ TEST(CollectiveErrors, AnExchangeIsStartedOnceAtATime) {
       LACUNA_END_TRY(ranks.recv(&word, bytes(1), 0, 1));
       LACUNA_END_TRY(exchange->start());
     }
-    while (!LACUNA_END_TRY(exchange->test())) LACUNA_END_TRY(ranks.context().wait(ranks.context().now() + 1'000'000'000));
+    while (!LACUNA_END_TRY(exchange->test())) LACUNA_END_TRY(ranks.context().wait(ranks.context().now() + kPatience));
     LACUNA_END_EXPECT(memory.to[29'999] == std::byte{1} && memory.to[30'000] == std::byte{9});
     return {};
   });
@@ -233,7 +233,7 @@ TEST(Exchange, KeepsItsMessagesToItself) {
     while (!over) {
       over = true;
       for (const auto& one : exchanges) over = LACUNA_END_TRY(one->test()) && over;
-      if (!over) LACUNA_END_TRY(ranks.context().wait(ranks.context().now() + 1'000'000'000));
+      if (!over) LACUNA_END_TRY(ranks.context().wait(ranks.context().now() + kPatience));
     }
     for (std::size_t i = 0; i < 3; ++i) LACUNA_END_EXPECT(memory[i].to[0] == static_cast<std::byte>(i + 1));
     LACUNA_END_EXPECT(!LACUNA_END_TRY(ranks.probe(protocol::kAnySource, protocol::kAnyTag)));
@@ -244,5 +244,5 @@ TEST(Exchange, KeepsItsMessagesToItself) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -172,8 +172,8 @@ TEST(Access, NeedsNoCallWithAProgressThread) {
       there = LACUNA_END_TRY(ranks.expose(memory.data(), 8 * kWords));
       LACUNA_END_TRY(ranks.send(&there, token, 0, 1));
       const auto* last = reinterpret_cast<const std::uint64_t*>(&memory.back());
-      const std::int64_t deadline = base::now_ns() + 20'000'000'000;
-      while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 5) LACUNA_END_EXPECT(base::now_ns() < deadline);
+      const auto came = [&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) == 5; };
+      if (std::string wrong = await("the other's put", came); !wrong.empty()) return wrong;
       LACUNA_END_TRY(ranks.withdraw(there));
       return {};
     }
@@ -187,5 +187,5 @@ TEST(Access, NeedsNoCallWithAProgressThread) {
   EXPECT_EQ(in_ranks({.processes = true, .options = {.progress_thread = true}}, talk), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -26,16 +26,21 @@ TEST(TcpSecret, OfOneIsWrong) {
 }
 
 TEST(TcpSecret, OfRank0IsWrong) {
-  const Port port;
-  Processes processes;
-  processes.start([&] {
-    Meeting wrong = at(port, 2, 0);
-    wrong.secret = kOtherSecret;
-    wrong.timeout_s = 1;
-    return meet_and_fail(wrong, Code::timeout, {"1 of 2 processes came", "1 refused", "another secret"});
-  });
-  EXPECT_EQ(meet_and_fail(at(port, 2, 1), Code::permission, {port.address(), "another secret"}), "");
-  EXPECT_EQ(processes.wait(), "");
+  const auto meeting = [](double timeout_s) {
+    const Port port;
+    Processes processes;
+    processes.start([&] {
+      Meeting wrong = at(port, 2, 0);
+      wrong.secret = kOtherSecret;
+      wrong.timeout_s = timeout_s;
+      return meet_and_fail(wrong, Code::timeout, {"1 of 2 processes came", "1 refused", "another secret"});
+    });
+    Meeting own = at(port, 2, 1);
+    own.timeout_s = timeout_s;
+    const std::string wrong = failed(protocol::meet(own), Code::permission, {port.address(), "another secret"});
+    return wrong + processes.wait();
+  };
+  EXPECT_EQ(with_timeouts(meeting), "");
 }
 
 TEST(TcpSecret, IsToBeProvedByRank0Too) {
@@ -64,11 +69,15 @@ TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
   const std::string request = eavesdropper.next().request;
   processes.kill(victim);
   processes.start([&] { return meet_and_greet(at(here, 2, 0)); });
-  const base::Fd stranger = here.connect();
-  std::array<char, 36> greeting;
-  EXPECT_TRUE(meeting::receive_bytes(stranger.get(), greeting, soon()));
-  say(stranger, request);
-  EXPECT_EQ(hear_all(stranger), std::string("\2\0\0\0", 4) + std::string(tcp::kProofBytes, '\0')) << "refused, and the end";
+  std::string heard;
+  for (const std::int64_t deadline = soon(); heard.empty() && base::now_ns() < deadline;) {  // who needs a second for it hears nothing
+    const base::Fd stranger = here.connect();
+    std::array<char, 36> greeting;
+    EXPECT_TRUE(meeting::receive_bytes(stranger.get(), greeting, soon()));
+    say(stranger, request);
+    heard = hear_all(stranger);
+  }
+  EXPECT_EQ(heard, std::string("\2\0\0\0", 4) + std::string(tcp::kProofBytes, '\0')) << "refused, and the end";
   processes.start([&] { return meet_and_greet(at(here, 2, 1)); });
   EXPECT_EQ(processes.wait(), "");
 }
@@ -78,9 +87,9 @@ TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
 // Connections that say nothing, or what no process would say, and do not go.
 class Strangers {
  public:
-  void come(const std::function<base::Fd()>& connect) {
+  void come(const std::function<base::Fd()>& connect, int count = 60) {
     support::Random random(1);
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < count; ++i) {
       sockets_.push_back(connect());
       std::string words;
       const std::int64_t length = random.pick(std::vector<std::int64_t>{0, 0, 1, 36, 151, 152, 153, 5000});
@@ -104,24 +113,24 @@ TEST(TcpStrangers, DoNotDisturb) {
     });
   }
   Strangers strangers;
-  strangers.come([&] { return port.connect(); });
-  const std::int64_t start = base::now_ns();
+  strangers.come([&] { return port.connect(); }, 300);  // one after the other they would take longer than the meeting may
   processes.start([&] {
     pretend_machine(2);
     return meet_and_greet(at(port, 3, 2), false);
   });
   EXPECT_EQ(processes.wait(), "");
-  EXPECT_LT(base::now_ns() - start, 5'000'000'000);
 }
 
-TEST(TcpStrangers, AreSentAwaySoon) {
+TEST(TcpStrangers, AreSentAway) {
   const Port port;
   Processes processes;
-  const pid_t waiting = processes.start([&] { return meet_and_greet(at(port, 2, 0)); });
+  const pid_t waiting = processes.start([&] {
+    Meeting meeting = patient(at(port, 2, 0));
+    meeting.timeout_s *= 10;  // so that it is not its end that sends them away
+    return failed(protocol::meet(meeting), Code::timeout, {});
+  });
   const base::Fd silent = port.connect();
-  const std::int64_t start = base::now_ns();
   EXPECT_EQ(hear_all(silent).size(), 36U) << "the greeting, and the end";
-  EXPECT_LT(base::now_ns() - start, 5'000'000'000);
   processes.kill(waiting);
 }
 
@@ -142,7 +151,7 @@ TEST(TcpMesh, HasNoPlaceForStrangers) {
   HandMade rank_0(port);
   Processes processes;
   processes.start([&]() -> std::string {
-    const Group group = LACUNA_END_TRY(protocol::meet(at(port, 3, 1)));
+    const Group group = LACUNA_END_TRY(protocol::meet(patient(at(port, 3, 1))));
     return group.rank == 1 && group.size() == 3 ? "" : "another group";
   });
   const Secret secret = Secret::create(kSecret).value();
@@ -161,26 +170,19 @@ TEST(TcpMesh, HasNoPlaceForStrangers) {
   mine.rank = 2;
   mine.to = 1;
   mine.meeting = meeting;
-  const auto introduced = [&](const Secret& as, const Claim& claim, base::Fd& socket) {
-    socket = connect();
-    return meeting::introduce(socket.get(), as, claim, soon());
-  };
-  base::Fd socket;
-  EXPECT_EQ(introduced(other_secret, mine, socket).error().code, Code::permission);
+  EXPECT_EQ(introduced(connect, other_secret, mine).error().code, Code::permission);
   for (std::uint32_t Claim::* field : {&Claim::size, &Claim::rank, &Claim::to}) {
     for (const std::uint32_t value : {0U, 4U, 0xffffffffU}) {
       Claim wrong = mine;
       wrong.*field = value;
-      EXPECT_TRUE(introduced(secret, wrong, socket));
-      EXPECT_EQ(hear_all(socket), "") << "closed";
+      EXPECT_EQ(hear_all(introduced(connect, secret, wrong).value()), "") << "closed";
     }
   }
   Claim elsewhere = mine;
   elsewhere.meeting[0] = static_cast<char>(~elsewhere.meeting[0]);
-  EXPECT_TRUE(introduced(secret, elsewhere, socket));
-  EXPECT_EQ(hear_all(socket), "") << "closed";
+  EXPECT_EQ(hear_all(introduced(connect, secret, elsewhere).value()), "") << "closed";
 
-  EXPECT_TRUE(introduced(secret, mine, socket));
+  const base::Fd socket = introduced(connect, secret, mine).value();
   EXPECT_EQ(meeting::receive(member.socket.get(), soon()).value().kind, Kind::done);
   EXPECT_TRUE(meeting::send(member.socket.get(), {.kind = Kind::go}, soon()));
   EXPECT_EQ(processes.wait(), "");
@@ -206,5 +208,5 @@ TEST(TcpMesh, Rank0ThatSaysNonsenseIsNotBelieved) {
   EXPECT_EQ(with([&](const Claim&) { return plain(Kind::name, std::string(meeting::kMostMessageBytes + 1, ':')); }), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -10,14 +10,16 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
+
+#include "lacuna/nic/tcp.hpp"
 
 namespace lacuna::test {
 namespace {
 
-constexpr std::int64_t kTenSeconds = 10'000'000'000;
+// A child that hangs must not outlive the test. Its own waits in vain, and what it says of them, come before that.
+constexpr unsigned kMostSeconds = 3 * kPatience / 1'000'000'000;
 
 struct Introduction {
   int rank;
@@ -36,7 +38,7 @@ std::string greet(const Group& group, int peer, bool files) {
   hello.bytes.resize(sizeof mine);
   std::memcpy(hello.bytes.data(), &mine, sizeof mine);
   if (files) hello.files.push_back(file_with(group.rank));
-  const nic::Hello theirs = LACUNA_END_TRY(group.peers[static_cast<std::size_t>(peer)]->exchange(hello, kTenSeconds));
+  const nic::Hello theirs = LACUNA_END_TRY(group.peers[static_cast<std::size_t>(peer)]->exchange(hello, kPatience));
   Introduction told{};
   LACUNA_END_EXPECT(theirs.bytes.size() == sizeof told);
   std::memcpy(&told, theirs.bytes.data(), sizeof told);
@@ -62,12 +64,11 @@ struct UnixName {
 };
 
 base::Fd connect_when_listening(const std::function<base::Fd()>& make, const sockaddr* address, socklen_t length) {
-  for (int attempt = 0; attempt < 5000; ++attempt) {
+  for (const std::int64_t deadline = base::now_ns() + kPatience; base::now_ns() < deadline; sleep_ms(2)) {
     base::Fd socket = make();
     if (connect(socket.get(), address, length) == 0) return socket;
-    sleep_ms(2);
   }
-  ADD_FAILURE() << "nobody listens";
+  ADD_FAILURE() << in_vain("somebody to listen");
   return {};
 }
 
@@ -78,7 +79,7 @@ pid_t Processes::start(const Task& task) {
   if (pipe(ends) != 0) return -1;
   const pid_t child = fork();
   if (child == 0) {
-    alarm(50);  // one that hangs must not outlive the test
+    alarm(kMostSeconds);
     const std::string words = task();
     _exit(write(ends[1], words.data(), words.size()) < 0 ? 1 : 0);
   }
@@ -89,6 +90,8 @@ pid_t Processes::start(const Task& task) {
 
 void Processes::kill(pid_t child) {
   ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
   for (Child& one : children_) one.killed = one.killed || one.id == child;
 }
 
@@ -114,6 +117,7 @@ std::string Processes::wait() {
     close(child.words);
     int status = 0;
     waitpid(child.id, &status, 0);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) words += fmt::format("did not end within {} s", kMostSeconds);
     if (!child.killed && status != 0) words += fmt::format("ended with wait status {:#x}", status);
     if (!words.empty()) all += words + "\n";
   }
@@ -122,7 +126,7 @@ std::string Processes::wait() {
 }
 
 std::string meet_and_greet(const Meeting& meeting, bool files) {
-  const Group group = LACUNA_END_TRY(protocol::meet(meeting));
+  const Group group = LACUNA_END_TRY(protocol::meet(patient(meeting)));
   LACUNA_END_EXPECT(group.size() == meeting.size);
   LACUNA_END_EXPECT(meeting.rank < 0 || group.rank == meeting.rank);
   for (int peer = 0; peer < group.size(); ++peer) {
@@ -135,7 +139,7 @@ std::string meet_and_greet(const Meeting& meeting, bool files) {
 }
 
 std::string meet_and_fail(const Meeting& meeting, base::Code code, const std::vector<std::string>& texts) {
-  return failed(protocol::meet(meeting), code, texts);
+  return failed(protocol::meet(code == base::Code::timeout ? meeting : patient(meeting)), code, texts);
 }
 
 std::string failed(const base::Result<Group>& group, base::Code code, const std::vector<std::string>& texts) {
@@ -162,11 +166,6 @@ std::string under_signals(int count, const std::function<std::string(int)>& task
   return processes.wait();
 }
 
-std::string unique_name() {
-  static std::atomic<int> count = 0;
-  return fmt::format("meet-test-{}-{}", getpid(), ++count);
-}
-
 base::Fd hold_name(const std::string& name, uid_t user) {
   const UnixName held(name, user);
   base::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -177,6 +176,11 @@ base::Fd hold_name(const std::string& name, uid_t user) {
 base::Fd connect_to_name(const std::string& name, uid_t user) {
   const UnixName wanted(name, user);
   return connect_when_listening([] { return base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }, wanted.generic(), wanted.length);
+}
+
+base::Fd accept_one(const base::Fd& listener) {
+  EXPECT_TRUE(nic::tcp::wait_for(listener.get(), POLLIN, base::now_ns() + kPatience)) << in_vain("somebody to connect");
+  return base::Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 
 Port::Port(bool v6) : v6_(v6) {
@@ -216,6 +220,19 @@ base::Fd Port::listen() const {
   return socket;
 }
 
+std::string with_timeouts(const std::function<std::string(double timeout_s)>& meeting) {
+  std::string wrong;
+  for (const double timeout_s : {1, 2, 4, 8, 16}) {
+    const std::int64_t began = base::now_ns();
+    wrong = meeting(timeout_s);
+    const double took_s = static_cast<double>(base::now_ns() - began) * 1e-9;
+    if (wrong.empty() && took_s < timeout_s) wrong = fmt::format("it ended after {} s, and not after {}", took_s, timeout_s);
+    if (wrong.empty() && took_s > timeout_s + Meeting().timeout_s / 2) wrong = fmt::format("it took {} s, and not {}", took_s, timeout_s);
+    if (wrong.empty()) return {};
+  }
+  return wrong;
+}
+
 void say(const base::Fd& socket, const std::string& bytes) {
   static_cast<void>(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
 }
@@ -224,7 +241,7 @@ std::string hear_all(const base::Fd& socket) {
   std::string all;
   for (;;) {
     pollfd waiting{socket.get(), POLLIN, 0};
-    if (poll(&waiting, 1, 10'000) == 0) return all + "(open)";
+    if (poll(&waiting, 1, static_cast<int>(kPatience / 1'000'000)) == 0) return all + "(open)";
     std::array<char, 4096> part;
     const ssize_t n = recv(socket.get(), part.data(), part.size(), 0);
     if (n <= 0) return all;

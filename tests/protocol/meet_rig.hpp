@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lacuna/protocol/protocol.hpp"
+#include "tests/support/names.hpp"
 #include "tests/support/pair.hpp"
+#include "tests/support/patience.hpp"
 
 namespace lacuna::test {
 
@@ -27,7 +29,7 @@ class Processes {
   ~Processes() { wait(); }
 
   pid_t start(const Task& task);
-  void kill(pid_t child);  ///< what it says is of no interest any more
+  void kill(pid_t child);  ///< and waits until it is gone; what it says is of no interest any more
   std::string wait();      ///< what they said
   void signal_until_done(int signal);
 
@@ -40,9 +42,15 @@ class Processes {
   std::vector<Child> children_;
 };
 
+/// The same, for as long as a test waits; with a timeout of its own it keeps that.
+inline Meeting patient(Meeting meeting) {
+  if (meeting.timeout_s >= Meeting().timeout_s) meeting.timeout_s = static_cast<double>(kPatience) * 1e-9;
+  return meeting;
+}
 /// Meets, and exchanges with each of the others who one is, and a file if `files`; also checks the rank that was asked for.
 std::string meet_and_greet(const Meeting& meeting, bool files = true);
-/// Meets, and wants an error of that code whose message has all of these texts.
+/// Meets, and wants an error of that code whose message has all of these texts. Any but a timeout is waited for as
+/// long as a test waits.
 std::string meet_and_fail(const Meeting& meeting, base::Code code, const std::vector<std::string>& texts);
 /// The same of a result.
 std::string failed(const base::Result<Group>& group, base::Code code, const std::vector<std::string>& texts);
@@ -50,11 +58,13 @@ std::string failed(const base::Result<Group>& group, base::Code code, const std:
 /// A number of processes that get a signal each millisecond. What they said.
 std::string under_signals(int count, const std::function<std::string(int)>& task);
 
-/// A name that no other test has.
-std::string unique_name();
+/// A name to meet at that no other test has.
+inline std::string unique_name() { return unique_name("meet-test"); }
 /// A socket that holds the name of this user's meetings and listens, or is connected to it as soon as somebody listens.
 base::Fd hold_name(const std::string& name, uid_t user);
 base::Fd connect_to_name(const std::string& name, uid_t user);
+/// The next one who connects there.
+base::Fd accept_one(const base::Fd& listener);
 
 /// A TCP port that nobody else gets while this lives. 0 where the address family is missing.
 class Port {
@@ -74,8 +84,12 @@ class Port {
   base::Fd reserved_;
 };
 
+/// Runs a meeting that ends by its timeout, which it is given in seconds: where several processes have to come within
+/// it. While it goes wrong it is run once more with a longer one.
+std::string with_timeouts(const std::function<std::string(double timeout_s)>& meeting);
+
 void say(const base::Fd& socket, const std::string& bytes);
-/// All that comes until the other side closes; "(open)" is added if it does not within 10 s.
+/// All that comes until the other side closes; "(open)" is added if it does not.
 std::string hear_all(const base::Fd& socket);
 
 void sleep_ms(int ms);

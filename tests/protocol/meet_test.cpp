@@ -23,7 +23,7 @@ constexpr uid_t kNobody = 65534;
 #define LACUNA_NEEDS_ROOT() \
   if (geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user"
 
-std::int64_t soon() { return base::now_ns() + 10'000'000'000; }
+std::int64_t soon() { return base::now_ns() + kPatience; }
 
 // A member played by hand: as far as the request.
 base::Fd ask(const std::string& name, int size, int rank) {
@@ -138,15 +138,21 @@ TEST(Arguments, ThatContradictTheOthersAreRefusedToWhoeverComesLast) {
 }
 
 TEST(Arguments, OneTooManyIsTold) {
-  const std::string name = unique_name();
-  Processes processes;
-  processes.start([&] { return meet_and_greet({.address = name, .size = 2}); });
-  const base::Fd late = connect_to_name(name, geteuid());
-  processes.start([&] { return meet_and_greet({.address = name, .size = 2}); });
-  const Message told = next(late);
-  EXPECT_EQ(told.kind, Kind::refused);
-  EXPECT_EQ(meeting::told_error(told).text(), fmt::format("invalid argument: all 2 processes have come to \"{}\" already", name));
-  EXPECT_EQ(processes.wait(), "");
+  for (const std::int64_t deadline = soon();;) {
+    const std::string name = unique_name();
+    Processes processes;
+    processes.start([&] { return meet_and_greet({.address = name, .size = 2}); });
+    const base::Fd late = connect_to_name(name, geteuid());
+    processes.start([&] { return meet_and_greet({.address = name, .size = 2}); });
+    const base::Result<Message> told = meeting::receive(late.get(), soon());
+    EXPECT_EQ(processes.wait(), "");
+    // The second one needed so long that the silent one was sent away as a stranger: once more.
+    if (!told && told.error().code == Code::peer_lost && base::now_ns() < deadline) continue;
+    ASSERT_TRUE(told) << told.error().text();
+    EXPECT_EQ(told->kind, Kind::refused);
+    EXPECT_EQ(meeting::told_error(*told).text(), fmt::format("invalid argument: all 2 processes have come to \"{}\" already", name));
+    return;
+  }
 }
 
 TEST(Arguments, NonsenseAndSilenceDoNotDisturb) {
@@ -191,8 +197,8 @@ TEST(OtherUser, ThatHoldsTheNameIsNotTrusted) {
   const pid_t squatter = stranger.start([&]() -> std::string {
     if (setuid(kNobody) != 0) return "setuid";
     const base::Fd socket = hold_name(name, 0);
-    sleep_ms(20'000);
-    return {};
+    while (socket) pause();
+    return "it does not get the name";
   });
   connect_to_name(name, 0);
   EXPECT_EQ(meet_and_fail({.address = name}, Code::permission, {"user 65534", name}), "");
@@ -217,21 +223,26 @@ TEST(OtherUser, HasNamesOfItsOwn) {
 // --- those who do not come, or go ---
 
 TEST(Timeout, SaysWhoIsMissingToAll) {
-  const std::string name = unique_name();
-  const std::vector<std::string> texts = {"3 of 8 processes came to \"" + name + "\"", "ranks 1-2, 4, 6-7 are missing"};
-  const std::int64_t start = base::now_ns();
-  Processes processes;
-  for (const int rank : {3, -1, 5}) {
-    processes.start([&, rank] { return meet_and_fail({.address = name, .size = 8, .rank = rank, .timeout_s = 1}, Code::timeout, texts); });
-  }
-  EXPECT_EQ(processes.wait(), "");
-  EXPECT_LT(base::now_ns() - start, 5'000'000'000);
+  const auto meeting = [](double timeout_s) {
+    const std::string name = unique_name();
+    const std::vector<std::string> texts = {"3 of 8 processes came to \"" + name + "\"", "ranks 1-2, 4, 6-7 are missing"};
+    Processes processes;
+    for (const int rank : {3, -1, 5}) {
+      processes.start(
+          [&, rank] { return meet_and_fail({.address = name, .size = 8, .rank = rank, .timeout_s = timeout_s}, Code::timeout, texts); });
+    }
+    return processes.wait();
+  };
+  EXPECT_EQ(with_timeouts(meeting), "");
 }
 
 TEST(Timeout, OfANameThatIsHeldInSilence) {
   const std::string name = unique_name();
   const base::Fd held = hold_name(name, geteuid());
-  EXPECT_EQ(meet_and_fail({.address = name, .timeout_s = 0.2}, Code::timeout, {name, "does not answer"}), "");
+  const auto meeting = [&](double timeout_s) {
+    return meet_and_fail({.address = name, .timeout_s = timeout_s}, Code::timeout, {name, "does not answer"});
+  };
+  EXPECT_EQ(with_timeouts(meeting), "");
 }
 
 TEST(Death, OfOneWhoWaitsLeavesItsPlace) {
@@ -263,13 +274,11 @@ TEST(Death, WhileAllAreBeingConnectedIsToldToAll) {
   Processes processes;
   const auto lost = [&] { return meet_and_fail({.address = name, .size = 4}, Code::peer_lost, {"rank 3", "being connected"}); };
   for (int i = 0; i < 3; ++i) processes.start(lost);
-  const std::int64_t start = base::now_ns();
   {
     const base::Fd dying = ask(name, 4, 3);
     EXPECT_EQ(next(dying).kind, Kind::rank);
   }
   EXPECT_EQ(processes.wait(), "");
-  EXPECT_LT(base::now_ns() - start, 10'000'000'000);
 }
 
 TEST(Death, OfTheCoordinatorWhileAllAreBeingConnected) {
@@ -280,7 +289,7 @@ TEST(Death, OfTheCoordinatorWhileAllAreBeingConnected) {
     held = base::Fd();
     return meet_and_fail({.address = name, .size = 3, .rank = 1}, Code::peer_lost, {"coordinator", "being connected"});
   });
-  base::Fd member(accept4(held.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  base::Fd member = accept_one(held);
   EXPECT_TRUE(meeting::send(member.get(), {.kind = Kind::rank, .value = 1}, soon()));
   member = base::Fd();
   EXPECT_EQ(processes.wait(), "");
@@ -294,7 +303,7 @@ TEST(Coordinator, ThatSaysNonsenseIsNotBelieved) {
     const base::Fd held = hold_name(name, geteuid());
     Processes processes;
     processes.start([&] { return meet_and_fail({.address = name, .size = 4, .rank = 1}, Code::malformed, {}); });
-    const base::Fd member(accept4(held.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const base::Fd member = accept_one(held);
     for (const Message& message : messages) EXPECT_TRUE(meeting::send(member.get(), message, soon()));
     return processes.wait();
   };
@@ -333,17 +342,15 @@ bool allow_two_more_files() {
 TEST(Files, ThatOneMayNotOpenAreAnErrorOfAll) {
   const std::string name = unique_name();
   const auto fails = [&]() -> std::string {
-    const auto group = protocol::meet({.address = name, .size = 6});
+    const auto group = protocol::meet(patient({.address = name, .size = 6}));
     if (group) return "they met";
     return group.error().code == Code::limit || group.error().code == Code::peer_lost ? "" : group.error().text();
   };
-  const std::int64_t start = base::now_ns();
   Processes processes;
   for (int i = 0; i < 5; ++i) processes.start(fails);
   connect_to_name(name, geteuid());
   processes.start([&]() -> std::string { return allow_two_more_files() ? fails() : "setrlimit"; });
   EXPECT_EQ(processes.wait(), "");
-  EXPECT_LT(base::now_ns() - start, 10'000'000'000);
 }
 
 TEST(Files, AreClosedWhateverHappens) {
@@ -354,7 +361,7 @@ TEST(Files, AreClosedWhateverHappens) {
   };
   const std::string name = unique_name();
   const std::size_t before = open_files();
-  meet_both({.address = name, .size = 2}, {.address = name, .size = 2});
+  meet_both(patient({.address = name, .size = 2}), patient({.address = name, .size = 2}));
   EXPECT_EQ(open_files(), before) << "they met";
   meet_both({.address = name, .size = 3, .timeout_s = 0.1}, {.address = name, .size = 3, .timeout_s = 0.1});
   EXPECT_EQ(open_files(), before) << "timeout";
@@ -366,10 +373,10 @@ TEST(Files, AreClosedWhateverHappens) {
       const base::Fd dying = ask(name, 3, 2);
       return next(dying).kind == Kind::rank ? "" : "no rank";
     });
-    meet_both({.address = name, .size = 3}, {.address = name, .size = 3});
+    meet_both(patient({.address = name, .size = 3}), patient({.address = name, .size = 3}));
   }
   EXPECT_EQ(open_files(), before) << "lost while being connected";
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -15,19 +15,22 @@ class Registering : public testing::Test {
     auto opened = open_pinning();
     if (!opened) GTEST_SKIP() << opened.error().text();
     context_ = std::move(*opened);
-    if (auto watch = protocol::MemoryWatch::shared(); !watch) GTEST_SKIP() << watch.error().text();
+    auto watch = protocol::MemoryWatch::shared();
+    if (!watch) GTEST_SKIP() << watch.error().text();
+    watch_ = std::move(*watch);
+    watch_->be_patient(kPatience);  // a watch may say no for want of a CPU, and memory is registered anew then
   }
   [[nodiscard]] std::unique_ptr<Registrations> make(Registrations::Options options = {}) {
     options.worth_ns = 0;
     return std::make_unique<Registrations>(*context_, options);
   }
-  // A watch may say no for want of a CPU; then memory is registered anew, which is no fault, but seldom.
   static bool found(Registrations& cache, std::span<std::byte> bytes, nic::Rights rights = kReads) {
     const std::int64_t before = cache.statistics().found;
     EXPECT_TRUE(cache.lease(bytes, rights));
     return cache.statistics().found > before;
   }
   std::unique_ptr<nic::Context> context_;
+  std::shared_ptr<protocol::MemoryWatch> watch_;
 };
 
 TEST_F(Registering, FindsWhatCoversIt) {
@@ -181,5 +184,5 @@ TEST(RegistrationModes, AreSaid) {
   EXPECT_EQ(by_address.mode(), Registrations::Mode::by_address) << by_address.why();
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test
