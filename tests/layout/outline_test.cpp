@@ -1,10 +1,10 @@
 // Outlines: exact where they say so, near the truth where they sample, and never a walk over all runs.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/cpu_time.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/walk.hpp"
 
@@ -232,15 +232,16 @@ TEST(PairOutline, PairsPlaceByPlace) {
 
 // --- large ones ------------------------------------------------------------------------------------------------------
 
-// Whatever the number of runs: a walk of a million would take milliseconds.
+// Whatever the number of runs: it looks at some of them. A walk of them all takes this thread's CPU hundreds of times as
+// long.
 void expect_quick(const Layout& src, const Layout& dst) {
-  constexpr int kTimes = 20;
-  const auto began = std::chrono::steady_clock::now();
-  double sum = 0;
-  for (int i = 0; i < kTimes; ++i) sum += outline(src, dst).pieces;
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
-  EXPECT_GT(sum, 0);
-  EXPECT_LT(took.count() / kTimes, 1000) << "microseconds";  // tens are usual; a busy machine and sanitizers take more
+  const std::int64_t outlined = test::least_cpu_ns(20, [&] { EXPECT_GT(outline(src, dst).pieces, 0); });
+  const std::int64_t walked = test::least_cpu_ns(1, [&] {
+    std::int64_t bytes = 0;
+    for (layout::Cursor cursor(src); !cursor.done();) bytes += cursor.next_run(layout::kMaxBytes).length;
+    EXPECT_EQ(bytes, src.size());
+  });
+  EXPECT_LT(10 * outlined, walked) << "ns";
 }
 
 TEST(PairOutline, OfAMillionBlocks) {
@@ -275,5 +276,5 @@ TEST(PairOutline, OfNestedSequences) {
   expect_quick(nested, bytes(nested.size()));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test
