@@ -129,7 +129,7 @@ double Workbench::slow_down(const Combination& combination) {
   if (combination.method->name != fault_.method || fault_.slower <= 1) return 0;
   const double delay_us = combination.honest_us * (fault_.slower - 1);
   const std::int64_t until = context_.now() + static_cast<std::int64_t>(delay_us * 1e3);
-  while (context_.now() < until) base::cpu_relax();
+  while (context_.wait(until)) continue;
   return delay_us;
 }
 
