@@ -48,9 +48,21 @@ bench-mpi: package peers ## Measure four MPIs' datatypes with Lacuna preloaded a
 examples: package ## Compile the example applications for each MPI that is here, into build/examples
 	@scripts/peers.sh list | sed 's/\t/=/' | xargs $(python) scripts/examples.py build/examples
 
+.PHONY: check
+check: .venv/.dev ## After each edit: tests that need one process, and ruff; 2 minutes
+	@$(python) scripts/run_tests.py --tier check --jobs $(JOBS)
+
 .PHONY: test
-test: packages .venv/.dev peers ## Run all tests: release, sanitizers, Python, MPI programs, install
-	@$(python) scripts/run_tests.py --jobs $(JOBS)
+test: .venv/.dev peers ## Layers, methods, Python, MPI programs, installation; 10 minutes
+	@$(python) scripts/run_tests.py --tier test --jobs $(JOBS)
+
+.PHONY: gate
+gate: .venv/.dev peers ## What a change has to pass: lint, more tests, sanitizers, all MPIs, Soft-RoCE; 35 minutes
+	@$(python) scripts/run_tests.py --tier gate --jobs $(JOBS)
+
+.PHONY: test-all
+test-all: .venv/.dev peers ## Every test in full; hours. SHARD=K/N runs the K-th of N parts
+	@$(python) scripts/run_tests.py --tier all --jobs $(JOBS)
 
 .PHONY: test-rdma
 test-rdma: build package ## Run the tests of NIC verbs on Soft-RoCE, in virtual machines

@@ -1,6 +1,7 @@
 # bench/<name>.cpp becomes the executable lacuna_<name>. That of planning is about what the examples do, and needs them.
 
 find_package(benchmark REQUIRED)
+add_custom_target(lacuna_benchmarks)
 
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 if(NOT LACUNA_EXAMPLES)
@@ -11,6 +12,7 @@ foreach(source IN LISTS bench_sources)
   add_executable(lacuna_${name} ${source})
   target_include_directories(lacuna_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(lacuna_${name} PRIVATE lacuna benchmark::benchmark benchmark::benchmark_main fmt::fmt lacuna_options)
+  add_dependencies(lacuna_benchmarks lacuna_${name})
 endforeach()
 if(LACUNA_EXAMPLES)
   target_link_libraries(lacuna_plan_bench PRIVATE lacuna_example_support)

@@ -30,6 +30,12 @@ target_link_libraries(lacuna_objects PRIVATE ${lacuna_dependencies} nlohmann_jso
 # The kernels are written as they should run; vectorised by the compiler, a scatter of 8 bytes takes half as long again.
 set_source_files_properties(lacuna/copy/kernels.cpp lacuna/copy/tiles.cpp lacuna/copy/irregular.cpp PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
 
+if(LACUNA_SANITIZE STREQUAL "address")
+  target_compile_definitions(lacuna_objects PRIVATE LACUNA_FEWER_TARGETS)
+elseif(LACUNA_SANITIZE STREQUAL "thread")  # which is told nothing by kernels
+  target_compile_definitions(lacuna_objects PRIVATE HWY_COMPILE_ONLY_STATIC)
+endif()
+
 # Most of what compiling takes is reading the same headers.
 target_precompile_headers(lacuna_objects PRIVATE
   <algorithm> <array> <atomic> <bit> <cerrno> <cmath> <cstdint> <cstdlib> <cstring> <deque> <expected> <functional> <limits> <map> <memory> <mutex>

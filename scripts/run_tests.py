@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Builds and runs all tests: release, Python, installation, address and thread sanitizer.
+"""Builds and runs the tests of a tier.
 
-    scripts/run_tests.py [--jobs N] [STAGE...]      stages: release python install asan tsan
+    scripts/run_tests.py [--tier check|test|gate|all] [--jobs N] [STAGE...]      stages: those of the tier by default
 
-Every stage runs, also after one that failed. The last line is `N passed, N failed, N skipped`, counted from what the
-test programs reported; a build that fails counts as one failed test. Exits with 1 if anything failed.
+A tier has the tests of those before it, and more; CONTRIBUTING.md has the tiers. SHARD=K/N in the environment runs the
+K-th of N parts. Every stage runs, also after one that failed. What took how long is printed at the end, and kept in
+build/results/times.json. The last line is `N passed, N failed, N skipped`, counted from what the test programs
+reported; a build or a check that fails counts as one failed test. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -17,15 +19,29 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+
+from test_times import Times
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "results"
-LONGEST_LISTED = 5  # slow tests named for each stage
-SLOW_SECONDS = 10.0
-FUZZ_SECONDS = "60"
-"""What all fuzzers of messages have together in the release build; elsewhere some seconds."""
+TIERS = {
+    "check": ("build", "release", "python", "ruff"),
+    "test": ("build", "release", "python", "install"),
+    "gate": ("lint", "build", "release", "python", "install", "asan", "tsan", "rdma"),
+    "all": ("lint", "build", "release", "python", "install", "static", "benchmarks", "asan", "tsan", "rdma"),
+}
+WHOLE = ("lint", "install", "static", "benchmarks")
+"""Stages that have no parts: the first shard runs them."""
+SANITIZED_TIER = {"check": "check", "test": "check", "gate": "test", "all": "all"}
+"""Of the tests that a sanitizer runs: it takes ten times as long, and sees most in the first tiers."""
+FUZZ_SECONDS = {"check": "1", "test": "2", "gate": "10", "all": "120"}
+"""What all fuzzers of messages have together."""
+RDMA_STEPS = {"gate": ("nic", "messages"), "all": ()}
+"""Of scripts/rdma_vm/test.py; none are all."""
 
 
 @dataclass
@@ -33,11 +49,23 @@ class Results:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    seconds: list[tuple[float, str]] = field(default_factory=list)
+    """Of each test, its name."""
 
     def add(self, other: Results) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.seconds += other.seconds
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all stages know."""
+
+    tier: str
+    jobs: int
+    times: Times
 
 
 def heading(text: str) -> None:
@@ -49,13 +77,15 @@ def run(command: list[str], env: dict[str, str] | None = None) -> bool:
     return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode == 0
 
 
+def one(name: str, passed: bool) -> Results:
+    """A check that is one test."""
+    return Results(passed=1) if passed else Results(failed=[name])
+
+
 def skip_reason(case: ET.Element) -> str:
     skipped = case.find("skipped")
     message = "" if skipped is None else skipped.get("message", "")
-    if message.startswith("SKIP_"):  # CTest says only that it was skipped; GoogleTest's output says why
-        found = re.search(r": Skipped\n(.*?)\n\[", case.findtext("system-out") or "", re.DOTALL)
-        message = " ".join(found[1].split()) if found else ""
-    return f" ({message.strip()})" if message.strip() else ""
+    return f" ({' '.join(message.split())})" if message.strip() else ""
 
 
 def read_junit(stage: str, file: Path) -> Results:
@@ -65,27 +95,19 @@ def read_junit(stage: str, file: Path) -> Results:
         cases = list(ET.parse(file).getroot().iter("testcase"))
     except (OSError, ET.ParseError) as error:
         return Results(failed=[f"{stage}: no readable test report ({error})"])
-    seconds: list[tuple[float, str]] = []
     for case in cases:
         class_name = case.get("classname", "")
         test = case.get("name", "")
         name = f"{stage}: {test}" if class_name in ("", test) else f"{stage}: {class_name}.{test}"
-        seconds.append((float(case.get("time") or 0), name))
+        results.seconds.append((float(case.get("time") or 0), name))
         skipped = case.find("skipped")
-        on_purpose = skipped is not None and (
-            case.get("status") is None
-            or case.get("result") == "skipped"
-            or skipped.get("message", "").startswith("SKIP_")
-        )
+        on_purpose = skipped is not None and (case.get("status") is None or case.get("result") == "skipped")
         if on_purpose or case.get("status") == "disabled" or case.get("result") == "suppressed":
             results.skipped.append(name + skip_reason(case))
         elif case.find("failure") is not None or case.find("error") is not None or case.get("status", "run") != "run":
             results.failed.append(name)
         else:
             results.passed += 1
-    slow = sorted((s for s in seconds if s[0] >= SLOW_SECONDS), reverse=True)[:LONGEST_LISTED]
-    for duration, name in slow:
-        print(f"    slow: {name}: {duration:.0f} s")
     return results
 
 
@@ -107,17 +129,15 @@ def without_leaks_if_refused(preset: str, env: dict[str, str]) -> None:
         env["ASAN_OPTIONS"] = "detect_leaks=0"
 
 
-def cmake_stage(preset: str, jobs: int) -> Results:
-    heading(f"{preset}: building")
-    if not run(["cmake", "--preset", preset, "--log-level=WARNING"]):
-        return Results(failed=[f"{preset}: configuring"])
-    if not run(["cmake", "--build", "--preset", preset, "--parallel", str(jobs)]):
-        return Results(failed=[f"{preset}: building"])
+def environment(tier: str) -> dict[str, str]:
+    env = {**os.environ, "LACUNA_TIER": tier, "LACUNA_SHARD": os.environ.get("SHARD", "")}
+    env.setdefault("LACUNA_FUZZ_SECONDS", FUZZ_SECONDS[tier])
+    return env
 
-    heading(f"{preset}: testing")
-    env = dict(os.environ)
-    if preset == "release":
-        env.setdefault("LACUNA_FUZZ_SECONDS", FUZZ_SECONDS)
+
+def ctest(preset: str, tier: str, jobs: int) -> Results:
+    """The test programs of a build, in CTest's shares of them."""
+    env = environment(tier)
     prefix: list[str] = []
     if preset == "asan":
         without_leaks_if_refused(preset, env)
@@ -130,43 +150,70 @@ def cmake_stage(preset: str, jobs: int) -> Results:
     shares = ROOT / "build" / preset / "shares"
     shutil.rmtree(shares, ignore_errors=True)
     command = [*prefix, "ctest", "--preset", preset, "-j", str(jobs), "--output-junit", str(report)]
+    if tier == "check":
+        command += ["-LE", "programs"]
     ok = run(command, env)
-    results = read_junit(preset, report)
-    if reports := sorted(shares.glob("*.xml")):  # CTest's tests are shares of GoogleTest's; a crash leaves no report
-        failed_shares = results.failed
-        results = Results()
-        for share in reports:
-            results.add(read_junit(preset, share))
-        reported = {f"{preset}: {share.stem}" for share in reports}
-        results.failed += [share for share in failed_shares if share not in reported]
+    results = Results()
+    reports = {file.stem: file for file in sorted(shares.glob("*.xml"))}
+    for file in reports.values():
+        results.add(read_junit(preset, file))
+    programs = read_junit(preset, report)  # the shares themselves, and programs that are no GoogleTests
+    told = {f"{preset}: {share}" for share in reports}
+    results.failed += [name for name in programs.failed if name not in told]  # a share that crashed leaves no report
+    others = [name for _, name in programs.seconds if name not in told]
+    results.passed += len(others) - sum(name in programs.failed for name in others)
     if not ok and not results.failed:
         results.failed.append(f"{preset}: ctest")
     return results
 
 
-def python_stage() -> Results:
-    heading("python: building the package")
-    if not run(["make", "package"], env={**os.environ, "LACUNA_WERROR": "ON"}):
-        return Results(failed=["python: building the package"])
-    heading("python: testing")
-    if not any((ROOT / "tests" / "python").glob("test_*.py")):
-        print("    no tests in tests/python")
-        return Results()
+# --- stages -----------------------------------------------------------------------------------------------------------
+
+
+def lint(state: Run) -> Results:
+    return one("lint", run(["make", "lint"]))
+
+
+def build(state: Run) -> Results:
+    if not run(["make", "build"]):
+        return Results(failed=["build: make build"])
+    state.times.add_targets("release", ROOT / "build" / "release")
+    return one("build: the Python package", run(["make", "package"]))
+
+
+def release(state: Run) -> Results:
+    return ctest("release", state.tier, state.jobs)
+
+
+def sanitizer(preset: str, state: Run) -> Results:
+    if not run(["cmake", "--preset", preset, "--log-level=WARNING"]):
+        return Results(failed=[f"{preset}: configuring"])
+    if not run(["cmake", "--build", "--preset", preset, "--parallel", str(state.jobs)]):
+        return Results(failed=[f"{preset}: building"])
+    state.times.add_targets(preset, ROOT / "build" / preset)
+    return ctest(preset, SANITIZED_TIER[state.tier], state.jobs)
+
+
+def python(state: Run) -> Results:
     report = RESULTS / "python.xml"
     report.unlink(missing_ok=True)
-    ok = run([sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"])
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(state.jobs), "--dist", "loadgroup", f"--junitxml={report}"]
+    ok = run(command, environment(state.tier))
     results = read_junit("python", report)
     if not ok and not results.failed:
         results.failed.append("python: pytest")
     return results
 
 
-def install_stage() -> Results:
-    heading("install: using the installed library from outside")
+def ruff(state: Run) -> Results:
+    tool = str(ROOT / ".venv" / "bin" / "ruff")
+    return one("ruff", run([tool, "check", "."]) and run([tool, "format", "--check", "."]))
+
+
+def install(build_folder: str, state: Run) -> Results:
     results = Results()
-    with subprocess.Popen(
-        [ROOT / "scripts" / "check_install.sh"], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
+    command = [str(ROOT / "scripts" / "check_install.sh"), build_folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(f"    {line}", end="", flush=True)
@@ -182,34 +229,89 @@ def install_stage() -> Results:
     return results
 
 
+def static(state: Run) -> Results:
+    folder = "build/static"
+    options = ["-DBUILD_SHARED_LIBS=OFF", "-DLACUNA_TESTS=OFF", "-DLACUNA_EXAMPLES=OFF"]
+    if not run(["cmake", "--preset", "release", "-B", folder, "--log-level=WARNING", *options]):
+        return Results(failed=["static: configuring"])
+    if not run(["cmake", "--build", folder, "--parallel", str(state.jobs)]):
+        return Results(failed=["static: building"])
+    return install(folder, state)
+
+
+def benchmarks(state: Run) -> Results:
+    folder = "build/benchmarks"
+    if not run(["cmake", "--preset", "release", "-B", folder, "--log-level=WARNING", "-DLACUNA_BENCH=ON"]):
+        return Results(failed=["benchmarks: configuring"])
+    command = ["cmake", "--build", folder, "--parallel", str(state.jobs), "--target", "lacuna_benchmarks"]
+    return one("benchmarks: building", run(command))
+
+
+def rdma(state: Run) -> Results:
+    if not run(["scripts/setup.sh", "rdma"]):
+        return Results(failed=["rdma: packages"])
+    report = RESULTS / "rdma.xml"
+    report.unlink(missing_ok=True)
+    ok = run(["python3", "scripts/rdma_vm/test.py", "--junitxml", str(report), *RDMA_STEPS[state.tier]])
+    results = read_junit("rdma", report)
+    if not ok and not results.failed:
+        results.failed.append("rdma: scripts/rdma_vm/test.py")
+    return results
+
+
+STAGES: dict[str, Callable[[Run], Results]] = {
+    "lint": lint,
+    "build": build,
+    "release": release,
+    "python": python,
+    "ruff": ruff,
+    "install": partial(install, "build/release"),
+    "static": static,
+    "benchmarks": benchmarks,
+    "asan": partial(sanitizer, "asan"),
+    "tsan": partial(sanitizer, "tsan"),
+    "rdma": rdma,
+}
+
+
+def shard() -> tuple[int, int]:
+    """Of SHARD=K/N: K and N; 1 and 1 without it."""
+    text = os.environ.get("SHARD") or "1/1"
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        sys.exit(f"SHARD is '{text}'; it may be K/N, K from 1 to N")
+    return int(found[1]), int(found[2])
+
+
 def main() -> int:
-    stages = ["release", "python", "install", "asan", "tsan"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tier", choices=TIERS, default="test")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these: " + " ".join(stages))
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these: " + " ".join(STAGES))
     options = parser.parse_args()
-    unknown = set(options.stages) - set(stages)
-    if unknown:
+    if unknown := set(options.stages) - set(STAGES):
         parser.error(f"no such stage: {', '.join(sorted(unknown))}")
+    first = shard()[0] == 1
 
     RESULTS.mkdir(parents=True, exist_ok=True)
     total = Results()
-    times: list[str] = []
-    for stage in options.stages or stages:
+    times = Times(options.tier)
+    for stage in options.stages or TIERS[options.tier]:
+        if stage in WHOLE and not first:
+            continue
+        heading(stage)
         start = time.monotonic()
-        if stage == "python":
-            results = python_stage()
-        elif stage == "install":
-            results = install_stage()
-        else:
-            results = cmake_stage(stage, options.jobs)
+        results = STAGES[stage](Run(options.tier, options.jobs, times))
+        times.add_stage(stage, time.monotonic() - start, results.passed, len(results.failed), len(results.skipped))
+        times.add_tests(results.seconds)
         total.add(results)
-        times.append(f"{stage} {time.monotonic() - start:.0f} s")
 
-    heading(f"results ({', '.join(times)})")
+    times.write(RESULTS / "times.json")
+    heading("where the time went (build/results/times.json)")
+    times.show()
     for title, names in (("skipped", total.skipped), ("failed", total.failed)):
         if names:
-            print(f"{title}:")
+            heading(title)
         for name in names:
             print(f"    {name}")
     print(f"{total.passed} passed, {len(total.failed)} failed, {len(total.skipped)} skipped", flush=True)

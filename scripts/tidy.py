@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the library's sources, those that changed since they last passed.
+"""Runs clang-tidy over what the library is compiled from, those units that changed since they last passed.
 
-    scripts/tidy.py [--jobs N] [--build DIR] [FILE...]
+    scripts/tidy.py [--jobs N] [--build DIR] [FILE...]      FILE: only the units that these sources are part of
 
-A source passes once for one content of itself, of all headers, of .clang-tidy, of its compile commands and of the tool.
+A unit is what the compiler takes at a time: a source, or those of a layer together (LACUNA_UNITY). It passes once for
+one content of all files of this repository that its object depends on, of .clang-tidy, of its compile command and of
+the tool. The build in DIR has to be up to date: the compiler has written down there what each object depends on.
 
-What is compiled several times is checked once where that says as much: kernels for one instruction set, which has
-most of them, and what is compiled for both ABIs of MPI for one of them, unless it asks which it is.
+Kernels are checked for one instruction set, which has most of them.
 """
 
 from __future__ import annotations
@@ -15,35 +16,81 @@ import argparse
 import hashlib
 import json
 import platform
+import shlex
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
+NOISE = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
 
 
-def fingerprint(common: bytes, file: str, commands: list[dict[str, str]]) -> str:
-    digest = hashlib.sha256(common)
-    for command in commands:
-        digest.update(command["command"].encode())
-    digest.update(Path(file).read_bytes())
-    return digest.hexdigest()
+@dataclass(frozen=True)
+class Unit:
+    command: tuple[str, ...]
+    file: Path
+    name: str
+    """Of its object, which says which library and which layer."""
+    files: tuple[Path, ...]
+    """Of this repository, that the object depends on."""
+
+    def fingerprint(self, common: bytes) -> str:
+        digest = hashlib.sha256(common + shlex.join(self.command).encode())
+        for file in self.files:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+    def sources(self) -> list[Path]:
+        return [file for file in self.files if file.suffix == ".cpp"]
 
 
-def tidy(database: Path, file: str) -> tuple[bool, str, float]:
+def dependencies(build: Path) -> dict[str, tuple[Path, ...]]:
+    """Of each object, the files of this repository that it depends on; generated ones but for lists of sources."""
+    said = subprocess.run(["ninja", "-C", str(build), "-t", "deps"], capture_output=True, text=True, check=True).stdout
+    found: dict[str, tuple[Path, ...]] = {}
+    for block in said.split("\n\n"):
+        head, *lines = block.splitlines() or [""]
+        paths = sorted({(build / line.strip()).resolve() for line in lines})
+        wanted = [p for p in paths if p.is_relative_to(ROOT) and p.suffix in {".cpp", ".hpp", ".h", ".cxx"}]
+        found[head.split(":")[0]] = tuple(p for p in wanted if not p.is_relative_to(ROOT / ".venv"))
+    return found
+
+
+def units(build: Path) -> list[Unit]:
+    """What is compiled for the libraries and the worker. Exits where an object has not been built."""
+    known = dependencies(build)
+    found = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        command = tuple(shlex.split(entry["command"]))
+        name = command[command.index("-o") + 1]
+        if not name.startswith(("CMakeFiles/lacuna_objects.dir", "CMakeFiles/lacuna_mpi_", "CMakeFiles/lacuna-worker.dir")):
+            continue
+        if name.endswith(".gch") or "cmake_pch" in Path(entry["file"]).name:
+            continue
+        if name not in known:
+            sys.exit(f"{name} has not been built; make build")
+        short = name.removeprefix("CMakeFiles/").replace(".dir/", ": ", 1).removesuffix(".o")
+        found.append(Unit(command, Path(entry["file"]), short, known[name]))
+    return found
+
+
+def tidy(unit: Unit, build: Path) -> tuple[bool, str, float]:
     start = time.monotonic()
-    # The compile commands are GCC's: Clang does not know all of its warnings.
-    arguments = ["clang-tidy", "--quiet", "-p", str(database), "--extra-arg=-Wno-unknown-warning-option", file]
-    if "foreach_target.h" in Path(file).read_text():
-        arguments.append("--extra-arg=-DHWY_COMPILE_ONLY_STATIC")
+    # The compile commands are GCC's: Clang does not know all of its warnings, nor its precompiled headers.
+    line = ["clang-tidy", "--quiet", str(unit.file)]
+    more = ["-Wno-unknown-warning-option", "-Wno-ignored-gch"]
+    if unit.file.suffix == ".cxx":
+        line.append("--checks=-bugprone-suspicious-include")  # scripts/ladder.py lets no source include another
+    elif "foreach_target.h" in unit.file.read_text():
+        more.append("-DHWY_COMPILE_ONLY_STATIC")
         if platform.machine() == "x86_64":
-            arguments.append("--extra-arg=-march=icelake-server")
-    result = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    noise = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
-    stderr = [line for line in result.stderr.splitlines() if not any(n in line for n in noise)]
+            more.append("-march=icelake-server")
+    launched = unit.command[1:] if Path(unit.command[0]).name == "ccache" else unit.command
+    result = subprocess.run([*line, "--", *launched[1:], *more], capture_output=True, text=True, check=False, cwd=build)
+    stderr = [said for said in result.stderr.splitlines() if not any(n in said for n in NOISE)]
     return result.returncode == 0, result.stdout + "\n".join(stderr), time.monotonic() - start
 
 
@@ -51,46 +98,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
-    parser.add_argument("files", nargs="*", type=Path, help="only these (default: all of lacuna/)")
+    parser.add_argument("files", nargs="*", type=Path, help="only what these are part of (default: all)")
     options = parser.parse_args()
 
-    commands = json.loads((options.build / "compile_commands.json").read_text())
     wanted = {path.resolve() for path in options.files}
-    sources: dict[str, list[dict[str, str]]] = {}
-    for command in commands:
-        file = command["file"]
-        path = Path(file)
-        if not path.is_relative_to(ROOT / "lacuna") or (wanted and path.resolve() not in wanted):
-            continue
-        if file not in sources or "LACUNA_MPI_ABI_" in path.read_text():
-            sources.setdefault(file, []).append(command)
+    all_units = [unit for unit in units(options.build) if not wanted or wanted & set(unit.sources())]
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
-    headers = sorted(p for p in (ROOT / "lacuna").rglob("*") if p.suffix in {".hpp", ".h"})
-    rules = [Path(__file__), ROOT / ".clang-tidy", *headers]
-    common = version + b"".join(path.read_bytes() for path in rules)
+    common = version + Path(__file__).read_bytes() + (ROOT / ".clang-tidy").read_bytes()
 
     cache = ROOT / "build" / "tidy"
     cache.mkdir(parents=True, exist_ok=True)
-    marks = {file: cache / fingerprint(common, file, of) for file, of in sources.items()}
-    todo = [file for file in sources if not marks[file].exists()]
-    print(f"    {len(sources)} sources, {len(todo)} to check")
+    marks = {unit: cache / unit.fingerprint(common) for unit in all_units}
+    todo = sorted((unit for unit in all_units if not marks[unit].exists()), key=lambda unit: -len(unit.files))
+    print(f"    {len(all_units)} units, {len(todo)} to check")
 
-    failed: list[tuple[Path, str]] = []
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        database = Path(folder)  # clang-tidy takes all that it finds there of a source
-        (database / "compile_commands.json").write_text(json.dumps([c for of in sources.values() for c in of]))
-        futures = {pool.submit(tidy, database, file): file for file in todo}
+    failed: list[tuple[str, str]] = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(tidy, unit, options.build): unit for unit in todo}
         for done, future in enumerate(as_completed(futures), 1):
-            file = futures[future]
+            unit = futures[future]
             passed, output, seconds = future.result()
-            name = Path(file).relative_to(ROOT)
-            print(f"    [{done}/{len(todo)}] {name} {'ok' if passed else 'FAILED'} ({seconds:.0f} s)", flush=True)
+            print(f"    [{done}/{len(todo)}] {unit.name} {'ok' if passed else 'FAILED'} ({seconds:.0f} s)", flush=True)
             if passed:
-                marks[file].touch()
+                marks[unit].touch()
             else:
-                failed.append((name, output.replace(f"{ROOT}/", "")))
+                failed.append((unit.name, output.replace(f"{ROOT}/", "")))
                 print(failed[-1][1], flush=True)
-    for mark in cache.iterdir():  # forget what no source has any more, unless only some were asked for
+    for mark in cache.iterdir():  # forget what no unit has any more, unless only some were asked for
         if not wanted and mark not in marks.values():
             mark.unlink()
     for name, output in failed:  # again: where only the end of a log is kept, it says why

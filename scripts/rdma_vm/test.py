@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py [STEP...]      steps: nic methods layouts messages mpi link far wire loss guide
+    scripts/rdma_vm/test.py [--junitxml FILE] [STEP...]      steps: nic methods layouts messages mpi link far wire loss guide
 
 One machine has both ends of each connection, two processes; in `far`, `wire`, `loss` and `guide` two machines have one
 each, with a cable between them, which in `loss` loses 1 % of the packets. In `mpi` that machine is two hosts, whose MPI
@@ -321,10 +321,23 @@ def print_listed(outcomes: dict[str, Outcome], result: str) -> None:
         print(f"    {name}{f' ({outcome.reason})' if outcome.reason else ''}")
 
 
+def write_junit(file: Path, outcomes: dict[str, Outcome]) -> None:
+    suite = ET.Element("testsuite", name="rdma")
+    for name, outcome in outcomes.items():
+        case = ET.SubElement(suite, "testcase", name=name)
+        if outcome.result == "skipped":
+            ET.SubElement(case, "skipped", message=outcome.reason)
+        elif outcome.result == "failed":
+            ET.SubElement(case, "failure", message=outcome.reason)
+    ET.ElementTree(suite).write(file)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", nargs="*", help="default: all")
-    wanted = parser.parse_args().step
+    parser.add_argument("--junitxml", type=Path, metavar="FILE", help="write what became of each test")
+    options = parser.parse_args()
+    wanted = options.step
     names = [*(step.name for step in STEPS), "mpi", "guide"]
     if unknown := set(wanted) - set(names):
         parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(names)}")
@@ -352,6 +365,8 @@ def main() -> int:
     print_notes(outcomes)
     print_listed(outcomes, "skipped")
     print_listed(outcomes, "failed")
+    if options.junitxml:
+        write_junit(options.junitxml, outcomes)
     counts = {result: sum(o.result == result for o in outcomes.values()) for result in ("passed", "failed", "skipped")}
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] or counts["passed"] == 0 else 0

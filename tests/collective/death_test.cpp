@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 constexpr unsigned kMostSeconds = kPatience / 1'000'000'000;
+LACUNA_TIER(gate, "*RankDeath.*");
+
 constexpr int kRanks = 5;
 constexpr int kVictim = 3;
 

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "CollectiveErrors.*");
+LACUNA_TIER(test, "Exchange.*");
 
 using collective::Options;
 using collective::Receive;

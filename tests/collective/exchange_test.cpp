@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "*Exchanges.*");
 
 struct Kind {
   std::string name;

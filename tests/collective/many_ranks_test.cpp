@@ -2,9 +2,14 @@
 #include <fmt/format.h>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "ManyRanksInVirtualTime.*");
+LACUNA_TIER(test, "ManyRanksInVirtualTime.*");
+LACUNA_TIER(gate, "ManyRanksInVirtualTime.Are256");
 
 // Blocks of columns, with gaps, that say where they come from and where they go.
 std::string exchanges(Communicator& ranks, std::int64_t elements, Schedule schedule) {

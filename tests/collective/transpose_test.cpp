@@ -4,9 +4,13 @@
 #include <numeric>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Transpose.*");
+LACUNA_TIER(test, "EvenBlocks.*");
 
 using collective::Matrix;
 

@@ -7,9 +7,12 @@
 
 #include "lacuna/copy/copy.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Copy.*");
 
 using layout::Layout;
 using support::Random;

@@ -3,8 +3,12 @@
 #include <hwy/targets.h>
 
 #include "lacuna/copy/copy.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::copy_test {
+
+LACUNA_LEFT_OUT(thread, "EverySet/*");
+LACUNA_LEFT_OUT(address, "EverySet/*/AVX3");  // nearly the same to AddressSanitizer as what the CPU has
 
 std::vector<InstructionSet> instruction_sets() {
   return {

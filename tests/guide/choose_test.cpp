@@ -7,9 +7,12 @@
 
 #include "tests/guide/mock.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Choose.*");
 
 using guide::Choice;
 using guide::Explanation;

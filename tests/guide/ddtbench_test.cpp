@@ -12,10 +12,13 @@
 #include "lacuna/guide/ddtbench.hpp"
 #include "tests/support/ddtbench_nests.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 #include "tests/support/walk.hpp"
 
 namespace lacuna {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "DdtBench.*");
 
 using guide::DdtCase;
 using layout::Layout;

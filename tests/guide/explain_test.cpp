@@ -8,9 +8,14 @@
 
 #include "tests/guide/mock.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "WayBytes.*");
+LACUNA_LEFT_OUT(thread, "Memo.*");
+LACUNA_LEFT_OUT(thread, "Explain.*");
 
 using guide::Candidate;
 using guide::Choice;

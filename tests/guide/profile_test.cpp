@@ -2,9 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/guide/profile_file.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "ProfileFile.*");
+
+LACUNA_TIER(gate, "ProfileFile.WithAWrongByteIsAnErrorOrAProfile");
 
 double price_of(const Profile::Path& path, Price price) { return path.prices[static_cast<std::size_t>(price)]; }
 

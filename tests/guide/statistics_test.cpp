@@ -6,9 +6,12 @@
 #include <random>
 
 #include "lacuna/guide/measure.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "MedianOf.*");
 
 using guide::Median;
 

@@ -10,9 +10,14 @@
 #include "tests/guide/mock.hpp"
 #include "tests/nic/rig.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "*WrongProfile.*InVirtualTime*");
+LACUNA_LEFT_OUT(thread, "*ForcedKeys*");
+LACUNA_TIER(gate, "*WrongProfile.*TwoThreads*");
 
 using guide::Choice;
 using guide::Guide;

@@ -5,9 +5,14 @@
 #include <algorithm>
 
 #include "lacuna/guide/simulate.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "ModelAlltoall.*");
+LACUNA_LEFT_OUT(thread, "ModelAlltoall.*");
+LACUNA_LEFT_OUT(thread, "*ModelMethods.*");
 
 using guide::Case;
 using layout::Layout;

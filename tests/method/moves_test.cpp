@@ -4,9 +4,20 @@
 
 #include "lacuna/guide/ddtbench.hpp"
 #include "tests/method/moves_rig.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(gate, "Method/EveryMethod.*_Tiny");
+LACUNA_TIER(all, "Method/EveryMethod.*_OneOfEach");
+LACUNA_TIER(all, "Method/EveryMethod.*_OddReads");
+// What two processes have shown is shown again by two threads only where that tells something: to ThreadSanitizer, and on a device that lives in one process.
+LACUNA_LEFT_OUT(release, "*EveryMethod*TwoThreads*");
+LACUNA_LEFT_OUT(address, "*EveryMethod*TwoThreads*");
+// Of the settings two tell ThreadSanitizer all that it can see.
+LACUNA_LEFT_OUT(thread, "Method/EveryMethod.*_OneOfEach");
+LACUNA_LEFT_OUT(thread, "Method/EveryMethod.*_OddReads");
 
 using guide::Case;
 using layout::Layout;

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Parts.*");
 
 using layout::Layout;
 using layout::Run;

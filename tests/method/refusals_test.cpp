@@ -4,9 +4,12 @@
 
 #include "lacuna/method/method.hpp"
 #include "tests/nic/rig.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(gate, "*MethodPeerDeath.*");
 
 using layout::Layout;
 using method::Endpoint;

@@ -2,9 +2,12 @@
 // cost nothing. First every time and every rate of the profile with every kind of request: none may be charged twice, or where it does not belong.
 // Then what the number of entries and packets does to them, and what overlaps.
 #include "tests/nic/model_rig.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "*ModelKinds.*");
 
 using nic::Opcode;
 using Result = base::Result<void>;

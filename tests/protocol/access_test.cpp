@@ -3,9 +3,13 @@
 
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Access.*");
+LACUNA_TIER(test, "*AccessBy.*");
 
 using layout::Layout;
 using protocol::Communicator;

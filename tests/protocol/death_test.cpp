@@ -10,9 +10,13 @@
 
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "DeadPeer.*");
+LACUNA_TIER(gate, "*PeerDeath.*");
 
 using layout::Layout;
 using protocol::Communicator;

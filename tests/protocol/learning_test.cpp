@@ -10,9 +10,13 @@
 #include "tests/support/environment.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "LearningInVirtualTime.*");
+LACUNA_TIER(test, "LearningInVirtualTime.*");
 
 namespace fs = std::filesystem;
 using guide::Learning;

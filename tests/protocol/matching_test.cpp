@@ -8,9 +8,13 @@
 #include "lacuna/protocol/matching.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Matcher.*");  // what one thread does alone
+LACUNA_TIER(test, "Storm.*");
 
 using layout::Layout;
 using protocol::Communicator;

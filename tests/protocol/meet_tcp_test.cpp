@@ -6,9 +6,21 @@
 
 #include "tests/protocol/tcp_rig.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "*ByTcp.*");
+LACUNA_TIER(test, "ByTcpAgain.*");
+LACUNA_TIER(test, "ByTcpV6.*");
+LACUNA_TIER(test, "ByTcpSignals.*");
+LACUNA_TIER(test, "ByTcpUsers.*");
+LACUNA_TIER(test, "ByTcpBootstrap.*");
+LACUNA_TIER(test, "TcpArguments.*");
+LACUNA_TIER(test, "TcpTimeout.*");
+LACUNA_TIER(test, "TcpMesh.*");
+LACUNA_TIER(test, "TcpFiles.*");
 
 using base::Code;
 

@@ -9,9 +9,20 @@
 #include "lacuna/protocol/meeting/message.hpp"
 #include "tests/protocol/meet_rig.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "*ByName.*");
+LACUNA_TIER(test, "ByNameAgain.*");
+LACUNA_TIER(test, "ByNameSignals.*");
+LACUNA_TIER(test, "Arguments.*");
+LACUNA_TIER(test, "OtherUser.*");
+LACUNA_TIER(test, "Timeout.*");
+LACUNA_TIER(test, "Death.*");
+LACUNA_TIER(test, "Coordinator.*");
+LACUNA_TIER(test, "Files.*");
 
 using base::Code;
 namespace meeting = protocol::meeting;

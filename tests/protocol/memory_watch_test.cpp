@@ -14,9 +14,12 @@
 
 #include "tests/support/patience.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Watching.*");
 
 using protocol::MemoryWatch;
 

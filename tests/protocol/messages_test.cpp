@@ -3,9 +3,16 @@
 
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "*Messages.*");
+LACUNA_TIER(test, "Truncation.*");
+LACUNA_TIER(test, "Self.*");
+LACUNA_TIER(test, "Arguments.*");
+LACUNA_TIER(test, "Unexpected.*");
 
 using layout::Layout;
 using protocol::Communicator;

@@ -5,9 +5,12 @@
 
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Offers.*");
 
 using layout::Layout;
 using protocol::Communicator;

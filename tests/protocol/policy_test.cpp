@@ -11,9 +11,14 @@
 #include "tests/support/environment.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Policy.*");
+LACUNA_TIER(test, "Registered.*");
+LACUNA_TIER(test, "Pinned.*");
 
 using layout::Layout;
 using protocol::Communicator;

@@ -16,9 +16,12 @@
 
 #include "tests/protocol/registrations_rig.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "RegistrationAttack.*");
 
 using protocol::Registrations;
 

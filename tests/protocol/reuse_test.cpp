@@ -8,9 +8,14 @@
 
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "ReuseInVirtualTime.*");
+LACUNA_TIER(test, "Reuse.*");
+LACUNA_TIER(test, "ReuseInVirtualTime.*");
 
 using layout::Layout;
 using protocol::Communicator;

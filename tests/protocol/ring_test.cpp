@@ -9,9 +9,12 @@
 #include "lacuna/protocol/channel.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "Ring.*");
 
 using base::Code;
 using protocol::Channel;

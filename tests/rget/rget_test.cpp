@@ -8,9 +8,13 @@
 
 #include "tests/nic/rig.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "*RgetOnPath.*");
+LACUNA_TIER(test, "Rget.*");
 
 using layout::Layout;
 using mpi::Rget;

@@ -4,8 +4,13 @@
 
 #include "tests/support/apart.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
+
+// Tests that call in_two_processes() have it in their names.
+LACUNA_TIER(test, "*TwoProcesses*");
+LACUNA_LEFT_OUT(thread, "*TwoProcesses*");  // ThreadSanitizer does not see across processes
 
 std::string both(const std::string& first, const std::string& second) {
   std::string all;
