@@ -26,10 +26,7 @@ format_cpp() {
   return 1
 }
 
-tidy() {
-  cmake --preset release --log-level=WARNING >/dev/null
-  scripts/tidy.py --jobs "$jobs"
-}
+tidy() { scripts/tidy.py --jobs "$jobs"; }
 
 # mypy wants the module's stub, which the build makes, beside the sources: check them together in a folder of their own.
 types() {

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TARGETS = ("lacuna_objects.dir", "lacuna_mpi_", "lacuna-worker.dir")
 NOISE = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
 
 
@@ -66,7 +67,7 @@ def units(build: Path) -> list[Unit]:
     for entry in json.loads((build / "compile_commands.json").read_text()):
         command = tuple(shlex.split(entry["command"]))
         name = command[command.index("-o") + 1]
-        if not name.startswith(("CMakeFiles/lacuna_objects.dir", "CMakeFiles/lacuna_mpi_", "CMakeFiles/lacuna-worker.dir")):
+        if not name.startswith(tuple(f"CMakeFiles/{target}" for target in TARGETS)):
             continue
         if name.endswith(".gch") or "cmake_pch" in Path(entry["file"]).name:
             continue

@@ -12,7 +12,7 @@
 namespace lacuna::examples {
 namespace {
 
-constexpr std::size_t kPiece = 32 << 10;           // of what a Bootstrap takes at once; one that is not full is the last
+constexpr std::size_t kPiece = 32 << 10;  // of what a Bootstrap takes at once; one that is not full is the last
 
 // A step that everybody takes: rank 0 hears all, and tells all what `answer` makes of that.
 Result<Bytes> send_pieces(nic::Bootstrap& peer, std::span<const std::byte> mine) {

@@ -14,7 +14,7 @@ namespace {
 using method::Method;
 using method::Role;
 
-constexpr int kPlans = 5;                          // of which the median counts
+constexpr int kPlans = 5;  // of which the median counts
 
 // One rank's end of one stream.
 struct End {

@@ -5,10 +5,7 @@
 #include <algorithm>
 
 namespace lacuna::examples {
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

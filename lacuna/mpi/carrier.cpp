@@ -8,8 +8,8 @@
 namespace lacuna::mpi {
 namespace {
 
-constexpr std::size_t kAhead = 8;               // chunks on the way while the next is packed, and receives posted ahead
-constexpr std::int64_t kRoom = 256 << 20;       // of packed bytes, as long as nobody took them
+constexpr std::size_t kAhead = 8;                  // chunks on the way while the next is packed, and receives posted ahead
+constexpr std::int64_t kRoom = 256 << 20;          // of packed bytes, as long as nobody took them
 constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
 constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
 constexpr int kTags = 32768;               // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)

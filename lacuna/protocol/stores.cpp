@@ -9,12 +9,12 @@ using copy::Caching;
 
 namespace {
 
-constexpr std::int64_t kLeast = 2048;  // bytes: less is gone before a clock sees it, and the reader waits for the first line anyway
-constexpr std::int64_t kLineBytes = 64;     // bytes
-constexpr double kReadersShare = 3;    // ns for each line, what the reader loses by lines that are in memory only
-constexpr double kNoise = 0.25;        // of what a piece takes
-constexpr int kBetweenTrials = 128;    // pieces: a trial costs one of them up to ten times its time
-constexpr int kUntilAgain = 16;        // after a trial of two pieces that were not alike
+constexpr std::int64_t kLeast = 2048;    // bytes: less is gone before a clock sees it, and the reader waits for the first line anyway
+constexpr std::int64_t kLineBytes = 64;  // bytes
+constexpr double kReadersShare = 3;      // ns for each line, what the reader loses by lines that are in memory only
+constexpr double kNoise = 0.25;          // of what a piece takes
+constexpr int kBetweenTrials = 128;      // pieces: a trial costs one of them up to ten times its time
+constexpr int kUntilAgain = 16;          // after a trial of two pieces that were not alike
 constexpr int kVotes = 3;
 
 }  // namespace

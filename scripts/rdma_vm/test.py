@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs the tests of the NIC seam and of the methods on NIC verbs: in virtual machines, on Debian's Soft-RoCE.
 
-    scripts/rdma_vm/test.py [--junitxml FILE] [STEP...]      steps: nic methods layouts messages mpi link far wire loss guide
+    scripts/rdma_vm/test.py [--junitxml FILE] [STEP...]
+
+Steps: nic methods layouts messages mpi link far wire loss guide.
 
 One machine has both ends of each connection, two processes; in `far`, `wire`, `loss` and `guide` two machines have one
 each, with a cable between them, which in `loss` loses 1 % of the packets. In `mpi` that machine is two hosts, whose MPI

@@ -101,4 +101,4 @@ TEST(CApi, ErrorsLeaveTheOutputAlone) {
   EXPECT_STREQ(lacuna_version(), "0.1.0");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

@@ -185,4 +185,4 @@ TEST(CLayout, IsExplained) {
   EXPECT_NE(std::string(all).find("nothing to copy"), std::string::npos) << all;
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

@@ -92,5 +92,5 @@ TEST(Choice, SchedulesHaveNames) {
   EXPECT_FALSE(collective::schedule_from_name("bruck"));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

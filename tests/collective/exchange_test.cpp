@@ -78,5 +78,5 @@ INSTANTIATE_TEST_SUITE_P(Every, Exchanges,
                            return std::get<0>(info.param).name + "_" + std::string(collective::schedule_name(std::get<1>(info.param)));
                          });
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -59,5 +59,5 @@ TEST(ManyRanksInVirtualTime, Are256) {
   EXPECT_EQ(in_model(256, {}, [](Communicator& ranks) { return exchanges(ranks, 2, Schedule::automatic); }), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

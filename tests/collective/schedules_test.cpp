@@ -134,5 +134,5 @@ TEST(Schedules, StepsArePermutations) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

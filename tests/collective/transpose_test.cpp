@@ -133,5 +133,5 @@ TEST(EvenBlocks, AddUp) {
   EXPECT_EQ(collective::even_blocks(2, 3), (std::vector<std::int64_t>{1, 1, 0}));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -77,5 +77,5 @@ TEST_P(CopyCompounds, ReachEveryKindOfStep) {
   for (const char* text : wanted) EXPECT_TRUE(seen.contains(text)) << text;
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -222,5 +222,5 @@ TEST(Copy, TranspackOfDifferentSizesIsAnErrorAndMovesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

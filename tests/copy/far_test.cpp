@@ -163,5 +163,5 @@ TEST_P(CopyFar, LayoutToLayout) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -113,5 +113,5 @@ TEST_P(CopyForms, DeepLoops) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -32,5 +32,5 @@ TEST_P(CopyFuzz, LayoutToLayout) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -261,5 +261,5 @@ TEST_P(CopyKernels, Pieces) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

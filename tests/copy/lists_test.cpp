@@ -51,5 +51,5 @@ TEST_P(CopyLists, LongListsThatChangeTheirManner) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -69,5 +69,5 @@ TEST_P(CopyNests, TransposesOfManyColumns) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

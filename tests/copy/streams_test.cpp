@@ -207,5 +207,5 @@ TEST_P(CopyStreams, LayoutToLayoutWhereTheDestinationIsCold) {
 TEST_P(CopyStreams, ChosenWhereTheDestinationIsCold) { GTEST_SKIP() << "no instruction here flushes a cache line"; }
 #endif
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -60,5 +60,5 @@ TEST_P(CopyStructs, EntriesThatInterleave) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

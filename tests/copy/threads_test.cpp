@@ -164,5 +164,5 @@ TEST(CopyThreads, TeamsThatDoNothing) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

@@ -243,5 +243,5 @@ TEST_P(CopyTranspack, AxesInAnyOrder) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy

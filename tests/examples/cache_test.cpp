@@ -93,5 +93,5 @@ TEST(Cache, CheckFindsWhatIsMixedUp) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -114,4 +114,4 @@ TEST(Loops, PackRowsOneBehindTheOther) {
   EXPECT_EQ(out, (std::vector<Complex>{1, 2, 9, 10, 17, 18}));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

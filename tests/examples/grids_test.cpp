@@ -87,4 +87,4 @@ TEST(Faces, NeighboursAreAcrossTheGridAndItsEnds) {
   EXPECT_EQ(box.neighbour(faces::kItself + 3), 2);  // y + 1
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE

@@ -112,5 +112,5 @@ TEST(Memory, OfTwoPageTablesIsAFewTimesTheTables) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

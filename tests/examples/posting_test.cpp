@@ -43,5 +43,5 @@ TEST(PostingNic, CarriesOutWhatWasPosted) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

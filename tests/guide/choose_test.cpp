@@ -359,5 +359,5 @@ TEST(Force, RulesTheOthersOut) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

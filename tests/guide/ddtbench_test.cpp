@@ -262,5 +262,5 @@ TEST(DdtBench, UnknownNamesAndSizesAreErrors) {
   EXPECT_EQ(value(guide::ddtbench("FFT2", 0)).name, "FFT2");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

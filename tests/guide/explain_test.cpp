@@ -282,5 +282,5 @@ TEST(WayBytes, AnyBytesAreAWayOrMalformed) {
   EXPECT_FALSE(Way::decode(wire));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -131,5 +131,5 @@ TEST(ProfileClass, OfNoneIsUsual) {
   EXPECT_EQ(guide.add(mock_nic({kKernel}), profile(), 3).routes()[0].prices, guide::usual_prices(nic::Path::kernel, 3));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

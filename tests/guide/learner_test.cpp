@@ -346,5 +346,5 @@ TEST_F(LearnedFile, IsPartOfTheProfile) {
   EXPECT_TRUE(guide::find_profile("local").warnings.back().contains("left out"));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -210,5 +210,5 @@ TEST_F(Margin, HoldsForCrossoversToo) {
       << "without a margin from 1.09 KiB on, the first that is looked at";
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

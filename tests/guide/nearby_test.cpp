@@ -176,5 +176,5 @@ TEST_F(ProfileFile, PairsThatAreNoneAreRefused) {
   refuse(change([](Json& c) { c["seen"] = std::vector<Json>(Profile::Class::kMostSeen + 1, c["seen"][0]); }), {"4096"});
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -71,5 +71,5 @@ TEST(Pace, IsInWhatWasMeasuredOnce) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

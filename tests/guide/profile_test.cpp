@@ -238,5 +238,5 @@ TEST_F(ProfileFile, ThatIsNoneIsAnError) {
   EXPECT_FALSE(guide::read_profile(folder_.string()));  // a folder
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

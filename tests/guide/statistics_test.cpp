@@ -83,5 +83,5 @@ TEST(Fault, IsReadOrRefused) {
     EXPECT_EQ(guide::fault_from_text(wrong).error().code, base::Code::invalid_argument) << wrong;
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -192,5 +192,5 @@ TEST(ArgumentErrors, TheLimitItselfIsAllowed) {
   EXPECT_EQ(value(Layout::resized(bytes(1), 0, kMaxBytes)).extent(), kMaxBytes);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

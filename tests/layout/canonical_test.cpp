@@ -275,5 +275,5 @@ TEST(CanonicalForm, WithoutBytesItIsEmpty) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

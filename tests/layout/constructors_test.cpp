@@ -158,5 +158,5 @@ TEST(Constructors, TheEmptyLayout) {
   EXPECT_EQ(empty.digest(), value(Layout::contiguous(0, double_char())).digest());
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -184,5 +184,5 @@ TEST(Cursor, OneStripForAWholeLoopOrList) {
   EXPECT_EQ(strips(value(Layout::strided(8, List{50, 10}, List{800, 16}))), 50);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -130,5 +130,5 @@ TEST(Intersection, OfNothingIsNothing) {
   EXPECT_EQ(pieces.next().length, 0);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

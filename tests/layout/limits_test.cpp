@@ -151,5 +151,5 @@ TEST(HugeCounts, LongListsAreWalkedRight) {
   EXPECT_EQ(value(Layout::contiguous(2, value(Layout::resized(list, 0, 2 * at)))).run_count(), 2 * list.run_count());
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -104,5 +104,5 @@ TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   EXPECT_EQ(value(Layout::indexed_block(1, List{}, block)).size(), 0);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -161,5 +161,5 @@ TEST(Overlap, TouchingIsNotOverlapping) {
   EXPECT_TRUE(overlaps(value(Layout::hvector(5, 1, -7, bytes(8)))));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -74,5 +74,5 @@ TEST(Slice, OutsideOfTheStreamIsRefused) {
   EXPECT_EQ(value(ten.slice(10, 0)).size(), 0);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -52,5 +52,5 @@ TEST(Stretches, TheShortestLoopIsFoundWhicheverConstructorWroteIt) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

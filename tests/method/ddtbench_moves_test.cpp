@@ -200,5 +200,5 @@ INSTANTIATE_TEST_SUITE_P(Method, DdtBenchMoves,
                                   std::string(nic::path_name(std::get<2>(info.param)));
                          });
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

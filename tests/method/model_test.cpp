@@ -215,5 +215,5 @@ TEST(ModelSetUp, CostsWhatTheProfileSays) {
   EXPECT_GT(costs->bind_us, costs->post_bind_us);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

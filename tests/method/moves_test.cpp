@@ -150,5 +150,5 @@ INSTANTIATE_TEST_SUITE_P(Method, EveryMethod,
                                   std::get<2>(info.param).name;
                          });
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -92,5 +92,5 @@ TEST(Parts, AStrideOfSixteenBitsIsTheLast) {
   EXPECT_EQ(method::cut(loop(100, 8, 65536), loop(100, 8, 65536), room, 1 << 30).size(), 25U);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -108,5 +108,5 @@ LACUNA_LISTS_TEST(CutIntoChains, chains)
 LACUNA_LISTS_TEST(CutIntoChainsWithinBlocks, uneven_chains)
 INSTANTIATE_TEST_SUITE_P(Method, SgrsWithDifferentLists, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

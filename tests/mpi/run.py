@@ -2,7 +2,7 @@
 """Runs MPI programs plain and with Lacuna loaded before their MPI, and compares what they print and how they end.
 
     python tests/mpi/run.py [--mpi NAME]... [--only PROGRAM]... [--lib DIR] [--plain-only] [--repeat N]
-                            [--seed N] [--far] [--says TEXT] [--build-only]
+                            [--seed N] [--far] [--says TEXT] [--build-only] [--remember]
 
 `make peers` installs the MPIs. PROGRAM is the name of a file beside this one or in fortran/, without .c or .F90, and
 for `progress` and its like also `progress-barrier`. Without --lib the libraries are those of LACUNA_MPI_LIB_DIR or of
@@ -26,6 +26,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import remembered
 
 from lacuna.fortran import NoFortranError, compiler_of
 from lacuna.hosts import Hosts, HostsError, two_hosts
@@ -309,6 +311,15 @@ def _marked(mark: str) -> Iterator[int]:
                     yield int(entry.name)
 
 
+def agrees(peer: Peer, program: Program, built: Path, done: Outcome, options: str = "") -> bool | None:
+    """Whether this is what the program prints without the library; None where that is not known."""
+    name = f"{options}{peer.name} {program.name}"
+    if name not in remembered.entries():
+        return None
+    seen = remembered.entry(built, program.source, program.argument, program.ranks, done.out)
+    return remembered.agrees(name, seen)
+
+
 def failure(plain: Outcome, other: Outcome, what: str) -> str | None:
     """Why a run is not as the plain one, which went well; None if it is."""
     if other.code != 0:
@@ -334,6 +345,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--says", metavar="TEXT", help="tell of which programs this is on stderr, preloaded")
     parser.add_argument("--build-only", action="store_true", help="run nothing")
+    parser.add_argument("--remember", action="store_true", help="without Lacuna; keep what the programs print")
     parser.add_argument("--output", action="store_true", help="show what the programs print")
     return parser.parse_args()
 
@@ -352,7 +364,7 @@ def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.N
         return True
     if options.build_only:
         return True
-    preload = None if options.plain_only else library(peer)
+    preload = None if options.plain_only or options.remember else library(peer)
     more = {"LACUNA_CHECK_SEED": str(options.seed), **(FAR if hosts else {})}
     first: Outcome | None = None
     times = []
@@ -374,6 +386,10 @@ def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.N
     except HostFailsError as e:
         print(f"{peer.name} {program.name}: skipped: {e}", flush=True)
         return True
+    if options.remember and first:
+        name = f"{'--far ' if hosts else ''}{peer.name} {program.name}"
+        entry = remembered.entry(built, program.source, program.argument, program.ranks, first.out)
+        remembered.remember({name: entry})
     if options.output and first:
         print(first.out, end="")
     said = f", says {options.says!r}" if options.says and options.says in done.err else ""

@@ -108,5 +108,5 @@ LACUNA_ON_EVERY_PATH(Batches, bad_key)
 INSTANTIATE_TEST_SUITE_P(Nic, UnreachableMemory, testing::Values(nic::Path::mapped, nic::Path::kernel), path_test_name);
 INSTANTIATE_TEST_SUITE_P(Nic, Batches, testing::ValuesIn(tested_paths()), path_test_name);
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

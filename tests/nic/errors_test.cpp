@@ -281,5 +281,5 @@ TEST(Limits, OfTheContextAreNamed) {
   EXPECT_EQ((*context)->allocate(std::size_t{1} << 50).error().code, base::Code::out_of_memory);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

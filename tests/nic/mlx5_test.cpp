@@ -241,5 +241,5 @@ TEST(Mlx5, ABindingWaitsForReadsBeforeIt) {
     ASSERT_EQ(rig.buffer.data()[i], std::byte{i % 2000 < 1000 ? std::uint8_t{7} : std::uint8_t{0}}) << i;
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -369,5 +369,5 @@ TEST(ModelCompletionQueue, OverrunsAndSaysSo) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

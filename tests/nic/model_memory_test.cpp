@@ -292,5 +292,5 @@ TEST(ModelCopies, BetweenLayoutsAreOne) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

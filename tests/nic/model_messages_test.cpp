@@ -366,5 +366,5 @@ TEST_P(ModelMessages, GoThroughIndirectKeys) {
   });
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

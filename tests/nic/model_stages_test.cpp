@@ -324,5 +324,5 @@ TEST(ModelPorts, AreShared) {
   EXPECT_EQ(writers(4, {{0, 3}, {1, 3}, {2, 3}}), 3 * alone);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -91,5 +91,5 @@ TEST(VerbsSettings, NonsenseIsNamed) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

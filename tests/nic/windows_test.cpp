@@ -143,5 +143,5 @@ TEST(MemoryWindows, AreNotOnEveryNic) {
   EXPECT_EQ(window.error().code, base::Code::unsupported);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

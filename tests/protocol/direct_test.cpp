@@ -162,5 +162,5 @@ TEST(HostileDirect, TakenByNonsenseEndsOnceThatSaysSo) {
   }));
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

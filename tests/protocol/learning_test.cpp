@@ -123,5 +123,5 @@ TEST_F(LearningInVirtualTime, GoesOnWhereItCannotBeKept) {
   EXPECT_NE(run(Learning::on, 10'000).learning, "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -277,5 +277,5 @@ TEST(Unexpected, StaysBounded) {
   EXPECT_EQ(in_model(2, {.unexpected_bytes = kRoom}, talk), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

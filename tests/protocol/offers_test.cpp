@@ -279,5 +279,5 @@ TEST(Offers, NeedMemoryThatBothReach) {
   EXPECT_EQ(in_ranks(queues, talk), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -236,5 +236,5 @@ TEST(Registered, ExplainSaysWhatBecomesOfMemory) {
   EXPECT_EQ(in_model(2, {.registering = Registering::leave_pinned_pipeline}, talk), "");
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -106,5 +106,5 @@ TEST(ReuseInVirtualTime, MemoryThatIsAnotherEachTimeIsCopied) {
   EXPECT_LT(automatic.us, 1.03 * copied.us);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

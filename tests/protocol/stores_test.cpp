@@ -35,5 +35,5 @@ TEST(Stores, PackWhatTheyAreGiven) {
   }
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -225,5 +225,5 @@ TEST(Transits, BearWhatAPeerWrites) {
   EXPECT_GT(pair.narrow(2000, 1 << 20, 1000, 1500), 1900);
 }
 
-}  // namespace
+}  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -15,7 +15,14 @@ from mpi_ready import Ready, program, run
 from lacuna.launch import Launch, launch
 from lacuna.peers import Peer
 
-MPIS = ("openmpi4-debian", "mpich4-debian", "openmpi5", "mpich5", "impi", "mpich5-abi")
+MPIS = (
+    pytest.param("openmpi4-debian", marks=pytest.mark.gate),
+    pytest.param("mpich4-debian", marks=pytest.mark.gate),
+    "openmpi5",
+    "mpich5",
+    pytest.param("impi", marks=pytest.mark.gate),
+    pytest.param("mpich5-abi", marks=pytest.mark.gate),
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +89,8 @@ def test_mpi4py(mpi: Ready, mode: str) -> None:
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")])),
     }
     script = run.Program(run.HERE, str(run.HERE / "mpi4py_program.py"), 2)
-    plain, _ = mpi.compare(script, Path(sys.executable), variables, variables)
-    assert plain.out.count("threads: True") == 2
+    both = mpi.compare(script, Path(sys.executable), variables, variables)
+    assert both.out.count("threads: True") == 2
 
 
 SPAWNS = {"OMPI_MCA_btl": "^openib", "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
@@ -96,8 +103,8 @@ def test_spawned_processes(mpi: Ready) -> None:
     mpi.compare(spawns, mpi.build(spawns.source), SPAWNS, SPAWNS)
 
 
-@pytest.mark.parametrize("who", ["sender", "receiver"])
-@pytest.mark.parametrize("how", ["kill", "exit", "abort"])
+@pytest.mark.parametrize("who", [pytest.param("sender", marks=pytest.mark.all), "receiver"])
+@pytest.mark.parametrize("how", ["kill", *(pytest.param(how, marks=pytest.mark.all) for how in ("exit", "abort"))])
 def test_a_death_ends_the_job(mpi: Ready, how: str, who: str) -> None:
     """As it does without the library, and nothing stays behind: ranks that outlive the other one never end by
     themselves."""
@@ -138,7 +145,8 @@ NOWHERE = Path("nowhere")
 
 
 @pytest.fixture
-def nobody() -> Ready:
+def nobody(monkeypatch: pytest.MonkeyPatch) -> Ready:
+    monkeypatch.setenv("LACUNA_TIER", "all")
     return Ready(Peer("some", NOWHERE), Launch((), {}, "", ""), NOWHERE)
 
 
@@ -170,6 +178,40 @@ def test_what_fails_with_the_library_alone_is_a_failure(nobody: Ready, monkeypat
     made_up_runs(monkeypatch, left, *[BAD] * run.DOUBT_RUNS)
     with pytest.raises(pytest.fail.Exception, match="left behind: process 17"):
         nobody.preloaded(SOME, NOWHERE, wanted=run.ends_early)
+
+
+def test_what_is_remembered_takes_the_place_of_a_plain_run(
+    nobody: Ready, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = run.Program(tmp_path / "some.c", "", 2)
+    here.source.write_text("a program")
+    monkeypatch.setattr(run.remembered, "_mpi", lambda _: "some MPI")
+    entry = run.remembered.entry(NOWHERE, here.source, "", 2, "a\n")
+    monkeypatch.setattr(run.remembered, "entries", lambda: {"some some": entry})
+    monkeypatch.setenv("LACUNA_TIER", "gate")
+    preloads = made_up_runs(monkeypatch, GOOD)
+    assert nobody.compare(here, NOWHERE) is GOOD
+    assert None not in preloads
+    made_up_runs(monkeypatch, run.Outcome(0, "b\n", "", 1.0, ""), GOOD)
+    with pytest.raises(pytest.fail.Exception, match="preloaded printed something else"):
+        nobody.compare(here, NOWHERE)
+    here.source.write_text("another program")
+    preloads = made_up_runs(monkeypatch, GOOD, GOOD)
+    nobody.compare(here, NOWHERE)
+    assert None in preloads
+
+
+def test_in_the_last_tier_what_is_remembered_is_checked(
+    nobody: Ready, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = run.Program(tmp_path / "some.c", "", 2)
+    here.source.write_text("a program")
+    monkeypatch.setattr(run.remembered, "_mpi", lambda _: "some MPI")
+    entry = run.remembered.entry(NOWHERE, here.source, "", 2, "b\n")
+    monkeypatch.setattr(run.remembered, "entries", lambda: {"some some": entry})
+    made_up_runs(monkeypatch, GOOD, GOOD)
+    with pytest.raises(pytest.fail.Exception, match="has another outcome"):
+        nobody.compare(here, NOWHERE)
 
 
 def test_a_launcher_that_hangs_alone_is_the_mpis_fault(nobody: Ready, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ A mark says which of `make check`, `make test`, `.ci/run` and `make test-all` is
 gate or all. A test without one is of tier test. LACUNA_TIER (check, test, gate, all; all by default)
 is what a run takes; LACUNA_SHARD=K/N is the K-th of N parts of it.
 
-Tests of a file run in one process, in order: a fixture of a module is made once. `xdist_group` says otherwise.
+Tests of a file run in one process, in order: a fixture of a module is made once. Those of one MPI may run beside those
+of another one. `xdist_group` says otherwise.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def _kept(item: pytest.Item, most: int, part: int, parts: int) -> bool:
     return tier_of(item) <= most and zlib.crc32(item.nodeid.encode()) % parts == part - 1
 
 
+def _group(item: pytest.Item) -> str:
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return " ".join([item.nodeid.split("::")[0], *([parameters["mpi"]] if "mpi" in parameters else [])])
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = os.environ.get("LACUNA_TIER") or "all"
@@ -44,4 +50,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = kept
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
