@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import one_thread  # noqa: F401, before NumPy
 import pytest
 
 from lacuna import clock, command
@@ -62,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 RowMaker = Callable[..., Row]
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds that a test waits for what takes a moment: far longer than it takes on a machine that is busy otherwise."""
 
 
