@@ -40,27 +40,6 @@ from lacuna.worker import Worker, WorkerError, find_worker
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-
-EACH_MPI = ("test_mpi_programs", "test_mpi_far")
-"""Files of which each MPI's tests share something, and those of two MPIs nothing."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "xdist_group(name): tests that `pytest -n N --dist loadgroup` runs in one process"
-    )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """So that what the tests of a file share is made once."""
-    for item in items:
-        group = item.path.stem
-        if group in EACH_MPI and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-            group += f"-{item.callspec.params.get('mpi', '')}"
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 RowMaker = Callable[..., Row]
 
 PATIENCE = 600.0

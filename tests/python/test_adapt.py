@@ -9,6 +9,8 @@ from lacuna.adapt import Hopeless, neighbours, pooled, repeat_of, worth_another_
 from lacuna.plan import Cell, grid_cell
 from lacuna.schema import Subject
 
+pytestmark = pytest.mark.check
+
 
 def learned(behind: dict[tuple[int, int], dict[str, float]]) -> Hopeless:
     """Hopeless methods, from how far behind each was in some cells; the best and hand packing are added."""

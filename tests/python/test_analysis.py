@@ -10,6 +10,8 @@ from conftest import METHODS, ddtbench_subject, grid_subject, guide, row
 from lacuna.analysis import Contest, censored, contests, ddtbench, grids, notify_costs, one_of_each_family
 from lacuna.schema import Row
 
+pytestmark = pytest.mark.check
+
 S = grid_subject()
 
 

@@ -16,6 +16,8 @@ from lacuna.medians import median_of
 from lacuna.message_rows import LARGE
 from lacuna.mpi_bench_rows import COMMIT, LATENCY, METHODS, Contender, Mpi, MpiRow, MpiRun, cost_of
 
+pytestmark = pytest.mark.check
+
 
 def row(
     mpi: str = "a", case: str = "F 1", hand: float = 0.5, host: float = 0.8, size: int = LARGE, **other: Any

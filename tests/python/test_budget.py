@@ -11,6 +11,8 @@ from lacuna import plan
 from lacuna.budget import Pacer, SetupModel
 from lacuna.plan import Cell
 
+pytestmark = pytest.mark.check
+
 
 @dataclass
 class Simulation:

@@ -19,6 +19,8 @@ from lacuna.fitting import Fitted, limits_text
 from lacuna.record import Look
 from lacuna.schema import Nic, Probe, Subject
 
+pytestmark = pytest.mark.check
+
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
 NEAR, FAR = 2.7, 9.0
 

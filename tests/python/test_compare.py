@@ -14,6 +14,8 @@ from lacuna.compare import Comparison, compare, repeats_within
 from lacuna.fields import SchemaError
 from lacuna.record import Guide, Repeat, read_guide
 
+pytestmark = pytest.mark.check
+
 
 def made(times: dict[int, dict[str, float]], far: tuple[int, ...] = ()) -> Guide:
     """A guide of cells of one block each, by block size; some of them measured with the cores far apart."""

@@ -19,6 +19,8 @@ from lacuna.copies_worker import CopyBench
 from lacuna.lines import RowError
 from lacuna.worker import WorkerError
 
+pytestmark = pytest.mark.check
+
 HELLO = {
     "version": "0.1.0",
     "instruction_set": "AVX2",

@@ -18,6 +18,8 @@ from lacuna.pairs import random_pairs
 from lacuna.schema import Hello
 from lacuna.worker import Worker
 
+pytestmark = pytest.mark.check
+
 
 def hello() -> Hello:
     made = guide()

@@ -15,6 +15,8 @@ from lacuna import _core
 from lacuna.fitting import Fitted, fit, fit_path, limits_text
 from lacuna.pairs import Pair
 
+pytestmark = pytest.mark.check
+
 NOISE = 0.03
 SEEN, UNSEEN = some_pairs(120, 1), some_pairs(40, 2)
 FAR = 3.0

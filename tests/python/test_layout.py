@@ -8,6 +8,8 @@ import pytest
 import lacuna
 from lacuna import Layout
 
+pytestmark = pytest.mark.check
+
 VIEWS = {
     "whole": np.s_[:],
     "column": np.s_[:, 3],

@@ -11,6 +11,8 @@ import pytest
 from lacuna import Layout, _core
 from lacuna.layout_text import CONSTRUCTORS, MOST_NESTED, LayoutTextError, parse, read
 
+pytestmark = pytest.mark.check
+
 BYTE, INT, DOUBLE = Layout.bytes(1), Layout.bytes(4), Layout.bytes(8)
 
 FORMS = {

@@ -10,6 +10,8 @@ import pytest
 
 from lacuna.lines import LONGEST_LINE, EndError, EndlessError, LineError, Lines, RowError, SilenceError, answer
 
+pytestmark = pytest.mark.check
+
 
 class Pipe:
     def __init__(self) -> None:

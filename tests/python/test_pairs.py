@@ -8,6 +8,8 @@ from lacuna.pairs import Pair, random_pairs
 from lacuna.plan import FULL_PAIRS, PAIRS_SEED, pair_cells
 from lacuna.validate import PAIRS, SEED
 
+pytestmark = pytest.mark.check
+
 KIB = 1 << 10
 
 

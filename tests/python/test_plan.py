@@ -10,6 +10,8 @@ from lacuna.plan import Cell, ddtbench_cell, grid_cell, middle_size
 from lacuna.record import LeftOut
 from lacuna.schema import Family, Size
 
+pytestmark = pytest.mark.check
+
 FAMILIES = tuple(
     Family(name, tuple(Size(payload, dims, span, blocks) for payload, dims, span, blocks in sizes))
     for name, sizes in CORPUS

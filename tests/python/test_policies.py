@@ -7,6 +7,8 @@ import pytest
 from lacuna import _core
 from lacuna.paper import policies, profiles
 
+pytestmark = pytest.mark.check
+
 
 def test_memory_that_was_used_before_is_spread_evenly() -> None:
     assert policies.buffers(0, 4) == [1, 2, 3, 4]

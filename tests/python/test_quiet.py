@@ -11,6 +11,8 @@ from lacuna.quiet import alike, disturbance, judge, moved, states, usual_state
 from lacuna.record import Look
 from lacuna.schema import Probe
 
+pytestmark = pytest.mark.check
+
 
 def looks(*probes: Probe) -> list[Look]:
     return [look(grid_subject(16, 1 << i), probe) for i, probe in enumerate(probes)]

@@ -10,6 +10,8 @@ from lacuna._core import pace
 from lacuna import refine
 from lacuna.refine import refined
 
+pytestmark = pytest.mark.check
+
 ONE_CORE, NEAR, FAR = 1.45, 2.7, 9.0
 PACK = "pack/mapped/none"
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pytest
 from conftest import grid_subject, guide, row
 
 from lacuna.analysis import Grid, contests, grids
 from lacuna.rules import derive, honesty, range_text
+
+pytestmark = pytest.mark.check
 
 BLOCKS, COUNTS = (16, 64, 256, 1024, 4096), (4, 16, 64, 256)
 

@@ -16,6 +16,8 @@ from lacuna.fitting import Fitted, limits_text
 from lacuna.record import Guide
 from lacuna.report import write
 
+pytestmark = pytest.mark.check
+
 TIMES = {
     # Table 3 says umr_write, as there are few blocks.
     (64, 16): {"pack": 2.0, "pack_write": 1.0, "sgrs": 5.0, "umr_write": 4.0},

@@ -15,6 +15,8 @@ from lacuna.record import Guide
 from lacuna.schema import Failure, Hello, Skip
 from lacuna.units import bytes_text, gain_text, us_text
 
+pytestmark = pytest.mark.check
+
 
 def shown(result: Guide, width: int = 120) -> str:
     out = io.StringIO()
