@@ -41,7 +41,7 @@ target_precompile_headers(lacuna_test_headers PRIVATE <gtest/gtest.h> <algorithm
 
 # Tests are compiled some files at a time. Each of them names its own namespace LACUNA_TEST_FILE, which has no name where files are compiled alone.
 function(compile_together target files)
-  list(FILTER files EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER files EXCLUDE REGEX "_test\\.cpp$|/lacuna/|^lacuna/")
   set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(LACUNA_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 8 UNITY_BUILD_UNIQUE_ID LACUNA_TEST_FILE)
