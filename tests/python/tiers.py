@@ -35,7 +35,14 @@ def _kept(item: pytest.Item, most: int, part: int, parts: int) -> bool:
 
 def _group(item: pytest.Item) -> str:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return " ".join([item.nodeid.split("::")[0], *([parameters["mpi"]] if "mpi" in parameters else [])])
+    return " ".join([item.path.stem, *([parameters["mpi"]] if "mpi" in parameters else [])])
+
+
+def _name_with_group(item: pytest.Item) -> None:
+    """Groups are told apart by the endings of tests' names. xdist 3.8 sets them in a way that pytest 9.2 ignores."""
+    (group,) = item.get_closest_marker("xdist_group").args
+    if hasattr(item, "_id"):
+        item._id = type(item._id).parse(f"{item.nodeid}@{group}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,3 +58,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(_group(item)))
+        if config.getoption("loadgroup", False):
+            _name_with_group(item)
