@@ -132,6 +132,7 @@ def test_wrong_usage_exits_with_2(lacuna: Lacuna, arguments: tuple[str, ...]) ->
         assert "R5.3.3" in ended.stderr.replace("\n", "")
 
 
+@pytest.mark.gate
 def test_a_wrong_byte_fails_the_run_loudly_and_keeps_the_files(lacuna: Lacuna) -> None:
     ended = methods(lacuna, "--quick", "--output", str(lacuna.output), mood="error")
     assert ended.returncode == 1

@@ -278,6 +278,7 @@ def test_the_library_takes_what_it_is_told() -> None:
     assert min(offers) == int(shortest[1]) + 1, "it takes a number above that, and says so where nobody reads it"
 
 
+@pytest.mark.gate
 def test_what_the_library_is_told_races_too(tmp_path: Path) -> None:
     done = invoke("--quick", "--forced", "--only", "NAS_LU_y 408x408", "-o", str(tmp_path), debian())
     assert done.exit_code == 0, done.output

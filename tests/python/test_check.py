@@ -72,6 +72,7 @@ def test_a_profile_of_such_a_machine_holds(measured: Path, tmp_path: Path) -> No
     assert measured.read_bytes() == before
 
 
+@pytest.mark.gate
 def test_one_of_another_kind_does_not(measured: Path) -> None:
     document = json.loads(measured.read_text())
     (peers,) = document["classes"]

@@ -148,6 +148,7 @@ def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
     assert SECRET not in ended.stdout + said
 
 
+@pytest.mark.gate
 def test_the_side_with_the_host_may_start_first(two: Two, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     two.variables["FAKE_WORKER_ALONE"] = str(alone)
@@ -189,6 +190,7 @@ def test_nobody_comes(two: Two) -> None:
     assert "nobody came within 1 s" in errors
 
 
+@pytest.mark.gate
 def test_a_listener_that_dies_ends_the_guide(two: Two) -> None:
     with two.listening() as other:
         ended = two.guide(two.address, mood="kills")
@@ -202,6 +204,7 @@ def test_a_listener_that_dies_ends_the_guide(two: Two) -> None:
     assert data["errors"]
 
 
+@pytest.mark.gate
 def test_ctrl_c_on_one_side_ends_the_other(two: Two, tmp_path: Path) -> None:
     held = tmp_path / "held"
     two.variables["FAKE_WORKER_HELD"] = str(held)
@@ -244,6 +247,7 @@ def test_no_secret_is_wrong_usage(two: Two) -> None:
     assert "LACUNA_SECRET" in ended.stderr
 
 
+@pytest.mark.gate
 def test_a_device_in_software_is_told(two: Two) -> None:
     ended = two.guide(mood="soft")
     assert ended.returncode == 0, ended.stderr
@@ -252,6 +256,7 @@ def test_a_device_in_software_is_told(two: Two) -> None:
     assert read_guide(two.output / "guide.json").nic.emulated
 
 
+@pytest.mark.gate
 def test_the_profile_is_found_again_by_the_name_of_the_device(two: Two, no_settings_of_the_user: Path) -> None:
     with two.listening("--nic", "verbs:rxe0") as other:
         assert two.guide("--budget", "13", "--nic", "verbs:rxe0", two.address).returncode == 0
@@ -301,6 +306,7 @@ def test_the_real_handshake_refuses_another_secret(real: Two) -> None:
     assert other.returncode == 130
 
 
+@pytest.mark.gate
 def test_nobody_listens_for_the_real_worker(real: Two) -> None:
     ended = real.guide(real.address)
     assert ended.returncode == 3

@@ -125,6 +125,7 @@ def test_messages_of_the_model() -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 class TestOnThisMachine:
+    @pytest.mark.gate
     def test_a_case_under_all_conditions(self) -> None:
         here = [condition(name) for name in (PLAIN, "both_ways", "cold")]
         with Ranks(sorted(os.sched_getaffinity(0))[:2], PATIENCE) as ranks:
@@ -135,6 +136,7 @@ class TestOnThisMachine:
             assert race.huge, "nothing was asked for"
 
     @pytest.mark.usefixtures("still_clock")
+    @pytest.mark.gate
     def test_the_command(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of one case, under a condition of each kind: beside others on a busy machine all of them take minutes."""
         few = [c for c in CONDITIONS if c.name in (PLAIN, "both_ways", "cold") or c.busy == "computes"]

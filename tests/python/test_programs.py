@@ -142,6 +142,7 @@ def invoke(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("still_clock")
+@pytest.mark.gate
 def test_the_command_writes_rows_and_a_picture(tmp_path: Path) -> None:
     peer = debian()
     done = invoke("--only", "gather, 2 ranks", "--mpi", f"debian={peer.mpicc}", "-o", str(tmp_path))

@@ -98,6 +98,7 @@ def test_quick_guide_of_this_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["umr_read", "pack"])
+@pytest.mark.gate
 def test_a_slowed_method_is_never_chosen(method: str) -> None:
     with faulty(f"slow:{method}:{SLOWER}") as worker:
         hello = worker.hello
@@ -129,6 +130,7 @@ def test_a_corrupt_method_is_found_and_named(fault: str) -> None:
     assert all(re.search(says, failure.message) for failure in failures)
 
 
+@pytest.mark.gate
 def test_a_corrupt_method_fails_the_run(tmp_path: Path) -> None:
     file = tmp_path / "b.json"
     line = [sys.executable, "-m", "lacuna", "bench", "methods", "--quick", "--experiment", "F21", "--json", str(file)]
