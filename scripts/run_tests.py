@@ -228,7 +228,7 @@ def install(build_folder: str, _: Run) -> Results:
         assert process.stdout is not None
         for line in process.stdout:
             print(f"    {line}", end="", flush=True)
-            verdict, _, name = line.rstrip().partition(" ")
+            verdict, _space, name = line.rstrip().partition(" ")
             if verdict == "PASS":
                 results.passed += 1
             elif verdict == "FAIL":
