@@ -13,6 +13,8 @@
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
+LACUNA_TIER(gate, "WayBytes.AnyBytesAreAWayOrMalformed");
+LACUNA_TIER(gate, "Memo.KnowsPlacementsAndPeersApart");
 LACUNA_LEFT_OUT(thread, "WayBytes.*");
 LACUNA_LEFT_OUT(thread, "Memo.*");
 LACUNA_LEFT_OUT(thread, "Explain.*");

@@ -10,7 +10,7 @@
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
-LACUNA_TIER(test, "ModelAlltoall.*");
+LACUNA_TIER(gate, "ModelAlltoall.*");
 LACUNA_LEFT_OUT(thread, "ModelAlltoall.*");
 LACUNA_LEFT_OUT(thread, "*ModelMethods.*");
 

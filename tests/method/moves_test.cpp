@@ -10,6 +10,8 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(gate, "Method/EveryMethod.*_Tiny");
+LACUNA_TIER(gate, "Method/EveryMethod.*/linked_write_slots_*");  // each piece is handed over by itself
+LACUNA_TIER(gate, "Method/EveryMethod.*/multi_write_slots_*");
 LACUNA_TIER(all, "Method/EveryMethod.*_OneOfEach");
 LACUNA_TIER(all, "Method/EveryMethod.*_OddReads");
 // What two processes have shown is shown again by two threads only where that tells something: to ThreadSanitizer, and on a device that lives in one process.

@@ -16,7 +16,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_LEFT_OUT(thread, "LearningInVirtualTime.*");
-LACUNA_TIER(test, "LearningInVirtualTime.*");
+LACUNA_TIER(gate, "LearningInVirtualTime.*");
 
 namespace fs = std::filesystem;
 using guide::Learning;
