@@ -49,15 +49,15 @@ examples: package ## Compile the example applications for each MPI that is here,
 	@scripts/peers.sh list | sed 's/\t/=/' | xargs $(python) scripts/examples.py build/examples
 
 .PHONY: check
-check: .venv/.dev ## After each edit: tests that need one process, and ruff; 2 minutes
+check: .venv/.dev ## After each edit: tests that need one process, and ruff
 	@$(python) scripts/run_tests.py --tier check --jobs $(JOBS)
 
 .PHONY: test
-test: .venv/.dev peers ## Layers, methods, Python, MPI programs, installation; 10 minutes
+test: .venv/.dev peers ## Layers, methods, Python, MPI programs, installation
 	@$(python) scripts/run_tests.py --tier test --jobs $(JOBS)
 
 .PHONY: gate
-gate: .venv/.dev peers ## What a change has to pass: lint, more tests, sanitizers, all MPIs, Soft-RoCE; 35 minutes
+gate: .venv/.dev peers ## What a change has to pass: lint, more tests, sanitizers, all MPIs, Soft-RoCE
 	@$(python) scripts/run_tests.py --tier gate --jobs $(JOBS)
 
 .PHONY: test-all
