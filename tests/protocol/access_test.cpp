@@ -8,7 +8,7 @@
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
-// It polls a word that the other process puts: a copy writes it by a plain store, which is no race across processes.
+// It polls a word that its own progress thread writes by a copy's plain store: memory that is put to has no other way to be told.
 LACUNA_LEFT_OUT(thread, "Access.NeedsNoCallWithAProgressThread");
 LACUNA_TIER(test, "Access.*");
 LACUNA_TIER(test, "*AccessBy.*");
