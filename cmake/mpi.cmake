@@ -14,9 +14,7 @@ foreach(abi openmpi mpich abi)
   endif()
   add_library(${target} SHARED ${lacuna_mpi_sources})
   target_compile_definitions(${target} PRIVATE LACUNA_MPI_ABI_${upper})
-  if(LACUNA_UNITY)  # in two halves, for two CPUs
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 14)
-  endif()
+  compile_at_once(${target})
   # Nothing but MPI's names shall come before the program's own symbols.
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/lacuna/mpi/exports.map -Wl,-Bsymbolic-functions -Wl,-z,nodelete)

@@ -4,18 +4,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   message(FATAL_ERROR "Lacuna needs std::expected: GCC 12 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
 endif()
 
-# The release build and the Python package compile the same sources with the same options: once is enough.
-find_program(LACUNA_CCACHE ccache)
-if(LACUNA_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LACUNA_CCACHE})
-endif()
-
 # Compiles all files of a target at once: most of what compiling takes is reading the same headers. A file with options of its own stays alone.
 function(compile_at_once target)
   if(LACUNA_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 0)
   endif()
 endfunction()
+
+# A tenth of the time that GCC takes goes into collecting garbage, unless it may take some hundred MB more.
+set(LACUNA_FEW_COLLECTIONS $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=300> $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=500000>)
 
 add_library(lacuna_sanitize INTERFACE)
 if(LACUNA_SANITIZE STREQUAL "address")
@@ -41,4 +38,5 @@ target_compile_options(lacuna_options INTERFACE
   # False positives of GCC 12: std::string's operator+ (GCC bug 105651), and what the sanitizers rewrote.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<NOT:$<STREQUAL:${LACUNA_SANITIZE},none>>:-Wno-maybe-uninitialized>
-  $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
+  $<$<BOOL:${LACUNA_WERROR}>:-Werror>
+  ${LACUNA_FEW_COLLECTIONS})

@@ -16,7 +16,9 @@ else()
   nanobind_add_module(_core NB_STATIC ${core_sources})
   target_link_libraries(_core PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_sanitize)
   target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
+  target_compile_options(_core PRIVATE ${LACUNA_FEW_COLLECTIONS})
   compile_at_once(_core)
+  compile_at_once(nanobind-static)
   install(TARGETS _core LIBRARY DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 
   if(LACUNA_SANITIZE STREQUAL "none")  # a sanitized module does not load into a plain interpreter

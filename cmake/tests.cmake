@@ -25,6 +25,7 @@ target_link_libraries(lacuna_test_support
   PUBLIC lacuna GTest::gtest fmt::fmt nlohmann_json::nlohmann_json
   PRIVATE ${LACUNA_URING} lacuna_options)
 target_compile_definitions(lacuna_test_support PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+compile_at_once(lacuna_test_support)
 
 # What is tested is optimised as it is shipped, and looked through for undefined behaviour. The tests themselves would take
 # three times as long to compile that way.

@@ -14,20 +14,18 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failures=0
 cxx=${CXX:-c++}
 cc=${CC:-cc}
 
 # check NAME COMMAND...: runs it quietly; shows what it printed only if it failed.
 check() {
-  local name=$1
+  local name=$1 log=$work/log.$BASHPID
   shift
-  if "$@" >"$work/log" 2>&1; then
+  if "$@" >"$log" 2>&1; then
     echo "PASS $name"
   else
     echo "FAIL $name"
-    sed 's/^/    /' "$work/log"
-    failures=$((failures + 1))
+    sed 's/^/    /' "$log"
     return 1
   fi
 }
@@ -150,15 +148,17 @@ worker_links() { local out; out=$(ldd "$1"); echo "$out"; [[ "$out" != *"not fou
 
 for build in "${builds[@]}"; do
   if [[ ! -f $build/CMakeCache.txt ]]; then
-    echo "FAIL $build: it is not built; run make build"
-    failures=$((failures + 1))
+    echo "FAIL $build: it is not built; run make build" | tee -a "$work/said"
     continue
   fi
   kind=shared
   [[ -f $build/liblacuna.a ]] && kind=static
-  check_build "$build" "$kind"
-  if [[ $kind == shared ]]; then check_deb "$build"; fi
+  if [[ $kind == shared ]]; then check_deb "$build" >"$work/said.deb" & fi
+  check_build "$build" "$kind" | tee -a "$work/said"
+  wait
+  if [[ $kind == shared ]]; then tee -a "$work/said" <"$work/said.deb"; fi
 done
 
+failures=$(grep -c '^FAIL' "$work/said" || true)
 echo "install check: $failures failed"
 [[ $failures -eq 0 ]]

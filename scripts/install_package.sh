@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# c++, as CMake itself would choose: under another name the compiler's cache (ccache) is another.
+# c++, as CMake itself would choose.
 CXX=${CXX:-c++} .venv/bin/python -m pip install --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall -v \
   -C build-dir=build/release -C build.targets=lacuna_python \
   -C cmake.define.BUILD_SHARED_LIBS=ON -C cmake.define.LACUNA_TESTS=ON -C cmake.define.LACUNA_EXAMPLES=ON \

@@ -89,8 +89,7 @@ def tidy(unit: Unit, build: Path) -> tuple[bool, str, float]:
         more.append("-DHWY_COMPILE_ONLY_STATIC")
         if platform.machine() == "x86_64":
             more.append("-march=icelake-server")
-    launched = unit.command[1:] if Path(unit.command[0]).name == "ccache" else unit.command
-    result = subprocess.run([*line, "--", *launched[1:], *more], capture_output=True, text=True, check=False, cwd=build)
+    result = subprocess.run([*line, "--", *unit.command[1:], *more], capture_output=True, text=True, check=False, cwd=build)
     stderr = [said for said in result.stderr.splitlines() if not any(n in said for n in NOISE)]
     return result.returncode == 0, result.stdout + "\n".join(stderr), time.monotonic() - start
 

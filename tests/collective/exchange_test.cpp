@@ -8,6 +8,10 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "*Exchanges.*");
+LACUNA_TIER(gate, "*Exchanges.*/Processes16_*");
+LACUNA_TIER(gate, "*Exchanges.*/Model16_*");
+LACUNA_LEFT_OUT(thread, "*Exchanges.*/Processes*");
+LACUNA_LEFT_OUT(thread, "*Exchanges.*/Model*");
 
 struct Kind {
   std::string name;

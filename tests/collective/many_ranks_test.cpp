@@ -10,6 +10,7 @@ namespace LACUNA_TEST_FILE {
 LACUNA_LEFT_OUT(thread, "ManyRanksInVirtualTime.*");
 LACUNA_TIER(test, "ManyRanksInVirtualTime.*");
 LACUNA_TIER(gate, "ManyRanksInVirtualTime.Are256");
+LACUNA_TIER(gate, "ManyRanksInVirtualTime.ExchangeEverything");
 
 // Blocks of columns, with gaps, that say where they come from and where they go.
 std::string exchanges(Communicator& ranks, std::int64_t elements, Schedule schedule) {

@@ -6,9 +6,12 @@
 #include <map>
 
 #include "tests/collective/blocks.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Schedules.*");
 
 using collective::Round;
 using collective::Work;

@@ -18,6 +18,7 @@ LACUNA_TIER(gate, "Memo.KnowsPlacementsAndPeersApart");
 LACUNA_LEFT_OUT(thread, "WayBytes.*");
 LACUNA_LEFT_OUT(thread, "Memo.*");
 LACUNA_LEFT_OUT(thread, "Explain.*");
+LACUNA_TIER(gate, "Memo.MorePairsThanItHolds");
 
 using guide::Candidate;
 using guide::Choice;

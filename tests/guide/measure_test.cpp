@@ -9,9 +9,14 @@
 #include "lacuna/guide/ground.hpp"
 #include "tests/support/pair.hpp"
 #include "tests/support/patience.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(gate, "Measuring.WorksBeyondTheGroundTwoProcesses");
+LACUNA_TIER(gate, "Measuring.FindsAMethodThatGoesWrongLaterTwoProcesses");
+LACUNA_LEFT_OUT(thread, "Measuring.FindsASlowMethodInVirtualTime");
 
 // Memory of a case at rank 1, with a guard around it, all of it pattern.
 class Field {

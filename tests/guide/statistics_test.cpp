@@ -12,6 +12,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_LEFT_OUT(thread, "MedianOf.*");
+LACUNA_TIER(gate, "MedianOf.HasTheIntervalOfManyResamples");
 
 using guide::Median;
 

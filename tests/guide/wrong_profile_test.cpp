@@ -18,6 +18,8 @@ namespace LACUNA_TEST_FILE {
 LACUNA_LEFT_OUT(thread, "*WrongProfile.*InVirtualTime*");
 LACUNA_LEFT_OUT(thread, "*ForcedKeys*");
 LACUNA_TIER(gate, "*WrongProfile.*TwoThreads*");
+LACUNA_TIER(gate, "*WrongProfile.*TwoProcesses/FewKeys*");
+LACUNA_TIER(gate, "*WrongProfile.*TwoProcesses/SmallMessages");
 
 using guide::Choice;
 using guide::Guide;

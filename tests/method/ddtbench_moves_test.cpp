@@ -9,9 +9,13 @@
 
 #include "tests/method/moves_rig.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(gate, "*DdtBenchMoves.*/FFT2_Different_slots");
+LACUNA_TIER(gate, "*DdtBenchMoves.*/FFT2_Different_kernel");
 
 using guide::Case;
 using layout::Layout;

@@ -13,6 +13,9 @@ namespace LACUNA_TEST_FILE {
 LACUNA_TIER(gate, "ModelAlltoall.*");
 LACUNA_LEFT_OUT(thread, "ModelAlltoall.*");
 LACUNA_LEFT_OUT(thread, "*ModelMethods.*");
+LACUNA_TIER(gate, "*ModelMethods.*_Tiny");
+LACUNA_TIER(gate, "*ModelMethods.*_OneOfEach");
+LACUNA_TIER(gate, "*ModelMethods.*_SlowScatter");
 
 using guide::Case;
 using layout::Layout;

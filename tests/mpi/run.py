@@ -37,6 +37,7 @@ from lacuna.peers import Peer, PeerError, find
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+BUILT = ROOT / "build" / "mpi_programs"
 GIVE_UP_SECONDS = int(os.environ.get("LACUNA_CHECK_SECONDS") or 170)
 """When a program gives up and says what it had: far more than it takes on a machine that is busy otherwise."""
 SECONDS = GIVE_UP_SECONDS + 10.0
@@ -184,24 +185,26 @@ def build(peer: Peer, source: Path, folder: Path) -> Path:
     if (peer.name, source.stem) in HOSTS_FAIL:
         raise CannotError(HOSTS_FAIL[peer.name, source.stem])
     built = folder / peer.name / source.stem
-    newest = max(file.stat().st_mtime for file in (source, *HERE.glob("*.h"), *HERE.glob("fortran/*.inc")))
-    if built.is_file() and built.stat().st_mtime > newest:
+    parts = (source, *HERE.glob("*.h"), *HERE.glob("fortran/*.inc"), peer.mpicc)
+    if built.is_file() and built.stat().st_mtime > max(file.stat().st_mtime for file in parts):
         return built
     built.parent.mkdir(parents=True, exist_ok=True)
+    new = built.with_name(f"{built.name}.{os.getpid()}")  # others may compile it too, or run it
     if source.suffix == ".F90":
         try:
             compiler = compiler_of(peer, "mpi_f08" if source.stem == "f08" else "mpi")
         except NoFortranError as e:
             raise CannotError(str(e)) from e
-        line = [*compiler.line, *FORTRAN, str(source), "-o", str(built), *compiler.libraries]
+        line = [*compiler.line, *FORTRAN, str(source), "-o", str(new), *compiler.libraries]
     else:
         warnings = ["-Wall", "-Wextra"]
-        line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", *warnings, "-pthread", str(source), "-o", str(built)]
+        line = [str(peer.mpicc), "-O1", "-g", "-std=gnu11", *warnings, "-pthread", str(source), "-o", str(new)]
     done = subprocess.run(line, env=peer.environment(), capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise RunError(f"{peer.name}: {peer.mpicc} cannot compile {source.name}: {done.stderr.strip()}")
     if "warning:" in done.stderr:
         print(done.stderr, file=sys.stderr)
+    new.replace(built)
     return built
 
 
@@ -358,7 +361,7 @@ def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.N
     """Runs it as often as asked for, and says how that went."""
     started = launch(peer, hosts)
     try:
-        built = build(peer, program.source, ROOT / "build" / "mpi_programs")
+        built = build(peer, program.source, BUILT)
     except CannotError as e:
         print(f"{peer.name} {program.name}: skipped: {e}", flush=True)
         return True

@@ -8,6 +8,16 @@
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
+LACUNA_TIER(gate, "Access.PutsAndGets");
+LACUNA_TIER(gate, "*AccessBy.*/pack");
+LACUNA_TIER(gate, "*AccessBy.*/pack_pipelined");
+LACUNA_TIER(gate, "*AccessBy.*/gather_write");
+LACUNA_TIER(gate, "*AccessBy.*/scatter_read");
+LACUNA_TIER(gate, "*AccessBy.*/sgrs");
+LACUNA_TIER(gate, "*AccessBy.*/umr_send");
+LACUNA_TIER(gate, "*AccessBy.*/umr_write");
+LACUNA_TIER(gate, "*AccessBy.*/umr_chunked");
+
 // It polls a word that its own progress thread writes by a copy's plain store: memory that is put to has no other way to be told.
 LACUNA_LEFT_OUT(thread, "Access.NeedsNoCallWithAProgressThread");
 LACUNA_TIER(test, "Access.*");

@@ -3,9 +3,13 @@
 
 #include "lacuna/protocol/message.hpp"
 #include "tests/protocol/hostile_rig.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(gate, "ManyLayouts.*");
+LACUNA_LEFT_OUT(thread, "HostileAnswer.*");
 
 using base::Code;
 using layout::Layout;

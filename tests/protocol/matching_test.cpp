@@ -15,6 +15,7 @@ namespace LACUNA_TEST_FILE {
 
 LACUNA_LEFT_OUT(thread, "Matcher.*");  // what one thread does alone
 LACUNA_TIER(test, "Storm.*");
+LACUNA_LEFT_OUT(thread, "Storm.*Processes");
 
 using layout::Layout;
 using protocol::Communicator;

@@ -20,6 +20,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "Watching.*");
+LACUNA_TIER(gate, "Watching.UnderAttack");
 
 using protocol::MemoryWatch;
 

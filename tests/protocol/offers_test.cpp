@@ -11,6 +11,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "Offers.*");
+LACUNA_TIER(gate, "Offers.AreMany");
 
 using layout::Layout;
 using protocol::Communicator;

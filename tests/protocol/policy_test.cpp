@@ -19,6 +19,7 @@ namespace LACUNA_TEST_FILE {
 LACUNA_TIER(test, "Policy.*");
 LACUNA_TIER(test, "Registered.*");
 LACUNA_TIER(test, "Pinned.*");
+LACUNA_TIER(gate, "Pinned.MemoryWithHolesIsCopied");
 
 using layout::Layout;
 using protocol::Communicator;

@@ -22,6 +22,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "RegistrationAttack.*");
+LACUNA_TIER(gate, "RegistrationAttack.NotOneStaleByte");
 
 using protocol::Registrations;
 

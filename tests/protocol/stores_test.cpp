@@ -7,9 +7,12 @@
 
 #include "tests/support/random.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Stores.*");
 
 using layout::Layout;
 

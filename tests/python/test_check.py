@@ -61,6 +61,7 @@ def measured(profile: tuple[str, Profile]) -> Path:
     return made.store(nic)
 
 
+@pytest.mark.gate
 def test_a_profile_of_such_a_machine_holds(measured: Path, tmp_path: Path) -> None:
     before = measured.read_bytes()
     ended = check("--json", str(tmp_path / "check.json"))

@@ -225,6 +225,7 @@ def test_json_to_standard_output_is_all_that_is_there(lacuna: Lacuna) -> None:
     assert "Fastest method" in ended.stderr
 
 
+@pytest.mark.gate
 def test_a_machine_that_changes_its_state_is_told(lacuna: Lacuna) -> None:
     ended = lacuna.guide(mood="moving")
     assert ended.returncode == 0, ended.stderr
@@ -243,6 +244,7 @@ def test_a_planted_fault_is_told(lacuna: Lacuna) -> None:
     assert lacuna.data["fault"] == "slow:sgrs:50"
 
 
+@pytest.mark.gate
 def test_a_wrong_byte_fails_the_run_loudly_and_keeps_the_files(lacuna: Lacuna) -> None:
     ended = lacuna.guide(mood="error")
     assert ended.returncode == 1
@@ -274,8 +276,8 @@ def test_a_run_in_which_nothing_works_still_ends_in_order(lacuna: Lacuna) -> Non
     ("mood", "says"),
     [
         ("die", "the sky is up"),
-        ("garbage", "broke the protocol"),
-        ("hang", "fell silent"),  # only then the second counts
+        pytest.param("garbage", "broke the protocol", marks=pytest.mark.gate),
+        pytest.param("hang", "fell silent", marks=pytest.mark.gate),  # only then the second counts
         ("unverified", "did not verify"),
     ],
 )
@@ -304,7 +306,7 @@ def test_a_missing_worker_is_told(lacuna: Lacuna) -> None:
         assert "lacuna-worker not found" in ended.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.gate)])
 def test_an_interrupted_run_keeps_what_was_measured(lacuna: Lacuna, number: signal.Signals) -> None:
     with lacuna.held("guide", "--output", str(lacuna.output)) as running:
         assert running.stdout is not None

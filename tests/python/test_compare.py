@@ -112,6 +112,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.gate
 def test_the_command_shows_and_writes(full_guide: Guide, tmp_path: Path) -> None:
     for name, result in (("a", full_guide), ("b", made({16: {"pack": 9.0}, 64: {"sgrs": 1.0}}))):
         (tmp_path / name).mkdir()

@@ -130,6 +130,7 @@ def test_what_is_no_secret(
         read_secret()
 
 
+@pytest.mark.gate
 def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
     with two.listening() as other:
         ended = two.guide(two.address)

@@ -38,11 +38,11 @@ def hosts() -> Iterator[Hosts]:
 
 
 @pytest.fixture(scope="module", params=MPIS)
-def mpi(request: pytest.FixtureRequest, hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Ready:
+def mpi(request: pytest.FixtureRequest, hosts: Hosts) -> Ready:
     found = {peer.name: peer for peer in run.installed()}
     if request.param not in found:
         pytest.skip(f"{request.param} is not here; `make peers` installs it")
-    return Ready(found[request.param], launch(found[request.param], hosts), tmp_path_factory.mktemp("mpi"))
+    return Ready(found[request.param], launch(found[request.param], hosts), run.BUILT)
 
 
 def built(mpi: Ready, name: str) -> Path:

@@ -31,11 +31,11 @@ def found() -> dict[str, Peer]:
 
 
 @pytest.fixture(scope="module", params=MPIS)
-def mpi(request: pytest.FixtureRequest, found: dict[str, Peer], tmp_path_factory: pytest.TempPathFactory) -> Ready:
+def mpi(request: pytest.FixtureRequest, found: dict[str, Peer]) -> Ready:
     if request.param not in found:
         pytest.skip(f"{request.param} is not here; `make peers` installs it")
     peer = found[request.param]
-    return Ready(peer, launch(peer), tmp_path_factory.mktemp("mpi"))
+    return Ready(peer, launch(peer), run.BUILT)
 
 
 @pytest.mark.parametrize("program", run.programs(), ids=lambda program: program.name)
@@ -51,7 +51,14 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert ": accepted, " in done.err
 
 
-DIRECT = ("edges", "errors", "persistent", "threads", "types", "patterns-halo", "progress-both_first", "progress-chain")
+DIRECT = (
+    "errors",
+    "types",
+    *(
+        pytest.param(name, marks=pytest.mark.gate)
+        for name in ("edges", "persistent", "threads", "patterns-halo", "progress-both_first", "progress-chain")
+    ),
+)
 
 
 @pytest.mark.parametrize("name", DIRECT)
@@ -77,7 +84,7 @@ def test_direct_copies_are_reported(mpi: Ready) -> None:
     assert "accepted, copied directly, " in done.err
 
 
-@pytest.mark.parametrize("mode", ["full", "pack", "off"])
+@pytest.mark.parametrize("mode", ["full", *(pytest.param(mode, marks=pytest.mark.gate) for mode in ("pack", "off"))])
 def test_mpi4py(mpi: Ready, mode: str) -> None:
     """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
     if mpi.peer.name in ("mpich4-debian", "mpich5-abi"):

@@ -92,7 +92,7 @@ ALL = (mini.PINGPONG, mini.COLLECTIVES, *mini.APPLICATIONS)
 SMALL = {"pingpong": 65536, "collectives": 4096, "halo": 256, "halo_fortran": 256, "fft2": 192, "gather": 64}
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.gate), 2, pytest.param(3, marks=pytest.mark.gate)])
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
 def test_each_is_right_with_any_number_of_ranks(program: mini.Mini, ranks: int, tmp_path: Path) -> None:
     """It ends with an error where a byte is wrong."""

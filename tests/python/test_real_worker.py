@@ -73,6 +73,7 @@ def look(worker: Worker, number: int, cell: Cell) -> tuple[list[Row], list[Failu
     return [a for a in answers if isinstance(a, Row)], [a for a in answers if isinstance(a, Failure)]
 
 
+@pytest.mark.gate
 def test_quick_guide_of_this_machine(tmp_path: Path) -> None:
     """How much a budget is enough for depends on the machine, and on what else it does."""
     ended = guide(tmp_path, "--quick")
@@ -97,8 +98,7 @@ def test_quick_guide_of_this_machine(tmp_path: Path) -> None:
     assert len(layouts | named) == 16
 
 
-@pytest.mark.parametrize("method", ["umr_read", "pack"])
-@pytest.mark.gate
+@pytest.mark.parametrize("method", ["umr_read", pytest.param("pack", marks=pytest.mark.gate)])
 def test_a_slowed_method_is_never_chosen(method: str) -> None:
     with faulty(f"slow:{method}:{SLOWER}") as worker:
         hello = worker.hello

@@ -114,6 +114,7 @@ def test_without_a_profile_or_a_grid_there_is_no_section(stored: Stored) -> None
     assert table3.part([cold], stored) == ""
 
 
+@pytest.mark.gate
 def test_the_report_has_the_section_where_there_is_a_profile(
     full_guide: Guide, stored: Stored, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
