@@ -9,7 +9,9 @@ set(shares_protocol 4)
 set(shares_guide 3)
 set(shares_collective 3)
 set(shares_copy 2)
-set(longest method protocol guide collective)
+set(shares_layout 3)
+set(shares_nic 3)
+set(longest method protocol guide collective copy layout nic)
 
 # Folders that tell ThreadSanitizer nothing: there is one thread.
 set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders that are not built under tsan")

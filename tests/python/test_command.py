@@ -175,7 +175,7 @@ def test_json_to_a_file_is_the_same(quick: Ended) -> None:
     assert quick.json.read_text() == (quick.lacuna.output / "guide.json").read_text()
 
 
-@pytest.mark.parametrize("mood", ["faulty", "nodata"])
+@pytest.mark.parametrize("mood", [pytest.param("faulty", marks=pytest.mark.all), "nodata"])
 @pytest.mark.gate
 def test_a_run_that_tells_nothing_leaves_no_profile(lacuna: Lacuna, no_settings_of_the_user: Path, mood: str) -> None:
     lacuna("guide", "--quick", "--output", str(lacuna.output), mood=mood)
@@ -217,7 +217,7 @@ def test_the_real_clock_counts_too(lacuna: Lacuna) -> None:
     assert lacuna.data["seconds"] > 0
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_json_to_standard_output_is_all_that_is_there(lacuna: Lacuna) -> None:
     ended = lacuna.guide("--json", "-")
     assert ended.returncode == 0, ended.stderr
@@ -257,7 +257,7 @@ def test_a_wrong_byte_fails_the_run_loudly_and_keeps_the_files(lacuna: Lacuna) -
     assert "byte 17 is 0x00" in (lacuna.output / "report.html").read_text()
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_what_is_wrong_in_every_look_is_told_once(lacuna: Lacuna) -> None:
     lacuna.guide(mood="wrong")
     data = lacuna.data
@@ -322,7 +322,7 @@ def test_an_interrupted_run_keeps_what_was_measured(lacuna: Lacuna, number: sign
     assert "interrupted" in (lacuna.output / "report.html").read_text()
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_the_budget_is_kept(lacuna: Lacuna) -> None:
     """Of a plan that takes minutes, since the worker uses all the time that it is given."""
     lacuna.variables["MADE_UP_MS"] = "budget"
@@ -334,7 +334,7 @@ def test_the_budget_is_kept(lacuna: Lacuna) -> None:
     assert "Left out for time" in ended.stdout
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_old_results_are_replaced_whole(lacuna: Lacuna) -> None:
     lacuna.output.mkdir(parents=True)
     (lacuna.output / "guide.json").write_text("old")
@@ -401,7 +401,7 @@ def test_version(lacuna: Lacuna) -> None:
     assert ended.stdout.startswith("lacuna 0.")
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_a_reader_that_leaves_early_costs_no_file(lacuna: Lacuna) -> None:
     command = [sys.executable, str(MADE_UP_TIME), "guide", "--quick", "--budget", "11", "--output", str(lacuna.output)]
     with subprocess.Popen(command, env=lacuna.environment(""), stdout=subprocess.PIPE, text=True) as running:

@@ -133,8 +133,8 @@ def some_mpi(built: Built) -> str:
     pytest.skip("there is no MPI; `make peers` installs four")
 
 
-one_group = pytest.mark.xdist_group(f"test_examples {MPIS[0]}")
-"""With the tests of the MPI that is used most: a program is compiled once."""
+one_group = pytest.mark.xdist_group("mpi")
+"""With the tests of each MPI: a program is compiled once."""
 
 
 def told(program: Program, arguments: Mapping[str, object]) -> str:

@@ -149,7 +149,7 @@ def test_the_side_with_the_host_measures_and_writes(two: Two) -> None:
     assert SECRET not in ended.stdout + said
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_the_side_with_the_host_may_start_first(two: Two, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     two.variables["FAKE_WORKER_ALONE"] = str(alone)
@@ -248,7 +248,7 @@ def test_no_secret_is_wrong_usage(two: Two) -> None:
     assert "LACUNA_SECRET" in ended.stderr
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_a_device_in_software_is_told(two: Two) -> None:
     ended = two.guide(mood="soft")
     assert ended.returncode == 0, ended.stderr

@@ -136,7 +136,7 @@ class TestOnThisMachine:
             assert race.huge, "nothing was asked for"
 
     @pytest.mark.usefixtures("still_clock")
-    @pytest.mark.gate
+    @pytest.mark.all
     def test_the_command(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of one case, under a condition of each kind: beside others on a busy machine all of them take minutes."""
         few = [c for c in CONDITIONS if c.name in (PLAIN, "both_ways", "cold") or c.busy == "computes"]

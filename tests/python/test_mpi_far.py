@@ -70,7 +70,7 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert ": offered, " not in done.err
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 16])
+@pytest.mark.parametrize("ranks", [1, 3, pytest.param(16, marks=pytest.mark.all)])
 def test_any_number_of_ranks(mpi: Ready, ranks: int) -> None:
     """Of which several are on each host."""
     ring = run.Program(run.HERE / "ring.c", "", ranks)

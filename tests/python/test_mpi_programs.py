@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from mpi_ready import Ready, program, run
 
 from lacuna.launch import Launch, launch
 from lacuna.peers import Peer
 
-MPIS = (
-    pytest.param("openmpi4-debian", marks=pytest.mark.gate),
-    pytest.param("mpich4-debian", marks=pytest.mark.gate),
-    "openmpi5",
-    "mpich5",
-    pytest.param("impi", marks=pytest.mark.gate),
-    pytest.param("mpich5-abi", marks=pytest.mark.gate),
-)
+OFTEN = ("openmpi5", "mpich5")
+OTHERS = ("openmpi4-debian", "mpich4-debian", "impi", "mpich5-abi")
+MPIS = (*OFTEN, *(pytest.param(mpi, marks=pytest.mark.gate) for mpi in OTHERS))
+
+
+def pairs() -> Iterator[ParameterSet]:
+    """Each program with each MPI; before tier all, of those that matter less with one."""
+    for each in run.programs():
+        third = OTHERS[zlib.crc32(each.name.encode()) % len(OTHERS)]
+        for mpi in (*OFTEN, *OTHERS):
+            marks = [] if mpi in OFTEN else [pytest.mark.gate if mpi == third else pytest.mark.all]
+            yield pytest.param(mpi, each, id=f"{mpi}-{each.name}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +45,7 @@ def mpi(request: pytest.FixtureRequest, found: dict[str, Peer]) -> Ready:
     return Ready(peer, launch(peer), run.BUILT)
 
 
-@pytest.mark.parametrize("program", run.programs(), ids=lambda program: program.name)
+@pytest.mark.parametrize(("mpi", "program"), pairs(), indirect=["mpi"])
 def test_does_the_same_as_without(mpi: Ready, program: run.Program) -> None:
     mpi.compare(program, mpi.build(program.source))
 

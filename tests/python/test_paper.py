@@ -160,7 +160,7 @@ def test_a_row_that_is_left_out_has_no_part_in_its_error(
     assert np.abs(np.expm1(r[of_row])).mean() < np.abs(left_out[of_row]).mean()
 
 
-@pytest.mark.gate
+@pytest.mark.all
 def test_the_model_meets_table4(simulator: Simulator) -> None:
     found = table4_section.section(simulator, lambda: None)
     data = found.data

@@ -4,8 +4,8 @@ A mark says which of `make check`, `make test`, `.ci/run` and `make test-all` is
 gate or all. A test without one is of tier test. LACUNA_TIER (check, test, gate, all; all by default)
 is what a run takes; LACUNA_SHARD=K/N is the K-th of N parts of it.
 
-Tests of a file run in one process, in order: a fixture of a module is made once. Those of one MPI may run beside those
-of another one. `xdist_group` says otherwise.
+Tests of a file run in one process, in order: a fixture of a module is made once. Those with a parameter `mpi` run in
+one process, too: two MPI jobs at a time hinder one another. `xdist_group` says otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _kept(item: pytest.Item, most: int, part: int, parts: int) -> bool:
 
 def _group(item: pytest.Item) -> str:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return " ".join([item.path.stem, *([parameters["mpi"]] if "mpi" in parameters else [])])
+    return "mpi" if "mpi" in parameters else item.path.stem
 
 
 def _name_with_group(item: pytest.Item) -> None:
