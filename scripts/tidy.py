@@ -82,14 +82,16 @@ def tidy(unit: Unit, build: Path) -> tuple[bool, str, float]:
     start = time.monotonic()
     # The compile commands are GCC's: Clang does not know all of its warnings, nor its precompiled headers.
     line = ["clang-tidy", "--quiet", str(unit.file)]
-    more = ["-Wno-unknown-warning-option", "-Wno-ignored-gch"]
+    more = ["-Wno-unknown-warning-option", "-Wno-ignored-gch", "-Wno-unused-command-line-argument"]  # GCC's own
     if unit.file.suffix == ".cxx":
         line.append("--checks=-bugprone-suspicious-include")  # scripts/ladder.py lets no source include another
     elif "foreach_target.h" in unit.file.read_text():
         more.append("-DHWY_COMPILE_ONLY_STATIC")
         if platform.machine() == "x86_64":
             more.append("-march=icelake-server")
-    result = subprocess.run([*line, "--", *unit.command[1:], *more], capture_output=True, text=True, check=False, cwd=build)
+    result = subprocess.run(
+        [*line, "--", *unit.command[1:], *more], capture_output=True, text=True, check=False, cwd=build
+    )
     stderr = [said for said in result.stderr.splitlines() if not any(n in said for n in NOISE)]
     return result.returncode == 0, result.stdout + "\n".join(stderr), time.monotonic() - start
 

@@ -6,7 +6,7 @@ dataclasses.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lacuna.fields import Fields, SchemaError
@@ -404,11 +404,13 @@ class Row:
         return self.subject.payload_bytes / self.latency_us
 
     def to_json(self) -> dict[str, object]:
-        flat = asdict(self)
-        subject: dict[str, object] = flat.pop("subject")
+        # vars() instead of asdict(), which takes a second for the rows of a quick guide.
+        flat: dict[str, object] = {**vars(self.subject), **vars(self)}
+        del flat["subject"]
+        flat["counters"] = {side: dict(vars(work)) for side, work in vars(self.counters).items()}
         if self.reason is None:
             del flat["reason"]
-        return {**subject, **flat, "bandwidth_mbs": self.bandwidth_mbs}
+        return {**flat, "bandwidth_mbs": self.bandwidth_mbs}
 
 
 def _halves(f: Fields) -> tuple[float, float] | None:
