@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from mpi_ready import Ready, program, run
 
 from lacuna.launch import Launch, launch
@@ -23,7 +22,7 @@ OTHERS = ("openmpi4-debian", "mpich4-debian", "impi", "mpich5-abi")
 MPIS = (*OFTEN, *(pytest.param(mpi, marks=pytest.mark.gate) for mpi in OTHERS))
 
 
-def pairs() -> Iterator[ParameterSet]:
+def pairs() -> Iterator[object]:
     """Each program with each MPI; before tier all, of those that matter less with one."""
     for each in run.programs():
         third = OTHERS[zlib.crc32(each.name.encode()) % len(OTHERS)]
@@ -45,7 +44,7 @@ def mpi(request: pytest.FixtureRequest, found: dict[str, Peer]) -> Ready:
     return Ready(peer, launch(peer), run.BUILT)
 
 
-@pytest.mark.parametrize(("mpi", "program"), pairs(), indirect=["mpi"])
+@pytest.mark.parametrize(("mpi", "program"), list(pairs()), indirect=["mpi"])
 def test_does_the_same_as_without(mpi: Ready, program: run.Program) -> None:
     mpi.compare(program, mpi.build(program.source))
 
