@@ -11,7 +11,6 @@ LACUNA_TIER(test, "*Exchanges.*");
 LACUNA_TIER(gate, "*Exchanges.*/Processes16_*");
 LACUNA_TIER(gate, "*Exchanges.*/Model16_*");
 LACUNA_LEFT_OUT(thread, "*Exchanges.*/Processes*");
-LACUNA_LEFT_OUT(thread, "*Exchanges.*/Model*");
 
 struct Kind {
   std::string name;

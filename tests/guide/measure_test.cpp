@@ -16,7 +16,6 @@ namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(gate, "Measuring.WorksBeyondTheGroundTwoProcesses");
 LACUNA_TIER(gate, "Measuring.FindsAMethodThatGoesWrongLaterTwoProcesses");
-LACUNA_LEFT_OUT(thread, "Measuring.FindsASlowMethodInVirtualTime");
 
 // Memory of a case at rank 1, with a guard around it, all of it pattern.
 class Field {

@@ -9,7 +9,6 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(gate, "ManyLayouts.*");
-LACUNA_LEFT_OUT(thread, "HostileAnswer.*");
 
 using base::Code;
 using layout::Layout;

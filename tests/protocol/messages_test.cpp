@@ -14,7 +14,6 @@ LACUNA_TIER(test, "Self.*");
 LACUNA_TIER(test, "Arguments.*");
 LACUNA_TIER(test, "Unexpected.*");
 LACUNA_TIER(gate, "*Messages.*/ForcedOnModel_*");
-LACUNA_LEFT_OUT(thread, "*Messages.*Model*");
 
 using layout::Layout;
 using protocol::Communicator;
