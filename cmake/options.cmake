@@ -11,7 +11,7 @@ function(compile_at_once target)
   endif()
 endfunction()
 
-# A tenth of the time that GCC takes goes into collecting garbage, unless it may take some hundred MB more.
+# A tenth of the time that GCC takes goes into collecting garbage, unless it may take more memory.
 set(LACUNA_FEW_COLLECTIONS $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=300> $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=500000>)
 
 add_library(lacuna_sanitize INTERFACE)

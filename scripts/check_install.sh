@@ -153,10 +153,18 @@ for build in "${builds[@]}"; do
   fi
   kind=shared
   [[ -f $build/liblacuna.a ]] && kind=static
-  if [[ $kind == shared ]]; then check_deb "$build" >"$work/said.deb" & fi
+  deb=
+  if [[ $kind == shared ]]; then
+    check_deb "$build" >"$work/said.deb" &
+    deb=$!
+  fi
   check_build "$build" "$kind" | tee -a "$work/said"
-  wait
-  if [[ $kind == shared ]]; then tee -a "$work/said" <"$work/said.deb"; fi
+  if [[ -n $deb ]]; then
+    broke=0
+    wait "$deb" || broke=$?
+    tee -a "$work/said" <"$work/said.deb"
+    [[ $broke -eq 0 ]] || echo "FAIL deb: its checks ended with $broke" | tee -a "$work/said"
+  fi
 done
 
 failures=$(grep -c '^FAIL' "$work/said" || true)

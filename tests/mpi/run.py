@@ -185,7 +185,7 @@ def build(peer: Peer, source: Path, folder: Path) -> Path:
     if (peer.name, source.stem) in HOSTS_FAIL:
         raise CannotError(HOSTS_FAIL[peer.name, source.stem])
     built = folder / peer.name / source.stem
-    parts = (source, *HERE.glob("*.h"), *HERE.glob("fortran/*.inc"), peer.mpicc)
+    parts = (source, *HERE.glob("*.h"), *HERE.glob("fortran/*.inc"), peer.mpicc, Path(__file__))
     if built.is_file() and built.stat().st_mtime > max(file.stat().st_mtime for file in parts):
         return built
     built.parent.mkdir(parents=True, exist_ok=True)
