@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tests/support/patience.hpp"
@@ -39,15 +40,29 @@ class Memory {
     at_ = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0));
     std::memset(at_, 1, bytes);
   }
-  ~Memory() { munmap(at_, bytes_); }
+  ~Memory() {  // without what is somebody else's by now: a page that was given back may belong to the C library or to a sanitizer
+    std::size_t from = 0;
+    for (const std::size_t page : gone_) {
+      if (page > from) munmap(at(from), (page - from) * kPage);
+      from = page + 1;
+    }
+    if (from * kPage < bytes_) munmap(at(from), bytes_ - from * kPage);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   [[nodiscard]] std::byte* at(std::size_t page) const { return at_ + page * kPage; }
   [[nodiscard]] std::span<std::byte> pages(std::size_t from, std::size_t count) const { return {at(from), count * kPage}; }
+  /// Is no longer its own.
+  void leave(std::size_t page) { gone_.insert(page); }
+  void unmap(std::size_t page) {
+    leave(page);
+    munmap(at(page), kPage);
+  }
 
  private:
   std::byte* at_;
   std::size_t bytes_;
+  std::set<std::size_t> gone_;
 };
 
 class Watching : public testing::Test {
@@ -66,28 +81,34 @@ class Watching : public testing::Test {
 };
 
 TEST_F(Watching, TellsWhatTakesPagesAway) {
-  const std::pair<const char*, void (*)(std::byte*)> kWays[] = {
-      {"munmap", [](std::byte* page) { munmap(page, kPage); }},
-      {"mmap over it",
+  struct Way {
+    const char* name;
+    bool unmaps;
+    void (*take)(std::byte* page);
+  };
+  const Way kWays[] = {
+      {"munmap", true, [](std::byte* page) { munmap(page, kPage); }},
+      {"mmap over it", false,
        [](std::byte* page) { EXPECT_EQ(mmap(page, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page); }},
-      {"MADV_DONTNEED", [](std::byte* page) { madvise(page, kPage, MADV_DONTNEED); }},
-      {"MADV_FREE", [](std::byte* page) { madvise(page, kPage, MADV_FREE); }},
-      {"mremap away",
+      {"MADV_DONTNEED", false, [](std::byte* page) { madvise(page, kPage, MADV_DONTNEED); }},
+      {"MADV_FREE", false, [](std::byte* page) { madvise(page, kPage, MADV_FREE); }},
+      {"mremap away", true,
        [](std::byte* page) {
          void* elsewhere = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
          EXPECT_EQ(mremap(page, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere), elsewhere);
          munmap(elsewhere, kPage);
        }},
-      {"mremap shorter", [](std::byte* page) { mremap(page - kPage, 2 * kPage, kPage, 0); }},
+      {"mremap shorter", true, [](std::byte* page) { mremap(page - kPage, 2 * kPage, kPage, 0); }},
   };
   std::vector<std::unique_ptr<Memory>> all;  // addresses of their own: those that were discarded cannot be watched again so soon
-  for (const auto& [name, way] : kWays) {
-    const Memory& memory = *all.emplace_back(std::make_unique<Memory>());
+  for (const auto& [name, unmaps, take] : kWays) {
+    Memory& memory = *all.emplace_back(std::make_unique<Memory>());
     const auto before = watch_->begin(memory.pages(0, 10)).value();
     const auto hit = watch_->begin(memory.pages(10, 10).subspan(100, 9 * kPage)).value();
     const auto behind = watch_->begin(memory.pages(20, 10)).value();
     for (const auto range : {before, hit, behind}) EXPECT_TRUE(stays(range)) << name;
-    way(memory.at(15));
+    if (unmaps) memory.leave(15);
+    take(memory.at(15));
     EXPECT_FALSE(watch_->intact(hit)) << name;
     for (const auto range : {before, behind}) EXPECT_TRUE(stays(range)) << name;
     for (const auto range : {before, hit, behind}) watch_->release(range);
@@ -121,16 +142,16 @@ TEST_F(Watching, FreeIsSeen) {
 }
 
 TEST_F(Watching, RangesThatOverlapAreWatchedUntilTheLastIsReleased) {
-  const Memory memory;
+  Memory memory;
   const auto all = watch_->begin(memory.pages(0, 64)).value();
   const auto inner = watch_->begin(memory.pages(20, 10)).value();
   const auto across = watch_->begin(memory.pages(25, 20)).value();
   watch_->release(all);
-  munmap(memory.at(50), kPage);  // nobody's
+  memory.unmap(50);  // nobody's
   for (const auto range : {inner, across}) EXPECT_TRUE(stays(range));
   watch_->release(across);
   EXPECT_TRUE(stays(inner));
-  munmap(memory.at(27), kPage);
+  memory.unmap(27);
   EXPECT_FALSE(watch_->intact(inner));
   watch_->release(inner);
 }
@@ -138,8 +159,8 @@ TEST_F(Watching, RangesThatOverlapAreWatchedUntilTheLastIsReleased) {
 TEST_F(Watching, WhatCannotBeWatchedIsRefused) {
   const Memory shared(kBytes, MAP_SHARED | MAP_ANONYMOUS);
   EXPECT_EQ(watch_->begin(shared.pages(0, 2)).error().code, base::Code::unsupported);
-  const Memory memory;
-  munmap(memory.at(9), kPage);
+  Memory memory;
+  memory.unmap(9);
   EXPECT_EQ(watch_->begin(memory.pages(8, 3)).error().code, base::Code::unsupported);
   EXPECT_EQ(watch_->begin({memory.at(0), 0}).error().code, base::Code::invalid_argument);
   // It is a moment ago for a second, in which this thread may have no CPU: then they are discarded once more.
@@ -158,7 +179,7 @@ TEST_F(Watching, WhatCannotBeWatchedIsRefused) {
 }
 
 TEST_F(Watching, AChildKnowsNothing) {
-  const Memory memory;
+  Memory memory;
   const auto range = watch_->begin(memory.pages(0, 8)).value();
   const pid_t child = fork();
   if (child == 0) {
@@ -171,7 +192,7 @@ TEST_F(Watching, AChildKnowsNothing) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(stays(range));
-  munmap(memory.at(7), kPage);
+  memory.unmap(7);
   EXPECT_FALSE(watch_->intact(range));
 }
 
