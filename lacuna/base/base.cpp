@@ -58,15 +58,15 @@ int usable_cpus() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-void populate(const void* memory, std::size_t bytes, bool write) {
+bool populate(const void* memory, std::size_t bytes, bool write) {
 #if defined(MADV_POPULATE_WRITE)
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(memory) / page * page;
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory) + bytes;
-  madvise(reinterpret_cast<void*>(first), end - first,
-          write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);  // a hint: what fails is touched later
+  return madvise(reinterpret_cast<void*>(first), end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
 #else
   (void)memory, (void)bytes, (void)write;
+  return false;
 #endif
 }
 

@@ -104,8 +104,8 @@ inline void prefetch_to_write(const void* address) {
 }
 
 /// Has the system give pages to this memory now, for writing or for reading, instead of one by one when they are touched first.
-/// Does nothing where the system cannot (madvise(2), MADV_POPULATE_WRITE: Linux 5.14).
-void populate(const void* memory, std::size_t bytes, bool write);
+/// False: some of it may not be touched so; or the system cannot (madvise(2), MADV_POPULATE_WRITE: Linux 5.14), which says so of 0 bytes too.
+bool populate(const void* memory, std::size_t bytes, bool write);
 
 /// Number of CPUs that this process may run on.
 [[nodiscard]] int usable_cpus();

@@ -43,7 +43,7 @@ std::string fourth_of_five(nic::Path path, bool unreachable, int rank, nic::Boot
   constexpr std::size_t page = 4096;
   auto* ordinary = static_cast<std::byte*>(mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const nic::Region region = LACUNA_END_TRY(rig.context->register_memory({ordinary, page}, {}));
-  if (rank == 1) munmap(ordinary, page);
+  if (rank == 1) take_away(ordinary, page);
   struct Both {
     Address good, bad;
   };
@@ -70,7 +70,7 @@ std::string fourth_of_five(nic::Path path, bool unreachable, int rank, nic::Boot
     for (std::size_t i = 0; i < 5; ++i) LACUNA_END_EXPECT(rig.buffer.data()[i * 1000] == static_cast<std::byte>(i < 3 ? 7 : 0));
   }
   LACUNA_END_TRY(barrier(bootstrap));
-  if (rank == 0) munmap(ordinary, page);
+  munmap(ordinary, page);
   return {};
 }
 std::string bad_key(nic::Path path, int rank, nic::Bootstrap& bootstrap) { return fourth_of_five(path, false, rank, bootstrap); }
@@ -86,7 +86,7 @@ std::string own_memory_gone(int rank, nic::Bootstrap& bootstrap) {
   constexpr std::size_t page = 4096;
   auto* gone = static_cast<std::byte*>(mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const nic::Region region = LACUNA_END_TRY(rig.context->register_memory({gone, page}, {}));
-  munmap(gone, page);
+  take_away(gone, page);
   const nic::Sge sge = rank == 0 ? nic::Sge{region.addr(), 100, region.lkey()} : rig.sge(0, 100);
   if (rank == 0) {
     LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&sge, 1}}));
@@ -96,6 +96,7 @@ std::string own_memory_gone(int rank, nic::Bootstrap& bootstrap) {
     LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::wr_flush_err);  // this end did nothing wrong
   }
   LACUNA_END_TRY(barrier(bootstrap));
+  munmap(gone, page);
   return {};
 }
 TEST(KernelPath, KnowsWhoseMemoryIsGoneTwoProcesses) {

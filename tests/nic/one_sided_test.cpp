@@ -250,7 +250,7 @@ std::string hole(int rank, nic::Bootstrap& bootstrap) {
   auto* pages = static_cast<std::byte*>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   LACUNA_END_EXPECT(pages != MAP_FAILED);
   const nic::Region region = LACUNA_END_TRY(rig.context->register_memory({pages, 3 * page}, {}));
-  if (rank == 1) munmap(pages + page, page);
+  if (rank == 1) take_away(pages + page, page);
   const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{region.addr(), region.rkey()}));
   if (rank == 0) {
     std::memset(rig.buffer.data(), 7, 3 * page);
@@ -260,8 +260,7 @@ std::string hole(int rank, nic::Bootstrap& bootstrap) {
   }
   LACUNA_END_TRY(barrier(bootstrap));
   if (rank == 1) LACUNA_END_EXPECT(pages[0] == std::byte{7} && pages[page - 1] == std::byte{7} && pages[2 * page] == std::byte{0});
-  munmap(pages, page);
-  munmap(pages + 2 * page, page);
+  munmap(pages, 3 * page);
   return {};
 }
 TEST(KernelPath, StopsAtAHoleTwoProcesses) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +35,11 @@ inline bool means(nic::Status wanted, nic::Status got) {
   if (got == wanted || !tested_nic().starts_with("verbs")) return got == wanted;
   if (wanted == rem_inv_req_err) return got == rem_op_err;
   return (wanted == loc_prot_err || wanted == loc_len_err) && got == loc_qp_op_err;
+}
+
+/// Pages that nothing can read or write any more. Their addresses stay taken, or others' memory could come there in the middle of a test.
+inline void take_away(std::byte* pages, std::size_t bytes) {
+  ASSERT_EQ(mmap(pages, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), pages);
 }
 
 struct Rig {

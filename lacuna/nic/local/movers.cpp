@@ -24,12 +24,15 @@ bool store_word(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   return true;
 }
 
-// Whether all pages of our own memory are there: EFAULT does not say whose are not.
-bool present(const Extent& extent) {
+// Whether this process may read, or write, all pages of its own memory: EFAULT does not say whose pages are not there.
+bool reachable(const Extent& extent, bool to_write) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  std::array<unsigned char, 1024> resident;
   const std::uint64_t end = extent.addr + extent.length;
-  for (std::uint64_t at = extent.addr / page * page; at < end; at += page * resident.size()) {
+  const std::uint64_t first = extent.addr / page * page;
+  if (base::populate(reinterpret_cast<void*>(first), end - first, to_write)) return true;
+  if (base::populate(nullptr, 0, to_write)) return false;
+  std::array<unsigned char, 1024> resident;  // before Linux 5.14: whether they are mapped
+  for (std::uint64_t at = first; at < end; at += page * resident.size()) {
     const std::uint64_t bytes = std::min(end - at, page * resident.size());
     if (mincore(reinterpret_cast<void*>(at), bytes, resident.data()) != 0) return false;
   }
@@ -103,7 +106,10 @@ Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const 
   while (!local.empty()) {
     const ssize_t n = call(static_cast<pid_t>(peer.process), local.data(), local.size(), remote.data(), remote.size(), 0);
     if (n < 0 && errno == ESRCH) return Status::retry_exc_err;
-    if (n <= 0) return std::ranges::all_of(ours, present) ? Status::rem_op_err : Status::loc_prot_err;
+    if (n <= 0) {
+      const auto good = [&](const Extent& extent) { return reachable(extent, direction == Direction::from_peer); };
+      return std::ranges::all_of(ours, good) ? Status::rem_op_err : Status::loc_prot_err;
+    }
     local.skip(static_cast<std::size_t>(n));  // a partial return is normal
     remote.skip(static_cast<std::size_t>(n));
   }
