@@ -10,9 +10,7 @@
 namespace lacuna::mpi::detail {
 namespace {
 
-// A rank that takes nothing for so long waits for something else: the rest is left behind.
-constexpr std::int64_t kPatience = 1'000'000;  // ns
-constexpr std::int64_t kYieldAfter = 50'000;   // ns
+constexpr std::int64_t kYieldAfter = 50'000;  // ns
 constexpr int kSpinsPerLook = 64;
 constexpr int kMostUnasked = 256;
 
@@ -123,7 +121,7 @@ int Exchange::finish() {
       poll_receives(job_);
       poll_orphans(job_);
       if (since == 0 || moved) since = now;
-      if (now - since > kPatience) {
+      if (now - since > job_.patience_ns) {
         for (protocol::Request* offered : offers_) {
           if (offered == nullptr) continue;
           // Only memory can be wanting; then whoever takes it makes room.

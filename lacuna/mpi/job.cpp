@@ -19,6 +19,7 @@ Job* job = nullptr;
 namespace {
 
 constexpr const char* kNic = "local";
+constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
@@ -62,14 +63,17 @@ std::vector<Card> exchange(const Card& mine) {
   return all;
 }
 
-std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
+std::int64_t number_of_environment(const char* name, std::int64_t otherwise, const char* unit, std::int64_t above) {
   const char* said = std::getenv(name);
   if (said == nullptr || *said == '\0') return otherwise;
   char* end = nullptr;
   const long long value = std::strtoll(said, &end, 10);
-  if (*end == '\0' && value > Descriptor::kBytes) return value;
-  std::fprintf(stderr, "lacuna: %s is '%s'; it takes a number of bytes above %d\n", name, said, Descriptor::kBytes);
+  if (*end == '\0' && value > above) return value;
+  std::fprintf(stderr, "lacuna: %s is '%s'; it takes a number of %s above %lld\n", name, said, unit, static_cast<long long>(above));
   return otherwise;
+}
+std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
+  return number_of_environment(name, otherwise, "bytes", Descriptor::kBytes);
 }
 
 Library library_of_host() {
@@ -140,6 +144,8 @@ std::unique_ptr<Job> Job::begin() {
   made->nonce = all.front().random;
   made->library = library_of_host();
   made->from = thresholds(made->library);
+  made->patience_ns =
+      1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made->patience_ns / 1000, "microseconds", 0), kMostPatience);
 
   std::vector<Place> places(all.size());
   int here = 0, first = -1;

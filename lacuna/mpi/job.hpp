@@ -40,6 +40,7 @@ class Job {
   Mode mode = Mode::full;
   Library library = Library::mpich;
   Thresholds from;
+  std::int64_t patience_ns = 1'000'000;  ///< a receiver that takes nothing for so long does something else: the rest is packed
   Nonce nonce{};
   int world_rank = 0;
   int local_rank = 0;    ///< on this node

@@ -8,8 +8,6 @@
 namespace lacuna::mpi {
 namespace {
 
-// A receiver that takes nothing for so long does something else: the rest is left behind.
-constexpr std::int64_t kBeforeLeaving = 1'000'000;  // ns
 constexpr int kSpinsPerLook = 64;
 
 // Null: it cannot be offered now.
@@ -53,7 +51,7 @@ bool stream(Job& job, protocol::Request* offered) {
       poll_receives(job);
       poll_orphans(job);
       if (since == 0 || moved) since = now;
-      if (now - since >= kBeforeLeaving) {
+      if (now - since >= job.patience_ns) {
         leave(job, offered);
         return false;
       }

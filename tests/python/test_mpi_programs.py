@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE
 from mpi_ready import Ready, program, run
 
 from lacuna.launch import Launch, launch
@@ -82,7 +83,13 @@ def test_copies_directly(mpi: Ready, name: str) -> None:
 
 def test_direct_copies_are_reported(mpi: Ready) -> None:
     types = program("types")
-    variables = {"LACUNA_PATH": "kernel", "LACUNA_MPI_OFFER": "62", "LACUNA_MPI_REPORT": "1"}
+    wait = str(int(PATIENCE * 1e6))  # a receiver that has no CPU comes late
+    variables = {
+        "LACUNA_PATH": "kernel",
+        "LACUNA_MPI_OFFER": "62",
+        "LACUNA_MPI_REPORT": "1",
+        "LACUNA_MPI_PATIENCE": wait,
+    }
     done = mpi.preloaded(types, mpi.build(types.source), variables)
     if "does without path kernel" in done.err:
         pytest.skip("this system lets no process copy out of another one's memory")
