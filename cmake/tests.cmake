@@ -55,7 +55,7 @@ endfunction()
 
 # add_share(NAME FOLDER COST ENVIRONMENT [ARGUMENT...]): a run of a folder's program, whose report goes where scripts/run_tests.py looks for it.
 function(add_share name folder cost environment)
-  add_test(NAME ${name} COMMAND lacuna_${folder}_tests --gtest_brief=1 ${ARGN} --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${name}.xml)
+  add_test(NAME ${name} COMMAND lacuna_${folder}_tests ${ARGN} --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${name}.xml)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS ${folder} TIMEOUT ${share_timeout} COST ${cost})
 endfunction()
 

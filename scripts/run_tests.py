@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -40,6 +41,8 @@ SANITIZED_TIER = {"check": "check", "test": "check", "gate": "test", "all": "all
 """Of the tests that a sanitizer runs: it takes ten times as long, and sees most in the first tiers."""
 FUZZ_SECONDS = "120"
 """What all fuzzers of messages have together in tier all; before it each has a number of rounds."""
+SAID_LINES = 20
+"""Of what a failed test printed, shown again at the end."""
 RDMA_STEPS = {"gate": ("nic",), "all": ()}
 """Of scripts/rdma_vm/test.py; none are all."""
 
@@ -51,12 +54,15 @@ class Results:
     skipped: list[str] = field(default_factory=list)
     seconds: list[tuple[float, str]] = field(default_factory=list)
     """Of each test, its name."""
+    said: dict[str, str] = field(default_factory=dict)
+    """The end of what failed tests printed."""
 
     def add(self, other: Results) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.seconds += other.seconds
+        self.said |= other.said
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,13 @@ def skip_reason(case: ET.Element) -> str:
     return f" ({' '.join(message.split())})" if message.strip() else ""
 
 
+def last_words(case: ET.Element) -> str:
+    """Why a test failed: the end of what its report has."""
+    parts = [case.find(tag) for tag in ("failure", "error", "system-out")]
+    texts = [part.text or part.get("message", "") for part in parts if part is not None]
+    return "\n".join("\n".join(text.splitlines()[-SAID_LINES:]) for text in texts if text.strip())
+
+
 def read_junit(stage: str, file: Path) -> Results:
     """The results of CTest, GoogleTest or pytest. A test that was neither run nor skipped on purpose has failed."""
     results = Results()
@@ -106,6 +119,7 @@ def read_junit(stage: str, file: Path) -> Results:
             results.skipped.append(name + skip_reason(case))
         elif case.find("failure") is not None or case.find("error") is not None or case.get("status", "run") != "run":
             results.failed.append(name)
+            results.said[name] = last_words(case)
         else:
             results.passed += 1
     return results
@@ -161,6 +175,7 @@ def ctest(preset: str, tier: str, jobs: int) -> Results:
     programs = read_junit(preset, report)  # the shares themselves, and programs that are no GoogleTests
     told = {f"{preset}: {share}" for share in reports}
     results.failed += [name for name in programs.failed if name not in told]  # a share that crashed leaves no report
+    results.said |= programs.said
     others = [name for _, name in programs.seconds if name not in told]
     results.passed += len(others) - sum(name in programs.failed for name in others)
     if not ok and not results.failed:
@@ -325,6 +340,8 @@ def main() -> int:
             heading(title)
         for name in names:
             print(f"    {name}")
+            if title == "failed":
+                print(textwrap.indent(total.said.get(name, ""), " " * 8))
     print(f"{total.passed} passed, {len(total.failed)} failed, {len(total.skipped)} skipped", flush=True)
     return 1 if total.failed or total.passed == 0 else 0
 
