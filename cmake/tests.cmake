@@ -75,6 +75,14 @@ if(NOT LACUNA_EXAMPLES)
   list(REMOVE_ITEM test_folders examples)
 endif()
 
+# The interposer over the fake host of tests/interposer, which takes the place of host.cpp.
+file(GLOB interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
+list(FILTER interposer_sources EXCLUDE REGEX "/host\\.cpp$")
+add_library(lacuna_interposer OBJECT ${interposer_sources})
+target_compile_definitions(lacuna_interposer PUBLIC LACUNA_MPI_ABI_STANDARD LACUNA_MPI_RANKS_ARE_THREADS)
+target_link_libraries(lacuna_interposer PRIVATE lacuna fmt::fmt lacuna_options)
+compile_at_once(lacuna_interposer)
+
 foreach(folder IN LISTS test_folders)
   set(target lacuna_${folder}_tests)
   file(GLOB_RECURSE folder_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)  # the tests, and helpers of their own
@@ -91,6 +99,9 @@ foreach(folder IN LISTS test_folders)
   target_precompile_headers(${target} REUSE_FROM lacuna_test_headers)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   compile_together(${target} "${folder_files}")
+  if(folder STREQUAL "interposer")
+    target_link_libraries(${target} PRIVATE lacuna_interposer)
+  endif()
   if(folder STREQUAL "copy")
     target_link_libraries(${target} PRIVATE hwy::hwy)  # to restrict the instruction sets
   endif()

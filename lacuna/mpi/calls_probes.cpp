@@ -4,47 +4,6 @@
 namespace lacuna::mpi {
 namespace {
 
-// Matched messages that were received already have names of ours: small numbers, which are no handles of the host's.
-class Matched {
- public:
-  Message add(std::unique_ptr<Probed> probed) {
-    const std::scoped_lock lock(mutex_);
-    const std::uintptr_t name = ++names_;
-    all_[name] = std::move(probed);
-    return reinterpret_cast_message(name);
-  }
-  std::unique_ptr<Probed> take(Message message) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = all_.find(number_of(message));
-    if (found == all_.end()) return nullptr;
-    std::unique_ptr<Probed> probed = std::move(found->second);
-    all_.erase(found);
-    return probed;
-  }
-  /// Its number in Fortran, where the host's are not negative; 0: it is the host's.
-  int to_fortran(Message message) {
-    const std::scoped_lock lock(mutex_);
-    return all_.contains(number_of(message)) ? -static_cast<int>(number_of(message)) : 0;
-  }
-  static Message from_fortran(int number) {
-    return reinterpret_cast_message(static_cast<std::uintptr_t>(-static_cast<std::int64_t>(number)));
-  }
-
- private:
-#if !defined(LACUNA_MPI_ABI_MPICH)
-  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
-  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
-  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / kStep; }
-#else
-  static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
-  static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
-#endif
-  Mutex mutex_;
-  std::uintptr_t names_ = 0;
-  std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>> all_;
-};
-Matched matched;
-
 bool found_in_stash(Job& j, int source, int tag, Comm comm, Status* status) {
   const Probed* found = stashed(j, comm, source, tag);
   if (found == nullptr) return false;
@@ -95,14 +54,14 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
   probed->comm = comm;
   put_status(status, probed->status);
   *message = probed->received ? Message{} : probed->message;
-  if (probed->received) *message = matched.add(std::move(probed));
+  if (probed->received) *message = j.matched.add(std::move(probed));
   return kSuccess;
 }
 
 // Null: it is the host's.
 std::unique_ptr<Probed> ours(Message* message) {
   if (!takes_messages(job)) return nullptr;
-  std::unique_ptr<Probed> probed = matched.take(*message);
+  std::unique_ptr<Probed> probed = job->matched.take(*message);
   if (probed != nullptr) *message = host().no_message;
   return probed;
 }
@@ -185,7 +144,7 @@ MATCHED(_c, Count)
 #if defined(LACUNA_MPI_ABI_OPENMPI)
 // Fortran's bindings translate handles, for which Open MPI looks into its own objects. MPICH's are numbers in both languages.
 LACUNA_MPI_CALL(Message_c2f, (Message message)) {
-  const int number = matched.to_fortran(message);
+  const int number = job == nullptr ? 0 : job->matched.to_fortran(message);
   return number != 0 ? number : host().Message_c2f(message);
 }
 LACUNA_MPI_CALL_OF(Message, Message_f2c, (int number)) { return number < 0 ? Matched::from_fortran(number) : host().Message_f2c(number); }

@@ -25,6 +25,46 @@ struct Probed {
   [[nodiscard]] std::int64_t bytes() const { return descriptor ? static_cast<std::int64_t>(descriptor->bytes) : size; }
 };
 
+/// Matched messages that were received already have names of ours: small numbers, which are no handles of the host's.
+class Matched {
+ public:
+  Message add(std::unique_ptr<Probed> probed) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = ++names_;
+    all_[name] = std::move(probed);
+    return reinterpret_cast_message(name);
+  }
+  std::unique_ptr<Probed> take(Message message) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = all_.find(number_of(message));
+    if (found == all_.end()) return nullptr;
+    std::unique_ptr<Probed> probed = std::move(found->second);
+    all_.erase(found);
+    return probed;
+  }
+  /// Its number in Fortran, where the host's are not negative; 0: it is the host's.
+  int to_fortran(Message message) {
+    const std::scoped_lock lock(mutex_);
+    return all_.contains(number_of(message)) ? -static_cast<int>(number_of(message)) : 0;
+  }
+  static Message from_fortran(int number) {
+    return reinterpret_cast_message(static_cast<std::uintptr_t>(-static_cast<std::int64_t>(number)));
+  }
+
+ private:
+#if !defined(LACUNA_MPI_ABI_MPICH)
+  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
+  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
+  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / kStep; }
+#else
+  static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
+  static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
+#endif
+  Mutex mutex_;
+  std::uintptr_t names_ = 0;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>> all_;
+};
+
 /// A rank of a communicator.
 struct Place {
   int local = -1;  ///< its rank on this node; -1: it has none, or is this process

@@ -14,7 +14,10 @@
 
 namespace lacuna::mpi {
 
-Job* job = nullptr;
+#if defined(LACUNA_MPI_RANKS_ARE_THREADS)
+thread_local
+#endif
+    Job* job = nullptr;
 
 namespace {
 

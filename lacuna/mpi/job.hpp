@@ -49,6 +49,7 @@ class Job {
   std::unique_ptr<Comms> comms;
   Bounces bounces;
   Operations operations;
+  Matched matched;
   Report report;
   Windows windows;
   std::unique_ptr<nic::Context> context;
@@ -64,6 +65,10 @@ class Job {
 };
 
 /// Null before MPI_Init, after MPI_Finalize, and if this job does without us.
+#if defined(LACUNA_MPI_RANKS_ARE_THREADS)  // tests/interposer
+extern thread_local Job* job;
+#else
 extern Job* job;
+#endif
 
 }  // namespace lacuna::mpi

@@ -1,0 +1,218 @@
+// The fake's table of functions, and its runs.
+#include <cstdio>
+#include <cstring>
+
+#include "lacuna/mpi/job.hpp"
+#include "tests/interposer/world.hpp"
+#include "tests/support/patience.hpp"
+
+namespace lacuna::mpi {
+#define X(name, arguments) extern "C" int MPI_##name arguments;
+LACUNA_MPI_HOST_CALLS(X)
+LACUNA_MPI_HOST_CALLS_MAYBE(X)
+#undef X
+#define X(name, later, arguments)                                   \
+  extern "C" int MPI_##name(arguments(int, int), Comm);             \
+  extern "C" int MPI_##later(arguments(int, int), Comm, Request*);  \
+  extern "C" int MPI_##name##_init(arguments(int, int), Comm, Info, Request*);
+LACUNA_MPI_COLLECTIVES(X)
+#undef X
+}  // namespace lacuna::mpi
+
+namespace lacuna::test::fake {
+namespace {
+
+using mpi::kSuccess;
+
+// What the interposer has in a program's way.
+#define INTERPOSED(X)                                                                                                              \
+  X(Init_thread) X(Finalize) X(Type_commit) X(Type_dup) X(Pack) X(Unpack) X(Send) X(Ssend) X(Rsend) X(Bsend) X(Isend) X(Issend)    \
+  X(Irsend) X(Ibsend) X(Send_init) X(Ssend_init) X(Rsend_init) X(Bsend_init) X(Recv) X(Irecv) X(Recv_init) X(Sendrecv)             \
+  X(Sendrecv_replace) X(Isendrecv) X(Start) X(Startall) X(Request_free) X(Request_get_status) X(Request_get_status_all)            \
+  X(Request_get_status_any) X(Request_get_status_some) X(Wait) X(Test) X(Waitall) X(Testall) X(Waitany) X(Testany) X(Waitsome)     \
+  X(Testsome) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) X(Mrecv) X(Imrecv)
+
+Host preloaded() {
+  Host made = mpi::host();
+#define X(name) made.name = &mpi::MPI_##name;
+  INTERPOSED(X)
+#undef X
+#define X(name, later, arguments) \
+  made.name = &mpi::MPI_##name;   \
+  made.later = &mpi::MPI_##later; \
+  made.name##_init = &mpi::MPI_##name##_init;
+  LACUNA_MPI_COLLECTIVES(X)
+#undef X
+  return made;
+}
+
+// Each call of the host's may be one that fails.
+template <std::size_t N>
+struct Text {
+  char text[N]{};
+  constexpr Text(const char (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT(google-explicit-constructor)
+};
+template <Text kCall, auto kFunction>
+struct Faulty;
+template <Text kCall, class... Arguments, int (*kFunction)(Arguments...)>
+struct Faulty<kCall, kFunction> {
+  static int call(Arguments... arguments) {
+    if (const int code = fault_of(kCall.text); code != kSuccess) return code;
+    return kFunction(arguments...);
+  }
+};
+
+}  // namespace
+
+namespace calls {
+
+int Init(int* /*argc*/, char*** /*argv*/) { return kSuccess; }
+int Init_thread(int* /*argc*/, char*** /*argv*/, int /*required*/, int* provided) { return Query_thread(provided); }
+int Finalize() {
+  Request request{};
+  Ibarrier(mpi::host().world, &request);
+  return Wait(&request, mpi::ignored());
+}
+int Query_thread(int* provided) {
+  *provided = me->world->options.threads ? mpi::kThreadMultiple : 0;
+  return kSuccess;
+}
+int Get_library_version(char* version, int* length) {
+  *length = std::snprintf(version, 64, "MPICH Version:\t5.0.0, a fake within one process");
+  return kSuccess;
+}
+
+// Windows it has none.
+#define NONE(name, arguments) \
+  int name arguments { return mpi::kErrOther; }
+NONE(Put, (const void*, int, Datatype, int, Aint, int, Datatype, Win))
+NONE(Get, (void*, int, Datatype, int, Aint, int, Datatype, Win))
+NONE(Win_create, (void*, Aint, int, Info, Comm, Win*))
+NONE(Win_create_dynamic, (Info, Comm, Win*))
+NONE(Win_allocate, (Aint, int, Info, Comm, void*, Win*))
+NONE(Win_allocate_shared, (Aint, int, Info, Comm, void*, Win*))
+NONE(Win_free, (Win*))
+NONE(Win_fence, (int, Win))
+NONE(Win_complete, (Win))
+NONE(Win_unlock, (int, Win))
+NONE(Win_unlock_all, (Win))
+NONE(Win_flush, (int, Win))
+NONE(Win_flush_all, (Win))
+NONE(Win_flush_local, (int, Win))
+NONE(Win_flush_local_all, (Win))
+#undef NONE
+
+}  // namespace calls
+
+namespace {
+
+Host table() {
+  Host made;
+#define X(name, arguments) made.name = &Faulty<#name, &calls::name>::call;
+  LACUNA_MPI_HOST_CALLS(X)
+#undef X
+  made.Get_elements_x = &calls::Get_elements_x;
+  made.Status_set_elements_x = &calls::Status_set_elements_x;
+  made.Type_get_envelope_c = &Faulty<"Type_get_envelope_c", &calls::Type_get_envelope_c>::call;
+  made.Type_get_contents_c = &Faulty<"Type_get_contents_c", &calls::Type_get_contents_c>::call;
+  made.Isendrecv = &Faulty<"Isendrecv", &calls::Isendrecv>::call;
+  fill_collectives(made);
+  made.world = reinterpret_cast<Comm>(mpi::kCommWorld);
+  made.self = reinterpret_cast<Comm>(mpi::kCommSelf);
+  made.no_comm = reinterpret_cast<Comm>(mpi::kCommNull);
+  made.byte = byte_type();
+  made.no_type = reinterpret_cast<Datatype>(mpi::kDatatypeNull);
+  made.no_request = reinterpret_cast<Request>(mpi::kRequestNull);
+  made.no_message = reinterpret_cast<Message>(mpi::kMessageNull);
+  made.message_of_none = reinterpret_cast<Message>(mpi::kMessageNoProc);
+  return made;
+}
+
+std::unique_ptr<Rank> rank_of(World& world, int number) {
+  auto rank = std::make_unique<Rank>();
+  rank->world = &world;
+  rank->number = number;
+  rank->random = support::Random(world.options.slow * 1000 + static_cast<std::uint64_t>(number));
+  auto all = std::make_unique<CommObject>();
+  for (int i = 0; i < world.options.ranks; ++i) all->group.push_back(i);
+  all->rank = number;
+  all->context = 1'000'000;
+  rank->comms[reinterpret_cast<Comm>(mpi::kCommWorld)] = std::move(all);
+  auto alone = std::make_unique<CommObject>();
+  alone->group = {number};
+  alone->context = 2'000'000 + static_cast<std::uint64_t>(number);
+  rank->comms[reinterpret_cast<Comm>(mpi::kCommSelf)] = std::move(alone);
+  return rank;
+}
+
+Outcome run(const Options& options, const Program& program, const std::vector<Fault>& faults, const Host& mpi) {
+  const Watchdog watchdog("a program on the fake MPI");
+  World world;
+  world.options = options;
+  world.faults = faults;
+  for (int i = 0; i < options.ranks; ++i) world.ranks.push_back(rank_of(world, i));
+  std::vector<std::unique_ptr<mpi::Job>> jobs(static_cast<std::size_t>(options.ranks));  // others take what is in them until all have ended
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < options.ranks; ++i) {
+      threads.emplace_back([&, i] {
+        me = world.ranks[static_cast<std::size_t>(i)].get();
+        int provided = 0;
+        mpi.Init_thread(nullptr, nullptr, mpi::kThreadMultiple, &provided);
+        jobs[static_cast<std::size_t>(i)].reset(mpi::job);
+        program(mpi, i);
+        mpi.Finalize();
+        me = nullptr;
+      });
+    }
+  }
+  Outcome outcome;
+  outcome.wrong = world.wrong;
+  for (const auto& rank : world.ranks) {
+    for (const auto& [call, times] : rank->calls) outcome.calls[call] += times;
+    if (!rank->requests.empty()) outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": requests are left over");
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run_plain(const Options& options, const Program& program, const std::vector<Fault>& faults) {
+  return run(options, program, faults, mpi::host());
+}
+
+Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults) {
+  static const Host table = preloaded();
+  return run(options, program, faults, table);
+}
+
+std::jthread thread_of_rank(std::function<void()> body) {
+  return std::jthread([rank = me, job = mpi::job, body = std::move(body)] {
+    me = rank;
+    mpi::job = job;
+    body();
+    mpi::job = nullptr;
+    me = nullptr;
+  });
+}
+
+}  // namespace lacuna::test::fake
+
+namespace lacuna::mpi {
+
+std::int64_t bytes_of(const Status& status) {
+  std::int64_t bytes = 0;
+  std::memcpy(&bytes, status.internal, sizeof bytes);
+  return bytes;
+}
+
+const Host& host() {
+  static const Host made = [] {
+    Host table = test::fake::table();
+    fill_missing(table);
+    return table;
+  }();
+  return made;
+}
+
+}  // namespace lacuna::mpi
