@@ -85,6 +85,7 @@ enum class Combiner : int {
   f90_integer = 17,
   resized = 18,
   hindexed_block = 19,
+  value_index = 20,
 };
 
 }  // namespace lacuna::mpi

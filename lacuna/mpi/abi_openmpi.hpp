@@ -73,6 +73,7 @@ enum class Combiner : int {
   f90_integer = 16,
   resized = 17,
   hindexed_block = 18,
+  value_index = -1,  // none that is known: Open MPI 5 has no such types
 };
 
 }  // namespace lacuna::mpi

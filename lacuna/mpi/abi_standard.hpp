@@ -86,6 +86,7 @@ enum class Combiner : int {
   f90_complex = 114,
   f90_integer = 115,
   resized = 116,
+  value_index = 117,
 };
 
 }  // namespace lacuna::mpi

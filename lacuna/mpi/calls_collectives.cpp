@@ -13,27 +13,46 @@ struct Ending {
   bool persistent = false;
 };
 
-// Neighbours that a rank sends to and receives from; whether some of them may be nobody, whose blocks stay as they are.
-bool neighbors(Comm comm, int rank, int& out, int& in, bool& gaps) {
-  int topology = 0, weighted = 0;
+// Those of a Cartesian grid beyond a border, or that a graph names so, are nobody.
+std::optional<Neighbors> neighbors_of(Comm comm, int rank) {
   const Host& h = host();
-  if (h.Topo_test(comm, &topology) != kSuccess) return false;
-  if (topology == kCart && h.Cartdim_get(comm, &in) == kSuccess) {
-    in *= 2;
-    gaps = true;
+  int topology = 0, number = 0, out = 0, weighted = 0;
+  if (h.Topo_test(comm, &topology) != kSuccess) return std::nullopt;
+  Neighbors made;
+  if (topology == kCart && h.Cartdim_get(comm, &number) == kSuccess) {
+    for (int dim = 0; dim < number; ++dim) {
+      int before = 0, behind = 0;
+      if (h.Cart_shift(comm, dim, 1, &before, &behind) != kSuccess) return std::nullopt;
+      for (const int neighbor : {before, behind}) made.in.push_back(neighbor != kProcNull);
+    }
+    made.out = made.in;
   } else if (topology == kGraph) {
-    if (h.Graph_neighbors_count(comm, rank, &in) != kSuccess) return false;
-  } else if (topology == kDistGraph) {
-    return h.Dist_graph_neighbors_count(comm, &in, &out, &weighted) == kSuccess;
+    if (h.Graph_neighbors_count(comm, rank, &number) != kSuccess) return std::nullopt;
+    made.out = made.in = std::vector<bool>(static_cast<std::size_t>(number), true);
+  } else if (topology == kDistGraph && h.Dist_graph_neighbors_count(comm, &number, &out, &weighted) == kSuccess) {
+    std::vector<int> sources(static_cast<std::size_t>(number) + 1), destinations(static_cast<std::size_t>(out) + 1);
+    std::vector<int> weights(std::max(sources.size(), destinations.size()));
+    if (h.Dist_graph_neighbors(comm, number, sources.data(), weights.data(), out, destinations.data(), weights.data()) != kSuccess)
+      return std::nullopt;
+    for (int i = 0; i < number; ++i) made.in.push_back(sources[static_cast<std::size_t>(i)] != kProcNull);
+    for (int i = 0; i < out; ++i) made.out.push_back(destinations[static_cast<std::size_t>(i)] != kProcNull);
   } else {
-    return false;
+    return std::nullopt;
   }
-  out = in;
-  return true;
+  return made;
+}
+
+// Asked for once: a communicator keeps its topology.
+const Neighbors* neighbors(Job& j, Comm comm, int rank) {
+  CommOf* of = j.comms->find(comm);
+  if (of == nullptr) return nullptr;
+  const auto lock = j.enter();
+  if (!of->neighbors) of->neighbors = neighbors_of(comm, rank);
+  return of->neighbors ? &*of->neighbors : nullptr;
 }
 
 // False: between groups, or not as it should be; the host says what is wrong.
-bool shape_of(Kind kind, int root, Comm comm, bool out_in_place, bool in_in_place, Shape& shape) {
+bool shape_of(Job& j, Kind kind, int root, Comm comm, bool out_in_place, bool in_in_place, Shape& shape) {
   int inter = 0, size = 0, rank = 0;
   const Host& h = host();
   if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess || inter != 0) return false;
@@ -54,10 +73,10 @@ bool shape_of(Kind kind, int root, Comm comm, bool out_in_place, bool in_in_plac
     case Kind::bcast: shape = {.out = rank == root ? 1 : 0, .in = rank == root ? 0 : 1}; break;
     case Kind::neighbor_alltoall:
     case Kind::neighbor_allgather: {
-      bool gaps = false;
-      if (!neighbors(comm, rank, shape.out, shape.in, gaps)) return false;
-      if (kind == Kind::neighbor_allgather) shape.out = 1;
-      if (gaps) shape.also_out = Shape::all;
+      shape.neighbors = neighbors(j, comm, rank);
+      if (shape.neighbors == nullptr) return false;
+      shape.in = static_cast<int>(shape.neighbors->in.size());
+      shape.out = kind == Kind::neighbor_allgather ? 1 : static_cast<int>(shape.neighbors->out.size());
     }
   }
   return true;
@@ -92,10 +111,14 @@ int collect(Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) {
     made = std::make_unique<Collection>();
     Shape& shape = made->shape;
-    if (shape_of(kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) {
+    if (shape_of(*j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) {
       // One after the other: each that is not worth packing stays as it is.
-      if (shape.out > 0 && !made->out.take(*j, out, shape.out)) made->out = {};
-      if (shape.in > 0 && !made->in.take(*j, in, shape.in)) made->in = {};
+      const std::vector<bool> all;
+      const bool one_for_all = kind == Kind::neighbor_allgather;
+      const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
+      const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
+      if (shape.out > 0 && !made->out.take(*j, out, shape.out, to)) made->out = {};
+      if (shape.in > 0 && !made->in.take(*j, in, shape.in, from)) made->in = {};
     }
     if (!made->packed()) made = nullptr;
   }

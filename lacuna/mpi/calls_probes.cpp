@@ -79,7 +79,7 @@ int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype typ
   if (const int wrong = target_of(*job, base, count, type, probed->comm, operation->target); wrong != kSuccess) return wrong;
   const auto lock = job->enter();
   begin_delivery(*job, *probed, *operation);
-  return generalize(*job, std::move(operation), request);
+  return generalize(*job, operation, request);
 }
 
 }  // namespace

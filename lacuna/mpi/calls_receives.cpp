@@ -2,6 +2,10 @@
 #include "lacuna/mpi/calls.hpp"
 
 namespace lacuna::mpi {
+
+extern "C" int MPI_Request_free(Request* request);
+extern "C" int MPI_Cancel(Request* request);
+
 namespace {
 
 // `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
@@ -19,7 +23,7 @@ int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm c
     operation->comm = comm;
     if (const int wrong = target_of(*j, base, count, type, comm, operation->target); wrong != kSuccess) return wrong;
     begin_delivery(*j, *probed, *operation);
-    return generalize(*j, std::move(operation), request);
+    return generalize(*j, operation, request);
   }
   if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
   Target target;
@@ -109,22 +113,40 @@ int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, 
   auto operation = std::make_unique<Operation>();
   operation->pair = true;
   operation->comm = comm;
-  if (const int wrong = send(&operation->parts[0]); wrong != kSuccess) return wrong;
-  if (const int wrong = receive(&operation->parts[1]); wrong != kSuccess) return wrong;
-  const auto lock = j->enter();
-  return generalize(*j, std::move(operation), request);
+  Request* const parts = operation->parts;
+  if (const int wrong = send(&parts[0]); wrong != kSuccess) return wrong;
+  int wrong = receive(&parts[1]);
+  if (wrong != kSuccess) {
+    MPI_Request_free(&parts[0]);  // a send cannot be taken back: it goes on
+    return wrong;
+  }
+  {
+    const auto lock = j->enter();
+    wrong = generalize(*j, operation, request);
+  }
+  if (wrong == kSuccess) return wrong;
+  MPI_Request_free(&parts[0]);
+  MPI_Cancel(&parts[1]);
+  MPI_Request_free(&parts[1]);
+  return wrong;
 }
 
-// What is sent before it is received over. Null: MPI has to say what is wrong with it.
-Bounce copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
+// What is sent before it is received over. Nothing: MPI has to say what is wrong with it.
+std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
   const Use of = j.types.find(type);
-  bytes = of != nullptr && count > 0 ? of->bytes(count) : -1;
-  if (bytes <= 0) return {};
+  bytes = of != nullptr && count >= 0 ? of->bytes(count) : -1;
+  if (bytes == 0) return Bounce();
+  if (bytes < 0) return std::nullopt;
   const base::Result<Elements> layout = of->of(count);
-  if (!layout) return {};
+  if (!layout) return std::nullopt;
   Bounce bounce = j.bounces.take(bytes);
   copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
   return bounce;
+}
+
+int too_long(Comm comm) {
+  base::log(base::Level::error, "MPI_Sendrecv_replace of more than 2 GiB, which this MPI cannot send as bytes");
+  return raise(Call::message, comm, kErrOther);
 }
 
 template <class Pass, class Receive>
@@ -132,17 +154,27 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
   Job* const j = job;
   if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm))) return pass();
   std::int64_t bytes = 0;
-  const Bounce bounce = copy_of(*j, base, count, type, bytes);
-  if (bounce.data() == nullptr) return pass();
-  if (!Bytes::fits(bytes)) {
-    base::log(base::Level::error, "MPI_Sendrecv_replace of more than 2 GiB, which this MPI cannot send as bytes");
-    return raise(Call::message, comm, kErrOther);
-  }
+  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
+  if (!bounce) return pass();
+  if (!Bytes::fits(bytes)) return too_long(comm);
   Request request{};
-  if (const int wrong = Bytes::isend(SendMode::standard, bounce.data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;
+  if (const int wrong = Bytes::isend(SendMode::standard, bounce->data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;
   const int received = receive();
   const int sent = wait(&request, ignored());
   return received != kSuccess ? received : sent;
+}
+
+template <class Pass, class Receive>
+int begin_replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request, const Pass& pass,
+                  const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return pass();
+  std::int64_t bytes = 0;
+  std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
+  if (!bounce) return pass();
+  if (!Bytes::fits(bytes)) return too_long(comm);
+  const auto send = [&](Request* sent) { return isend_packed(*j, std::move(*bounce), bytes, dest, tag, comm, sent); };
+  return begin_both(comm, request, pass, send, receive);
 }
 
 }  // namespace
@@ -168,37 +200,44 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
 RECEIVES(, int)
 RECEIVES(_c, Count)
 
-#define EXCHANGES(suffix, Number)                                                                                                         \
-  extern "C" int MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);        \
-  LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
-                                     Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {             \
-    const Job* const j = job;                                                                                                             \
-    return both(                                                                                                                          \
-        j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                     \
-            j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                     \
-        comm,                                                                                                                             \
-        [&] {                                                                                                                             \
-          return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);   \
-        },                                                                                                                                \
-        [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                      \
-        [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                           \
-  }                                                                                                                                       \
-  LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                               \
-                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {  \
-    return replace(                                                                                                                       \
-        base, count, type, dest, out_tag, comm,                                                                                           \
-        [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                  \
-        [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                               \
-  }                                                                                                                                       \
-  LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,              \
-                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {          \
-    return begin_both(                                                                                                                    \
-        comm, request,                                                                                                                    \
-        [&] {                                                                                                                             \
-          return host().Isendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, request); \
-        },                                                                                                                                \
-        [&](Request* send) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, send); },                            \
-        [&](Request* receive) { return MPI_Irecv##suffix(in, in_count, in_type, source, in_tag, comm, receive); });                       \
+#define EXCHANGES(suffix, Number)                                                                                                          \
+  extern "C" int MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);         \
+  LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,                \
+                                     Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {              \
+    const Job* const j = job;                                                                                                              \
+    return both(                                                                                                                           \
+        j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                      \
+            j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                      \
+        comm,                                                                                                                              \
+        [&] {                                                                                                                              \
+          return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);    \
+        },                                                                                                                                 \
+        [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                       \
+        [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                            \
+  }                                                                                                                                        \
+  LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                                \
+                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {   \
+    return replace(                                                                                                                        \
+        base, count, type, dest, out_tag, comm,                                                                                            \
+        [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                   \
+        [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                                \
+  }                                                                                                                                        \
+  LACUNA_MPI_CALL(Isendrecv_replace##suffix,                                                                                               \
+                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Request* request)) { \
+    return begin_replace(                                                                                                                  \
+        base, count, type, dest, out_tag, comm, request,                                                                                   \
+        [&] { return host().Isendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, request); },                 \
+        [&](Request* receive) { return MPI_Irecv##suffix(base, count, type, source, in_tag, comm, receive); });                            \
+  }                                                                                                                                        \
+  LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
+                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {           \
+    return begin_both(                                                                                                                     \
+        comm, request,                                                                                                                     \
+        [&] {                                                                                                                              \
+          return host().Isendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, request);  \
+        },                                                                                                                                 \
+        [&](Request* send) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, send); },                             \
+        [&](Request* receive) { return MPI_Irecv##suffix(in, in_count, in_type, source, in_tag, comm, receive); });                        \
   }
 EXCHANGES(, int)
 EXCHANGES(_c, Count)

@@ -2,6 +2,7 @@
 //
 // Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
 #include <algorithm>
+#include <span>
 
 #include "lacuna/mpi/batch.hpp"
 #include "lacuna/mpi/calls.hpp"
@@ -141,28 +142,49 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   return outcomes.result();
 }
 
-int start(Job& j, Request* request) {
-  Operation* const operation = j.operations.find(*request);
-  if (operation == nullptr || operation->active) return host().Start(request);
-  operation->state = Operation::State::posted;
-  operation->status = {};
-  operation->began = j.report.on() ? base::now_ns() : 0;
-  if (operation->offers) {
-    if (const int wrong = prepare_start(j, *operation); wrong != kSuccess) return raise(Call::message, operation->comm, wrong);
+// Does what comes before the host's start of a request of ours. `starts`: the host has to start it; a receive that finds its message in the stash is under
+// way without it.
+int prepare(Job& j, Operation& operation, bool& starts) {
+  operation.state = Operation::State::posted;
+  operation.status = {};
+  operation.began = j.report.on() ? base::now_ns() : 0;
+  if (operation.offers) {
+    if (const int wrong = prepare_start(j, operation); wrong != kSuccess) return raise(Call::message, operation.comm, wrong);
   }
-  if (operation->collection != nullptr) {
-    operation->collection->load(j);
-  } else if (operation->receives) {
-    if (const Probed* found = stashed(j, operation->comm, operation->from, operation->tag); found != nullptr) {
-      const std::unique_ptr<Probed> probed = j.comms->find(operation->comm)->take(*found);
-      operation->active = true;
-      begin_delivery(j, *probed, *operation);
-      return kSuccess;
+  if (operation.collection != nullptr) {
+    operation.collection->load(j);
+  } else if (operation.receives) {
+    if (const Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {
+      const std::unique_ptr<Probed> probed = j.comms->find(operation.comm)->take(*found);
+      operation.active = true;
+      starts = false;
+      begin_delivery(j, *probed, operation);
     }
   }
-  const int result = host().Start(request);
-  operation->active = result == kSuccess;
-  return result;
+  return kSuccess;
+}
+
+// In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
+// its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does.
+int start(Job& j, std::span<Request> requests) {
+  std::vector<Request> handles;
+  std::vector<Operation*> ours;
+  handles.reserve(requests.size());
+  int wrong = kSuccess;
+  for (const Request request : requests) {
+    Operation* const operation = j.operations.find(request);
+    bool starts = true;
+    if (operation != nullptr && !operation->active) {
+      wrong = prepare(j, *operation, starts);
+      if (wrong != kSuccess) break;  // those before it are under way, as after any call that fails in the middle
+      if (starts) ours.push_back(operation);
+    }
+    if (starts) handles.push_back(request);
+  }
+  if (handles.empty()) return wrong;
+  const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
+  for (Operation* const operation : ours) operation->active = result == kSuccess;
+  return wrong != kSuccess ? wrong : result;
 }
 
 }  // namespace
@@ -245,22 +267,14 @@ LACUNA_MPI_CALL(Start, (Request * request)) {
   Job* const j = job;
   if (!takes_messages(j)) return host().Start(request);
   const auto lock = j->enter();
-  return start(*j, request);
+  return start(*j, {request, 1});
 }
 
 LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   Job* const j = job;
   if (!concerns_us(j, count, requests)) return host().Startall(count, requests);
   const auto lock = j->enter();
-  // Ours first: what they call makes the host look after its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready
-  // yet when it does.
-  for (const bool ours : {true, false}) {
-    for (int i = 0; i < count; ++i) {
-      if ((j->operations.find(requests[i]) != nullptr) != ours) continue;
-      if (const int result = start(*j, &requests[i]); result != kSuccess) return result;
-    }
-  }
-  return kSuccess;
+  return start(*j, {requests, static_cast<std::size_t>(count)});
 }
 
 LACUNA_MPI_CALL(Request_free, (Request * request)) {

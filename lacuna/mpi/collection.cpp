@@ -11,16 +11,16 @@ namespace {
 // Runs from so many bytes on, on average, hosts copy as fast as memory goes, without a copy in between.
 constexpr std::int64_t kLongRun = 2048;
 
-bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, std::vector<Part>& parts) {
+bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, bool there, std::vector<Part>& parts) {
   const std::int64_t packed_at = parts.empty() ? 0 : parts.back().packed_at + parts.back().bytes;
-  Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at};
+  Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at, .moves = there};
   if (count < 0) return false;
   if (count > 0) {
     part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type);
     if (part.type == nullptr) return false;
     part.bytes = part.type->bytes(count);
     if (part.bytes < 0) return false;
-    if (part.bytes > 0 && reinterpret_cast<std::uintptr_t>(base) < 65536 && !part.type->absolute()) return false;
+    if (part.bytes > 0 && there && reinterpret_cast<std::uintptr_t>(base) < 65536 && !part.type->absolute()) return false;
     base::Result<Elements> layout = part.type->of(count);
     if (!layout) return false;
     part.layout = std::move(*layout);
@@ -32,11 +32,13 @@ bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, s
 }  // namespace
 
 bool has_short_runs(const Part& part) {
-  return part.bytes > 0 && !part.type->contiguous(part.count) && part.type->size() / kLongRun < part.type->layout().run_count();
+  return part.moves && part.bytes > 0 && !part.type->contiguous(part.count) &&
+         part.type->size() / kLongRun < part.type->layout().run_count();
 }
 
 template <class Number, class At>
-bool list(Job& job, const Blocks<Number, At>& blocks, int number, std::vector<Part>& parts, std::vector<std::int64_t>& places) {
+bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Part>& parts,
+          std::vector<std::int64_t>& places) {
   auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(blocks.base));
   std::int64_t elements = 0;
   Aint extent = 1, lower = 0;
@@ -46,7 +48,9 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, std::vector<Pa
   for (int i = 0; i < number; ++i) {
     const Count count = blocks.count_of(i);
     const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
-    if (!add(job, base + place * extent, count, blocks.type_of(i), i > 0 ? blocks.type_of(i - 1) : Datatype{}, parts)) return false;
+    const bool somebody = there.empty() || there[static_cast<std::size_t>(i)];
+    const Datatype last = i > 0 ? blocks.type_of(i - 1) : Datatype{};
+    if (!add(job, base + place * extent, count, blocks.type_of(i), last, somebody, parts)) return false;
     places.push_back(blocks.types != nullptr ? parts.back().packed_at : elements);
     elements += count;
   }
@@ -54,9 +58,9 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, std::vector<Pa
 }
 
 template <class Number, class At>
-bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number) {
+bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there) {
   std::vector<std::int64_t> places;
-  if (!list(job, blocks, number, parts_, places) || std::ranges::none_of(parts_, has_short_runs)) return false;
+  if (!list(job, blocks, number, there, parts_, places) || std::ranges::none_of(parts_, has_short_runs)) return false;
   if (places.back() > std::numeric_limits<At>::max()) return false;
   for (const Part& part : parts_) {
     const bool moves = part.bytes > 0;
@@ -75,18 +79,18 @@ bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number) {
   return true;
 }
 
-template bool list(Job&, const Blocks<int, int>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool list(Job&, const Blocks<int, Aint>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool Side::take(Job&, const Blocks<int, int>&, int);
-template bool Side::take(Job&, const Blocks<int, Aint>&, int);
+template bool list(Job&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool list(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool Side::take(Job&, const Blocks<int, int>&, int, const std::vector<bool>&);
+template bool Side::take(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&);
 #if defined(LACUNA_MPI_LARGE_COLLECTIVES)
-template bool list(Job&, const Blocks<Count, Aint>&, int, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool Side::take(Job&, const Blocks<Count, Aint>&, int);
+template bool list(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
+template bool Side::take(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&);
 #endif
 
 void Side::pack(Job& job, int block) const {
   const Part& part = parts_[static_cast<std::size_t>(block)];
-  if (part.bytes == 0) return;
+  if (part.bytes == 0 || !part.moves) return;
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   copy::pack(part.layout, part.base, 0, part.bytes, bounce_.data() + part.packed_at, copy::Caching::kept);
   if (began != 0) job.report.count(Report::Way::collected_out, part.type.get(), part.count, -1, part.bytes, base::now_ns() - began);
@@ -94,7 +98,7 @@ void Side::pack(Job& job, int block) const {
 
 void Side::unpack(Job& job, int block) const {
   const Part& part = parts_[static_cast<std::size_t>(block)];
-  if (part.bytes == 0) return;
+  if (part.bytes == 0 || !part.moves) return;
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   copy::unpack(part.layout, part.base, 0, part.bytes, bounce_.data() + part.packed_at, copy::Caching::kept);
   if (began != 0) job.report.count(Report::Way::collected_in, part.type.get(), part.count, -1, part.bytes, base::now_ns() - began);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "lacuna/mpi/bounce.hpp"
+#include "lacuna/mpi/comms.hpp"
 #include "lacuna/mpi/datatypes.hpp"
 
 namespace lacuna::mpi {
@@ -42,10 +43,13 @@ struct Part {
   Elements layout;
   std::int64_t bytes;
   std::int64_t packed_at;
+  bool moves;  ///< else it has its room among the others, and is neither read nor written
 };
 /// All of them; false: they are not understood. `places`: where each begins if they are packed, in elements, or in bytes if they have types of their own.
+/// `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
-bool list(Job& job, const Blocks<Number, At>& blocks, int number, std::vector<Part>& parts, std::vector<std::int64_t>& places);
+bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Part>& parts,
+          std::vector<std::int64_t>& places);
 /// Whether packing it pays.
 bool has_short_runs(const Part& part);
 
@@ -54,7 +58,7 @@ class Side {
  public:
   /// False: the host is to have them as they are, since there is nothing to gain, or nothing that is understood.
   template <class Number, class At>
-  bool take(Job& job, const Blocks<Number, At>& blocks, int number);
+  bool take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there);
   [[nodiscard]] bool packed() const { return bounce_.data() != nullptr; }
   /// As they are packed, or as the program said them.
   template <class Number, class At>
@@ -90,6 +94,7 @@ struct Shape {
   enum : int { none = -1, all = -2 };
   int also_out = none;  ///< blocks of `in` that are sent: MPI_IN_PLACE
   int not_in = none;    ///< a block of `in` that nobody writes
+  const Neighbors* neighbors = nullptr;
 };
 
 /// Both sides of one call, for as long as it lasts.

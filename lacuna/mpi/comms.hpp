@@ -72,8 +72,14 @@ struct Place {
   [[nodiscard]] bool known() const { return local >= 0 || far >= 0; }
 };
 
+/// Those of a communicator with a topology, in the order of its collectives' blocks: whether there is somebody. MPI_PROC_NULL is nobody.
+struct Neighbors {
+  std::vector<bool> out, in;
+};
+
 struct CommOf {
   bool inter = false;
+  std::optional<Neighbors> neighbors;         ///< once they were asked for
   std::vector<Place> places;                  ///< of each rank, of the remote group if it is an intercommunicator
   std::deque<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
   /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more after the next that has nothing to gain.

@@ -36,32 +36,52 @@ struct Contents {
 
 base::Error failed(const char* what) { return {base::Code::unsupported, std::string(what) + " of a datatype failed"}; }
 
-Result<Contents> contents_of(Datatype type) {
-  Contents made;
+// How long the lists of a type's contents are. A type with large counts may only be asked by the large functions, which not every host has; where it has none,
+// there are no such types.
+struct Envelope {
   Count integers = 0, addresses = 0, counts = 0, types = 0;
-  int combiner = 0;
-  const bool large = host().Type_get_envelope_c != nullptr && host().Type_get_contents_c != nullptr;
-  if (large) {
-    if (host().Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner) != kSuccess)
-      return std::unexpected(failed("MPI_Type_get_envelope_c"));
+  Combiner combiner = Combiner::named;
+};
+
+bool has_large_types() { return host().Type_get_envelope_c != nullptr && host().Type_get_contents_c != nullptr; }
+
+std::optional<Envelope> envelope_of(Datatype type) {
+  Envelope made;
+  int combiner = 0, integers = 0, addresses = 0, types = 0;
+  if (has_large_types()) {
+    if (host().Type_get_envelope_c(type, &made.integers, &made.addresses, &made.counts, &made.types, &combiner) != kSuccess)
+      return std::nullopt;
   } else {
-    int integers_n = 0, addresses_n = 0, types_n = 0;
-    if (host().Type_get_envelope(type, &integers_n, &addresses_n, &types_n, &combiner) != kSuccess)
-      return std::unexpected(failed("MPI_Type_get_envelope"));
-    integers = integers_n;
-    addresses = addresses_n;
-    types = types_n;
+    if (host().Type_get_envelope(type, &integers, &addresses, &types, &combiner) != kSuccess) return std::nullopt;
+    made.integers = integers;
+    made.addresses = addresses;
+    made.types = types;
   }
   made.combiner = static_cast<Combiner>(combiner);
-  if (made.combiner == Combiner::named) return made;
-  std::vector<int> ints(static_cast<std::size_t>(integers));
-  std::vector<Aint> aints(static_cast<std::size_t>(addresses));
-  std::vector<Count> large_counts(static_cast<std::size_t>(counts));
-  std::vector<Datatype> members(static_cast<std::size_t>(types));
-  const int got = large ? host().Type_get_contents_c(type, integers, addresses, counts, types, ints.data(), aints.data(),
-                                                     large_counts.data(), members.data())
-                        : host().Type_get_contents(type, static_cast<int>(integers), static_cast<int>(addresses), static_cast<int>(types),
-                                                   ints.data(), aints.data(), members.data());
+  return made;
+}
+
+// Made by no constructor of a program's.
+bool is_predefined(Combiner made_by) {
+  return made_by == Combiner::named || made_by == Combiner::f90_real || made_by == Combiner::f90_complex ||
+         made_by == Combiner::f90_integer || made_by == Combiner::value_index;
+}
+
+Result<Contents> contents_of(Datatype type) {
+  const std::optional<Envelope> envelope = envelope_of(type);
+  if (!envelope) return std::unexpected(failed("MPI_Type_get_envelope"));
+  Contents made;
+  made.combiner = envelope->combiner;
+  if (is_predefined(made.combiner)) return made;
+  std::vector<int> ints(static_cast<std::size_t>(envelope->integers));
+  std::vector<Aint> aints(static_cast<std::size_t>(envelope->addresses));
+  std::vector<Count> large_counts(static_cast<std::size_t>(envelope->counts));
+  std::vector<Datatype> members(static_cast<std::size_t>(envelope->types));
+  const int got = has_large_types()
+                      ? host().Type_get_contents_c(type, envelope->integers, envelope->addresses, envelope->counts, envelope->types,
+                                                   ints.data(), aints.data(), large_counts.data(), members.data())
+                      : host().Type_get_contents(type, static_cast<int>(envelope->integers), static_cast<int>(envelope->addresses),
+                                                 static_cast<int>(envelope->types), ints.data(), aints.data(), members.data());
   if (got != kSuccess) return std::unexpected(failed("MPI_Type_get_contents"));
   made.integers.assign(ints.begin(), ints.end());
   made.addresses.assign(aints.begin(), aints.end());
@@ -142,7 +162,8 @@ Result<Layout> construct(Datatype type, const Contents& contents) {
     case Combiner::named:
     case Combiner::f90_real:
     case Combiner::f90_complex:
-    case Combiner::f90_integer: return predefined(type);
+    case Combiner::f90_integer:
+    case Combiner::value_index: return predefined(type);
     case Combiner::dup: return from.member();
     case Combiner::contiguous: return Layout::contiguous(from.count(), LACUNA_TRY(from.member()));
     case Combiner::vector: {
@@ -191,11 +212,8 @@ Result<Layout> construct(Datatype type, const Contents& contents) {
 
 bool is_predefined(Datatype type) {
   if (type == host().no_type) return false;
-  int integers = 0, addresses = 0, types = 0, combiner = 0;
-  if (host().Type_get_envelope(type, &integers, &addresses, &types, &combiner) != kSuccess) return false;
-  const auto made_by = static_cast<Combiner>(combiner);
-  return made_by == Combiner::named || made_by == Combiner::f90_real || made_by == Combiner::f90_complex ||
-         made_by == Combiner::f90_integer;
+  const std::optional<Envelope> envelope = envelope_of(type);
+  return envelope && is_predefined(envelope->combiner);
 }
 
 base::Result<Layout> decode(Datatype type) {

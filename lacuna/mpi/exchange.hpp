@@ -79,7 +79,7 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   detail::Exchange now(job, comm, *of);
   std::vector<std::int64_t> places;
   const int size = now.size();
-  const bool understood = list(job, out, size, now.out, places) && list(job, in, size, now.in, places);
+  const bool understood = list(job, out, size, {}, now.out, places) && list(job, in, size, {}, now.in, places);
   result = kSuccess;
   if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();

@@ -32,8 +32,10 @@ namespace lacuna::mpi {
   X(Group_free, (Group*))                                                                                                       \
   X(Topo_test, (Comm, int*))                                                                                                    \
   X(Cartdim_get, (Comm, int*))                                                                                                  \
+  X(Cart_shift, (Comm, int, int, int*, int*))                                                                                   \
   X(Graph_neighbors_count, (Comm, int, int*))                                                                                   \
   X(Dist_graph_neighbors_count, (Comm, int*, int*, int*))                                                                       \
+  X(Dist_graph_neighbors, (Comm, int, int*, int*, int, int*, int*))                                                             \
   X(Get_library_version, (char*, int*))                                                                                         \
   X(Type_size, (Datatype, int*))                                                                                                \
   X(Type_get_extent, (Datatype, Aint*, Aint*))                                                                                  \
@@ -130,6 +132,8 @@ namespace lacuna::mpi {
   X(Sendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Status*))                         \
   X(Isendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*))       \
   X(Isendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Request*)) \
+  X(Isendrecv_replace, (void*, int, Datatype, int, int, int, int, Comm, Request*))                           \
+  X(Isendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Request*))                       \
   X(Request_get_status_all, (int, const Request*, int*, Status*))                                            \
   X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                                      \
   X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                                     \

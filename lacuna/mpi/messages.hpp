@@ -45,6 +45,8 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
 /// As planned; false: the host has to send it after all.
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result);
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
+/// Of bytes that were packed before.
+int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag, Comm comm, Request* request);
 /// False: it is a request of the host's alone.
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
 /// Makes the descriptor of a persistent send that starts.
@@ -65,7 +67,7 @@ void arrived(Job& job, Operation& operation);
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
 /// Makes a request for an operation that needs none of the host's.
-int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request);
+int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request);
 
 // --- probes.cpp ------------------------------------------------------------------------------------------------------
 

@@ -92,11 +92,20 @@ int status_some(int count, const Request* requests, int* ended, int* indices, St
   return kSuccess;
 }
 
-int isendrecv(const void* /*out*/, int /*count*/, Datatype /*type*/, int /*dest*/, int /*tag*/, void* /*in*/, int /*count*/,
-              Datatype /*type*/, int /*source*/, int /*tag*/, Comm comm, Request* /*request*/) {
-  std::fprintf(stderr, "lacuna: this MPI has no MPI_Isendrecv, and Lacuna has one for messages that it takes only (LACUNA_MPI=full)\n");
+int has_none(const char* name, Comm comm) {
+  std::fprintf(stderr, "lacuna: this MPI has no %s, and Lacuna has one for messages that it takes only (LACUNA_MPI=full)\n", name);
   host().Comm_call_errhandler(comm, kErrOther);
   return kErrOther;
+}
+
+int isendrecv(const void* /*out*/, int /*count*/, Datatype /*type*/, int /*dest*/, int /*tag*/, void* /*in*/, int /*count*/,
+              Datatype /*type*/, int /*source*/, int /*tag*/, Comm comm, Request* /*request*/) {
+  return has_none("MPI_Isendrecv", comm);
+}
+
+int isendrecv_replace(void* /*base*/, int /*count*/, Datatype /*type*/, int /*dest*/, int /*tag*/, int /*source*/, int /*tag*/, Comm comm,
+                      Request* /*request*/) {
+  return has_none("MPI_Isendrecv_replace", comm);
 }
 
 }  // namespace
@@ -123,6 +132,8 @@ void fill_missing(Host& host) {
   fill<&Host::Sendrecv_replace>(host.Sendrecv_replace_c);
   if (host.Isendrecv == nullptr) host.Isendrecv = &isendrecv;
   fill<&Host::Isendrecv>(host.Isendrecv_c);
+  if (host.Isendrecv_replace == nullptr) host.Isendrecv_replace = &isendrecv_replace;
+  fill<&Host::Isendrecv_replace>(host.Isendrecv_replace_c);
   if (host.Pack_c == nullptr) host.Pack_c = &pack;
   if (host.Unpack_c == nullptr) host.Unpack_c = &unpack;
   if (host.Request_get_status_all == nullptr) host.Request_get_status_all = &status_all;

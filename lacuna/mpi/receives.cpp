@@ -217,7 +217,7 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
   return kSuccess;
 }
 
-int generalize(Job& job, std::unique_ptr<Operation> operation, Request* request) {
+int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request) {
   const auto queried = [](void*, Status*) { return kSuccess; };
   const auto freed = [](void*) { return kSuccess; };
   const auto cancelled = [](void*, int) { return kSuccess; };

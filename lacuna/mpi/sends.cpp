@@ -282,10 +282,23 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
               operation->departing->error() != kSuccess)) {  // what is over may share its handle with others that are
     host().Wait(request, &operation->status);
     operation->state = Operation::State::moving;
-    result = generalize(job, std::move(operation), request);
+    result = generalize(job, operation, request);
   }
   count(job, way, source, began);
   return true;
+}
+
+int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag, Comm comm, Request* request) {
+  auto operation = std::make_unique<Operation>();
+  operation->bounce = std::move(bounce);
+  operation->comm = comm;
+  const auto lock = job.enter();
+  const int result = Bytes::isend(SendMode::standard, operation->bounce.data(), bytes, dest, tag, comm, request);
+  int over = 0;
+  Status status{};
+  if (result == kSuccess && (host().Request_get_status(*request, &over, &status) != kSuccess || over == 0))
+    job.operations.add(*request, std::move(operation));
+  return result;
 }
 
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {

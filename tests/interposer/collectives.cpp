@@ -45,7 +45,10 @@ struct Blocks {
 Blocks even(const void* base, Count count, Datatype type) {
   const auto map = map_of(type);
   const std::int64_t bytes = map == nullptr ? 0 : count * map->extent;
-  return {.base = base, .type = type, .at = [=](std::size_t i) { return std::pair{count, static_cast<std::int64_t>(i) * bytes}; }, .type_of = {}};
+  return {.base = base,
+          .type = type,
+          .at = [=](std::size_t i) { return std::pair{count, static_cast<std::int64_t>(i) * bytes}; },
+          .type_of = {}};
 }
 template <class Number, class At>
 Blocks placed(const void* base, const Number* counts, const At* places, Datatype type) {
@@ -103,6 +106,7 @@ struct Edge {
   bool sends;
   std::size_t block;
   int peer;
+  std::size_t neighbour = 0;
 };
 
 std::vector<Edge> edges(Name name, const CommObject& comm, int root) {
@@ -110,8 +114,8 @@ std::vector<Edge> edges(Name name, const CommObject& comm, int root) {
   const auto size = comm.group.size();
   const bool same = is_gather(name);
   if (of_neighbours(name)) {
-    for (std::size_t i = 0; i < comm.destinations.size(); ++i) all.push_back({true, same ? 0 : i, comm.destinations[i]});
-    for (std::size_t i = 0; i < comm.sources.size(); ++i) all.push_back({false, i, comm.sources[i]});
+    for (std::size_t i = 0; i < comm.destinations.size(); ++i) all.push_back({true, same ? 0 : i, comm.destinations[i], i});
+    for (std::size_t i = 0; i < comm.sources.size(); ++i) all.push_back({false, i, comm.sources[i], i});
     return all;
   }
   const bool to_root = name == Name::Gather || name == Name::Gatherv;
@@ -137,7 +141,7 @@ std::vector<Edge> edges(Name name, const CommObject& comm, int root) {
 // In a Cartesian grid what is sent in one direction comes from the other one (MPI-4.1, 8.6).
 int tag_of(const CommObject& comm, const Edge& edge, int number) {
   if (comm.topology != mpi::kCart) return number * 64;
-  const auto direction = static_cast<int>(edge.block);
+  const auto direction = static_cast<int>(edge.neighbour);
   return number * 64 + (edge.sends ? direction : direction ^ 1);
 }
 
@@ -151,7 +155,8 @@ void go_on(RequestObject& request, Name name, const Both& of) {
     // In place: what would be sent is where it would be received.
     const bool out_in_place = of.out.base == mpi::in_place();
     if (edge.sends && out_in_place && (of.root >= 0 || is_gather(name)) && edge.peer == comm.rank) continue;
-    if (!edge.sends && (of.in.base == mpi::in_place() || (out_in_place && (of.root >= 0 || is_gather(name)))) && edge.peer == comm.rank) continue;
+    if (!edge.sends && (of.in.base == mpi::in_place() || (out_in_place && (of.root >= 0 || is_gather(name)))) && edge.peer == comm.rank)
+      continue;
     if (edge.sends && of.in.base == mpi::in_place() && edge.peer == comm.rank) continue;
     const bool from_in = edge.sends && out_in_place;
     const Blocks& blocks = edge.sends && !from_in ? of.out : of.in;
@@ -207,12 +212,12 @@ struct Call {
 }  // namespace
 
 void fill_collectives(Host& host) {
-#define X(name, late, arguments)                                      \
-  host.name = &Call<Name::name, arguments(int, int)>::now;            \
-  host.late = &Call<Name::name, arguments(int, int)>::later;          \
-  host.name##_init = &Call<Name::name, arguments(int, int)>::init;    \
-  host.name##_c = &Call<Name::name, arguments(Count, Aint)>::now;     \
-  host.late##_c = &Call<Name::name, arguments(Count, Aint)>::later;   \
+#define X(name, late, arguments)                                    \
+  host.name = &Call<Name::name, arguments(int, int)>::now;          \
+  host.late = &Call<Name::name, arguments(int, int)>::later;        \
+  host.name##_init = &Call<Name::name, arguments(int, int)>::init;  \
+  host.name##_c = &Call<Name::name, arguments(Count, Aint)>::now;   \
+  host.late##_c = &Call<Name::name, arguments(Count, Aint)>::later; \
   host.name##_init_c = &Call<Name::name, arguments(Count, Aint)>::init;
   LACUNA_MPI_COLLECTIVES(X)
 #undef X
@@ -220,7 +225,9 @@ void fill_collectives(Host& host) {
 
 namespace calls {
 
-int Ibarrier(Comm comm, Request* request) { return mpi::host().Iallgather(nullptr, 0, byte_type(), nullptr, 0, byte_type(), comm, request); }
+int Ibarrier(Comm comm, Request* request) {
+  return mpi::host().Iallgather(nullptr, 0, byte_type(), nullptr, 0, byte_type(), comm, request);
+}
 
 }  // namespace calls
 }  // namespace lacuna::test::fake

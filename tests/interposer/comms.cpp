@@ -299,6 +299,14 @@ int Cartdim_get(Comm comm, int* dims) {
   *dims = find(comm)->dims;
   return kSuccess;
 }
+int Cart_shift(Comm comm, int dim, int step, int* source, int* dest) {
+  if (step != 1) return kErrOther;
+  const Lock lock = enter();
+  const std::vector<int>& all = find(comm)->sources;
+  *source = all.at(2 * static_cast<std::size_t>(dim));
+  *dest = all.at(2 * static_cast<std::size_t>(dim) + 1);
+  return kSuccess;
+}
 int Graph_neighbors_count(Comm /*comm*/, int /*rank*/, int* /*count*/) { return kErrOther; }
 int Dist_graph_neighbors_count(Comm comm, int* in, int* out, int* weighted) {
   const Lock lock = enter();
@@ -306,6 +314,13 @@ int Dist_graph_neighbors_count(Comm comm, int* in, int* out, int* weighted) {
   *in = static_cast<int>(object.sources.size());
   *out = static_cast<int>(object.destinations.size());
   *weighted = 0;
+  return kSuccess;
+}
+int Dist_graph_neighbors(Comm comm, int in, int* sources, int* /*weights*/, int out, int* destinations, int* /*weights*/) {
+  const Lock lock = enter();
+  const CommObject& object = *find(comm);
+  std::copy_n(object.sources.begin(), in, sources);
+  std::copy_n(object.destinations.begin(), out, destinations);
   return kSuccess;
 }
 

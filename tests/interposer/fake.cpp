@@ -11,9 +11,9 @@ namespace lacuna::mpi {
 LACUNA_MPI_HOST_CALLS(X)
 LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
-#define X(name, later, arguments)                                   \
-  extern "C" int MPI_##name(arguments(int, int), Comm);             \
-  extern "C" int MPI_##later(arguments(int, int), Comm, Request*);  \
+#define X(name, later, arguments)                                  \
+  extern "C" int MPI_##name(arguments(int, int), Comm);            \
+  extern "C" int MPI_##later(arguments(int, int), Comm, Request*); \
   extern "C" int MPI_##name##_init(arguments(int, int), Comm, Info, Request*);
 LACUNA_MPI_COLLECTIVES(X)
 #undef X
@@ -25,12 +25,13 @@ namespace {
 using mpi::kSuccess;
 
 // What the interposer has in a program's way.
-#define INTERPOSED(X)                                                                                                              \
-  X(Init_thread) X(Finalize) X(Type_commit) X(Type_dup) X(Pack) X(Unpack) X(Send) X(Ssend) X(Rsend) X(Bsend) X(Isend) X(Issend)    \
-  X(Irsend) X(Ibsend) X(Send_init) X(Ssend_init) X(Rsend_init) X(Bsend_init) X(Recv) X(Irecv) X(Recv_init) X(Sendrecv)             \
-  X(Sendrecv_replace) X(Isendrecv) X(Start) X(Startall) X(Request_free) X(Request_get_status) X(Request_get_status_all)            \
-  X(Request_get_status_any) X(Request_get_status_some) X(Wait) X(Test) X(Waitall) X(Testall) X(Waitany) X(Testany) X(Waitsome)     \
-  X(Testsome) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) X(Mrecv) X(Imrecv)
+#define INTERPOSED(X)                                                                                                                      \
+  X(Init_thread)                                                                                                                           \
+  X(Finalize) X(Type_commit) X(Type_dup) X(Pack) X(Unpack) X(Send) X(Ssend) X(Rsend) X(Bsend) X(Isend) X(Issend) X(Irsend) X(Ibsend)       \
+      X(Send_init) X(Ssend_init) X(Rsend_init) X(Bsend_init) X(Recv) X(Irecv) X(Recv_init) X(Sendrecv) X(Sendrecv_replace) X(Isendrecv)    \
+          X(Isendrecv_replace) X(Start) X(Startall) X(Request_free) X(Request_get_status) X(Request_get_status_all)                        \
+              X(Request_get_status_any) X(Request_get_status_some) X(Wait) X(Test) X(Waitall) X(Testall) X(Waitany) X(Testany) X(Waitsome) \
+                  X(Testsome) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) X(Mrecv) X(Imrecv)
 
 Host preloaded() {
   Host made = mpi::host();
@@ -115,6 +116,7 @@ Host table() {
   made.Status_set_elements_x = &calls::Status_set_elements_x;
   made.Type_get_envelope_c = &Faulty<"Type_get_envelope_c", &calls::Type_get_envelope_c>::call;
   made.Type_get_contents_c = &Faulty<"Type_get_contents_c", &calls::Type_get_contents_c>::call;
+  made.Isendrecv_replace = &Faulty<"Isendrecv_replace", &calls::Isendrecv_replace>::call;
   made.Isendrecv = &Faulty<"Isendrecv", &calls::Isendrecv>::call;
   fill_collectives(made);
   made.world = reinterpret_cast<Comm>(mpi::kCommWorld);

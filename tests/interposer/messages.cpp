@@ -100,7 +100,8 @@ int wrong_with(const Arguments& of, bool receives) {
   const Lock lock = enter();
   const CommObject* comm = find(of.comm);
   if (comm == nullptr) return kErrComm;
-  const bool known = (of.peer >= 0 && std::cmp_less(of.peer, comm->group.size())) || of.peer == kProcNull || (receives && of.peer == kAnySource);
+  const bool known =
+      (of.peer >= 0 && std::cmp_less(of.peer, comm->group.size())) || of.peer == kProcNull || (receives && of.peer == kAnySource);
   return known ? kSuccess : kErrRank;
 }
 
@@ -232,15 +233,15 @@ void go(const Held& request) {
 
 namespace calls {
 
-#define SENDS(name, later, init, synchronous, buffered)                                                                         \
-  int name(const void* base, int count, Datatype type, int dest, int tag, Comm comm) {                                          \
-    return now(Kind::send, {base, count, type, dest, tag, comm}, mpi::ignored(), synchronous, buffered);                        \
-  }                                                                                                                             \
-  int later(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {                       \
-    return begin(Kind::send, {base, count, type, dest, tag, comm}, request, synchronous, buffered);                             \
-  }                                                                                                                             \
-  int init(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {                        \
-    return begin(Kind::send, {base, count, type, dest, tag, comm}, request, synchronous, buffered, false);                      \
+#define SENDS(name, later, init, synchronous, buffered)                                                    \
+  int name(const void* base, int count, Datatype type, int dest, int tag, Comm comm) {                     \
+    return now(Kind::send, {base, count, type, dest, tag, comm}, mpi::ignored(), synchronous, buffered);   \
+  }                                                                                                        \
+  int later(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {  \
+    return begin(Kind::send, {base, count, type, dest, tag, comm}, request, synchronous, buffered);        \
+  }                                                                                                        \
+  int init(const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request) {   \
+    return begin(Kind::send, {base, count, type, dest, tag, comm}, request, synchronous, buffered, false); \
   }
 SENDS(Send, Isend, Send_init, false, false)
 SENDS(Ssend, Issend, Ssend_init, true, false)
@@ -268,24 +269,30 @@ int Sendrecv(const void* out, int out_count, Datatype out_type, int dest, int ou
 }
 int Sendrecv_replace(void* base, int count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status) {
   const std::vector<std::byte> bytes = packed(base, count, *map_of(type));
-  return Sendrecv(bytes.data(), static_cast<int>(bytes.size()), byte_type(), dest, out_tag, base, count, type, source, in_tag, comm, status);
+  return Sendrecv(bytes.data(), static_cast<int>(bytes.size()), byte_type(), dest, out_tag, base, count, type, source, in_tag, comm,
+                  status);
 }
-int Isendrecv(const void* out, int out_count, Datatype out_type, int dest, int out_tag, void* in, int in_count, Datatype in_type, int source,
-              int in_tag, Comm comm, Request* request) {
-  for (const auto& [of, receives] : {std::pair<Arguments, bool>{{out, out_count, out_type, dest, out_tag, comm}, false},
-                                     {{in, in_count, in_type, source, in_tag, comm}, true}}) {
-    if (const int wrong = wrong_with(of, receives); wrong != kSuccess) return raise(comm, wrong);
+int begin_pair(const Arguments& out, const Arguments& in, bool copied, Request* request) {
+  for (const auto& [of, receives] : {std::pair{out, false}, {in, true}}) {
+    if (const int wrong = wrong_with(of, receives); wrong != kSuccess) return raise(of.comm, wrong);
   }
   const Lock lock = enter();
   auto made = std::make_shared<RequestObject>();
   made->kind = Kind::group;
-  made->comm = comm;
-  made->parts = {make(Kind::receive, {in, in_count, in_type, source, in_tag, comm}, false, false),
-                 make(Kind::send, {out, out_count, out_type, dest, out_tag, comm}, false, false)};
+  made->comm = in.comm;
+  made->parts = {make(Kind::receive, in, false, false), make(Kind::send, out, false, copied)};
   made->status = empty_status();
-  for (const Held& part : made->parts) go(part);
+  go(made->parts[1]);
+  go(made->parts[0]);
   *request = add(made);
   return kSuccess;
+}
+int Isendrecv_replace(void* base, int count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Request* request) {
+  return begin_pair({base, count, type, dest, out_tag, comm}, {base, count, type, source, in_tag, comm}, true, request);
+}
+int Isendrecv(const void* out, int out_count, Datatype out_type, int dest, int out_tag, void* in, int in_count, Datatype in_type,
+              int source, int in_tag, Comm comm, Request* request) {
+  return begin_pair({out, out_count, out_type, dest, out_tag, comm}, {in, in_count, in_type, source, in_tag, comm}, false, request);
 }
 
 int Probe(int source, int tag, Comm comm, Status* status) {

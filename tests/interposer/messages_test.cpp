@@ -1,45 +1,179 @@
-// Messages through the interposer, on the fake host: what arrives, in which order, and what the host was asked for.
+// Messages through the interposer, on the fake host: what arrives, in which order, and what is left behind.
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "tests/interposer/fake.hpp"
-#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using namespace fake;
 
-// Every second int of many: with gaps, and longer than what is packed.
-Datatype every_second(const Host& mpi, int count) {
-  Datatype type = fake::vector(count, 1, 2, int_type());
+constexpr int kCount = 5000;  // more than is packed
+
+// Every second int of many.
+Datatype every_second(const Host& mpi) {
+  Datatype type = fake::vector(kCount, 1, 2, int_type());
   mpi.Type_commit(&type);
   return type;
 }
 
-std::vector<int> numbers(int count, int first) {
-  std::vector<int> made(static_cast<std::size_t>(count));
+std::vector<int> numbers(int first) {
+  std::vector<int> made(2 * kCount);
   std::iota(made.begin(), made.end(), first);
   return made;
 }
 
-TEST(Interposer, MovesWhatHasGaps) {
-  constexpr int kCount = 5000;
-  const Outcome outcome = run_preloaded({}, [](const Host& mpi, int rank) {
-    Datatype type = every_second(mpi, kCount);
-    std::vector<int> memory = numbers(2 * kCount, rank == 0 ? 1 : -100'000);
+// Those of every_second came from numbers(sent), and the gaps are those of numbers(own).
+void expect_received(const std::vector<int>& memory, int sent, int own) {
+  for (int i = 0; i < 2 * kCount; ++i) ASSERT_EQ(memory[static_cast<std::size_t>(i)], i + (i % 2 == 0 ? sent : own)) << "int " << i;
+}
+
+void expect_sound(const Outcome& outcome) {
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+TEST(InterposedMessages, MoveWhatHasGaps) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
     if (rank == 0) {
       mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
     } else {
       Status status{};
       EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, &status), mpi::kSuccess);
       EXPECT_EQ(mpi::bytes_of(status), 4 * kCount);
-      for (int i = 0; i < 2 * kCount; ++i) EXPECT_EQ(memory[static_cast<std::size_t>(i)], i % 2 == 0 ? i + 1 : i - 100'000) << i;
+      expect_received(memory, 1, -100'000);
     }
     mpi.Type_free(&type);
-  });
-  EXPECT_TRUE(outcome.wrong.empty()) << outcome.wrong.front();
+  }));
+}
+
+// A short one of the host's and a long one of ours, in either order, all with one tag; thrice, since the second start finds what the first left.
+TEST(InterposedMessages, StartInTheOrderOfTheArray) {
+  for (const bool ours_first : {false, true}) {
+    expect_sound(run_preloaded({}, [&](const Host& mpi, int rank) {
+      Datatype type = every_second(mpi);
+      std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+      int head = rank == 0 ? 42 : 0;
+      Request requests[2];
+      if (rank == 0) {
+        mpi.Send_init(&head, 1, int_type(), 1, 7, mpi.world, &requests[ours_first ? 1 : 0]);
+        mpi.Send_init(memory.data(), 1, type, 1, 7, mpi.world, &requests[ours_first ? 0 : 1]);
+      }
+      for (int round = 0; round < 3; ++round) {
+        if (rank == 0) {
+          EXPECT_EQ(mpi.Startall(2, requests), mpi::kSuccess);
+          mpi.Waitall(2, requests, mpi::ignored());
+          continue;
+        }
+        for (const bool long_one : {ours_first, !ours_first}) {
+          const int count = 1;
+          Status status{};
+          EXPECT_EQ(long_one ? mpi.Recv(memory.data(), count, type, 0, 7, mpi.world, &status)
+                             : mpi.Recv(&head, count, int_type(), 0, 7, mpi.world, &status),
+                    mpi::kSuccess);
+          EXPECT_EQ(mpi::bytes_of(status), long_one ? 4 * kCount : 4);
+        }
+        EXPECT_EQ(head, 42);
+        expect_received(memory, 1, -100'000);
+        head = 0;
+      }
+      for (int i = 0; rank == 0 && i < 2; ++i) mpi.Request_free(&requests[i]);
+      mpi.Type_free(&type);
+    }));
+  }
+}
+
+// Of receives that start together, the first finds what a probe has taken already.
+TEST(InterposedMessages, StartReceivesInTheOrderOfTheArray) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    if (rank == 0) {
+      for (const int first : {1, 2}) mpi.Send(numbers(first).data(), 1, type, 1, 7, mpi.world);
+    } else {
+      std::vector<int> first = numbers(-100'000), second = first;
+      Request requests[2];
+      mpi.Recv_init(first.data(), 1, type, 0, 7, mpi.world, &requests[0]);
+      mpi.Recv_init(second.data(), 1, type, 0, 7, mpi.world, &requests[1]);
+      Status status{};
+      mpi.Probe(0, 7, mpi.world, &status);
+      EXPECT_EQ(mpi::bytes_of(status), 4 * kCount);
+      EXPECT_EQ(mpi.Startall(2, requests), mpi::kSuccess);
+      EXPECT_EQ(mpi.Waitall(2, requests, mpi::ignored()), mpi::kSuccess);
+      expect_received(first, 1, -100'000);
+      expect_received(second, 2, -100'000);
+      for (Request& request : requests) mpi.Request_free(&request);
+    }
+    mpi.Type_free(&type);
+  }));
+}
+
+// Both ranks, with types that differ in form, so that either side may offer; blocking and begun.
+TEST(InterposedMessages, AreExchangedInPlace) {
+  for (const bool begun : {false, true}) {
+    expect_sound(run_preloaded({}, [&](const Host& mpi, int rank) {
+      Datatype type = every_second(mpi);
+      const int own = 1 + 10'000 * rank, theirs = 1 + 10'000 * (1 - rank);
+      std::vector<int> memory = numbers(own);
+      Status status{};
+      if (begun) {
+        Request request{};
+        EXPECT_EQ(mpi.Isendrecv_replace(memory.data(), 1, type, 1 - rank, 7, 1 - rank, 7, mpi.world, &request), mpi::kSuccess);
+        EXPECT_EQ(mpi.Wait(&request, &status), mpi::kSuccess);
+      } else {
+        EXPECT_EQ(mpi.Sendrecv_replace(memory.data(), 1, type, 1 - rank, 7, 1 - rank, 7, mpi.world, &status), mpi::kSuccess);
+      }
+      EXPECT_EQ(mpi::bytes_of(status), 4 * kCount);
+      EXPECT_EQ(status.source, 1 - rank);
+      expect_received(memory, theirs, own);
+      mpi.Type_free(&type);
+    }));
+  }
+}
+
+// What one sends as it stands, and the other replaces.
+TEST(InterposedMessages, OfferedToWhoReplaces) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+    if (rank == 0) {
+      std::vector<int> back(kCount);
+      Request request{};
+      mpi.Isend(memory.data(), 1, type, 1, 7, mpi.world, &request);
+      mpi.Recv(back.data(), kCount, int_type(), 1, 8, mpi.world, mpi::ignored());
+      EXPECT_EQ(back[3], -100'000 + 6);
+      mpi.Wait(&request, mpi::ignored());
+    } else {
+      Request request{};
+      mpi.Isendrecv_replace(memory.data(), 1, type, 0, 8, 0, 7, mpi.world, &request);
+      mpi.Wait(&request, mpi::ignored());
+      expect_received(memory, 1, -100'000);
+    }
+    mpi.Type_free(&type);
+  }));
+}
+
+// The receive of a pair is refused: the send that has begun is not forgotten.
+TEST(InterposedMessages, ThatAreRefusedLeaveNothingBehind) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    return_errors(mpi.world);
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(1), theirs = numbers(-100'000);
+    if (rank == 0) {
+      Request request = mpi.no_request;
+      EXPECT_EQ(mpi.Isendrecv(memory.data(), 1, type, 1, 7, theirs.data(), 1, type, 99, 7, mpi.world, &request), kErrRank);
+      EXPECT_EQ(mpi.Isendrecv_replace(memory.data(), 1, type, 1, 7, 99, 7, mpi.world, &request), kErrRank);
+    } else {
+      for (int i = 0; i < 2; ++i) {
+        std::vector<int> got = numbers(-100'000);
+        mpi.Recv(got.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
+        expect_received(got, 1, -100'000);
+      }
+    }
+    mpi.Type_free(&type);
+  }));
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -202,7 +202,9 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
   int flag = 0;
   return any(true, count, requests, index, &flag, status);
 }
-int Testany(int count, Request* requests, int* index, int* flag, Status* status) { return any(false, count, requests, index, flag, status); }
+int Testany(int count, Request* requests, int* index, int* flag, Status* status) {
+  return any(false, count, requests, index, flag, status);
+}
 int Waitsome(int count, Request* requests, int* ended, int* indices, Status* statuses) {
   return some(true, count, requests, ended, indices, statuses);
 }

@@ -15,7 +15,6 @@ using mpi::kErrType;
 using mpi::kSuccess;
 
 constexpr std::uintptr_t kInt = 0x209, kDouble = 0x214, kDoubleInt = 0x22a;
-constexpr auto kValueIndex = static_cast<Combiner>(117);
 
 // Held for moments, and never while a callback runs.
 std::mutex types_mutex;
@@ -290,7 +289,7 @@ Datatype value_index(Datatype old) {
   Growing map;
   map.add(*map_of(old), 0, 1);
   map.add(*map_of(int_type()), map_of(old)->extent, 1);
-  return Making(kValueIndex, false).of(std::array{old, int_type()}, map.take());
+  return Making(Combiner::value_index, false).of(std::array{old, int_type()}, map.take());
 }
 
 // --- the host's functions --------------------------------------------------------------------------------------------

@@ -150,6 +150,7 @@ int Status_set_elements_x(Status*, Datatype, Count);
 int Type_get_envelope_c(Datatype, Count*, Count*, Count*, Count*, int*);
 int Type_get_contents_c(Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*);
 int Isendrecv(const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*);
+int Isendrecv_replace(void*, int, Datatype, int, int, int, int, Comm, Request*);
 }  // namespace calls
 #undef LACUNA_FAKE_DECLARED
 void fill_collectives(Host& host);

@@ -40,6 +40,9 @@ EQUAL(MPI_COMBINER_F90_REAL, LACUNA_f90_real);
 EQUAL(MPI_COMBINER_F90_COMPLEX, LACUNA_f90_complex);
 EQUAL(MPI_COMBINER_F90_INTEGER, LACUNA_f90_integer);
 EQUAL(MPI_COMBINER_RESIZED, LACUNA_resized);
+#if !defined(OPEN_MPI) && (MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1))
+EQUAL(MPI_COMBINER_VALUE_INDEX, LACUNA_value_index);
+#endif
 
 EQUAL(sizeof(MPI_Aint), sizeof(ptrdiff_t));
 EQUAL(sizeof(MPI_Count), sizeof(long long));

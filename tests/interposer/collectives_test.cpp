@@ -1,0 +1,79 @@
+// Collectives through the interposer, on the fake host.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+#include "tests/interposer/fake.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+using namespace fake;
+
+constexpr int kInts = 64;  // of a block: every second one moves
+constexpr int kSpoiled = -7;
+
+std::vector<int> blocks(std::size_t number, int rank) {
+  std::vector<int> made(number * kInts);
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = 100'000 * (rank + 1) + static_cast<int>(i);
+  return made;
+}
+
+// Each block of a neighbour has what it sent in the direction of ours; others, and gaps, are as they were.
+void expect_from(const std::vector<int>& memory, std::size_t block, int from, std::size_t their_block) {
+  for (std::size_t i = 0; i < kInts; ++i) {
+    const int wanted = from < 0 || i % 2 != 0 ? kSpoiled : 100'000 * (from + 1) + static_cast<int>(their_block * kInts + i);
+    ASSERT_EQ(memory[block * kInts + i], wanted) << "block " << block << ", int " << i;
+  }
+}
+
+TEST(InterposedCollectives, LeaveNobodysBlocksAlone) {
+  const Outcome outcome = run_preloaded({.ranks = 3}, [](const Host& mpi, int rank) {
+    Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
+    Datatype type = resized(inner, 0, kInts * 4);
+    mpi.Type_commit(&type);
+    const Comm line = cart(mpi.world, std::array{3}, std::array{false});
+    const int left = rank - 1, right = rank < 2 ? rank + 1 : -1;
+    for (const int form : {0, 1, 2}) {
+      const std::vector<int> out = blocks(2, rank);
+      std::vector<int> in(2 * kInts, kSpoiled);
+      const std::array ones{1, 1}, places{0, 1};
+      if (form == 0) mpi.Neighbor_alltoall(out.data(), 1, type, in.data(), 1, type, line);
+      if (form == 1)
+        mpi.Neighbor_alltoallv(out.data(), ones.data(), places.data(), type, in.data(), ones.data(), places.data(), type, line);
+      if (form == 2) mpi.Neighbor_allgather(out.data(), 1, type, in.data(), 1, type, line);
+      expect_from(in, 0, left, form == 2 ? 0 : 1);
+      expect_from(in, 1, right, 0);
+    }
+    mpi.Type_free(&type);
+    mpi.Type_free(&inner);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// A graph may name nobody. Its block is where no memory is.
+TEST(InterposedCollectives, TouchNoMemoryOfNobody) {
+  const Outcome outcome = run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
+    Datatype type = resized(inner, 0, kInts * 4);
+    mpi.Type_commit(&type);
+    const std::array both{mpi::kProcNull, 1 - rank};
+    const Comm graph = dist_graph(mpi.world, both, both);
+    const std::vector<int> out = blocks(1, rank);
+    std::vector<int> in(kInts, kSpoiled);
+    const std::array ones{1, 1};
+    const auto nowhere = static_cast<Aint>(std::uintptr_t{1} << 46);
+    const std::array<Aint, 2> places{nowhere, 0};
+    const std::array types{type, type};
+    mpi.Neighbor_alltoallw(out.data(), ones.data(), places.data(), types.data(), in.data(), ones.data(), places.data(), types.data(),
+                           graph);
+    expect_from(in, 0, 1 - rank, 0);
+    mpi.Type_free(&type);
+    mpi.Type_free(&inner);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test
