@@ -4,10 +4,15 @@
 
 namespace lacuna::mpi {
 
-Batch::Batch(Job& job, int count, Request* requests)
-    : job_(job), requests_(requests), handles_(requests, requests + count), taken_(handles_.size()) {
+Batch::Batch(Job& job, int count, Request* requests, Takes takes)
+    : job_(job),
+      late_(takes == Takes::ended && !Mutex::multiple() && !job.operations.some_alone()),
+      requests_(requests),
+      handles_(requests, requests + count) {
   const auto lock = job.enter();
   poll_orphans(job);
+  if (late_) return;
+  taken_.resize(handles_.size());
   for (std::size_t i = 0; i < handles_.size(); ++i) {
     taken_[i] = job.operations.take(handles_[i]);
     if (taken_[i].empty()) continue;
@@ -54,7 +59,13 @@ Ended Batch::end(int i, Status* status) {
 
 Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
   const auto k = static_cast<std::size_t>(i);
-  if (is_ours(i)) {
+  if (late_) {
+    if (Operations::Taken taken = job_.operations.take(requests_[k]); !taken.empty()) {
+      mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
+      wait_for(job_, *taken.mapped());
+      return mpi::end(job_, std::move(taken), &requests_[k], status);
+    }
+  } else if (is_ours(i)) {
     host_completed(i, theirs, error);
     wait_for(job_, *taken_[k].mapped());
     return end(i, status);

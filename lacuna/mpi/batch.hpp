@@ -1,7 +1,10 @@
 // The requests of one call (MPI_Waitall and its like). Those of ours are taken out of the table, since the host may give their handles to others once it has
-// completed them; what has not ended goes back.
+// completed them; what has not ended goes back. In a program whose threads do not call MPI at once nobody can get a handle meanwhile, so a call that ends a few
+// of many requests takes out those that it ends, and no others: else a loop of MPI_Waitany would take time that grows with the square of its requests.
 #pragma once
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "lacuna/mpi/messages.hpp"
@@ -10,7 +13,8 @@ namespace lacuna::mpi {
 
 class Batch {
  public:
-  Batch(Job& job, int count, Request* requests);
+  enum class Takes { all, ended };
+  Batch(Job& job, int count, Request* requests, Takes takes = Takes::all);
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -19,7 +23,7 @@ class Batch {
   /// The host's to complete; null requests where it has nothing to.
   [[nodiscard]] Request* theirs() { return handles_.data(); }
   [[nodiscard]] bool is_ours(int i) const { return !taken_[static_cast<std::size_t>(i)].empty(); }
-  [[nodiscard]] bool is_alone(int i) const { return is_ours(i) && taken_[static_cast<std::size_t>(i)].mapped()->alone(); }
+  [[nodiscard]] bool is_alone(int i) const { return !late_ && is_ours(i) && taken_[static_cast<std::size_t>(i)].mapped()->alone(); }
   /// Whether there are some that only we can complete.
   [[nodiscard]] bool some_alone() const;
   /// One of them that is complete; -1: none is.
@@ -35,10 +39,37 @@ class Batch {
 
  private:
   Job& job_;
+  bool late_;  ///< nothing is taken out before it has ended
   Request* requests_;
   std::vector<Request> handles_;
   std::vector<Operations::Taken> taken_;
   std::vector<int> ours_;
+};
+
+/// Room for the statuses of a call of the host's, kept from call to call. Its errors are MPI_SUCCESS: hosts write them only where one has failed.
+class Statuses {
+ public:
+  explicit Statuses(int count) : all_(std::exchange(kept(), {})) {  // an error handler may be here again meanwhile
+    if (std::cmp_less_equal(all_.size(), count)) all_.resize(static_cast<std::size_t>(count) + 1);
+  }
+  ~Statuses() {
+    for (int i = 0; i < written_; ++i) (*this)[i].error = kSuccess;
+    kept() = std::move(all_);
+  }
+  Statuses(const Statuses&) = delete;
+  Statuses& operator=(const Statuses&) = delete;
+  /// The host has written up to so many.
+  void written(int count) { written_ = std::max(written_, count); }
+  [[nodiscard]] Status* data() { return all_.data(); }
+  [[nodiscard]] Status& operator[](int i) { return all_[static_cast<std::size_t>(i)]; }
+
+ private:
+  static std::vector<Status>& kept() {
+    static thread_local std::vector<Status> statuses;
+    return statuses;
+  }
+  std::vector<Status> all_;
+  int written_ = 0;
 };
 
 /// What became of several requests, as MPI_Waitall says it.

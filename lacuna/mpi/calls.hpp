@@ -23,6 +23,8 @@ inline bool takes_messages(const Job* j) { return j != nullptr && j->mode == Mod
 
 // In calls_status.cpp: whether some of the requests are ours, or something of ours wants to be moved on.
 bool concerns_us(Job* j, int count, const Request* requests);
+/// The same, said without a look at each where that would take as long as the call itself: then it may be none of them.
+bool may_concern_us(Job* j, int count, const Request* requests);
 // In calls_requests.cpp: MPI_Wait, for what is made of it.
 int wait(Request* request, Status* status);
 

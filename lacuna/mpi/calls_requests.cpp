@@ -27,7 +27,7 @@ int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
 
 // MPI_Waitany, or MPI_Testany.
 int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag, Status* status) {
-  Batch batch(j, count, requests);
+  Batch batch(j, count, requests, Batch::Takes::ended);
   for (int rounds = 0;; pause(rounds)) {
     *flag = 1;
     *index = batch.ready_alone();
@@ -45,10 +45,10 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
 
 // MPI_Waitsome, or MPI_Testsome.
 int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
-  Batch batch(j, count, requests);
+  Batch batch(j, count, requests, Batch::Takes::ended);
   Outcomes outcomes;
   for (int rounds = 0;; pause(rounds)) {
-    std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
+    Statuses theirs(count);
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
       Status status{};
       const Ended how = batch.end(i, &status);
@@ -57,12 +57,13 @@ int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indi
     const bool alone = batch.some_alone();
     const auto call = waits && !alone && outcomes.all.empty() ? host().Waitsome : host().Testsome;
     const int result = call(count, batch.theirs(), ended, indices, theirs.data());
+    theirs.written(result == kSuccess ? *ended : count);
     if (result != kSuccess && result != kErrInStatus) return result;
     outcomes.host_returned(result);
     const bool none = *ended == kUndefined;
     for (int k = 0; k < *ended; ++k) {
       Status status{};
-      const Ended how = batch.end(indices[k], theirs[static_cast<std::size_t>(k)], theirs[static_cast<std::size_t>(k)].error, &status);
+      const Ended how = batch.end(indices[k], theirs[k], theirs[k].error, &status);
       outcomes.all.push_back({.index = indices[k], .status = status, .how = how});
     }
     *ended = static_cast<int>(outcomes.all.size());
@@ -118,23 +119,25 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
 }
 
 int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) {
-  Batch batch(j, count, requests);
+  Batch batch(j, count, requests, Batch::Takes::ended);
   *flag = 0;
   if (!batch.all_ready_alone()) return kSuccess;
-  std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
+  Statuses theirs(count);
   const int result = host().Testall(count, batch.theirs(), flag, theirs.data());
-  const bool failed = std::ranges::any_of(theirs, [](const Status& each) { return each.error != kSuccess; });
+  theirs.written(count);
+  const bool failed = std::any_of(theirs.data(), theirs.data() + count, [](const Status& each) { return each.error != kSuccess; });
   if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
   Outcomes outcomes;
   outcomes.host_returned(result);
   for (int i = 0; i < count; ++i) {
-    const Status& each = theirs[static_cast<std::size_t>(i)];
+    const Status& each = theirs[i];
+    const int error = each.error;
     Status status{};
-    Ended how{.error = each.error, .raised = true, .persistent = false, .comm = {}};
+    Ended how{.error = error, .raised = true, .persistent = false, .comm = {}};
     if (batch.is_alone(i)) {
       how = batch.end(i, &status);
-    } else if (each.error != kErrPending) {  // where one failed, MPICH ends those that are complete
-      how = batch.end(i, each, each.error, &status);
+    } else if (error != kErrPending) {  // where one failed, MPICH ends those that are complete
+      how = batch.end(i, each, error, &status);
     }
     outcomes.all.push_back({.index = i, .status = status, .how = how});
   }
@@ -158,6 +161,7 @@ int prepare(Job& j, Operation& operation, bool& starts) {
       const std::unique_ptr<Probed> probed = j.comms->find(operation.comm)->take(*found);
       operation.active = true;
       starts = false;
+      j.operations.taken_while_here(operation);
       begin_delivery(j, *probed, operation);
     }
   }
@@ -235,32 +239,33 @@ LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
 
 LACUNA_MPI_CALL(Testall, (int count, Request* requests, int* flag, Status* statuses)) {
   Job* const j = job;
-  return concerns_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses) : host().Testall(count, requests, flag, statuses);
+  return may_concern_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses)
+                                            : host().Testall(count, requests, flag, statuses);
 }
 
 LACUNA_MPI_CALL(Testany, (int count, Request* requests, int* index, int* flag, Status* status)) {
   Job* const j = job;
-  return concerns_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
-                                         : host().Testany(count, requests, index, flag, status);
+  return may_concern_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
+                                            : host().Testany(count, requests, index, flag, status);
 }
 
 LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
   Job* const j = job;
   int flag = 0;
-  return concerns_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
-                                         : host().Waitany(count, requests, index, status);
+  return may_concern_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
+                                            : host().Waitany(count, requests, index, status);
 }
 
 LACUNA_MPI_CALL(Testsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
-  return concerns_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
-                                         : host().Testsome(count, requests, ended, indices, statuses);
+  return may_concern_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
+                                            : host().Testsome(count, requests, ended, indices, statuses);
 }
 
 LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
-  return concerns_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
-                                         : host().Waitsome(count, requests, ended, indices, statuses);
+  return may_concern_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
+                                            : host().Waitsome(count, requests, ended, indices, statuses);
 }
 
 LACUNA_MPI_CALL(Start, (Request * request)) {

@@ -13,6 +13,11 @@ bool concerns_us(Job* j, int count, const Request* requests) {
          std::any_of(requests, requests + std::max(count, 0), [&](Request request) { return j->operations.find(request) != nullptr; });
 }
 
+bool may_concern_us(Job* j, int count, const Request* requests) {
+  if (Mutex::multiple() || !takes_messages(j)) return concerns_us(j, count, requests);
+  return !j->operations.empty() || !j->operations.orphans().empty();
+}
+
 namespace {
 
 // The requests of a call, with null requests where they are ours. False: none is.

@@ -186,6 +186,11 @@ void Job::end() {
     const auto moves = [](const std::unique_ptr<Operation>& orphan) { return orphan->departing != nullptr || orphan->arriving != nullptr; };
     while (std::ranges::any_of(operations.orphans(), moves)) poll_orphans(*this);
     if (carrier != nullptr) carrier->end();
+    for (const std::unique_ptr<Operation>& orphan :
+         operations.orphans()) {  // the host ends them in its MPI_Finalize, from our memory, which stays
+      Request handle = orphan->handle;
+      if (!orphan->generalized) host().Request_free(&handle);
+    }
   }
   report.print(world_rank);
 }

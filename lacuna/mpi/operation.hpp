@@ -94,25 +94,44 @@ class Operations {
   /// An operation outside the table.
   using Taken = Table::node_type;
   [[nodiscard]] bool empty() const { return all_.empty(); }
+  /// Whether some are ours to complete alone.
+  [[nodiscard]] bool some_alone() const { return alone_ != 0; }
+  void taken_while_here(Operation& operation) {  ///< one that is in the table
+    alone_ += operation.alone() ? 0 : 1;
+    operation.taken = true;
+  }
   /// Null: the host's alone.
   [[nodiscard]] Operation* find(Request handle) {
     const auto found = all_.find(handle);
     return found == all_.end() ? nullptr : found->second.get();
   }
   Operation& add(Request handle, std::unique_ptr<Operation> operation) {
+    remove(handle);  // the host has given it to another one
     operation->handle = operation->left = handle;
+    alone_ += operation->alone() ? 1 : 0;
     return *(all_[handle] = std::move(operation));
   }
-  void remove(Request handle) { all_.erase(handle); }
+  void remove(Request handle) {
+    const auto found = all_.find(handle);
+    if (found == all_.end()) return;
+    leaves(*found->second);
+    all_.erase(found);
+  }
   /// Takes one that is active out, before the host completes it: then another may get its handle. Empty: the host's alone.
   [[nodiscard]] Taken take(Request handle) {
     const auto found = all_.find(handle);
-    return found == all_.end() || !found->second->active ? Taken() : all_.extract(found);
+    if (found == all_.end() || !found->second->active) return {};
+    leaves(*found->second);
+    return all_.extract(found);
   }
-  void put_back(Taken taken) { all_.insert(std::move(taken)); }
+  void put_back(Taken taken) {
+    alone_ += taken.mapped()->alone() ? 1 : 0;
+    all_.insert(std::move(taken));
+  }
   /// The program has freed the request (MPI_Request_free), and it goes on.
   void orphan(Request handle) {
     const auto found = all_.find(handle);
+    leaves(*found->second);
     orphans_.push_back(std::move(found->second));
     all_.erase(found);
   }
@@ -123,7 +142,9 @@ class Operations {
   }
 
  private:
+  void leaves(const Operation& operation) { alone_ -= operation.alone() ? 1 : 0; }
   Table all_;
+  int alone_ = 0;
   std::vector<std::unique_ptr<Operation>> orphans_;
 };
 

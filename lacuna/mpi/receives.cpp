@@ -140,7 +140,6 @@ void arrived(Job& job, Operation& operation) {
 
 void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   operation.status = probed.status;
-  operation.taken = true;
   operation.state = Operation::State::done;
   if (probed.descriptor) return begin_payload(job, operation, *probed.descriptor);
   if (operation.target.capacity < probed.bytes()) operation.error = kErrTruncate;
