@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -41,10 +42,10 @@ class Bounce {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keeps small ones, and a few large ones: whoever receives into a type with gaps needs address space for all of it, but memory only for what comes
-/// through the host, which is little.
+/// Keeps small ones, and a few large ones.
 class Bounces {
  public:
+  /// Without data: there is no memory for it.
   Bounce take(std::int64_t bytes) {
     Bounce made;
     made.home_ = this;
@@ -55,10 +56,11 @@ class Bounces {
       if (!kept.empty()) {
         made.memory_ = std::move(kept.back());
         kept.pop_back();
+        kept_bytes_ -= std::size_t{1} << made.size_class_;
         return made;
       }
     }
-    made.memory_ = std::make_unique_for_overwrite<std::byte[]>(std::size_t{1} << made.size_class_);
+    made.memory_.reset(new (std::nothrow) std::byte[std::size_t{1} << made.size_class_]);
     return made;
   }
 
@@ -67,12 +69,18 @@ class Bounces {
   static constexpr std::int64_t kLeast = 2048;
   static constexpr std::size_t kSmall = 16;  // of 64 KiB or less many are kept,
   static constexpr std::size_t kManyKept = 64, kFewKept = 4;
+  static constexpr std::size_t kMostKept = 32 << 20;  // bytes, of all together
   void give_back(std::size_t size_class, std::unique_ptr<std::byte[]> memory) {
     const std::scoped_lock lock(mutex_);
     auto& kept = kept_.at(size_class);
-    if (kept.size() < (size_class <= kSmall ? kManyKept : kFewKept)) kept.push_back(std::move(memory));
+    const std::size_t bytes = std::size_t{1} << size_class;
+    if (kept_bytes_ + bytes > kMostKept || kept.size() >= (size_class <= kSmall ? kManyKept : kFewKept)) return;
+    if (kept.capacity() == 0) kept.reserve(kManyKept);  // else each may want more memory
+    kept.push_back(std::move(memory));
+    kept_bytes_ += bytes;
   }
   Mutex mutex_;
+  std::size_t kept_bytes_ = 0;
   std::array<std::vector<std::unique_ptr<std::byte[]>>, 64> kept_;
 };
 

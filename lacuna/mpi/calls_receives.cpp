@@ -73,10 +73,12 @@ int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Co
   const int result = pass();
   if (result != kSuccess || source == kProcNull) return result;
   auto operation = std::make_unique<Operation>();
-  operation->target = {.base = static_cast<std::byte*>(base), .count = count, .type = j->types.find(type)};
-  if (operation->target.type == nullptr) return result;
-  operation->target.type.keep();
-  operation->target.capacity = operation->target.type->bytes(count);
+  Target& place = operation->target;
+  place = {.base = static_cast<std::byte*>(base), .asked = count, .type = j->types.find(type)};
+  if (place.type == nullptr) return result;
+  place.type.keep();
+  place.count = std::min<Count>(count, place.type->most());
+  place.capacity = place.type->bytes(place.count);
   operation->persistent = operation->receives = operation->plain = true;
   operation->active = false;
   operation->comm = comm;
@@ -131,7 +133,7 @@ int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, 
   return wrong;
 }
 
-// What is sent before it is received over. Nothing: MPI has to say what is wrong with it.
+// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it.
 std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
   const Use of = j.types.find(type);
   bytes = of != nullptr && count >= 0 ? of->bytes(count) : -1;
@@ -140,7 +142,7 @@ std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype ty
   const base::Result<Elements> layout = of->of(count);
   if (!layout) return std::nullopt;
   Bounce bounce = j.bounces.take(bytes);
-  copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
+  if (bounce.data() != nullptr) copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
   return bounce;
 }
 
@@ -156,6 +158,7 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
   std::int64_t bytes = 0;
   const std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
   if (!bounce) return pass();
+  if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
   Request request{};
   if (const int wrong = Bytes::isend(SendMode::standard, bounce->data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;
@@ -172,6 +175,7 @@ int begin_replace(const void* base, Count count, Datatype type, int dest, int ta
   std::int64_t bytes = 0;
   std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
   if (!bounce) return pass();
+  if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
   const auto send = [&](Request* sent) { return isend_packed(*j, std::move(*bounce), bytes, dest, tag, comm, sent); };
   return begin_both(comm, request, pass, send, receive);

@@ -30,6 +30,10 @@ void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
   while (packed_ < bytes_ && error_ == kSuccess && (all || chunks_.size() < kAhead)) {
     const std::int64_t bytes = std::min(chunk_, bytes_ - packed_);
     Chunk chunk{.request = {}, .memory = carrier_.bounces_.take(bytes), .at = packed_, .bytes = bytes};
+    if (chunk.memory.data() == nullptr) {
+      if (all || chunks_.empty()) error_ = kErrNoMem;  // else there is room again when one of them has gone
+      return;
+    }
     copy::pack(layout, base, packed_, bytes, chunk.memory.data(), copy::Caching::kept);
     error_ = host().Isend(chunk.memory.data(), static_cast<int>(bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
     if (error_ != kSuccess) return;
@@ -63,6 +67,10 @@ void ChunksIn::ask() {
     if (to == nullptr) {
       chunk.memory = carrier_.bounces_.take(chunk.bytes);
       to = chunk.memory.data();
+      if (to == nullptr) {
+        if (chunks_.empty()) error_ = kErrNoMem;
+        return;
+      }
     }
     error_ = host().Irecv(to, static_cast<int>(chunk.bytes), host().byte, from_, tag_, carrier_.comm_, &chunk.request);
     if (error_ != kSuccess) return;
@@ -150,6 +158,7 @@ void Carrier::drop() {
   if (host().Iprobe(kAnySource, kAnyTag, comm_, &found, &status) != kSuccess || found == 0) return;
   bytes = static_cast<int>(bytes_of(status));
   const Bounce nowhere = bounces_.take(bytes);
+  if (nowhere.data() == nullptr) return;  // at another look
   host().Recv(nowhere.data(), bytes, host().byte, status.source, status.tag, comm_, ignored());
 }
 

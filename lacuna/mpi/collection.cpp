@@ -76,7 +76,7 @@ bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number, const st
   }
   for (Part& part : parts_) part.type.keep();
   bounce_ = job.bounces.take(parts_.back().packed_at + parts_.back().bytes);
-  return true;
+  return packed();
 }
 
 template bool list(Job&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);

@@ -45,9 +45,19 @@ CommOf* Comms::find(Comm comm) {
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
   for (const int world : worlds) made->places.push_back(world < 0 ? Place{} : world_.at(static_cast<std::size_t>(world)));
-  if (host().Comm_set_attr(comm, keyval_, nullptr) != kSuccess) return nullptr;
+  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, since
+  // whoever is not first shall find it there.
+  CommOf* found = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto [known, first] = known_.try_emplace(comm, std::move(made));
+    found = known->second.get();
+    if (!first) return found;
+  }
+  if (host().Comm_set_attr(comm, keyval_, nullptr) == kSuccess) return found;
   const std::scoped_lock lock(mutex_);
-  return known_.try_emplace(comm, std::move(made)).first->second.get();
+  known_.erase(comm);
+  return nullptr;
 }
 
 }  // namespace lacuna::mpi

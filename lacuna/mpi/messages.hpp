@@ -66,6 +66,8 @@ void arrived(Job& job, Operation& operation);
 /// What was probed, into a target.
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
+/// Of an operation whose message the host has set aside: whether it has come.
+bool matched_is_here(Job& job, Operation& operation);
 /// Makes a request for an operation that needs none of the host's.
 int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request);
 

@@ -20,7 +20,8 @@ class Job;
 /// Where a receive's bytes belong.
 struct Target {
   std::byte* base = nullptr;
-  Count count = 0;
+  Count asked = 0;  ///< elements that the program has room for, and
+  Count count = 0;  ///< those of them that can be: no memory has more
   Use type;
   std::int64_t capacity = 0;
   Datatype handle{};  ///< while the receive is begun
@@ -62,6 +63,8 @@ struct Operation {
   bool typed = false;  ///< the host puts it where it belongs, though it has gaps
   protocol::Request* payload = nullptr;
   std::unique_ptr<Arriving> arriving;
+  Request matched{};  ///< of a message that a probe has matched, which the host puts
+  Bounce aside;       ///< here
 
   // A persistent send that is offered at each start.
   Source source;

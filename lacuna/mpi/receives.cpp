@@ -1,6 +1,7 @@
 // Receives: the host puts bytes into the program's memory where they are contiguous, else into a bounce buffer. If they are a descriptor, what it names is
 // unpacked where it belongs; else a bounce buffer is.
 #include <climits>
+#include <optional>
 
 #include "lacuna/mpi/messages.hpp"
 
@@ -62,8 +63,9 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   if (wrong != kSuccess) return How::wrong;
   if (target.type == nullptr) return How::host;
   target.base = static_cast<std::byte*>(base);
-  target.count = count;
-  target.capacity = target.type->bytes(count);
+  target.asked = count;
+  target.count = std::min(count, target.type->most());
+  target.capacity = target.type->bytes(target.count);
   target.handle = type;
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
@@ -75,8 +77,9 @@ int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Targe
   if (target.type == nullptr || count < 0) return raise(Call::message, comm, kErrType);
   target.type.keep();
   target.base = static_cast<std::byte*>(base);
-  target.count = count;
-  target.capacity = target.type->bytes(count);
+  target.asked = count;
+  target.count = std::min(count, target.type->most());
+  target.capacity = target.type->bytes(target.count);
   return kSuccess;
 }
 
@@ -100,17 +103,39 @@ struct Landing {
   bool large;
   bool typed = false;
 };
-Landing landing_of(Job& job, const Target& target, Bounce& bounce) {
+// Nothing: there is no memory for it. Then the host puts it where it belongs, and a descriptor at its beginning; MPICH and Intel MPI take no part of a number.
+std::optional<Landing> landing_of(Job& job, const Target& target, Bounce& bounce) {
   const bool large = target.capacity > INT_MAX;
-  if (large && !host().large) return {.base = target.base, .count = target.count, .type = target.handle, .large = false, .typed = true};
-  if (target.contiguous()) return {.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
-  bounce = job.bounces.take(target.capacity);
-  return {.base = bounce.data(), .count = target.capacity, .type = host().byte, .large = large};
+  if (target.contiguous() && (!large || host().large))
+    return Landing{.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
+  if (!target.contiguous() && (!large || host().large)) bounce = job.bounces.take(target.capacity);
+  if (bounce.data() != nullptr) return Landing{.base = bounce.data(), .count = target.capacity, .type = host().byte, .large = large};
+  if (job.library != Library::open_mpi && !(large && !host().large)) return std::nullopt;
+  return Landing{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
 }
-Landing landing_of(Job& job, Operation& operation) {
-  const Landing at = landing_of(job, operation.target, operation.bounce);
-  operation.typed = at.typed;
+std::optional<Landing> landing_of(Job& job, Operation& operation) {
+  const std::optional<Landing> at = landing_of(job, operation.target, operation.bounce);
+  operation.typed = at && at->typed;
   return at;
+}
+
+// A receive with more room gets no buffer of that length if its caller waits for it.
+constexpr std::int64_t kLongestBounce = 4 << 20;
+// What has come is looked at first: it is a descriptor, mostly. What is none the host puts where it belongs.
+int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
+  Probed probed;
+  probed.comm = comm;
+  if (const int error = host().Mprobe(source, tag, comm, &probed.message, &probed.status); error != kSuccess) return error;
+  if (bytes_of(probed.status) != Descriptor::kBytes) {
+    return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
+                                  : host().Mrecv(target.base, to_int(target.asked), target.handle, &probed.message, status);
+  }
+  if (const int error = host().Mrecv(probed.wire.data(), Descriptor::kBytes, host().byte, &probed.message, ignored()); error != kSuccess)
+    return error;
+  probed.received = true;
+  probed.descriptor = Descriptor::decode(probed.wire.data(), job.nonce);
+  put_bytes(probed.status, probed.descriptor ? probed.bytes() : Descriptor::kBytes);
+  return deliver(job, probed, target, Call::message, comm, status);
 }
 
 }  // namespace
@@ -144,14 +169,32 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   if (probed.descriptor) return begin_payload(job, operation, *probed.descriptor);
   if (operation.target.capacity < probed.bytes()) operation.error = kErrTruncate;
   if (probed.received) return put(job, operation.target, probed.status.source, probed.wire.data(), Descriptor::kBytes);
-  // Matched, but not here yet: its sender is in MPI, or will be.
-  const Bounce bounce = job.bounces.take(probed.bytes());
-  if (probed.bytes() > INT_MAX && host().large) {
-    host().Mrecv_c(bounce.data(), probed.bytes(), host().byte, &probed.message, ignored());
+  // Matched, but perhaps not here yet: its sender is in MPI, or will be.
+  operation.aside = job.bounces.take(probed.bytes());
+  if (operation.aside.data() == nullptr) return fail(operation, kErrNoMem);  // the host keeps the message
+  const bool large = probed.bytes() > INT_MAX && host().large;
+  const int result = large
+                         ? host().Imrecv_c(operation.aside.data(), probed.bytes(), host().byte, &probed.message, &operation.matched)
+                         : host().Imrecv(operation.aside.data(), to_int(probed.bytes()), host().byte, &probed.message, &operation.matched);
+  if (result != kSuccess) return fail(operation, result);
+  operation.state = Operation::State::moving;
+}
+
+bool matched_is_here(Job& job, Operation& operation) {
+  int over = 0;
+  Status status{};
+  const int error = host().Test(&operation.matched, &over, &status);
+  if (error == kSuccess && over == 0) return false;
+  const Bounce aside = std::move(operation.aside);
+  operation.aside = {};
+  operation.state = Operation::State::done;
+  if (error != kSuccess) {
+    operation.error = error;
+    operation.raised = true;
   } else {
-    host().Mrecv(bounce.data(), to_int(probed.bytes()), host().byte, &probed.message, ignored());
+    put(job, operation.target, operation.status.source, aside.data(), bytes_of(operation.status));
   }
-  put(job, operation.target, probed.status.source, bounce.data(), probed.bytes());
+  return true;
 }
 
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status) {
@@ -166,9 +209,12 @@ int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Stat
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
+  if (!target.contiguous() && target.capacity > kLongestBounce) return recv_long(job, target, source, tag, comm, status);
   Bounce bounce;
   Status theirs{};
-  const Landing at = landing_of(job, target, bounce);
+  const std::optional<Landing> landing = landing_of(job, target, bounce);
+  if (!landing) return recv_long(job, target, source, tag, comm, status);
+  const Landing& at = *landing;
   const int error = at.large ? host().Recv_c(at.base, at.count, at.type, source, tag, comm, &theirs)
                              : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &theirs);
   const std::int64_t bytes = bytes_of(theirs);
@@ -193,7 +239,9 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
   std::unique_ptr<Operation> operation = operation_for(job, target, comm);
-  const Landing at = landing_of(job, *operation);
+  const std::optional<Landing> landing = landing_of(job, *operation);
+  if (!landing) return raise(Call::message, comm, kErrNoMem);
+  const Landing& at = *landing;
   const int result = at.large ? host().Irecv_c(at.base, at.count, at.type, source, tag, comm, request)
                               : host().Irecv(at.base, to_int(at.count), at.type, source, tag, comm, request);
   if (result != kSuccess) return result;
@@ -207,7 +255,9 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
   operation->active = false;
   operation->from = source;
   operation->tag = tag;
-  const Landing at = landing_of(job, *operation);
+  const std::optional<Landing> landing = landing_of(job, *operation);
+  if (!landing) return raise(Call::message, comm, kErrNoMem);
+  const Landing& at = *landing;
   const int result = at.large ? host().Recv_init_c(at.base, at.count, at.type, source, tag, comm, request)
                               : host().Recv_init(at.base, to_int(at.count), at.type, source, tag, comm, request);
   if (result != kSuccess) return result;

@@ -92,6 +92,8 @@ bool poll(Job& job, Operation& operation) {
   if (operation.state == Operation::State::moving) {
     if (operation.payload != nullptr) {
       poll_payload(job, operation);
+    } else if (operation.aside.data() != nullptr) {
+      matched_is_here(job, operation);
     } else {
       poll_chunks(job, operation);
     }

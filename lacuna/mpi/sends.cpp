@@ -60,8 +60,13 @@ bool stream(Job& job, protocol::Request* offered) {
   }
 }
 
+// Without data: there is no memory for it.
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
+  if (bounce.data() == nullptr) {
+    job.report.passed("no memory to pack it in");
+    return bounce;
+  }
   copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
 }
@@ -77,6 +82,7 @@ void count(Job& job, Report::Way way, const Source& source, std::int64_t began) 
       !job.report.samples(source.type.get(), source.count, source.dest, way))
     return;
   const Bounce bounce = job.bounces.take(source.bytes);
+  if (bounce.data() == nullptr) return;
   int position = 0;
   const std::int64_t start = base::now_ns();
   host().Pack(source.base, static_cast<int>(source.count), source.handle, bounce.data(), static_cast<int>(source.bytes), &position,
@@ -211,6 +217,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
   Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   if (how == How::packed) {
     const Bounce bounce = packed(job, source);
+    if (bounce.data() == nullptr) return false;
     result = Bytes::send(mode, bounce.data(), source.bytes, source.dest, tag, comm);
   } else {
     Descriptor::Wire wire;
@@ -249,6 +256,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
   if (how == How::packed) {
     operation->bounce = packed(job, source);
+    if (operation->bounce.data() == nullptr) return false;
     from = operation->bounce.data();
     bytes = source.bytes;
   } else if (how == How::carried) {

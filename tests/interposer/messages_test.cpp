@@ -1,6 +1,7 @@
 // Messages through the interposer, on the fake host: what arrives, in which order, and what is left behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/interposer/fake.hpp"
@@ -174,6 +175,90 @@ TEST(InterposedMessages, ThatAreRefusedLeaveNothingBehind) {
     }
     mpi.Type_free(&type);
   }));
+}
+
+// Threads that use a communicator for the first time at once: its attribute is set once, for to set it again is to delete what the others have found.
+TEST(InterposedMessages, OfThreadsOnANewCommunicator) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    for (int round = 0; round < 20; ++round) {
+      Comm comm{};
+      mpi.Comm_dup(mpi.world, &comm);
+      {
+        std::vector<std::jthread> threads;
+        for (int tag = 0; tag < 4; ++tag) {
+          threads.push_back(thread_of_rank([&, tag] {
+            std::vector<int> memory = numbers(rank == 0 ? tag : -100'000);
+            if (rank == 0) {
+              mpi.Send(memory.data(), 1, type, 1, tag, comm);
+            } else {
+              mpi.Recv(memory.data(), 1, type, 0, tag, comm, mpi::ignored());
+              expect_received(memory, tag, -100'000);
+            }
+          }));
+        }
+      }
+      mpi.Comm_free(&comm);
+    }
+    mpi.Type_free(&type);
+  }));
+}
+
+// A message that a probe has set aside, unread, since one behind it might have been a descriptor; and whose sender has not sent its bytes yet.
+TEST(InterposedMessages, ThatWereSetAsideAreReceivedByAStart) {
+  for (const bool threads : {false, true}) {
+    expect_sound(run_preloaded({.threads = threads}, [](const Host& mpi, int rank) {
+      Datatype type = every_second(mpi);
+      std::vector<int> plain(20'000, rank == 0 ? 5 : -1);
+      std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+      if (rank == 0) {
+        Request request{};
+        mpi.Isend(plain.data(), 20'000, int_type(), 1, 3, mpi.world, &request);
+        mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
+        mpi.Wait(&request, mpi::ignored());
+      } else {
+        Request request{};
+        mpi.Recv_init(plain.data(), 20'000, int_type(), 0, 3, mpi.world, &request);
+        mpi.Probe(0, 7, mpi.world, mpi::ignored());
+        mpi.Start(&request);
+        Status status{};
+        mpi.Wait(&request, &status);
+        EXPECT_EQ(mpi::bytes_of(status), 80'000);
+        EXPECT_EQ(std::ranges::count(plain, 5), 20'000);
+        mpi.Request_free(&request);
+        mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
+        expect_received(memory, 1, -100'000);
+      }
+      mpi.Type_free(&type);
+    }));
+  }
+}
+
+// A blocking receive has room for far more than comes, and than there is memory: no buffer is as long as that. Offered, packed, and sent by the host.
+TEST(InterposedMessages, NeedNoMoreMemoryThanTheyHave) {
+  for (const Count elements : {Count{1} << 12, Count{1} << 20, Count{1} << 30}) {
+    for (const int sent : {3, 200, 20'000}) {
+      expect_sound(run_preloaded({.threads = false}, [&](const Host& mpi, int rank) {
+        Datatype one = fake::vector(2, 1, 2, int_type());  // of 12 bytes, 8 of them moved
+        Datatype wide = fake::contiguous(1024, one);
+        mpi.Type_commit(&one);
+        mpi.Type_commit(&wide);
+        std::vector<int> memory(static_cast<std::size_t>(3 * 32'768), -1);
+        if (rank == 0) {
+          std::iota(memory.begin(), memory.end(), 0);
+          mpi.Send(memory.data(), sent, one, 1, 7, mpi.world);
+        } else {
+          Status status{};
+          EXPECT_EQ(mpi.Recv(memory.data(), static_cast<int>(elements), wide, 0, 7, mpi.world, &status), mpi::kSuccess);
+          EXPECT_EQ(mpi::bytes_of(status), 8 * sent);
+          for (int i = 0; i < 3 * 32'768; ++i)
+            ASSERT_EQ(memory[static_cast<std::size_t>(i)], i < 3 * sent && i % 3 != 1 ? i : -1) << i << " of " << elements;
+        }
+        mpi.Type_free(&one);
+        mpi.Type_free(&wide);
+      }));
+    }
+  }
 }
 
 }  // namespace LACUNA_TEST_FILE
