@@ -97,7 +97,7 @@ def skip_reason(case: ET.Element) -> str:
 def last_words(case: ET.Element) -> str:
     """Why a test failed: the end of what its report has."""
     parts = [case.find(tag) for tag in ("failure", "error", "system-out")]
-    texts = [part.text or part.get("message", "") for part in parts if part is not None]
+    texts = [part.text or part.get("message") or "" for part in parts if part is not None]
     return "\n".join("\n".join(text.splitlines()[-SAID_LINES:]) for text in texts if text.strip())
 
 

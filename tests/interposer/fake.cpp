@@ -25,15 +25,54 @@ namespace {
 using mpi::kSuccess;
 
 // What the interposer has in a program's way.
-#define INTERPOSED(X)                                                                                                                      \
-  X(Init_thread)                                                                                                                           \
-  X(Finalize)                                                                                                                              \
-  X(Type_commit)                                                                                                                           \
-  X(Type_dup) X(Pack) X(Unpack) X(Send) X(Ssend) X(Rsend) X(Bsend) X(Isend) X(Issend) X(Irsend) X(Ibsend) X(Send_init) X(Ssend_init)       \
-      X(Rsend_init) X(Bsend_init) X(Recv) X(Irecv) X(Recv_init) X(Sendrecv) X(Sendrecv_replace) X(Isendrecv) X(Isendrecv_replace) X(Start) \
-          X(Startall) X(Request_free) X(Request_get_status) X(Request_get_status_all) X(Request_get_status_any) X(Request_get_status_some) \
-              X(Wait) X(Test) X(Waitall) X(Testall) X(Waitany) X(Testany) X(Waitsome) X(Testsome) X(Cancel) X(Probe) X(Iprobe) X(Mprobe)   \
-                  X(Improbe) X(Mrecv) X(Imrecv)
+#define INTERPOSED(X)        \
+  X(Init_thread)             \
+  X(Finalize)                \
+  X(Type_commit)             \
+  X(Type_dup)                \
+  X(Pack)                    \
+  X(Unpack)                  \
+  X(Send)                    \
+  X(Ssend)                   \
+  X(Rsend)                   \
+  X(Bsend)                   \
+  X(Isend)                   \
+  X(Issend)                  \
+  X(Irsend)                  \
+  X(Ibsend)                  \
+  X(Send_init)               \
+  X(Ssend_init)              \
+  X(Rsend_init)              \
+  X(Bsend_init)              \
+  X(Recv)                    \
+  X(Irecv)                   \
+  X(Recv_init)               \
+  X(Sendrecv)                \
+  X(Sendrecv_replace)        \
+  X(Isendrecv)               \
+  X(Isendrecv_replace)       \
+  X(Start)                   \
+  X(Startall)                \
+  X(Request_free)            \
+  X(Request_get_status)      \
+  X(Request_get_status_all)  \
+  X(Request_get_status_any)  \
+  X(Request_get_status_some) \
+  X(Wait)                    \
+  X(Test)                    \
+  X(Waitall)                 \
+  X(Testall)                 \
+  X(Waitany)                 \
+  X(Testany)                 \
+  X(Waitsome)                \
+  X(Testsome)                \
+  X(Cancel)                  \
+  X(Probe)                   \
+  X(Iprobe)                  \
+  X(Mprobe)                  \
+  X(Improbe)                 \
+  X(Mrecv)                   \
+  X(Imrecv)
 
 Host preloaded() {
   Host made = mpi::host();
