@@ -23,6 +23,9 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes)
 
 Batch::~Batch() {
   const auto lock = job_.enter();
+  for (auto& [i, taken] : ended_) {
+    if (!taken.empty()) job_.operations.put_back(std::move(taken));
+  }
   for (const int i : ours_) {
     if (is_ours(i)) job_.operations.put_back(std::move(taken_[static_cast<std::size_t>(i)]));
   }
@@ -51,6 +54,12 @@ void Batch::host_completed(int i, const Status& theirs, int error) {
   handles_[k] = host().no_request;
 }
 
+void Batch::ended(int i) {
+  if (!late_) return;
+  const auto lock = job_.enter();
+  ended_.emplace_back(i, job_.operations.take(requests_[static_cast<std::size_t>(i)]));
+}
+
 Ended Batch::end(int i, Status* status) {
   const auto k = static_cast<std::size_t>(i);
   const auto lock = job_.enter();
@@ -60,7 +69,7 @@ Ended Batch::end(int i, Status* status) {
 Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
   const auto k = static_cast<std::size_t>(i);
   if (late_) {
-    if (Operations::Taken taken = job_.operations.take(requests_[k]); !taken.empty()) {
+    if (Operations::Taken taken = std::move(ended_.at(next_ended_++).second); !taken.empty()) {
       mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
       wait_for(job_, *taken.mapped());
       return mpi::end(job_, std::move(taken), &requests_[k], status);

@@ -32,6 +32,9 @@ class Batch {
 
   /// The host has completed its part of one of ours, which may be ready then, or once its bytes have come.
   void host_completed(int i, const Status& theirs, int error);
+  /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean to look at others, whose handles are
+  /// nobody's any more.
+  void ended(int i);
   /// Ends one that is complete.
   Ended end(int i, Status* status);
   /// Ends any one that the host has completed; waits for what belongs to it.
@@ -44,6 +47,8 @@ class Batch {
   std::vector<Request> handles_;
   std::vector<Operations::Taken> taken_;
   std::vector<int> ours_;
+  std::vector<std::pair<int, Operations::Taken>> ended_;  ///< of a late batch, in the order of their ends
+  std::size_t next_ended_ = 0;
 };
 
 /// Room for the statuses of a call of the host's, kept from call to call. Its errors are MPI_SUCCESS: hosts write them only where one has failed.

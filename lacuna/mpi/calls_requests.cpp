@@ -36,7 +36,10 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
     Status theirs{};
     const int result = waits && !alone ? host().Waitany(count, batch.theirs(), index, &theirs)
                                        : host().Testany(count, batch.theirs(), index, flag, &theirs);
-    if (*flag != 0 && *index >= 0) return raise(Call::completions, batch.end(*index, theirs, result, status));
+    if (*flag != 0 && *index >= 0) {
+      batch.ended(*index);
+      return raise(Call::completions, batch.end(*index, theirs, result, status));
+    }
     if (result == kSuccess && alone) *flag = 0;
     if (*flag != 0) put_status(status, theirs);
     if (result != kSuccess || *flag != 0 || !waits) return result;
@@ -61,6 +64,7 @@ int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indi
     if (result != kSuccess && result != kErrInStatus) return result;
     outcomes.host_returned(result);
     const bool none = *ended == kUndefined;
+    for (int k = 0; k < *ended; ++k) batch.ended(indices[k]);
     for (int k = 0; k < *ended; ++k) {
       Status status{};
       const Ended how = batch.end(indices[k], theirs[k], theirs[k].error, &status);
@@ -129,6 +133,9 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
   Outcomes outcomes;
   outcomes.host_returned(result);
+  for (int i = 0; i < count; ++i) {
+    if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i);
+  }
   for (int i = 0; i < count; ++i) {
     const Status& each = theirs[i];
     const int error = each.error;
