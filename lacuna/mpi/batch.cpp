@@ -11,7 +11,10 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes)
       handles_(requests, requests + count) {
   const auto lock = job.enter();
   poll_orphans(job);
-  if (late_) return;
+  if (late_) {
+    job.operations.begin_ending();
+    return;
+  }
   taken_.resize(handles_.size());
   for (std::size_t i = 0; i < handles_.size(); ++i) {
     taken_[i] = job.operations.take(handles_[i]);
@@ -26,6 +29,7 @@ Batch::~Batch() {
   for (auto& [i, taken] : ended_) {
     if (!taken.empty()) job_.operations.put_back(std::move(taken));
   }
+  if (late_) job_.operations.end_ending();
   for (const int i : ours_) {
     if (is_ours(i)) job_.operations.put_back(std::move(taken_[static_cast<std::size_t>(i)]));
   }
@@ -57,7 +61,7 @@ void Batch::host_completed(int i, const Status& theirs, int error) {
 void Batch::ended(int i) {
   if (!late_) return;
   const auto lock = job_.enter();
-  ended_.emplace_back(i, job_.operations.take(requests_[static_cast<std::size_t>(i)]));
+  ended_.emplace_back(i, job_.operations.take_ended(requests_[static_cast<std::size_t>(i)]));
 }
 
 Ended Batch::end(int i, Status* status) {

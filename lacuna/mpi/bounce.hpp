@@ -42,7 +42,7 @@ class Bounce {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keeps small ones, and a few large ones.
+/// Keeps small ones, and of large ones those used last.
 class Bounces {
  public:
   /// Without data: there is no memory for it.
@@ -56,7 +56,7 @@ class Bounces {
       if (!kept.empty()) {
         made.memory_ = std::move(kept.back());
         kept.pop_back();
-        kept_bytes_ -= std::size_t{1} << made.size_class_;
+        if (made.size_class_ > kSmall) kept_bytes_ -= std::size_t{1} << made.size_class_;
         return made;
       }
     }
@@ -69,15 +69,30 @@ class Bounces {
   static constexpr std::int64_t kLeast = 2048;
   static constexpr std::size_t kSmall = 16;  // of 64 KiB or less many are kept,
   static constexpr std::size_t kManyKept = 64, kFewKept = 4;
-  static constexpr std::size_t kMostKept = 32 << 20;  // bytes, of all together
+  static constexpr std::size_t kMostKept = 64 << 20;  // bytes, of all large ones together
   void give_back(std::size_t size_class, std::unique_ptr<std::byte[]> memory) {
     const std::scoped_lock lock(mutex_);
     auto& kept = kept_.at(size_class);
-    const std::size_t bytes = std::size_t{1} << size_class;
-    if (kept_bytes_ + bytes > kMostKept || kept.size() >= (size_class <= kSmall ? kManyKept : kFewKept)) return;
+    if (kept.size() >= (size_class <= kSmall ? kManyKept : kFewKept)) return;
+    if (size_class > kSmall) {
+      const std::size_t bytes = std::size_t{1} << size_class;
+      if (bytes > kMostKept) return;
+      drop_until(kMostKept - bytes);
+      kept_bytes_ += bytes;
+    }
     if (kept.capacity() == 0) kept.reserve(kManyKept);  // else each may want more memory
     kept.push_back(std::move(memory));
-    kept_bytes_ += bytes;
+  }
+  // The largest go first.
+  void drop_until(std::size_t bytes) {
+    for (std::size_t size_class = kept_.size() - 1; size_class > kSmall && kept_bytes_ > bytes;) {
+      if (kept_[size_class].empty()) {
+        --size_class;
+        continue;
+      }
+      kept_[size_class].pop_back();
+      kept_bytes_ -= std::size_t{1} << size_class;
+    }
   }
   Mutex mutex_;
   std::size_t kept_bytes_ = 0;

@@ -134,13 +134,14 @@ int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, 
 }
 
 // What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it.
-std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, std::int64_t& bytes) {
+std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, Comm comm, std::int64_t& bytes) {
   const Use of = j.types.find(type);
   bytes = of != nullptr && count >= 0 ? of->bytes(count) : -1;
   if (bytes == 0) return Bounce();
-  if (bytes < 0) return std::nullopt;
+  if (bytes < 0 || (base == nullptr && !of->absolute())) return std::nullopt;
   const base::Result<Elements> layout = of->of(count);
   if (!layout) return std::nullopt;
+  j.comms->find(comm);  // if there is an error to raise, it is known
   Bounce bounce = j.bounces.take(bytes);
   if (bounce.data() != nullptr) copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
   return bounce;
@@ -156,7 +157,7 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
   Job* const j = job;
   if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm))) return pass();
   std::int64_t bytes = 0;
-  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
+  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes);
   if (!bounce) return pass();
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
@@ -173,7 +174,7 @@ int begin_replace(const void* base, Count count, Datatype type, int dest, int ta
   Job* const j = job;
   if (!takes_messages(j)) return pass();
   std::int64_t bytes = 0;
-  std::optional<Bounce> bounce = copy_of(*j, base, count, type, bytes);
+  std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes);
   if (!bounce) return pass();
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);

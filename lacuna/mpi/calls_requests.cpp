@@ -2,7 +2,9 @@
 //
 // Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
 #include <algorithm>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "lacuna/mpi/batch.hpp"
 #include "lacuna/mpi/calls.hpp"
@@ -153,8 +155,8 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
 }
 
 // Does what comes before the host's start of a request of ours. `starts`: the host has to start it; a receive that finds its message in the stash is under
-// way without it.
-int prepare(Job& j, Operation& operation, bool& starts) {
+// way without it. Something: the start has failed, and what its call returns, which may be a success where the program's handler knows of it.
+std::optional<int> prepare(Job& j, Operation& operation, bool& starts) {
   operation.state = Operation::State::posted;
   operation.status = {};
   operation.began = j.report.on() ? base::now_ns() : 0;
@@ -172,30 +174,45 @@ int prepare(Job& j, Operation& operation, bool& starts) {
       begin_delivery(j, *probed, operation);
     }
   }
-  return kSuccess;
+  return std::nullopt;
+}
+
+// The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where the last send of a persistent request is
+// over for the program, but not yet for itself.
+void started(Job& j, Request before, Request after, bool starts) {
+  Operation* const operation = before == after ? j.operations.find(after) : j.operations.rename(before, after);
+  if (operation == nullptr) return;
+  operation->active = starts;
+  if (!starts && operation->departing != nullptr) j.carrier->leave(std::move(operation->departing));
 }
 
 // In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
 // its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does.
 int start(Job& j, std::span<Request> requests) {
-  std::vector<Request> handles;
-  std::vector<Operation*> ours;
-  handles.reserve(requests.size());
-  int wrong = kSuccess;
-  for (const Request request : requests) {
-    Operation* const operation = j.operations.find(request);
-    bool starts = true;
-    if (operation != nullptr && !operation->active) {
-      wrong = prepare(j, *operation, starts);
-      if (wrong != kSuccess) break;  // those before it are under way, as after any call that fails in the middle
-      if (starts) ours.push_back(operation);
-    }
-    if (starts) handles.push_back(request);
+  if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {  // before anything is prepared
+    Request null = *none;
+    return host().Start(&null);
   }
-  if (handles.empty()) return wrong;
+  std::vector<Request> handles;
+  std::vector<std::pair<std::size_t, bool>> places;  // of each handle in the array; whether it is ours to start
+  std::optional<int> wrong;
+  for (std::size_t i = 0; i < requests.size() && !wrong; ++i) {
+    Operation* const operation = j.operations.find(requests[i]);
+    const bool ours = operation != nullptr && !operation->active;
+    bool starts = true;
+    if (ours) wrong = prepare(j, *operation, starts);  // where one fails, those before it are under way
+    if (!starts || wrong) continue;
+    handles.push_back(requests[i]);
+    places.emplace_back(i, ours);
+  }
+  if (handles.empty()) return wrong.value_or(kSuccess);
   const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
-  for (Operation* const operation : ours) operation->active = result == kSuccess;
-  return wrong != kSuccess ? wrong : result;
+  for (std::size_t k = 0; k < handles.size(); ++k) {
+    const auto& [place, ours] = places[k];
+    const Request before = std::exchange(requests[place], handles[k]);
+    if (ours) started(j, before, handles[k], result == kSuccess);
+  }
+  return wrong.value_or(result);
 }
 
 }  // namespace

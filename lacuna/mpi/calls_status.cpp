@@ -6,16 +6,16 @@
 namespace lacuna::mpi {
 
 bool concerns_us(Job* j, int count, const Request* requests) {
-  if (!takes_messages(j)) return false;
+  if (!takes_messages(j) || count < 0) return false;  // the host says what is wrong
   const auto lock = j->enter();
   if (!j->operations.orphans().empty()) return true;
   return !j->operations.empty() &&
-         std::any_of(requests, requests + std::max(count, 0), [&](Request request) { return j->operations.find(request) != nullptr; });
+         std::any_of(requests, requests + count, [&](Request request) { return j->operations.find(request) != nullptr; });
 }
 
 bool may_concern_us(Job* j, int count, const Request* requests) {
   if (Mutex::multiple() || !takes_messages(j)) return concerns_us(j, count, requests);
-  return !j->operations.empty() || !j->operations.orphans().empty();
+  return count >= 0 && (!j->operations.empty() || !j->operations.orphans().empty());
 }
 
 namespace {

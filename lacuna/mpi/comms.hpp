@@ -16,8 +16,8 @@ namespace lacuna::mpi {
 /// A message that a probe took from the host. If it has a descriptor's size it was received, else the host still has its bytes.
 struct Probed {
   Comm comm{};
-  Status status;  ///< as the program is to see it
-  Message message;
+  Status status{};  ///< as the program is to see it
+  Message message{};
   bool received = false;
   Descriptor::Wire wire;
   std::optional<Descriptor> descriptor;

@@ -44,7 +44,9 @@ class Type : public std::enable_shared_from_this<Type> {
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] std::int64_t bytes(Count count) const;  ///< -1: more than there can be
   /// More elements than any memory has.
-  [[nodiscard]] Count most() const { return layout::kMaxBytes / std::max<std::int64_t>({size_, layout_.extent(), -layout_.extent(), 1}); }
+  [[nodiscard]] Count most() const {
+    return layout::kMaxBytes / 2 / std::max<std::int64_t>({size_, layout_.extent(), -layout_.extent(), 1});
+  }
   /// Whether so many elements are one stretch of memory, which begins at start().
   [[nodiscard]] bool contiguous(Count count) const { return contiguous_ || (single_ && count == 1); }
   [[nodiscard]] std::int64_t start() const { return layout_.true_lower_bound(); }

@@ -183,7 +183,13 @@ void Job::end() {
   {
     const auto lock = enter();
     poll_orphans(*this);
-    const auto moves = [](const std::unique_ptr<Operation>& orphan) { return orphan->departing != nullptr || orphan->arriving != nullptr; };
+    const auto far = [](const Operation* operation) {
+      return operation != nullptr && (operation->departing != nullptr || operation->arriving != nullptr);
+    };
+    const auto moves = [&](const std::unique_ptr<Operation>& orphan) {
+      return far(orphan.get()) ||
+             (orphan->pair && std::ranges::any_of(orphan->parts, [&](Request part) { return far(operations.find(part)); }));
+    };
     while (std::ranges::any_of(operations.orphans(), moves)) poll_orphans(*this);
     if (carrier != nullptr) carrier->end();
     for (const std::unique_ptr<Operation>& orphan :

@@ -2,6 +2,7 @@
 // The program's handle is always one of the host's, so that whatever we do not take works on it; this table knows what else there is to it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -109,10 +110,17 @@ class Operations {
     return found == all_.end() ? nullptr : found->second.get();
   }
   Operation& add(Request handle, std::unique_ptr<Operation> operation) {
-    remove(handle);  // the host has given it to another one
+    displace(handle);
     operation->handle = operation->left = handle;
     alone_ += operation->alone() ? 1 : 0;
     return *(all_[handle] = std::move(operation));
+  }
+  /// The host has put another request in the place of one; null: that one is not here.
+  Operation* rename(Request before, Request after) {
+    Taken taken = all_.extract(before);
+    if (taken.empty()) return nullptr;
+    taken.key() = taken.mapped()->handle = taken.mapped()->left = after;
+    return all_.insert(std::move(taken)).position->second.get();
   }
   void remove(Request handle) {
     const auto found = all_.find(handle);
@@ -126,6 +134,16 @@ class Operations {
     if (found == all_.end() || !found->second->active) return {};
     leaves(*found->second);
     return all_.extract(found);
+  }
+  /// One that the host has completed, though its handle may be another's by now: while a call ends what it finds, an error handler may begin more.
+  [[nodiscard]] Taken take_ended(Request handle) {
+    const auto found = std::ranges::find(displaced_, handle, [](const Taken& taken) { return taken.empty() ? Request{} : taken.key(); });
+    return found != displaced_.end() ? std::move(*found) : take(handle);
+  }
+  /// Between the two, what loses its handle to another one is kept for take_ended().
+  void begin_ending() { ++endings_; }
+  void end_ending() {
+    if (--endings_ == 0) displaced_.clear();
   }
   void put_back(Taken taken) {
     alone_ += taken.mapped()->alone() ? 1 : 0;
@@ -145,9 +163,15 @@ class Operations {
   }
 
  private:
+  void displace(Request handle) {
+    if (Taken taken = endings_ == 0 ? Taken() : take(handle); !taken.empty()) displaced_.push_back(std::move(taken));
+    remove(handle);  // what the host has completed behind our back
+  }
   void leaves(const Operation& operation) { alone_ -= operation.alone() ? 1 : 0; }
   Table all_;
   int alone_ = 0;
+  int endings_ = 0;
+  std::vector<Taken> displaced_;
   std::vector<std::unique_ptr<Operation>> orphans_;
 };
 

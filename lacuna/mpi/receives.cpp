@@ -123,10 +123,14 @@ std::optional<Landing> landing_of(Job& job, Operation& operation) {
 constexpr std::int64_t kLongestBounce = 4 << 20;
 // What has come is looked at first: it is a descriptor, mostly. What is none the host puts where it belongs.
 int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
-  Probed probed;
+  Probed probed{};
   probed.comm = comm;
   if (const int error = host().Mprobe(source, tag, comm, &probed.message, &probed.status); error != kSuccess) return error;
-  if (bytes_of(probed.status) != Descriptor::kBytes) {
+  probed.size = bytes_of(probed.status);
+  // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which MPI_Mrecv knows nothing.
+  if (probed.size != Descriptor::kBytes && (probed.size <= kLongestBounce || probed.size > target.capacity))
+    return deliver(job, probed, target, Call::message, comm, status);
+  if (probed.size != Descriptor::kBytes) {
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
                                   : host().Mrecv(target.base, to_int(target.asked), target.handle, &probed.message, status);
   }
@@ -134,7 +138,7 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
     return error;
   probed.received = true;
   probed.descriptor = Descriptor::decode(probed.wire.data(), job.nonce);
-  put_bytes(probed.status, probed.descriptor ? probed.bytes() : Descriptor::kBytes);
+  put_bytes(probed.status, probed.bytes());
   return deliver(job, probed, target, Call::message, comm, status);
 }
 

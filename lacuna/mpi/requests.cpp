@@ -10,12 +10,14 @@
 namespace lacuna::mpi {
 namespace {
 
-// Whether one part of a pair is complete, whoever's it is.
-bool ready(Job& job, Request request) {
-  if (request == host().no_request) return true;
-  if (Operation* operation = job.operations.find(request); operation != nullptr) return poll(job, *operation);
+// Whether one part of a pair is complete, whoever's it is, and with which status.
+bool ready(Job& job, Request request, Status& status) {
+  if (Operation* operation = request == host().no_request ? nullptr : job.operations.find(request); operation != nullptr) {
+    const bool over = poll(job, *operation);
+    status = operation->status;
+    return over;
+  }
   int over = 0;
-  Status status{};
   return host().Request_get_status(request, &over, &status) != kSuccess || over != 0;
 }
 
@@ -74,8 +76,9 @@ void poll_chunks(Job& job, Operation& operation) {
 bool poll(Job& job, Operation& operation) {
   if (operation.state == Operation::State::posted) {
     if (operation.pair) {
-      const bool first = ready(job, operation.parts[0]);
-      if (!ready(job, operation.parts[1]) || !first) return false;
+      Status sent{};
+      const bool first = ready(job, operation.parts[0], sent);
+      if (!ready(job, operation.parts[1], operation.status) || !first) return false;
       operation.state = Operation::State::done;
       return true;
     }
@@ -147,6 +150,8 @@ void poll_orphans(Job& job) {
   std::erase_if(orphans, [&](const std::unique_ptr<Operation>& orphan) {
     if (!poll(job, *orphan)) return false;
     Request handle = orphan->handle;
+    for (Request& part : orphan->parts)
+      if (orphan->pair) end_part(job, part, ignored());
     if (orphan->generalized) host().Grequest_complete(handle);
     if (orphan->persistent) {
       host().Request_free(&handle);

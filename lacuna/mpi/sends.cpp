@@ -334,7 +334,9 @@ int prepare_start(Job& job, Operation& operation) {
     operation.departing->pack(source.layout, source.base, true);
     if (began != 0)
       job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
-    return operation.departing->error();
+    const int error = operation.departing->error();
+    if (error != kSuccess) job.carrier->leave(std::move(operation.departing));  // the host may read some of it still
+    return error;
   }
   protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
   if (offered == nullptr) return kErrNoMem;

@@ -50,6 +50,7 @@ struct Options {
   int ranks = 2;
   std::int64_t eager = 4096;  ///< bytes; a longer send is over once it is received
   bool threads = true;        ///< MPI_THREAD_MULTIPLE
+  bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
   std::uint64_t slow = 0;     ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
 };
 

@@ -261,5 +261,64 @@ TEST(InterposedMessages, NeedNoMoreMemoryThanTheyHave) {
   }
 }
 
+// One that is too long for its receive is an error of the receive's own communicator, whose errors are returned; MPI_COMM_WORLD's end the program.
+TEST(InterposedMessages, ThatAreTooLongAreErrorsOfTheirCommunicator) {
+  constexpr int kRoom = 5 << 20, kSent = 6 << 20;  // bytes: more than a receive has a buffer for
+  expect_sound(run_preloaded({.threads = false}, [](const Host& mpi, int rank) {
+    Comm comm{};
+    mpi.Comm_dup(mpi.world, &comm);
+    return_errors(comm);
+    Datatype type = fake::vector(kRoom / 4, 1, 2, int_type());
+    mpi.Type_commit(&type);
+    std::vector<int> memory(kRoom / 2, rank == 0 ? 3 : -1);
+    if (rank == 0) {
+      mpi.Ssend(memory.data(), kSent, byte_type(), 1, 7, comm);
+    } else {
+      EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, comm, mpi::ignored()), mpi::kErrTruncate);
+      EXPECT_EQ(memory[1], -1);
+    }
+    mpi.Type_free(&type);
+    mpi.Comm_free(&comm);
+  }));
+}
+
+// Pairs that were freed end both of their parts: nothing is left over (expect_sound).
+TEST(InterposedMessages, OfFreedPairsEnd) {
+  for (const bool threads : {false, true}) {
+    expect_sound(run_preloaded({.threads = threads}, [](const Host& mpi, int rank) {
+      Datatype type = every_second(mpi);
+      std::vector<std::vector<int>> all(20, numbers(rank == 0 ? 1 : -100'000));
+      for (std::vector<int>& memory : all) {
+        Request request{};
+        mpi.Isendrecv_replace(memory.data(), 1, type, 1 - rank, 7, 1 - rank, 7, mpi.world, &request);
+        mpi.Request_free(&request);
+      }
+      Request barrier{};
+      mpi.Ibarrier(mpi.world, &barrier);
+      mpi.Wait(&barrier, mpi::ignored());
+      for (int flag = 0, looks = 0; looks < 100; ++looks) mpi.Iprobe(1 - rank, 99, mpi.world, &flag, mpi::ignored());
+      for (const std::vector<int>& memory : all) expect_received(memory, rank == 0 ? -100'000 : 1, rank == 0 ? 1 : -100'000);
+      mpi.Type_free(&type);
+    }));
+  }
+}
+
+// A look at a pair that ends nothing tells of its receive.
+TEST(InterposedMessages, OfPairsHaveAStatus) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(rank);
+    Request request{};
+    mpi.Isendrecv_replace(memory.data(), 1, type, 1 - rank, 7, 1 - rank, 7, mpi.world, &request);
+    Status status{};
+    for (int flag = 0; flag == 0;) mpi.Request_get_status(request, &flag, &status);
+    EXPECT_EQ(status.source, 1 - rank);
+    EXPECT_EQ(status.tag, 7);
+    EXPECT_EQ(mpi::bytes_of(status), 4 * kCount);
+    mpi.Wait(&request, mpi::ignored());
+    mpi.Type_free(&type);
+  }));
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

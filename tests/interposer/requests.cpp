@@ -241,7 +241,14 @@ int Start(Request* handle) {
     complain("MPI_Start of a request that cannot be started");
     return kErrRequest;
   }
-  go(request);
+  if (!me->world->options.renews) {
+    go(request);
+    return kSuccess;
+  }
+  const auto renewed = std::make_shared<RequestObject>(*request);
+  *handle = add(renewed);
+  me->requests.erase(reinterpret_cast<Request>(request.get()));
+  go(renewed);
   return kSuccess;
 }
 int Startall(int count, Request* requests) {

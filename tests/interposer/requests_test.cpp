@@ -147,9 +147,11 @@ INSTANTIATE_TEST_SUITE_P(Every, InterposedRequests, testing::ValuesIn(cases()), 
   return std::string(of.name) + (of.threads ? "_threads" : "") + (of.slow ? "_slow" : "") + (of.probed ? "_probed" : "");
 });
 
-// Those that were ended are gone from a start that fails: a call that is not for them finds nothing to look at.
-TEST(InterposedStarts, ArePersistentInEachOrder) {
-  const Outcome outcome = run_preloaded({.threads = false}, [&](const Host& mpi, int rank) {
+// Started together again and again, and completed by each call.
+class InterposedStarts : public testing::TestWithParam<bool> {};  // whether the host renews requests that it starts
+INSTANTIATE_TEST_SUITE_P(Renewed, InterposedStarts, testing::Bool());
+TEST_P(InterposedStarts, ArePersistentInEachOrder) {
+  const Outcome outcome = run_preloaded({.threads = false, .renews = GetParam()}, [&](const Host& mpi, int rank) {
     std::vector<Message> all = messages(mpi, rank);
     std::vector<Request> requests(kMessages);
     for (int m = 0; m < kMessages; ++m) {
@@ -179,6 +181,32 @@ TEST(InterposedStarts, ArePersistentInEachOrder) {
       mpi.Request_free(&requests[static_cast<std::size_t>(m)]);
       mpi.Type_free(&all[static_cast<std::size_t>(m)].type);
     }
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// The host says what is wrong with it, also while others are under way.
+TEST(InterposedCounts, BelowZeroEndNothing) {
+  const Outcome outcome = run_preloaded({.threads = false}, [&](const Host& mpi, int rank) {
+    std::vector<Message> all = messages(mpi, rank);
+    Message& message = all[2];
+    if (rank == 0) {
+      mpi.Ssend(message.memory.data(), 1, message.type, 1, 2, mpi.world);
+    } else {
+      Request request{};
+      mpi.Irecv(message.memory.data(), 1, message.type, 0, 2, mpi.world, &request);
+      int index = 0, flag = 0;
+      mpi.Waitany(-1, &request, &index, mpi::ignored());
+      mpi.Testany(-1, &request, &index, &flag, mpi::ignored());
+      mpi.Waitsome(-1, &request, &flag, &index, mpi::ignored());
+      mpi.Testall(-1, &request, &flag, mpi::ignored());
+      mpi.Waitall(-1, &request, mpi::ignored());
+      mpi.Startall(-1, &request);
+      Status status{};
+      mpi.Wait(&request, &status);
+      expect_message(all, 2, status);
+    }
+    for (Message& each : all) mpi.Type_free(&each.type);
   });
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
