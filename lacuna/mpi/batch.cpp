@@ -26,7 +26,7 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes)
 
 Batch::~Batch() {
   const auto lock = job_.enter();
-  for (auto& [i, taken] : ended_) {
+  for (Operations::Taken& taken : ended_) {
     if (!taken.empty()) job_.operations.put_back(std::move(taken));
   }
   if (late_) job_.operations.end_ending();
@@ -61,7 +61,7 @@ void Batch::host_completed(int i, const Status& theirs, int error) {
 void Batch::ended(int i) {
   if (!late_) return;
   const auto lock = job_.enter();
-  ended_.emplace_back(i, job_.operations.take_ended(requests_[static_cast<std::size_t>(i)]));
+  ended_.push_back(job_.operations.take_ended(requests_[static_cast<std::size_t>(i)]));
 }
 
 Ended Batch::end(int i, Status* status) {
@@ -73,7 +73,7 @@ Ended Batch::end(int i, Status* status) {
 Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
   const auto k = static_cast<std::size_t>(i);
   if (late_) {
-    if (Operations::Taken taken = std::move(ended_.at(next_ended_++).second); !taken.empty()) {
+    if (Operations::Taken taken = std::move(ended_.at(next_ended_++)); !taken.empty()) {
       mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
       wait_for(job_, *taken.mapped());
       return mpi::end(job_, std::move(taken), &requests_[k], status);

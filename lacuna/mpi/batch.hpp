@@ -1,5 +1,5 @@
 // The requests of one call (MPI_Waitall and its like). Those of ours are taken out of the table, since the host may give their handles to others once it has
-// completed them; what has not ended goes back. In a program whose threads do not call MPI at once nobody can get a handle meanwhile, so a call that ends a few
+// completed them; what has not ended goes back. In a program whose threads do not call MPI at once no handle is given away meanwhile, so a call that ends a few
 // of many requests takes out those that it ends, and no others: else a loop of MPI_Waitany would take time that grows with the square of its requests.
 #pragma once
 
@@ -32,8 +32,8 @@ class Batch {
 
   /// The host has completed its part of one of ours, which may be ready then, or once its bytes have come.
   void host_completed(int i, const Status& theirs, int error);
-  /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean to look at others, whose handles are
-  /// nobody's any more.
+  /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean to look at others, whose handles
+  /// are gone.
   void ended(int i);
   /// Ends one that is complete.
   Ended end(int i, Status* status);
@@ -47,7 +47,7 @@ class Batch {
   std::vector<Request> handles_;
   std::vector<Operations::Taken> taken_;
   std::vector<int> ours_;
-  std::vector<std::pair<int, Operations::Taken>> ended_;  ///< of a late batch, in the order of their ends
+  std::vector<Operations::Taken> ended_;  ///< of a late batch, in the order of their ends
   std::size_t next_ended_ = 0;
 };
 

@@ -42,7 +42,7 @@ class Bounce {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keeps small ones, and of large ones those used last.
+/// Keeps small ones, and a few large ones: where those would be too many bytes, the largest are given up for the one that comes back.
 class Bounces {
  public:
   /// Without data: there is no memory for it.

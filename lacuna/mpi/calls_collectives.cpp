@@ -13,7 +13,7 @@ struct Ending {
   bool persistent = false;
 };
 
-// Those of a Cartesian grid beyond a border, or that a graph names so, are nobody.
+// Beyond a border of a Cartesian grid there is MPI_PROC_NULL, and a graph may name it.
 std::optional<Neighbors> neighbors_of(Comm comm, int rank) {
   const Host& h = host();
   int topology = 0, number = 0, out = 0, weighted = 0;
@@ -89,10 +89,7 @@ bool is_basic(const Job& j, const Blocks<Number, At>& blocks) {
 
 // The host has begun it. What is over already may share its request with others that are.
 void begun(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) {
-  int over = 0;
-  Status status{};
-  if (!ending.persistent && host().Request_get_status(*ending.request, &over, &status) == kSuccess && over != 0)
-    return collection->store(j);
+  if (!ending.persistent && is_over(*ending.request)) return collection->store(j);
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
   operation->comm = comm;

@@ -39,7 +39,7 @@ int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm co
             const PassProbed& pass_probed, const Begin& begin) {
   Job* const j = job;
   if (!takes_messages(j)) return pass();
-  if (Mutex::threads) {
+  if (Mutex::multiple()) {
     Request request{};
     const int result = begin(&request);
     return result == kSuccess ? wait(&request, status) : result;
@@ -74,11 +74,10 @@ int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Co
   if (result != kSuccess || source == kProcNull) return result;
   auto operation = std::make_unique<Operation>();
   Target& place = operation->target;
-  place = {.base = static_cast<std::byte*>(base), .asked = count, .type = j->types.find(type)};
+  place = {.base = static_cast<std::byte*>(base), .type = j->types.find(type)};
   if (place.type == nullptr) return result;
   place.type.keep();
-  place.count = std::min<Count>(count, place.type->most());
-  place.capacity = place.type->bytes(place.count);
+  place.make_room(count);
   operation->persistent = operation->receives = operation->plain = true;
   operation->active = false;
   operation->comm = comm;

@@ -189,6 +189,7 @@ void started(Job& j, Request before, Request after, bool starts) {
 // In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
 // its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does.
 int start(Job& j, std::span<Request> requests) {
+  if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr) return host().Start(requests.data());
   if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {  // before anything is prepared
     Request null = *none;
     return host().Start(&null);

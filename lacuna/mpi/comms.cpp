@@ -45,8 +45,8 @@ CommOf* Comms::find(Comm comm) {
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
   for (const int world : worlds) made->places.push_back(world < 0 ? Place{} : world_.at(static_cast<std::size_t>(world)));
-  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, since
-  // whoever is not first shall find it there.
+  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, where
+  // the other threads find it.
   CommOf* found = nullptr;
   {
     const std::scoped_lock lock(mutex_);

@@ -72,7 +72,7 @@ struct Place {
   [[nodiscard]] bool known() const { return local >= 0 || far >= 0; }
 };
 
-/// Those of a communicator with a topology, in the order of its collectives' blocks: whether there is somebody. MPI_PROC_NULL is nobody.
+/// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank. MPI_PROC_NULL is none.
 struct Neighbors {
   std::vector<bool> out, in;
 };

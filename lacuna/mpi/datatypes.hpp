@@ -73,7 +73,7 @@ class Use {
   Use() = default;
   Use(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as of pointers
   explicit Use(const std::shared_ptr<const Type>& of) : of_(of.get()) {
-    if (Mutex::threads) kept_ = of;
+    if (Mutex::multiple()) kept_ = of;
   }
   const Type* operator->() const { return of_; }
   [[nodiscard]] const Type* get() const { return of_; }

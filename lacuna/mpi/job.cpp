@@ -137,7 +137,7 @@ std::unique_ptr<Job> Job::begin() {
   made->mode = static_cast<Mode>(mine.mode);
   int provided = 0;
   host().Query_thread(&provided);
-  Mutex::threads = provided == kThreadMultiple;
+  Mutex::say_multiple(provided == kThreadMultiple);
   host().Comm_rank(host().world, &made->world_rank);
   const auto full = [&](const Card& card) { return card.magic == mine.magic && static_cast<Mode>(card.mode) == Mode::full; };
   if (!std::ranges::all_of(all, full)) {

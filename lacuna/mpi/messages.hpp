@@ -66,8 +66,14 @@ void arrived(Job& job, Operation& operation);
 /// What was probed, into a target.
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
-/// Of an operation whose message the host has set aside: whether it has come.
-bool matched_is_here(Job& job, Operation& operation);
+/// Moves on an operation whose message the host has set aside.
+void poll_aside(Job& job, Operation& operation);
+/// Whether the host has completed a request. What is over may share its handle with others that are, so it is not kept in the table.
+inline bool is_over(Request request) {
+  int over = 0;
+  Status status{};
+  return host().Request_get_status(request, &over, &status) == kSuccess && over != 0;
+}
 /// Makes a request for an operation that needs none of the host's.
 int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request);
 

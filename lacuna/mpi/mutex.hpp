@@ -14,11 +14,12 @@ class Mutex {
   void unlock() {
     if (multiple()) mutex_.unlock();
   }
-  static bool multiple() { return threads.load(std::memory_order_relaxed); }
   /// MPI_THREAD_MULTIPLE. Said in MPI_Init, before anything is locked.
-  static inline std::atomic<bool> threads = true;
+  static void say_multiple(bool multiple) { threads_.store(multiple, std::memory_order_relaxed); }
+  static bool multiple() { return threads_.load(std::memory_order_relaxed); }
 
  private:
+  static inline std::atomic<bool> threads_ = true;
   std::mutex mutex_;
 };
 

@@ -29,6 +29,12 @@ struct Target {
 
   [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
   [[nodiscard]] std::byte* start() const { return base + type->start(); }
+  /// Of so many elements of its type.
+  void make_room(Count elements) {
+    asked = elements;
+    count = std::min(elements, type->most());
+    capacity = type->bytes(count);
+  }
 };
 
 enum class SendMode { standard, synchronous, ready, buffered };

@@ -63,9 +63,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   if (wrong != kSuccess) return How::wrong;
   if (target.type == nullptr) return How::host;
   target.base = static_cast<std::byte*>(base);
-  target.asked = count;
-  target.count = std::min(count, target.type->most());
-  target.capacity = target.type->bytes(target.count);
+  target.make_room(count);
   target.handle = type;
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
@@ -77,9 +75,7 @@ int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Targe
   if (target.type == nullptr || count < 0) return raise(Call::message, comm, kErrType);
   target.type.keep();
   target.base = static_cast<std::byte*>(base);
-  target.asked = count;
-  target.count = std::min(count, target.type->most());
-  target.capacity = target.type->bytes(target.count);
+  target.make_room(count);
   return kSuccess;
 }
 
@@ -103,7 +99,8 @@ struct Landing {
   bool large;
   bool typed = false;
 };
-// Nothing: there is no memory for it. Then the host puts it where it belongs, and a descriptor at its beginning; MPICH and Intel MPI take no part of a number.
+// Where there is no memory for a bounce, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a number, so there it
+// cannot be received: nothing.
 std::optional<Landing> landing_of(Job& job, const Target& target, Bounce& bounce) {
   const bool large = target.capacity > INT_MAX;
   if (target.contiguous() && (!large || host().large))
@@ -184,11 +181,11 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   operation.state = Operation::State::moving;
 }
 
-bool matched_is_here(Job& job, Operation& operation) {
+void poll_aside(Job& job, Operation& operation) {
   int over = 0;
   Status status{};
   const int error = host().Test(&operation.matched, &over, &status);
-  if (error == kSuccess && over == 0) return false;
+  if (error == kSuccess && over == 0) return;
   const Bounce aside = std::move(operation.aside);
   operation.aside = {};
   operation.state = Operation::State::done;
@@ -198,7 +195,6 @@ bool matched_is_here(Job& job, Operation& operation) {
   } else {
     put(job, operation.target, operation.status.source, aside.data(), bytes_of(operation.status));
   }
-  return true;
 }
 
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status) {

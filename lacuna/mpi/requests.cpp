@@ -10,7 +10,7 @@
 namespace lacuna::mpi {
 namespace {
 
-// Whether one part of a pair is complete, whoever's it is, and with which status.
+// Whether one part of a pair is complete, be it ours or the host's, and with which status.
 bool ready(Job& job, Request request, Status& status) {
   if (Operation* operation = request == host().no_request ? nullptr : job.operations.find(request); operation != nullptr) {
     const bool over = poll(job, *operation);
@@ -96,7 +96,7 @@ bool poll(Job& job, Operation& operation) {
     if (operation.payload != nullptr) {
       poll_payload(job, operation);
     } else if (operation.aside.data() != nullptr) {
-      matched_is_here(job, operation);
+      poll_aside(job, operation);
     } else {
       poll_chunks(job, operation);
     }

@@ -281,9 +281,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   if (result != kSuccess) return true;
   if (operation->departing != nullptr) operation->departing->pack(source.layout, source.base, true);
   operation->comm = comm;
-  int over = 0;
-  Status status{};
-  if (host().Request_get_status(*request, &over, &status) != kSuccess || over == 0) {
+  if (!is_over(*request)) {
     job.operations.add(*request, std::move(operation));
   } else if (operation->departing != nullptr &&
              (!operation->departing->gone() ||
@@ -302,10 +300,7 @@ int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag,
   operation->comm = comm;
   const auto lock = job.enter();
   const int result = Bytes::isend(SendMode::standard, operation->bounce.data(), bytes, dest, tag, comm, request);
-  int over = 0;
-  Status status{};
-  if (result == kSuccess && (host().Request_get_status(*request, &over, &status) != kSuccess || over == 0))
-    job.operations.add(*request, std::move(operation));
+  if (result == kSuccess && !is_over(*request)) job.operations.add(*request, std::move(operation));
   return result;
 }
 

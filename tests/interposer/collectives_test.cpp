@@ -28,7 +28,7 @@ void expect_from(const std::vector<int>& memory, std::size_t block, int from, st
   }
 }
 
-TEST(InterposedCollectives, LeaveNobodysBlocksAlone) {
+TEST(InterposedCollectives, LeaveBlocksOfProcNullAlone) {
   const Outcome outcome = run_preloaded({.ranks = 3}, [](const Host& mpi, int rank) {
     Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
     Datatype type = resized(inner, 0, kInts * 4);
@@ -52,8 +52,8 @@ TEST(InterposedCollectives, LeaveNobodysBlocksAlone) {
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
 
-// A graph may name nobody. Its block is where no memory is.
-TEST(InterposedCollectives, TouchNoMemoryOfNobody) {
+// A graph may name MPI_PROC_NULL. Its block is where no memory is.
+TEST(InterposedCollectives, TouchNoMemoryOfProcNull) {
   const Outcome outcome = run_preloaded({}, [](const Host& mpi, int rank) {
     Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
     Datatype type = resized(inner, 0, kInts * 4);

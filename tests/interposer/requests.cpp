@@ -258,7 +258,7 @@ int Startall(int count, Request* requests) {
   return kSuccess;
 }
 
-// One that is active goes on: whoever matches it holds it.
+// One that is active goes on: the message that matches it holds it.
 int Request_free(Request* handle) {
   const Lock lock = enter();
   if (find(*handle) == nullptr) return kErrRequest;

@@ -55,6 +55,9 @@ void complete(const Host& mpi, By by, std::vector<Request>& requests, std::vecto
     indices.push_back(index);
     statuses[static_cast<std::size_t>(index)] = status;
   };
+  const auto first = [&] {
+    return static_cast<int>(std::ranges::find_if(requests, [&](Request r) { return r != mpi.no_request; }) - requests.begin());
+  };
   while (std::cmp_less(indices.size(), count)) {
     int index = 0, flag = 1, ended = 0;
     Status status{};
@@ -68,11 +71,11 @@ void complete(const Host& mpi, By by, std::vector<Request>& requests, std::vecto
       case By::waitall: mpi.Waitall(count, requests.data(), each.data()); break;
       case By::testall: mpi.Testall(count, requests.data(), &flag, each.data()); break;
       case By::test:
-        index = static_cast<int>(std::ranges::find_if(requests, [&](Request r) { return r != mpi.no_request; }) - requests.begin());
+        index = first();
         mpi.Test(&requests[static_cast<std::size_t>(index)], &flag, &status);
         break;
       case By::status:
-        index = static_cast<int>(std::ranges::find_if(requests, [&](Request r) { return r != mpi.no_request; }) - requests.begin());
+        index = first();
         mpi.Request_get_status(requests[static_cast<std::size_t>(index)], &flag, &status);
         if (flag != 0) mpi.Wait(&requests[static_cast<std::size_t>(index)], mpi::ignored());
         break;

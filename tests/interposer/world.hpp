@@ -70,7 +70,7 @@ struct RequestObject {
   Count count = 0;
   std::shared_ptr<const Map> map;
   int peer = 0, tag = 0, me = 0;
-  bool synchronous = false, buffered = false, ready = false;
+  bool synchronous = false, buffered = false;
   std::uint64_t matched = 0;  ///< MPI_Mprobe's
   std::function<void(RequestObject&)> start;
   std::vector<std::shared_ptr<RequestObject>> parts;

@@ -147,7 +147,7 @@ TEST_F(Watching, RangesThatOverlapAreWatchedUntilTheLastIsReleased) {
   const auto inner = watch_->begin(memory.pages(20, 10)).value();
   const auto across = watch_->begin(memory.pages(25, 20)).value();
   watch_->release(all);
-  memory.unmap(50);  // nobody's
+  memory.unmap(50);  // of no range
   for (const auto range : {inner, across}) EXPECT_TRUE(stays(range));
   watch_->release(across);
   EXPECT_TRUE(stays(inner));
