@@ -72,14 +72,30 @@ void flatten(const Item& item, Items& runs) {
 // Whether two items look alike and are as far from their successors.
 bool same_step(const Items& w, Index i, Index j) { return w[i + 1].at - w[i].at == w[j + 1].at - w[j].at && same_shape(w[i], w[j]); }
 
+// A number for each item but the last, from its shape and its step to the next: equal where those are, and elsewhere mostly not. Items are 32 bytes and
+// comparing them takes a look at nodes, so whatever compares many looks at these first.
+using Symbol = std::uint16_t;
+std::uint64_t mixed(std::uint64_t value) { return (value ^ value >> 29) * 0x9e37'79b9'7f4a'7c15; }
+std::uint64_t shape_of(const Item& item) {
+  return static_cast<std::uint64_t>(item.length) * 2 + (item.node ? mixed(item.node->digest.low) | 1 : 0);
+}
+std::vector<Symbol> symbols_of(const Items& w) {
+  std::vector<Symbol> symbols(w.size() - 1);
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    symbols[i] = static_cast<Symbol>(mixed(mixed(shape_of(w[i])) + static_cast<std::uint64_t>(w[i + 1].at - w[i].at)) >> 48);
+  return symbols;
+}
+
 // The shortest p that divides |w| such that w is its first p items repeated at a constant stride; |w| if there is none.
 // Knuth, Morris and Pratt's failure function over (shape, step to the next): its borders are the periods.
 Index shortest_root(const Items& w) {
   const Index n = std::ssize(w);
+  const std::vector<Symbol> symbols = symbols_of(w);
+  const auto alike = [&](Index i, Index j) { return symbols[i] == symbols[j] && same_step(w, i, j); };
   std::vector<Index> border(static_cast<std::size_t>(n));  // border[i]: of the first i symbols; n - 1 symbols in all
   for (Index i = 1, b = 0; i < n - 1; ++i) {
-    while (b > 0 && !same_step(w, i, b)) b = border[b];
-    if (same_step(w, i, b)) ++b;
+    while (b > 0 && !alike(i, b)) b = border[b];
+    if (alike(i, b)) ++b;
     border[i + 1] = b;
   }
   for (Index b = n - 1; b > 0;) {
@@ -90,18 +106,56 @@ Index shortest_root(const Items& w) {
   return n;
 }
 
+// Of each item the periods with which a stretch may begin there, as bits: others do not.
+//
+// A stretch of runs has max(2, 32 / p) periods or more, and all its items but the last p look like the one p further on. So that many symbols in a row, less
+// one, are like those p further on. A stretch with a node has one among its first p items, and that has a like p further on.
+using Periods = std::uint16_t;
+static_assert(kShortestLoop == 32 && kLongestPeriod == 16);
+std::vector<Periods> beginnings(const Items& w) {
+  constexpr Index block = 1024, spare = kShortestLoop;
+  const Index n = std::ssize(w);
+  if (n < 4 * kShortestLoop) return std::vector<Periods>(static_cast<std::size_t>(n), 0xffff);
+  const std::vector<Symbol> symbols = symbols_of(w);
+  std::vector<Periods> begins(static_cast<std::size_t>(n));
+  Periods alike[block + spare];  // whether so many in a row are, from each on
+  for (Index from = 0; from < n - 1; from += block) {
+    const Index own = std::min(block, n - 1 - from);
+    for (Index p = 1; p <= kLongestPeriod; ++p) {
+      const Index pairs = std::clamp<Index>(n - 1 - p - from, 0, block + spare);
+      const Symbol* const here = symbols.data() + from;
+      for (Index j = 0; j < pairs; ++j) alike[j] = here[j] == here[j + p] ? 1 : 0;
+      std::fill(alike + pairs, alike + block + spare, 0);
+      const Index fewest = p * (std::max<Index>(2, (kShortestLoop + p - 1) / p) - 1) - 1;  // 15 to 30
+      for (Index sure = 1; sure < fewest;) {
+        const Index further = std::min(sure, fewest - sure);
+        for (Index j = 0; j < block + spare - further; ++j) alike[j] &= alike[j + further];
+        sure += further;
+      }
+      for (Index j = 0; j < own; ++j) begins[from + j] |= static_cast<Periods>(alike[j] << (p - 1));
+    }
+  }
+  for (Index k = 0; k < n; ++k) {
+    for (Index p = 1; w[k].node && p <= kLongestPeriod && k + p < n; ++p) {
+      if (!w[k + p].node || shape_of(w[k]) != shape_of(w[k + p])) continue;
+      for (Index i = std::max<Index>(0, k - p + 1); i <= k; ++i) begins[i] |= static_cast<Periods>(1 << (p - 1));
+    }
+  }
+  return begins;
+}
+
 struct Stretch {
   Index period = 0;
   Index repetitions = 0;
   std::int64_t runs = 0;
 };
 
-// The longest stretch from item i on that repeats with a short period.
-Stretch longest_stretch(const Items& w, Index i) {
+// The longest stretch from item i on that repeats with one of some short periods.
+Stretch longest_stretch(const Items& w, Index i, Periods periods) {
   Stretch best;
   const Index left = std::ssize(w) - i;
-  for (Index p = 1; p <= std::min<Index>(kLongestPeriod, left / 2); ++p) {
-    if (!same_shape(w[i], w[i + p])) continue;
+  for (Index p = 1; periods >> (p - 1) != 0 && p <= left / 2; ++p) {
+    if ((periods >> (p - 1) & 1) == 0 || !same_shape(w[i], w[i + p])) continue;
     Index alike = 1;  // w[i + j] and w[i + p + j] are alike for j < alike
     while (i + p + alike < std::ssize(w) && w[i + alike].at - w[i + alike - 1].at == w[i + p + alike].at - w[i + p + alike - 1].at &&
            same_shape(w[i + alike], w[i + p + alike])) {
@@ -130,10 +184,11 @@ Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
 
 // One pass from the left; true if something became a loop.
 bool find_loops(Items& w) {
+  const std::vector<Periods> begins = beginnings(w);
   Items found;
   found.reserve(w.size());
   for (Index i = 0; i < std::ssize(w);) {
-    const Stretch stretch = longest_stretch(w, i);
+    const Stretch stretch = longest_stretch(w, i, begins[i]);
     if (stretch.repetitions == 0) {
       found.push_back(std::move(w[i++]));
       continue;

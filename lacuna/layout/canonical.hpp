@@ -25,7 +25,7 @@ namespace lacuna::layout {
 
 inline constexpr std::int64_t kFlattenLimit = 1 << 16;  // ~1 ms of commit time; every DDTBench struct is far below it
 inline constexpr std::int64_t kLongestPeriod = 16;      // members of an array of structs that a sequence may hold
-inline constexpr std::int64_t kShortestLoop = 16;       // runs; shorter chance progressions in index lists are no loops
+inline constexpr std::int64_t kShortestLoop = 32;       // runs; shorter chance progressions in index lists are no loops
 
 using NodePtr = std::shared_ptr<const Node>;
 

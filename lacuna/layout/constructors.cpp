@@ -225,6 +225,18 @@ Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std
   return concatenate(blocklengths, byte_displacements, [&](std::size_t i) -> const Layout& { return members[i]; });
 }
 
+Result<Layout> Layout::structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                 std::span<const Layout> layouts, std::span<const std::uint32_t> which) {
+  if (which.size() != blocklengths.size()) {
+    return base::fail(base::Code::invalid_argument, fmt::format("{} block lengths but {} members", blocklengths.size(), which.size()));
+  }
+  for (const std::uint32_t member : which) {
+    if (member >= layouts.size())
+      return base::fail(base::Code::invalid_argument, fmt::format("member {} of {} layouts", member, layouts.size()));
+  }
+  return concatenate(blocklengths, byte_displacements, [&](std::size_t i) -> const Layout& { return layouts[which[i]]; });
+}
+
 Result<Layout> Layout::resized(const Layout& old, std::int64_t lower_bound, std::int64_t extent) {
   std::int64_t upper = 0;
   if (!base::add(lower_bound, extent, upper)) {

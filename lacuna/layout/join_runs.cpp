@@ -31,11 +31,11 @@ void merge_runs(Numbers& offsets, Numbers& lengths) {
 }
 
 // Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
-// before them, and so do the steps between these: seven equal steps in a row at least (p = 8, twice). Among seven in a row there is one whose number seven
+// before them, and so do the steps between these: 15 equal steps in a row at least (p = 16, twice). Among 15 in a row there is one whose number 15
 // divides, so only those are looked at, and their neighbours only where they have a like. `lengths` is empty if all are alike.
 bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
-  constexpr Index fewest = 7;
-  static_assert(kShortestLoop == 16 && kLongestPeriod == 16);
+  constexpr Index fewest = 15;
+  static_assert(kShortestLoop == 32 && kLongestPeriod == 16);
   const auto n = static_cast<Index>(offsets.size());
   if (n < 4 * kShortestLoop) return true;
   const Index steps = n - 1;
@@ -67,9 +67,12 @@ bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
       if (to - i >= fewest) return true;
     }
   }
-  // A longer period repeats the whole, and with it the first steps.
+  // A longer period repeats the whole.
   for (Index p = kLongestPeriod + 1; p <= n / 2; ++p) {
-    if (step(p) == step(0) && alike(p, 0) && alike(p + 1, 1) && alike(p + 2, 2)) return true;
+    if (n % p != 0) continue;
+    Index i = 0;
+    while (i + p < steps && alike(i, i + p)) ++i;
+    if (i + p == steps) return true;
   }
   return false;
 }

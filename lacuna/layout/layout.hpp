@@ -133,6 +133,9 @@ class Layout {
   static Result<Layout> hindexed_block(std::int64_t blocklength, std::span<const std::int64_t> byte_displacements, const Layout& old);
   static Result<Layout> structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
                                   std::span<const Layout> members);
+  /// The same where many members are of few layouts: member i is layouts[which[i]].
+  static Result<Layout> structure(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
+                                  std::span<const Layout> layouts, std::span<const std::uint32_t> which);
   /// A box of `subsizes` at `starts` in an array of `sizes`; the extent is the whole array's.
   static Result<Layout> subarray(std::span<const std::int64_t> sizes, std::span<const std::int64_t> subsizes,
                                  std::span<const std::int64_t> starts, Order order, const Layout& old);

@@ -63,6 +63,12 @@ class Bounces {
     made.memory_.reset(new (std::nothrow) std::byte[std::size_t{1} << made.size_class_]);
     return made;
   }
+  /// Gives up all that are kept.
+  void drop() {
+    const std::scoped_lock lock(mutex_);
+    for (auto& kept : kept_) kept.clear();
+    kept_bytes_ = 0;
+  }
 
  private:
   friend class Bounce;
@@ -70,9 +76,10 @@ class Bounces {
   static constexpr std::size_t kSmall = 16;  // of 64 KiB or less many are kept,
   static constexpr std::size_t kManyKept = 64, kFewKept = 4;
   static constexpr std::size_t kMostKept = 64 << 20;  // bytes, of all large ones together
-  void give_back(std::size_t size_class, std::unique_ptr<std::byte[]> memory) {
+  void give_back(std::size_t size_class, std::unique_ptr<std::byte[]> memory) noexcept {
     const std::scoped_lock lock(mutex_);
     auto& kept = kept_.at(size_class);
+    if (kept.capacity() == 0 && !make_room(kept)) return;
     if (kept.size() >= (size_class <= kSmall ? kManyKept : kFewKept)) return;
     if (size_class > kSmall) {
       const std::size_t bytes = std::size_t{1} << size_class;
@@ -80,8 +87,16 @@ class Bounces {
       drop_until(kMostKept - bytes);
       kept_bytes_ += bytes;
     }
-    if (kept.capacity() == 0) kept.reserve(kManyKept);  // else each may want more memory
     kept.push_back(std::move(memory));
+  }
+  // For all that are ever kept there, so that none wants memory. False: there is none.
+  static bool make_room(std::vector<std::unique_ptr<std::byte[]>>& kept) noexcept {
+    try {
+      kept.reserve(kManyKept);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   // The largest go first.
   void drop_until(std::size_t bytes) {

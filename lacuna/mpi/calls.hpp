@@ -5,6 +5,9 @@
 // statuses that are ignored, descriptors of arrays) is the host's work, and comes here in C.
 #pragma once
 
+#include <new>
+#include <stdexcept>
+
 #include "lacuna/mpi/messages.hpp"
 
 // NOLINTBEGIN(bugprone-macro-parentheses): names and arguments
@@ -13,7 +16,15 @@
   LACUNA_MPI_EXPORTED Result MPI_##name arguments;                                       \
   LACUNA_MPI_EXPORTED __attribute__((alias("MPI_" #name))) Result PMPI_##name arguments; \
   LACUNA_MPI_EXPORTED Result MPI_##name arguments
-#define LACUNA_MPI_CALL(name, arguments) LACUNA_MPI_CALL_OF(int, name, arguments)
+// Its body is followed by LACUNA_MPI_CAUGHT: what has no memory is an error of MPI's, and no exception. Others are the program's, whose error handlers may throw.
+#define LACUNA_MPI_CALL(name, arguments) LACUNA_MPI_CALL_OF(int, name, arguments) try
+#define LACUNA_MPI_CAUGHT            \
+  catch (const std::bad_alloc&) {    \
+    return lacuna::mpi::no_memory(); \
+  }                                  \
+  catch (const std::length_error&) { \
+    return lacuna::mpi::no_memory(); \
+  }
 // NOLINTEND(bugprone-macro-parentheses)
 
 namespace lacuna::mpi {

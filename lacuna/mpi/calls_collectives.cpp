@@ -88,8 +88,13 @@ bool is_basic(const Job& j, const Blocks<Number, At>& blocks) {
 }
 
 // The host has begun it. What is over already may share its request with others that are.
-void begun(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) {
-  if (!ending.persistent && is_over(*ending.request)) return collection->store(j);
+void begun(Job& j, std::unique_ptr<Operation> operation, const Ending& ending) {
+  if (!operation->persistent && is_over(*ending.request)) return operation->collection->store(j);
+  const auto lock = j.enter();
+  j.operations.add(*ending.request, std::move(operation));
+}
+
+std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) {
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
   operation->comm = comm;
@@ -97,38 +102,47 @@ void begun(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Endi
   operation->active = !ending.persistent;
   operation->collection = std::move(collection);
   const auto lock = j.enter();
-  j.operations.add(*ending.request, std::move(operation));
+  j.operations.make_room();
+  return operation;
+}
+
+// What is packed here of a call; null: nothing.
+template <class Number, class At>
+std::unique_ptr<Collection> packed_of(Job& j, Kind kind, int root, Comm comm, const Blocks<Number, At>& out,
+                                      const Blocks<Number, At>& in) try {
+  auto made = std::make_unique<Collection>();
+  Shape& shape = made->shape;
+  if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) return nullptr;
+  // One after the other: each that is not worth packing stays as it is.
+  const std::vector<bool> all;
+  const bool one_for_all = kind == Kind::neighbor_allgather;
+  const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
+  const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
+  if (shape.out > 0 && !made->out.take(j, out, shape.out, to)) made->out = {};
+  if (shape.in > 0 && !made->in.take(j, in, shape.in, from)) made->in = {};
+  return made->packed() ? std::move(made) : nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 template <class Number, class At, class Go>
 int collect(Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in, const Ending& ending,
             const Go& go) {
   Job* const j = job;
-  auto made = std::unique_ptr<Collection>();
-  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) {
-    made = std::make_unique<Collection>();
-    Shape& shape = made->shape;
-    if (shape_of(*j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) {
-      // One after the other: each that is not worth packing stays as it is.
-      const std::vector<bool> all;
-      const bool one_for_all = kind == Kind::neighbor_allgather;
-      const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
-      const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
-      if (shape.out > 0 && !made->out.take(*j, out, shape.out, to)) made->out = {};
-      if (shape.in > 0 && !made->in.take(*j, in, shape.in, from)) made->in = {};
-    }
-    if (!made->packed()) made = nullptr;
-  }
+  std::unique_ptr<Collection> made;
+  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) made = packed_of(*j, kind, root, comm, out, in);
   if (made == nullptr) return go(Side().given(out), Side().given(in));
   if (!ending.persistent) made->load(*j);
-  const int result = go(made->out.given(out), made->in.given(in));
-  if (result != kSuccess) return result;
   if (ending.request == nullptr) {
-    made->store(*j);
-  } else {
-    begun(*j, std::move(made), comm, ending);
+    const int result = go(made->out.given(out), made->in.given(in));
+    if (result == kSuccess) made->store(*j);
+    return result;
   }
-  return kSuccess;
+  std::unique_ptr<Operation> operation = operation_of(*j, std::move(made), comm, ending);
+  const Collection& collection = *operation->collection;
+  const int result = go(collection.out.given(out), collection.in.given(in));
+  if (result == kSuccess) begun(*j, std::move(operation), ending);
+  return result;
 }
 
 // What a host does not have, but a program that asks the loader for it finds here.
@@ -162,19 +176,22 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                            \
     return collect(kind, root, comm, LIST_OF(sides), {},                                                        \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); }); \
-  }
+  }                                                                                                             \
+  LACUNA_MPI_CAUGHT
 #define COLLECTIVE_LATER(name, kind, root, At, arguments, sides, passed)                                                 \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Request * request)) {                                            \
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                     \
     return collect(kind, root, comm, LIST_OF(sides), {.request = request, .persistent = false},                          \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, request); }); \
-  }
+  }                                                                                                                      \
+  LACUNA_MPI_CAUGHT
 #define COLLECTIVE_INIT(name, kind, root, At, arguments, sides, passed)                                                        \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Info info, Request * request)) {                                       \
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                           \
     return collect(kind, root, comm, LIST_OF(sides), {.request = request, .persistent = true},                                 \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, info, request); }); \
-  }
+  }                                                                                                                            \
+  LACUNA_MPI_CAUGHT
 // Blocks of everyone for everyone, with types of their own, need not be packed as a whole (exchange.hpp).
 #define EXCHANGED(name, At, arguments, sides, passed, rest)                                                          \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm)) {                                                           \
@@ -184,7 +201,8 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
     if (takes_messages(job) && exchange(*job, LIST_OF(sides), comm, result, others)) return result;                  \
     return collect(Kind::alltoall, 0, comm, LIST_OF(sides), {},                                                      \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); });      \
-  }
+  }                                                                                                                  \
+  LACUNA_MPI_CAUGHT
 
 #define EVEN(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type)
 #define EVEN_ROOT(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root)

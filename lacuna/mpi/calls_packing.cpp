@@ -7,7 +7,7 @@ namespace {
 // The layout, if the call is right as far as it can be seen here, and all fits; else the host says what is wrong.
 Use fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes) {
   if (count <= 0 || position < 0 || size < position || comm == host().no_comm) return nullptr;
-  Use found = j.types.find(type);
+  Use found = j.types.find(type, count);
   if (found == nullptr) return nullptr;
   bytes = found->bytes(count);
   return bytes > 0 && bytes <= size - position ? found : nullptr;
@@ -62,10 +62,12 @@ int unpack(const void* in, Number size, Number* position, void* base, Number cou
     return pack(base, count, type, out, size, position, comm,                                                                            \
                 [&] { return host().Pack##suffix(base, count, type, out, size, position, comm); });                                      \
   }                                                                                                                                      \
+  LACUNA_MPI_CAUGHT                                                                                                                      \
   LACUNA_MPI_CALL(Unpack##suffix, (const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm)) { \
     return unpack(in, size, position, base, count, type, comm,                                                                           \
                   [&] { return host().Unpack##suffix(in, size, position, base, count, type, comm); });                                   \
-  }
+  }                                                                                                                                      \
+  LACUNA_MPI_CAUGHT
 PACKS(, int)
 PACKS(_c, Count)
 

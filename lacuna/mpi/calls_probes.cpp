@@ -91,6 +91,7 @@ LACUNA_MPI_CALL(Iprobe, (int source, int tag, Comm comm, int* flag, Status* stat
   poll_orphans(*j);
   return probe_once(*j, source, tag, comm, flag, status);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Probe, (int source, int tag, Comm comm, Status* status)) {
   Job* const j = job;
@@ -104,6 +105,7 @@ LACUNA_MPI_CALL(Probe, (int source, int tag, Comm comm, Status* status)) {
     pause(rounds);
   }
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Improbe, (int source, int tag, Comm comm, int* flag, Message* message, Status* status)) {
   Job* const j = job;
@@ -112,6 +114,7 @@ LACUNA_MPI_CALL(Improbe, (int source, int tag, Comm comm, int* flag, Message* me
   poll_orphans(*j);
   return match_once(*j, source, tag, comm, flag, message, status);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Status* status)) {
   Job* const j = job;
@@ -125,6 +128,7 @@ LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Statu
     pause(rounds);
   }
 }
+LACUNA_MPI_CAUGHT
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define MATCHED(suffix, Number)                                                                                    \
@@ -132,10 +136,12 @@ LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Statu
     if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                   \
     return host().Mrecv##suffix(base, count, type, message, status);                                               \
   }                                                                                                                \
+  LACUNA_MPI_CAUGHT                                                                                                \
   LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
     if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                 \
     return host().Imrecv##suffix(base, count, type, message, request);                                             \
-  }
+  }                                                                                                                \
+  LACUNA_MPI_CAUGHT
 MATCHED(, int)
 MATCHED(_c, Count)
 
@@ -147,6 +153,7 @@ LACUNA_MPI_CALL(Message_c2f, (Message message)) {
   const int number = job == nullptr ? 0 : job->matched.to_fortran(message);
   return number != 0 ? number : host().Message_c2f(message);
 }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL_OF(Message, Message_f2c, (int number)) { return number < 0 ? Matched::from_fortran(number) : host().Message_f2c(number); }
 #endif
 

@@ -1,4 +1,6 @@
 // MPI_Recv and its like, and what sends and receives at once.
+#include <climits>
+
 #include "lacuna/mpi/calls.hpp"
 
 namespace lacuna::mpi {
@@ -28,7 +30,7 @@ int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm c
   if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
   Target target;
   int wrong = kSuccess;
-  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::host) return pass();
   return irecv(*j, target, source, tag, comm, request);
@@ -54,7 +56,7 @@ int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm co
   if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
   Target target;
   int wrong = kSuccess;
-  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::host) return pass();
   return recv(*j, target, source, tag, comm, status);
@@ -67,7 +69,7 @@ int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Co
   if (!takes_messages(j)) return pass();
   Target target;
   int wrong = kSuccess;
-  const How how = plan_receive(*j, base, count, type, source, comm, target, wrong);
+  const How how = plan_receive(*j, base, count, type, source, comm, false, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
   const int result = pass();
@@ -132,17 +134,29 @@ int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, 
   return wrong;
 }
 
-// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it.
-std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, Comm comm, std::int64_t& bytes) {
-  const Use of = j.types.find(type);
-  bytes = of != nullptr && count >= 0 ? of->bytes(count) : -1;
+// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it,
+// or has said so and `wrong` is what the call returns.
+std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, Comm comm, std::int64_t& bytes, int& wrong) {
+  if (count < 0) return std::nullopt;
+  bool early = false;
+  const Use of = j.types.of_message(type, Types::kDecode, comm, early, wrong);
+  if (wrong != kSuccess) return std::nullopt;
+  const std::int64_t size = of != nullptr ? of->size() : size_of(type);
+  if (size < 0 || !base::mul(size, count, bytes) || bytes > layout::kMaxBytes) return std::nullopt;
   if (bytes == 0) return Bounce();
-  if (bytes < 0 || (base == nullptr && !of->absolute())) return std::nullopt;
-  const base::Result<Elements> layout = of->of(count);
-  if (!layout) return std::nullopt;
+  if (base == nullptr && (of == nullptr || !of->absolute())) return std::nullopt;
   j.comms->find(comm);  // if there is an error to raise, it is known
+  if (of == nullptr && (bytes > INT_MAX || count > INT_MAX)) return std::nullopt;
+  const base::Result<Elements> layout = of != nullptr ? of->of(count) : Elements();
+  if (!layout) return std::nullopt;
   Bounce bounce = j.bounces.take(bytes);
-  if (bounce.data() != nullptr) copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
+  if (bounce.data() == nullptr) return bounce;
+  int position = 0;
+  if (of != nullptr) {
+    copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
+  } else if (host().Pack(base, static_cast<int>(count), type, bounce.data(), static_cast<int>(bytes), &position, host().self) != kSuccess) {
+    return std::nullopt;
+  }
   return bounce;
 }
 
@@ -156,12 +170,15 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
   Job* const j = job;
   if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm))) return pass();
   std::int64_t bytes = 0;
-  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes);
+  int wrong = kSuccess;
+  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
+  if (wrong != kSuccess) return wrong;
   if (!bounce) return pass();
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
   Request request{};
-  if (const int wrong = Bytes::isend(SendMode::standard, bounce->data(), bytes, dest, tag, comm, &request); wrong != kSuccess) return wrong;
+  wrong = Bytes::isend(SendMode::standard, bounce->data(), bytes, dest, tag, comm, &request);
+  if (wrong != kSuccess) return wrong;
   const int received = receive();
   const int sent = wait(&request, ignored());
   return received != kSuccess ? received : sent;
@@ -173,7 +190,9 @@ int begin_replace(const void* base, Count count, Datatype type, int dest, int ta
   Job* const j = job;
   if (!takes_messages(j)) return pass();
   std::int64_t bytes = 0;
-  std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes);
+  int wrong = kSuccess;
+  std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
+  if (wrong != kSuccess) return wrong;
   if (!bounce) return pass();
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
@@ -191,16 +210,19 @@ int begin_replace(const void* base, Count count, Datatype type, int dest, int ta
         [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                             \
         [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                   \
   }                                                                                                                                      \
+  LACUNA_MPI_CAUGHT                                                                                                                      \
   LACUNA_MPI_CALL(Recv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status)) {             \
     return recv_or(                                                                                                                      \
         base, count, type, source, tag, comm, status, [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); }, \
         [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                      \
         [&](Request* request) { return MPI_Irecv##suffix(base, count, type, source, tag, comm, request); });                             \
   }                                                                                                                                      \
+  LACUNA_MPI_CAUGHT                                                                                                                      \
   LACUNA_MPI_CALL(Recv_init##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {      \
     return recv_init_or(base, count, type, source, tag, comm, request,                                                                   \
                         [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                        \
-  }
+  }                                                                                                                                      \
+  LACUNA_MPI_CAUGHT
 RECEIVES(, int)
 RECEIVES(_c, Count)
 
@@ -219,6 +241,7 @@ RECEIVES(_c, Count)
         [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                       \
         [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                            \
   }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                                \
                   (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {   \
     return replace(                                                                                                                        \
@@ -226,6 +249,7 @@ RECEIVES(_c, Count)
         [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                   \
         [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                                \
   }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Isendrecv_replace##suffix,                                                                                               \
                   (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Request* request)) { \
     return begin_replace(                                                                                                                  \
@@ -233,6 +257,7 @@ RECEIVES(_c, Count)
         [&] { return host().Isendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, request); },                 \
         [&](Request* receive) { return MPI_Irecv##suffix(base, count, type, source, in_tag, comm, receive); });                            \
   }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
                                       Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {           \
     return begin_both(                                                                                                                     \
@@ -242,7 +267,8 @@ RECEIVES(_c, Count)
         },                                                                                                                                 \
         [&](Request* send) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, send); },                             \
         [&](Request* receive) { return MPI_Irecv##suffix(in, in_count, in_type, source, in_tag, comm, receive); });                        \
-  }
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT
 EXCHANGES(, int)
 EXCHANGES(_c, Count)
 

@@ -233,6 +233,7 @@ int wait(Request* request, Status* status) {
 }
 
 LACUNA_MPI_CALL(Wait, (Request * request, Status* status)) { return wait(request, status); }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Test, (Request * request, int* flag, Status* status)) {
   Job* const j = job;
@@ -256,23 +257,27 @@ LACUNA_MPI_CALL(Test, (Request * request, int* flag, Status* status)) {
   }
   return end_one(*j, std::move(taken), request, status);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
   return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses) : host().Waitall(count, requests, statuses);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testall, (int count, Request* requests, int* flag, Status* statuses)) {
   Job* const j = job;
   return may_concern_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses)
                                             : host().Testall(count, requests, flag, statuses);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testany, (int count, Request* requests, int* index, int* flag, Status* status)) {
   Job* const j = job;
   return may_concern_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
                                             : host().Testany(count, requests, index, flag, status);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
   Job* const j = job;
@@ -280,18 +285,21 @@ LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* stat
   return may_concern_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
                                             : host().Waitany(count, requests, index, status);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
   return may_concern_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
                                             : host().Testsome(count, requests, ended, indices, statuses);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
   return may_concern_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
                                             : host().Waitsome(count, requests, ended, indices, statuses);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Start, (Request * request)) {
   Job* const j = job;
@@ -299,6 +307,7 @@ LACUNA_MPI_CALL(Start, (Request * request)) {
   const auto lock = j->enter();
   return start(*j, {request, 1});
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   Job* const j = job;
@@ -306,6 +315,7 @@ LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   const auto lock = j->enter();
   return start(*j, {requests, static_cast<std::size_t>(count)});
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_free, (Request * request)) {
   Job* const j = job;
@@ -321,6 +331,7 @@ LACUNA_MPI_CALL(Request_free, (Request * request)) {
   j->operations.remove(*request);
   return host().Request_free(request);
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Cancel, (Request * request)) {
   Job* const j = job;
@@ -332,5 +343,6 @@ LACUNA_MPI_CALL(Cancel, (Request * request)) {
     return kSuccess;
   return host().Cancel(request);
 }
+LACUNA_MPI_CAUGHT
 
 }  // namespace lacuna::mpi

@@ -10,7 +10,7 @@ int send_or(SendMode mode, const void* base, Count count, Datatype type, int des
   if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
   Source source;
   int result = kSuccess;
-  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, true, source, result);
   if (how == How::wrong) return result;
   return how != How::host && send(*j, how, mode, source, tag, comm, result) ? result : pass();
 }
@@ -22,7 +22,7 @@ int isend_or(SendMode mode, const void* base, Count count, Datatype type, int de
   if (!takes_messages(j) || j->types.is_short(type, count, j->from.contiguous)) return pass();
   Source source;
   int result = kSuccess;
-  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, true, source, result);
   if (how == How::wrong) return result;
   return how != How::host && isend(*j, how, mode, source, tag, comm, request, result) ? result : pass();
 }
@@ -34,7 +34,7 @@ int send_init_or(SendMode mode, const void* base, Count count, Datatype type, in
   if (!takes_messages(j)) return pass();
   Source source;
   int result = kSuccess;
-  const How how = plan_send(*j, base, count, type, dest, comm, mode, source, result);
+  const How how = plan_send(*j, base, count, type, dest, comm, mode, false, source, result);
   if (how == How::wrong) return result;
   return send_init(*j, how, mode, source, tag, comm, request, result) ? result : pass();
 }
@@ -47,18 +47,22 @@ int send_init_or(SendMode mode, const void* base, Count count, Datatype type, in
   LACUNA_MPI_CALL(name, (const void* base, int count, Datatype type, int dest, int tag, Comm comm)) {                              \
     return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name(base, count, type, dest, tag, comm); });     \
   }                                                                                                                                \
+  LACUNA_MPI_CAUGHT                                                                                                                \
   LACUNA_MPI_CALL(name##_c, (const void* base, Count count, Datatype type, int dest, int tag, Comm comm)) {                        \
     return send_or(mode, base, count, type, dest, tag, comm, [&] { return host().name##_c(base, count, type, dest, tag, comm); }); \
-  }
+  }                                                                                                                                \
+  LACUNA_MPI_CAUGHT
 #define BEGIN(name, mode, begin)                                                                                              \
   LACUNA_MPI_CALL(name, (const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request)) {       \
     return begin(mode, base, count, type, dest, tag, comm, request,                                                           \
                  [&] { return host().name(base, count, type, dest, tag, comm, request); });                                   \
   }                                                                                                                           \
+  LACUNA_MPI_CAUGHT                                                                                                           \
   LACUNA_MPI_CALL(name##_c, (const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request)) { \
     return begin(mode, base, count, type, dest, tag, comm, request,                                                           \
                  [&] { return host().name##_c(base, count, type, dest, tag, comm, request); });                               \
-  }
+  }                                                                                                                           \
+  LACUNA_MPI_CAUGHT
 
 SEND(Send, SendMode::standard)
 SEND(Ssend, SendMode::synchronous)

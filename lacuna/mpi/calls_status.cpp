@@ -65,6 +65,7 @@ LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)
   if (*flag != 0) put_status(status, operation->status);
   return kSuccess;
 }
+LACUNA_MPI_CAUGHT
 
 // Of MPI-4.1. Nothing is ended.
 LACUNA_MPI_CALL(Request_get_status_all, (int count, const Request* requests, int* flag, Status* statuses)) {
@@ -78,6 +79,7 @@ LACUNA_MPI_CALL(Request_get_status_all, (int count, const Request* requests, int
   }
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_get_status_any, (int count, const Request* requests, int* index, int* flag, Status* status)) {
   Looks looks(count, requests);
@@ -93,6 +95,7 @@ LACUNA_MPI_CALL(Request_get_status_any, (int count, const Request* requests, int
   if (*flag != 0 && *index == kUndefined && !looks.ours().empty()) *flag = 0;
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_get_status_some, (int count, const Request* requests, int* ended, int* indices, Status* statuses)) {
   Looks looks(count, requests);
@@ -114,5 +117,6 @@ LACUNA_MPI_CALL(Request_get_status_some, (int count, const Request* requests, in
   }
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 }  // namespace lacuna::mpi

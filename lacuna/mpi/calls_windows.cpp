@@ -39,6 +39,7 @@ LACUNA_MPI_CALL(Put,
   job->windows.add(win, target, false, std::move(origin), std::move(bounce));
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Get, (void* base, int count, Datatype type, int target, Aint place, int target_count, Datatype target_type, Win win)) {
   Origin origin;
@@ -49,33 +50,47 @@ LACUNA_MPI_CALL(Get, (void* base, int count, Datatype type, int target, Aint pla
   if (result == kSuccess) job->windows.add(win, target, true, std::move(origin), std::move(bounce));
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Win_create, (void* base, Aint bytes, int unit, Info info, Comm comm, Win* win)) {
   return made(host().Win_create(base, bytes, unit, info, comm, win), comm, win, false);
 }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_create_dynamic, (Info info, Comm comm, Win* win)) {
   return made(host().Win_create_dynamic(info, comm, win), comm, win, false);
 }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_allocate, (Aint bytes, int unit, Info info, Comm comm, void* base, Win* win)) {
   return made(host().Win_allocate(bytes, unit, info, comm, base, win), comm, win, true);
 }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_allocate_shared, (Aint bytes, int unit, Info info, Comm comm, void* base, Win* win)) {
   return made(host().Win_allocate_shared(bytes, unit, info, comm, base, win), comm, win, true);
 }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_free, (Win * win)) {
   const Win before = *win;
   const int result = host().Win_free(win);
   if (result == kSuccess && takes_messages(job)) job->windows.freed(before);
   return result;
 }
+LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Win_fence, (int assert, Win win)) { return completed(host().Win_fence(assert, win), win); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_complete, (Win win)) { return completed(host().Win_complete(win), win); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_unlock, (int rank, Win win)) { return completed(host().Win_unlock(rank, win), win, rank); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_unlock_all, (Win win)) { return completed(host().Win_unlock_all(win), win); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_flush, (int rank, Win win)) { return completed(host().Win_flush(rank, win), win, rank); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_flush_all, (Win win)) { return completed(host().Win_flush_all(win), win); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_flush_local, (int rank, Win win)) { return completed(host().Win_flush_local(rank, win), win, rank); }
+LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Win_flush_local_all, (Win win)) { return completed(host().Win_flush_local_all(win), win); }
+LACUNA_MPI_CAUGHT
 
 }  // namespace lacuna::mpi

@@ -16,7 +16,7 @@ bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, b
   Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at, .moves = there};
   if (count < 0) return false;
   if (count > 0) {
-    part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type);
+    part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type, count);
     if (part.type == nullptr) return false;
     part.bytes = part.type->bytes(count);
     if (part.bytes < 0) return false;
@@ -50,7 +50,12 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vec
     const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
     const bool somebody = there.empty() || there[static_cast<std::size_t>(i)];
     const Datatype last = i > 0 ? blocks.type_of(i - 1) : Datatype{};
-    if (!add(job, base + place * extent, count, blocks.type_of(i), last, somebody, parts)) return false;
+    if (!add(job, base + place * extent, count, blocks.type_of(i), last, somebody, parts)) {
+      for (int k = i + 1; k < number; ++k) {  // if it is the first use of a type, it is that of all of them
+        if (blocks.count_of(k) > 0 && blocks.type_of(k) != blocks.type_of(k - 1)) job.types.find(blocks.type_of(k), blocks.count_of(k));
+      }
+      return false;
+    }
     places.push_back(blocks.types != nullptr ? parts.back().packed_at : elements);
     elements += count;
   }

@@ -1,7 +1,10 @@
 // Datatypes as layouts: decoded through their envelopes and contents (MPI-4.1, 5.1.13), once for each handle.
 //
-// A handle that was freed may come back as another type, so a decoded type carries an attribute of ours whose deletion, which is the type's own end, takes
-// it out of the table. Types of equal runs have equal layouts, whichever constructors made them.
+// Many a program makes a type, sends one message with it and frees it. So a type's uses are the host's until they have taken ten times as long as decoding the
+// type takes, both by estimate. A receive of that kind may get a descriptor still: then the type is decoded, and so it has to be there.
+//
+// A handle that was freed may come back as another type. MPI_Type_free takes it out of the table; a decoded type carries an attribute of ours, whose deletion
+// does the same where that call is not seen. Types of equal runs have equal layouts, whichever constructors made them.
 #pragma once
 
 #include <algorithm>
@@ -88,18 +91,53 @@ class Use {
   std::shared_ptr<const Type> kept_;
 };
 
+class Types;
+
+/// Keeps a datatype that a receive may have to decode later: while there is one, MPI_Type_free waits.
+class Loan {
+ public:
+  Loan() = default;
+  Loan(Types& types, Datatype type);
+  Loan(Loan&& other) noexcept : types_(std::exchange(other.types_, nullptr)), type_(other.type_) {}
+  Loan& operator=(Loan&& other) noexcept {
+    std::swap(types_, other.types_);
+    std::swap(type_, other.type_);
+    return *this;
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  ~Loan();
+
+ private:
+  Types* types_ = nullptr;
+  Datatype type_{};
+};
+
 class Types {
  public:
   /// Once MPI is up.
   Types();
+  /// The use of a type at which it is decoded; 1 is the first, 0: when it pays.
+  void decode_at(std::int64_t use) { decode_at_ = use; }
   /// Null: it was not committed that we know of, or its layout is larger than any.
-  Use find(Datatype type);
-  /// The type of a message in `comm`. One that was committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it
-  /// says, its error handler has been called, and so the program's call is over.
-  Use of_message(Datatype type, Comm comm, int& wrong);
+  Use find(Datatype type) { return find(type, kDecode); }
+  /// The same for a use of so many elements that the host can do as well: null also if decoding does not pay yet.
+  Use find(Datatype type, Count count) {
+    bool early = false;
+    return find(type, count, early);
+  }
+  /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was committed where we did not see it, the host
+  /// takes for a message to nobody; else `wrong` is what it says, its error handler has been called, and so the program's call is over.
+  Use of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong);
+  /// However many.
+  static constexpr Count kDecode = -1;
+  /// MPI_Type_free is called. False: the host is to do it. True: it is put off until no receive needs the type any more.
+  bool puts_off_free(Datatype type);
   /// A type of so many bytes and no gaps, of the host's; no_type: there is none.
   Datatype without_gaps(std::int64_t size);
-  /// MPI_Type_commit took it. It is decoded once it is used: many a type only serves collectives, or other types.
+  /// Before MPI_Finalize: frees what it has made.
+  void end();
+  /// MPI_Type_commit took it.
   void committed(Datatype type);
   [[nodiscard]] bool is_committed(Datatype type) {
     const std::scoped_lock lock(mutex_);
@@ -126,11 +164,26 @@ class Types {
   static std::size_t slot_of(Datatype type) { return reinterpret_cast<std::uintptr_t>(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
   std::array<Predefined, kSlots> predefined_{};
 #endif
+  friend class Loan;
+  struct Known {
+    std::shared_ptr<const Type> of;  // null: committed, and not decoded
+    std::int64_t uses = 0;
+    std::int64_t size = -1;    // of an element; below 0: not known yet
+    std::int64_t host_ns = 0;  // that its uses have taken, by estimate
+    std::int64_t entries = 0;  // of its lists, at least
+    int loans = 0;
+    bool freed = false;  // by the program; the host still has it
+  };
+  Use find(Datatype type, Count count, bool& early);
+  bool is_early(Datatype type, Count count);
   Use decoded(Datatype type);
+  void forget(Datatype type);
+  void give_back(Datatype type);
   static int copied(Datatype, int, void*, void*, void*, int* flag);
   static int deleted(Datatype type, int, void*, void* types);
   Mutex mutex_;
-  std::unordered_map<Datatype, std::shared_ptr<const Type>> known_;  // null: committed
+  std::unordered_map<Datatype, Known> known_;
+  std::int64_t decode_at_ = 0;
   struct Recent {
     Datatype type{};
     std::shared_ptr<const Type> of;
@@ -154,5 +207,9 @@ class Types {
 bool is_predefined(Datatype type);
 /// The layout that the constructors of a type describe. Errors: those of Layout's constructors; unsupported (a constructor that is not known).
 base::Result<Layout> decode(Datatype type);
+/// Numbers and types that a type's constructors have; more than `most`: at least so many.
+std::int64_t entries_of(Datatype type, std::int64_t most);
+/// Bytes of an element; below 0: the host cannot tell.
+std::int64_t size_of(Datatype type);
 
 }  // namespace lacuna::mpi

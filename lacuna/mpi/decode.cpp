@@ -1,6 +1,7 @@
 // From a datatype's envelope and contents to its layout.
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <utility>
 
 #include "lacuna/mpi/datatypes.hpp"
@@ -26,13 +27,17 @@ struct Contents {
   Contents& operator=(Contents&&) = default;
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;
-  // The handles are ours, but for those of predefined types.
+  // The handles are ours, but for those of predefined types. Mostly many are one.
   ~Contents() {
-    for (Datatype& type : types) {
-      if (!is_predefined(type)) host().Type_free(&type);
+    bool ours = false;
+    for (Datatype last = host().no_type; Datatype& type : types) {
+      if (type != last) ours = !is_predefined(type);
+      last = type;
+      if (ours) host().Type_free(&type);
     }
   }
 };
+static_assert(sizeof(Count) == sizeof(std::int64_t) && std::is_same_v<Aint, std::int64_t>);  // MPI_Count is `long long`, or `long`
 
 base::Error failed(const char* what) { return {base::Code::unsupported, std::string(what) + " of a datatype failed"}; }
 
@@ -74,19 +79,18 @@ Result<Contents> contents_of(Datatype type) {
   made.combiner = envelope->combiner;
   if (is_predefined(made.combiner)) return made;
   std::vector<int> ints(static_cast<std::size_t>(envelope->integers));
-  std::vector<Aint> aints(static_cast<std::size_t>(envelope->addresses));
-  std::vector<Count> large_counts(static_cast<std::size_t>(envelope->counts));
+  made.addresses.resize(static_cast<std::size_t>(envelope->addresses));
+  made.counts.resize(static_cast<std::size_t>(envelope->counts));
   std::vector<Datatype> members(static_cast<std::size_t>(envelope->types));
-  const int got = has_large_types()
-                      ? host().Type_get_contents_c(type, envelope->integers, envelope->addresses, envelope->counts, envelope->types,
-                                                   ints.data(), aints.data(), large_counts.data(), members.data())
-                      : host().Type_get_contents(type, static_cast<int>(envelope->integers), static_cast<int>(envelope->addresses),
-                                                 static_cast<int>(envelope->types), ints.data(), aints.data(), members.data());
+  const int got =
+      has_large_types()
+          ? host().Type_get_contents_c(type, envelope->integers, envelope->addresses, envelope->counts, envelope->types, ints.data(),
+                                       made.addresses.data(), reinterpret_cast<Count*>(made.counts.data()), members.data())
+          : host().Type_get_contents(type, static_cast<int>(envelope->integers), static_cast<int>(envelope->addresses),
+                                     static_cast<int>(envelope->types), ints.data(), made.addresses.data(), members.data());
   if (got != kSuccess) return std::unexpected(failed("MPI_Type_get_contents"));
-  made.integers.assign(ints.begin(), ints.end());
-  made.addresses.assign(aints.begin(), aints.end());
-  made.counts.assign(large_counts.begin(), large_counts.end());
   made.types = std::move(members);
+  made.integers.assign(ints.begin(), ints.end());
   return made;
 }
 
@@ -147,13 +151,48 @@ Result<Layout> darray(Arguments& from) {
                         order == kOrderC ? layout::Order::c : layout::Order::fortran, LACUNA_TRY(from.member()));
 }
 
+// The types of a struct, each once, and which of them each member has.
+struct Members {
+  std::vector<Layout> layouts;
+  std::vector<std::uint32_t> which;
+};
+Result<Members> members_of(const Contents& contents) {
+  Members made;
+  made.which.reserve(contents.types.size());
+  std::unordered_map<Datatype, std::uint32_t> known;
+  std::uint32_t current = 0;
+  for (std::size_t i = 0; i < contents.types.size(); ++i) {
+    const Datatype type = contents.types[i];
+    if (i == 0 || type != contents.types[i - 1]) {
+      const auto [place, is_new] = known.try_emplace(type, static_cast<std::uint32_t>(made.layouts.size()));
+      if (is_new) made.layouts.push_back(LACUNA_TRY(decode(type)));
+      current = place->second;
+    }
+    made.which.push_back(current);
+  }
+  return made;
+}
+
+// A struct of 300 000 members is a list like any other, unless they have gaps and differ.
 Result<Layout> structure(const Contents& contents, Arguments& from) {
   const std::int64_t count = from.count();
   const Span lengths = from.counts(count), displacements = from.addresses(count);
-  std::vector<Layout> members;
-  members.reserve(contents.types.size());
-  for (std::size_t i = 0; i < contents.types.size(); ++i) members.push_back(LACUNA_TRY(from.member(i)));
-  return Layout::structure(lengths, displacements, members);
+  const auto is_run = [](const Layout& one) {
+    return one.contiguous_bytes() && one.lower_bound() == 0 && one.true_lower_bound() == 0 && one.extent() == one.size();
+  };
+  const Members members = LACUNA_TRY(members_of(contents));
+  if (members.layouts.size() == 1) {
+    const Layout& only = members.layouts.front();
+    if (std::ranges::adjacent_find(lengths, std::not_equal_to<>()) == lengths.end())
+      return Layout::hindexed_block(lengths.front(), displacements, only);
+    return Layout::hindexed(lengths, displacements, only);
+  }
+  if (!std::ranges::all_of(members.layouts, is_run)) return Layout::structure(lengths, displacements, members.layouts, members.which);
+  Numbers bytes(lengths.begin(), lengths.end());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (!base::mul(bytes[i], members.layouts[members.which[i]].size(), bytes[i])) return std::unexpected(failed("The size"));
+  }
+  return Layout::blocks(displacements, bytes);
 }
 
 Result<Layout> construct(Datatype type, const Contents& contents) {
@@ -214,6 +253,21 @@ bool is_predefined(Datatype type) {
   if (type == host().no_type) return false;
   const std::optional<Envelope> envelope = envelope_of(type);
   return envelope && is_predefined(envelope->combiner);
+}
+
+std::int64_t entries_of(Datatype type, std::int64_t most) {
+  const std::optional<Envelope> envelope = envelope_of(type);
+  if (!envelope || is_predefined(envelope->combiner)) return 1;
+  std::int64_t entries = envelope->integers + envelope->addresses + envelope->counts + envelope->types;
+  if (entries > most) return entries;
+  const Result<Contents> contents = contents_of(type);
+  if (!contents) return entries;
+  Datatype last = host().no_type;
+  for (const Datatype within : contents->types) {
+    if (within != std::exchange(last, within)) entries += entries_of(within, most - entries);
+    if (entries > most) break;
+  }
+  return entries;
 }
 
 base::Result<Layout> decode(Datatype type) {

@@ -1,5 +1,6 @@
 // Errors that the library finds: whose handler is told of them, and what the call returns. MPI leaves much of it open (MPI-4.1, 9.3), so hosts differ;
 // tests/mpi/handlers.c compares.
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -80,5 +81,13 @@ int raise_in_status(const Ended& first) {
 }
 
 #endif
+
+int no_memory() {
+  try {
+    return raise(Call::completions, host().world, kErrNoMem);
+  } catch (const std::bad_alloc&) {
+    return kErrNoMem;
+  }
+}
 
 }  // namespace lacuna::mpi

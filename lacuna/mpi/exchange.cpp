@@ -29,15 +29,8 @@ bool Exchange::ask(bool understood, int& result) {
     const int local = of_.places[i].local;
     if (std::cmp_equal(i, rank_) || out[i].bytes == 0) continue;
     if (gains && local >= 0 && out[i].bytes >= job_.from.exchanged) {
-      const auto lock = job_.enter();
-      Descriptor descriptor;
-      base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, false, descriptor.ticket);
-      if (made) {
-        descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
-        descriptor.source = job_.local_rank;
-        tells_[i].wire = descriptor.encode(job_.nonce);
-        tells_[i].says = Slot::offers;
-        offers_[i] = *made;
+      offers_[i] = offer(i, local);
+      if (offers_[i] != nullptr) {
         all |= Slot::offers_some;
         continue;
       }
@@ -53,6 +46,21 @@ bool Exchange::ask(bool understood, int& result) {
   of_.patience = some ? 0 : std::clamp(of_.patience * 2, 1, kMostUnasked);
   of_.unasked = of_.patience;
   return some;
+}
+
+// Null: it cannot be offered now.
+protocol::Request* Exchange::offer(std::size_t i, int local) try {
+  const auto lock = job_.enter();
+  Descriptor descriptor;
+  base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, false, descriptor.ticket);
+  if (!made) return nullptr;
+  descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
+  descriptor.source = job_.local_rank;
+  tells_[i].wire = descriptor.encode(job_.nonce);
+  tells_[i].says = Slot::offers;
+  return *made;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void Exchange::take() {

@@ -8,6 +8,8 @@
 // anything to offer, the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
 #pragma once
 
+#include <new>
+
 #include "lacuna/mpi/collection.hpp"
 #include "lacuna/mpi/job.hpp"
 
@@ -53,6 +55,7 @@ class Exchange {
   int finish();
 
  private:
+  protocol::Request* offer(std::size_t i, int local);
   void copy_own();
   bool look();
   Job& job_;
@@ -79,7 +82,12 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   detail::Exchange now(job, comm, *of);
   std::vector<std::int64_t> places;
   const int size = now.size();
-  const bool understood = list(job, out, size, {}, now.out, places) && list(job, in, size, {}, now.in, places);
+  bool understood = false;
+  try {
+    understood = list(job, out, size, {}, now.out, places) && list(job, in, size, {}, now.in, places);
+  } catch (const std::bad_alloc&) {
+    understood = false;  // the others have to be told
+  }
   result = kSuccess;
   if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();

@@ -88,6 +88,7 @@ Host load() {
 #undef LACUNA_MPI_FIND
   // NOLINTEND(bugprone-macro-parentheses)
   // Both have been in MPI, and each is in some library alone.
+  if (made.Type_size_x == nullptr) made.Type_size_x = made.Type_size_c;
   if (made.Get_elements_x == nullptr) made.Get_elements_x = made.Get_elements_c;
   if (made.Status_set_elements_x == nullptr) made.Status_set_elements_x = made.Status_set_elements_c;
   if (made.Status_set_elements_x == nullptr) give_up("PMPI_Status_set_elements_x");

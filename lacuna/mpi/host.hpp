@@ -105,6 +105,8 @@ namespace lacuna::mpi {
   X(Win_flush_local_all, (Win))
 
 #define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                       \
+  X(Type_size_x, (Datatype, Count*))                                                                         \
+  X(Type_size_c, (Datatype, Count*))                                                                         \
   X(Get_elements_x, (const Status*, Datatype, Count*))                                                       \
   X(Get_elements_c, (const Status*, Datatype, Count*))                                                       \
   X(Status_set_elements_x, (Status*, Datatype, Count))                                                       \

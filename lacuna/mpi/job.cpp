@@ -135,6 +135,7 @@ std::unique_ptr<Job> Job::begin() {
 
   std::unique_ptr<Job> made(new Job);
   made->mode = static_cast<Mode>(mine.mode);
+  made->types.decode_at(number_of_environment("LACUNA_MPI_DECODE", 0, "uses", 0));
   int provided = 0;
   host().Query_thread(&provided);
   Mutex::say_multiple(provided == kThreadMultiple);
@@ -198,6 +199,7 @@ void Job::end() {
       if (!orphan->generalized) host().Request_free(&handle);
     }
   }
+  types.end();
   report.print(world_rank);
 }
 

@@ -15,6 +15,10 @@ struct Bytes {
 
 // --- errors.cpp ------------------------------------------------------------------------------------------------------
 
+// Why the host does what could be ours.
+inline constexpr const char* kUndecodable = "a datatype that could not be decoded";
+inline constexpr const char* kFirstUse = "a datatype that does not pay to decode yet";
+
 /// What kind of call an error is of.
 enum class Call {
   message,      ///< its communicator is an argument
@@ -23,6 +27,8 @@ enum class Call {
 };
 /// Tells the error handler that the host would tell; returns what the host's call would.
 int raise(Call call, Comm comm, int code);
+/// The same of a call that has found no memory for what it has to know.
+int no_memory();
 /// The same for what MPI_Waitall and its like return MPI_ERR_IN_STATUS for.
 int raise_in_status(const Ended& first);
 /// The same, unless there is no error, or the host has done it.
@@ -40,8 +46,9 @@ enum class How {
   carried,  ///< a descriptor, and chunks: to another node
   wrong
 };
-/// How a message is to be sent; fills the source in, or says in `wrong` what the call returns.
-How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong);
+/// How a message is to be sent; fills the source in, or says in `wrong` what the call returns. `once`: the request is not persistent.
+How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
+              int& wrong);
 /// As planned; false: the host has to send it after all.
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result);
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
@@ -54,8 +61,8 @@ int prepare_start(Job& job, Operation& operation);
 
 // --- receives.cpp ----------------------------------------------------------------------------------------------------
 
-/// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards.
-How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong);
+/// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`: the request is not persistent.
+How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong);
 /// The target of a receive that gets what was probed, whatever its size and type; returns what the call returns if there is none.
 int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
@@ -63,6 +70,8 @@ int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* req
 int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
 /// The host has delivered into an operation's target or bounce.
 void arrived(Job& job, Operation& operation);
+/// A payload is here whose type cannot be decoded: the host puts it where it belongs.
+void came_through(Job& job, Operation& operation);
 /// What was probed, into a target.
 int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);

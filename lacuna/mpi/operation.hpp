@@ -18,16 +18,18 @@ namespace lacuna::mpi {
 
 class Job;
 
-/// Where a receive's bytes belong.
+/// Where a receive's bytes belong. Its type may not be decoded yet, since a type's first use is the host's, or may be one that cannot be.
 struct Target {
   std::byte* base = nullptr;
   Count asked = 0;  ///< elements that the program has room for, and
   Count count = 0;  ///< those of them that can be: no memory has more
-  Use type;
+  Use type;         ///< null: not decoded
   std::int64_t capacity = 0;
-  Datatype handle{};  ///< while the receive is begun
+  Datatype handle{};  ///< while the receive is begun; of a type that is not decoded until it ends, which the loan sees to
+  Loan loan;
+  bool unknowable = false;  ///< the type cannot be decoded
 
-  [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
+  [[nodiscard]] bool contiguous() const { return type != nullptr && type->contiguous(count); }
   [[nodiscard]] std::byte* start() const { return base + type->start(); }
   /// Of so many elements of its type.
   void make_room(Count elements) {
@@ -35,6 +37,12 @@ struct Target {
     count = std::min(elements, type->most());
     capacity = type->bytes(count);
   }
+  /// The same of a type that is not decoded. False: the host does not know how large it is.
+  bool make_room_undecoded(Count elements);
+  /// Decodes the type if it is not. False: it cannot be.
+  bool know(Types& types);
+  /// For longer than a call.
+  void keep(Types& types);
 };
 
 enum class SendMode { standard, synchronous, ready, buffered };
@@ -72,6 +80,7 @@ struct Operation {
   std::unique_ptr<Arriving> arriving;
   Request matched{};  ///< of a message that a probe has matched, which the host puts
   Bounce aside;       ///< here
+  Bounce through;     ///< of a type that cannot be decoded: where the payload comes first
 
   // A persistent send that is offered at each start.
   Source source;
@@ -115,11 +124,21 @@ class Operations {
     const auto found = all_.find(handle);
     return found == all_.end() ? nullptr : found->second.get();
   }
+  /// Gets what add() needs next, so that it wants no memory once the host has begun a request.
+  void make_room() {
+    if (all_.size() + 1 >= all_.bucket_count()) all_.reserve(2 * all_.size() + 16);
+    if (!spare_.empty()) return;
+    Table one;
+    spare_ = one.extract(one.try_emplace(Request{}).first);
+  }
   Operation& add(Request handle, std::unique_ptr<Operation> operation) {
+    make_room();
     displace(handle);
     operation->handle = operation->left = handle;
     alone_ += operation->alone() ? 1 : 0;
-    return *(all_[handle] = std::move(operation));
+    spare_.key() = handle;
+    spare_.mapped() = std::move(operation);
+    return *all_.insert(std::move(spare_)).position->second;
   }
   /// The host has put another request in the place of one; null: that one is not here.
   Operation* rename(Request before, Request after) {
@@ -175,6 +194,7 @@ class Operations {
   }
   void leaves(const Operation& operation) { alone_ -= operation.alone() ? 1 : 0; }
   Table all_;
+  Taken spare_;
   int alone_ = 0;
   int endings_ = 0;
   std::vector<Taken> displaced_;

@@ -15,26 +15,77 @@ void fail(Operation& operation, int code) {
   operation.state = Operation::State::done;
 }
 
-// The bytes of a message that is no descriptor, from anywhere but their place.
-void put(Job& job, const Target& target, int source, const std::byte* from, std::int64_t bytes) {
+// By the host, if it is a type that is not decoded. False: part of an element has come.
+bool put_by_host(const Target& target, const std::byte* from, std::int64_t bytes) {
+  const std::int64_t size = size_of(target.handle);
+  if (size <= 0 || size > INT_MAX || bytes % size != 0) return false;
+  Aint low = 0, extent = 0;
+  if (host().Type_get_extent(target.handle, &low, &extent) != kSuccess) return false;
+  const std::int64_t at_once = INT_MAX / size;
+  for (std::int64_t done = 0, left = bytes / size; left > 0;) {
+    const auto elements = static_cast<int>(std::min(left, at_once));
+    int position = 0;
+    if (host().Unpack(from + done * size, static_cast<int>(elements * size), &position, target.base + done * extent, elements,
+                      target.handle, host().self) != kSuccess)
+      return false;
+    done += elements;
+    left -= elements;
+  }
+  return true;
+}
+
+// The bytes of a message that is no descriptor, from anywhere but their place. False: they could not be put there.
+bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes) try {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const std::int64_t wanted = std::min(bytes, target.capacity);
+  if (target.type == nullptr && put_by_host(target, from, wanted)) {
+    job.report.passed(target.unknowable ? kUndecodable : kFirstUse);
+    return true;
+  }
+  if (!target.know(job.types)) return false;
   const base::Result<Elements> layout = target.type->of(target.count);
   if (layout && wanted > 0) copy::unpack(*layout, target.base, 0, wanted, from, copy::Caching::kept);
   if (began != 0) job.report.count(Report::Way::unpacked, target.type.get(), target.count, source, bytes, base::now_ns() - began);
+  return layout.has_value();
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
-void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor) {
-  const Target& target = operation.target;
-  const base::Result<Elements> layout = target.type->of(target.count);
-  if (!layout) return fail(operation, kErrOther);
+// What a payload is received into.
+struct Into {
+  Elements layout;
+  std::byte* base = nullptr;
+  std::byte* straight = nullptr;
+  std::int64_t capacity = 0;
+};
+// Of a type that cannot be decoded: a buffer, from which the host unpacks.
+std::optional<Into> place_of(Job& job, Operation& operation, const Descriptor& descriptor) {
+  Target& target = operation.target;
+  if (target.know(job.types)) {
+    base::Result<Elements> layout = target.type->of(target.count);
+    if (!layout) return std::nullopt;
+    return Into{.layout = std::move(*layout),
+                .base = target.base,
+                .straight = target.contiguous() ? target.start() : nullptr,
+                .capacity = target.capacity};
+  }
+  const std::int64_t bytes = std::min(static_cast<std::int64_t>(descriptor.bytes), target.capacity);
+  base::Result<Layout> layout = Layout::bytes(bytes);
+  operation.through = job.bounces.take(bytes);
+  std::byte* const to = operation.through.data();
+  if (!layout || to == nullptr) return std::nullopt;
+  return Into{.layout = Elements(std::move(*layout)), .base = to, .straight = to, .capacity = bytes};
+}
+
+void begin_payload_at_once(Job& job, Operation& operation, const Descriptor& descriptor) {
   put_bytes(operation.status, static_cast<std::int64_t>(descriptor.bytes));
+  std::optional<Into> into = place_of(job, operation, descriptor);
+  if (!into) return fail(operation, kErrNoMem);
   if (descriptor.is_far()) {
-    Destination into{
-        .layout = *layout, .base = target.base, .straight = target.contiguous() ? target.start() : nullptr, .capacity = target.capacity};
+    Destination destination{.layout = std::move(into->layout), .base = into->base, .straight = into->straight, .capacity = into->capacity};
     if (job.carrier != nullptr)
-      operation.arriving =
-          job.carrier->arrive(descriptor.world_rank(), descriptor.far(), static_cast<std::int64_t>(descriptor.bytes), std::move(into));
+      operation.arriving = job.carrier->arrive(descriptor.world_rank(), descriptor.far(), static_cast<std::int64_t>(descriptor.bytes),
+                                               std::move(destination));
     if (operation.arriving == nullptr) {
       base::log(base::Level::error, "MPI receive: a message from another node, and nobody to send it");
       return fail(operation, kErrOther);
@@ -45,7 +96,7 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
   base::Result<protocol::Request*> begun =
       job.ranks == nullptr
           ? base::fail(base::Code::malformed, "an offer, and nobody to make it")
-          : job.ranks->accept(target.base, *layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
+          : job.ranks->accept(into->base, into->layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
   if (!begun) {
     base::log(base::Level::error, "MPI receive: " + begun.error().text());
     return fail(operation, kErrOther);
@@ -54,28 +105,84 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
   operation.state = Operation::State::moving;
 }
 
+// Without memory what is kept for other messages is given up, and then the message.
+void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor) {
+  try {
+    return begin_payload_at_once(job, operation, descriptor);
+  } catch (const std::bad_alloc&) {
+    job.bounces.drop();
+  }
+  try {
+    begin_payload_at_once(job, operation, descriptor);
+  } catch (const std::bad_alloc&) {
+    fail(operation, kErrNoMem);
+  }
+}
+
 }  // namespace
 
-How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, Target& target, int& wrong) {
+bool Target::make_room_undecoded(Count elements) {
+  const std::int64_t size = size_of(handle);
+  if (size < 0) return false;
+  asked = elements;
+  count = std::min<Count>(elements, layout::kMaxBytes / 2 / std::max<std::int64_t>(size, 1));
+  capacity = size * count;
+  return true;
+}
+
+bool Target::know(Types& types) {
+  if (type != nullptr) return true;
+  try {
+    if (!unknowable) type = types.find(handle);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  unknowable = type == nullptr;
+  if (unknowable) return false;
+  type.keep();
+  return true;
+}
+
+void Target::keep(Types& types) {
+  if (type == nullptr) loan = Loan(types, handle);
+  type.keep();
+}
+
+How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong) {
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.carrier == nullptr)) return How::host;
   if (source != kAnySource && !job.comms->place(comm, source).known()) return How::host;
-  target.type = job.types.of_message(type, comm, wrong);
+  bool early = false;
+  try {
+    target.type = job.types.of_message(type, once && base != nullptr ? count : Types::kDecode, comm, early, wrong);
+  } catch (const std::bad_alloc&) {
+    early = true;  // there may be memory for it later, or no need
+  }
   if (wrong != kSuccess) return How::wrong;
-  if (target.type == nullptr) return How::host;
   target.base = static_cast<std::byte*>(base);
-  target.make_room(count);
   target.handle = type;
+  if (target.type == nullptr) {
+    target.unknowable = !early;
+    return target.make_room_undecoded(count) && target.capacity >= Descriptor::kBytes ? How::offered : How::host;
+  }
+  target.make_room(count);
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 
 int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target) {
   int wrong = kSuccess;
-  target.type = job.types.of_message(type, comm, wrong);
+  bool early = false;
+  try {
+    target.type = job.types.of_message(type, Types::kDecode, comm, early, wrong);
+    target.unknowable = target.type == nullptr;
+  } catch (const std::bad_alloc&) {
+    target.type = nullptr;  // there may be memory for it later, or no need
+  }
   if (wrong != kSuccess) return wrong;
-  if (target.type == nullptr || count < 0) return raise(Call::message, comm, kErrType);
-  target.type.keep();
   target.base = static_cast<std::byte*>(base);
-  target.make_room(count);
+  target.handle = type;
+  if (count < 0 || (target.type == nullptr && !target.make_room_undecoded(count))) return raise(Call::message, comm, kErrType);
+  if (target.type != nullptr) target.make_room(count);
+  target.keep(job.types);
   return kSuccess;
 }
 
@@ -86,7 +193,7 @@ std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
   operation->receives = true;
   operation->comm = comm;
   operation->target = std::move(target);
-  operation->target.type.keep();
+  operation->target.keep(job.types);
   operation->began = job.report.on() ? base::now_ns() : 0;
   return operation;
 }
@@ -99,16 +206,18 @@ struct Landing {
   bool large;
   bool typed = false;
 };
-// Where there is no memory for a bounce, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a number, so there it
-// cannot be received: nothing.
+// Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a
+// number, so there it cannot be received: nothing.
 std::optional<Landing> landing_of(Job& job, const Target& target, Bounce& bounce) {
+  const Landing typed{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
+  if (job.library == Library::open_mpi && target.type == nullptr) return typed;
   const bool large = target.capacity > INT_MAX;
   if (target.contiguous() && (!large || host().large))
     return Landing{.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
   if (!target.contiguous() && (!large || host().large)) bounce = job.bounces.take(target.capacity);
   if (bounce.data() != nullptr) return Landing{.base = bounce.data(), .count = target.capacity, .type = host().byte, .large = large};
   if (job.library != Library::open_mpi && !(large && !host().large)) return std::nullopt;
-  return Landing{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
+  return typed;
 }
 std::optional<Landing> landing_of(Job& job, Operation& operation) {
   const std::optional<Landing> at = landing_of(job, operation.target, operation.bounce);
@@ -125,7 +234,8 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   if (const int error = host().Mprobe(source, tag, comm, &probed.message, &probed.status); error != kSuccess) return error;
   probed.size = bytes_of(probed.status);
   // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which MPI_Mrecv knows nothing.
-  if (probed.size != Descriptor::kBytes && (probed.size <= kLongestBounce || probed.size > target.capacity))
+  const bool ours = target.type != nullptr && probed.size <= kLongestBounce;
+  if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity))
     return deliver(job, probed, target, Call::message, comm, status);
   if (probed.size != Descriptor::kBytes) {
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
@@ -137,6 +247,29 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   probed.descriptor = Descriptor::decode(probed.wire.data(), job.nonce);
   put_bytes(probed.status, probed.bytes());
   return deliver(job, probed, target, Call::message, comm, status);
+}
+
+}  // namespace
+
+namespace {
+
+// Those that have come to where they belong. False: there is no memory for it.
+bool first_bytes(Job& job, Target& target, Descriptor::Wire& bytes) {
+  if (target.know(job.types)) {
+    const base::Result<Elements> layout = target.type->of(target.count);
+    if (layout) copy::pack(*layout, target.base, 0, Descriptor::kBytes, bytes.data());
+    return layout.has_value();
+  }
+  const std::int64_t size = size_of(target.handle);
+  if (size <= 0 || size > INT_MAX / 2) return false;
+  const auto elements = static_cast<int>((Descriptor::kBytes + size - 1) / size);
+  const Bounce bounce = job.bounces.take(elements * size);
+  int position = 0;
+  if (bounce.data() == nullptr || host().Pack(target.base, elements, target.handle, bounce.data(), static_cast<int>(elements * size),
+                                              &position, host().self) != kSuccess)
+    return false;
+  std::memcpy(bytes.data(), bounce.data(), bytes.size());
+  return true;
 }
 
 }  // namespace
@@ -153,15 +286,26 @@ void arrived(Job& job, Operation& operation) {
   const std::int64_t bytes = bytes_of(operation.status);
   if (bytes == Descriptor::kBytes && operation.error == kSuccess) {
     Descriptor::Wire typed;
-    const std::byte* landed = operation.bounce.data() != nullptr ? operation.bounce.data() : operation.target.start();
+    const std::byte* landed = operation.bounce.data();
     if (operation.typed) {
-      const base::Result<Elements> layout = operation.target.type->of(operation.target.count);
-      if (layout) copy::pack(*layout, operation.target.base, 0, Descriptor::kBytes, typed.data());
+      if (!first_bytes(job, operation.target, typed)) return fail(operation, kErrNoMem);
       landed = typed.data();
+    } else if (landed == nullptr) {
+      landed = operation.target.start();
     }
     if (const auto descriptor = Descriptor::decode(landed, job.nonce)) return begin_payload(job, operation, *descriptor);
   }
-  if (operation.bounce.data() != nullptr && bytes > 0) put(job, operation.target, operation.status.source, operation.bounce.data(), bytes);
+  if (operation.bounce.data() != nullptr && bytes > 0 &&
+      !put(job, operation.target, operation.status.source, operation.bounce.data(), bytes))
+    fail(operation, kErrOther);
+}
+
+void came_through(Job& job, Operation& operation) {
+  const Bounce through = std::move(operation.through);
+  operation.through = {};
+  const std::int64_t bytes = std::min(bytes_of(operation.status), operation.target.capacity);
+  if (operation.error == kSuccess && !put(job, operation.target, operation.status.source, through.data(), bytes))
+    operation.error = kErrOther;
 }
 
 void begin_delivery(Job& job, Probed& probed, Operation& operation) {
@@ -169,7 +313,10 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   operation.state = Operation::State::done;
   if (probed.descriptor) return begin_payload(job, operation, *probed.descriptor);
   if (operation.target.capacity < probed.bytes()) operation.error = kErrTruncate;
-  if (probed.received) return put(job, operation.target, probed.status.source, probed.wire.data(), Descriptor::kBytes);
+  if (probed.received) {
+    if (!put(job, operation.target, probed.status.source, probed.wire.data(), Descriptor::kBytes)) fail(operation, kErrOther);
+    return;
+  }
   // Matched, but perhaps not here yet: its sender is in MPI, or will be.
   operation.aside = job.bounces.take(probed.bytes());
   if (operation.aside.data() == nullptr) return fail(operation, kErrNoMem);  // the host keeps the message
@@ -192,8 +339,8 @@ void poll_aside(Job& job, Operation& operation) {
   if (error != kSuccess) {
     operation.error = error;
     operation.raised = true;
-  } else {
-    put(job, operation.target, operation.status.source, aside.data(), bytes_of(operation.status));
+  } else if (!put(job, operation.target, operation.status.source, aside.data(), bytes_of(operation.status))) {
+    operation.error = kErrOther;
   }
 }
 
@@ -209,7 +356,9 @@ int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Stat
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
-  if (!target.contiguous() && target.capacity > kLongestBounce) return recv_long(job, target, source, tag, comm, status);
+  const bool typed = job.library == Library::open_mpi && target.type == nullptr;
+  if (!typed && !target.contiguous() && (target.type == nullptr || target.capacity > kLongestBounce))
+    return recv_long(job, target, source, tag, comm, status);
   Bounce bounce;
   Status theirs{};
   const std::optional<Landing> landing = landing_of(job, target, bounce);
@@ -219,7 +368,8 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
                              : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &theirs);
   const std::int64_t bytes = bytes_of(theirs);
   if (bytes != Descriptor::kBytes || error != kSuccess) {  // most are no descriptors
-    if (bounce.data() != nullptr && bytes > 0) put(job, target, theirs.source, bounce.data(), bytes);
+    if (bounce.data() != nullptr && bytes > 0)
+      put(job, target, theirs.source, bounce.data(), bytes);  // NOLINT(bugprone-unused-return-value)
     put_status(status, theirs);
     return error;
   }
@@ -239,6 +389,7 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
   std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  job.operations.make_room();
   const std::optional<Landing> landing = landing_of(job, *operation);
   if (!landing) return raise(Call::message, comm, kErrNoMem);
   const Landing& at = *landing;
@@ -258,10 +409,11 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
   const std::optional<Landing> landing = landing_of(job, *operation);
   if (!landing) return raise(Call::message, comm, kErrNoMem);
   const Landing& at = *landing;
+  const auto lock = job.enter();
+  job.operations.make_room();
   const int result = at.large ? host().Recv_init_c(at.base, at.count, at.type, source, tag, comm, request)
                               : host().Recv_init(at.base, to_int(at.count), at.type, source, tag, comm, request);
   if (result != kSuccess) return result;
-  const auto lock = job.enter();
   job.operations.add(*request, std::move(operation));
   return kSuccess;
 }
@@ -270,6 +422,7 @@ int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request
   const auto queried = [](void*, Status*) { return kSuccess; };
   const auto freed = [](void*) { return kSuccess; };
   const auto cancelled = [](void*, int) { return kSuccess; };
+  job.operations.make_room();
   const int result = host().Grequest_start(+queried, +freed, +cancelled, nullptr, request);
   if (result != kSuccess) return result;
   operation->generalized = true;

@@ -41,6 +41,7 @@ void poll_payload(Job& job, Operation& operation) {
   operation.payload = nullptr;
   operation.state = Operation::State::done;
   if (!*moved) operation.error = moved->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
+  if (operation.through.data() != nullptr) return came_through(job, operation);
   if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI receive: " + moved->error().text());
   const bool directly = *moved && (*moved)->protocol == protocol::Protocol::direct;
   if (operation.began != 0)
@@ -64,7 +65,9 @@ void poll_chunks(Job& job, Operation& operation) {
     operation.arriving.reset();
     const std::int64_t bytes = bytes_of(operation.status);
     if (operation.error == kSuccess && bytes > operation.target.capacity) operation.error = kErrTruncate;
-    if (operation.began != 0)
+    if (operation.through.data() != nullptr) {
+      came_through(job, operation);
+    } else if (operation.began != 0)
       job.report.count(way, operation.target.type.get(), operation.target.count, operation.status.source, bytes,
                        base::now_ns() - operation.began);
   }

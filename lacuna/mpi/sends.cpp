@@ -9,9 +9,10 @@ namespace lacuna::mpi {
 namespace {
 
 constexpr int kSpinsPerLook = 64;
+constexpr std::int64_t kYieldAfter = 50'000;  // ns without a move: then the receiver may have no CPU
 
 // Null: it cannot be offered now.
-protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) {
+protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) try {
   Descriptor descriptor;
   base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.to.local, whole, descriptor.ticket);
   if (!offered) return nullptr;
@@ -19,6 +20,8 @@ protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor:
   descriptor.source = job.local_rank;
   wire = descriptor.encode(job.nonce);
   return *offered;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room.
@@ -56,7 +59,7 @@ bool stream(Job& job, protocol::Request* offered) {
         return false;
       }
     }
-    if (job.crowded) sched_yield();
+    if (job.crowded || now - since > kYieldAfter) sched_yield();
   }
 }
 
@@ -126,14 +129,18 @@ int Bytes::isend(SendMode mode, const void* base, std::int64_t bytes, int dest, 
   return call(base, static_cast<int>(bytes), h.byte, dest, tag, comm, request);
 }
 
-How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, Source& source, int& wrong) {
+namespace {
+
+How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
+         int& wrong) {
   if (count <= 0 || dest < 0 || job.mode != Mode::full) return How::host;
   source.to = job.comms->place(comm, dest);
   if (!source.to.known()) return How::host;
-  source.type = job.types.of_message(type, comm, wrong);
+  bool early = false;
+  source.type = job.types.of_message(type, once ? count : Types::kDecode, comm, early, wrong);
   if (wrong != kSuccess) return How::wrong;
   if (source.type == nullptr) {
-    job.report.passed("a datatype that could not be decoded");
+    job.report.passed(early ? kFirstUse : kUndecodable);
     return How::host;
   }
   source.bytes = source.type->bytes(count);
@@ -161,15 +168,28 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   return how;
 }
 
+}  // namespace
+
+How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
+              int& wrong) {
+  try {
+    return plan(job, base, count, type, dest, comm, mode, once, source, wrong);
+  } catch (const std::bad_alloc&) {
+    return How::host;
+  }
+}
+
 namespace {
 
-// Null: too much is on the way.
-std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, Descriptor::Wire& wire) {
+// Null: too much is on the way, or there is no memory.
+std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, Descriptor::Wire& wire) try {
   const auto chunk = static_cast<std::int32_t>(std::min(source.bytes, job.from.chunk));
   Descriptor::Far far;
   std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, bounded, far);
   if (made != nullptr) wire = Descriptor::of(far, source.bytes, job.world_rank).encode(job.nonce);
   return made;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // Until the last chunk is with the host, and taken, or nobody takes any.
@@ -250,6 +270,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   auto operation = std::make_unique<Operation>();
   const auto lock = job.enter();
+  job.operations.make_room();
   const void* from = nullptr;
   std::int64_t bytes = Descriptor::kBytes;
   protocol::Request* offered = nullptr;
@@ -299,6 +320,7 @@ int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag,
   operation->bounce = std::move(bounce);
   operation->comm = comm;
   const auto lock = job.enter();
+  job.operations.make_room();
   const int result = Bytes::isend(SendMode::standard, operation->bounce.data(), bytes, dest, tag, comm, request);
   if (result == kSuccess && !is_over(*request)) job.operations.add(*request, std::move(operation));
   return result;
@@ -313,10 +335,11 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   operation->active = false;
   operation->comm = comm;
   const Host& h = host();
+  const auto lock = job.enter();
+  job.operations.make_room();
   const auto call = mode == SendMode::standard ? h.Send_init : h.Rsend_init;
   result = call(operation->wire.data(), Descriptor::kBytes, h.byte, source.dest, tag, comm, request);
   if (result != kSuccess) return true;
-  const auto lock = job.enter();
   job.operations.add(*request, std::move(operation));
   return true;
 }
@@ -326,6 +349,7 @@ int prepare_start(Job& job, Operation& operation) {
   const Source& source = operation.source;
   if (source.to.far >= 0) {
     operation.departing = depart(job, source, false, operation.wire);
+    if (operation.departing == nullptr) return kErrNoMem;
     operation.departing->pack(source.layout, source.base, true);
     if (began != 0)
       job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);

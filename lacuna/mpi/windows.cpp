@@ -38,23 +38,27 @@ void Windows::freed(Win win) {
 }
 
 Bounce Windows::take(Job& job, bool gets, const void* base, Count count, Datatype type, int target, Count target_count,
-                     Datatype target_type, Win win, Origin& origin) {
+                     Datatype target_type, Win win, Origin& origin) try {
   if (count <= 0 || target < 0 || job.types.is_short(type, count, INT64_MAX)) return {};
-  origin.type = job.types.find(type);
+  origin.type = job.types.find(type, count);
+  const Use there = job.types.find(target_type, target_count);
   if (origin.type == nullptr || !has_gaps(*origin.type.get(), count)) return {};
   origin.bytes = origin.type->bytes(count);
   if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongOriginRun >= origin.type->layout().run_count())
     return {};
   if (base == nullptr && !origin.type->absolute()) return {};
-  const Use there = job.types.find(target_type);
   if (there == nullptr || there->bytes(target_count) != origin.bytes) return {};
   origin.base = static_cast<std::byte*>(const_cast<void*>(base));
   origin.count = count;
   const std::scoped_lock lock(mutex_);
   const auto window = all_.find(win);
   if (window == all_.end() || window->second.bytes + origin.bytes > kRoom) return {};
-  const bool taken = pays(job.library, gets, window->second.shared, has_gaps(*there.get(), target_count));
-  return taken ? job.bounces.take(origin.bytes) : Bounce();
+  if (!pays(job.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return {};
+  std::vector<Operation>& operations = window->second.operations;
+  if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);  // add() is to want no memory
+  return job.bounces.take(origin.bytes);
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 void Windows::add(Win win, int target, bool gets, Origin origin, Bounce bounce) {

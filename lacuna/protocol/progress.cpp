@@ -137,7 +137,10 @@ void Ranks::run_thread() {
 // --- requests --------------------------------------------------------------------------------------------------------
 
 Request* Ranks::fresh() {
-  if (free_.empty()) return &requests_.emplace_back();
+  if (free_.empty()) {
+    if (free_.capacity() <= requests_.size()) free_.reserve(2 * requests_.size() + 16);  // retire() is to want no memory
+    return &requests_.emplace_back();
+  }
   Request* request = free_.back();
   free_.pop_back();
   return request;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lacuna/mpi/job.hpp"
+#include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
 #include "tests/support/patience.hpp"
 
@@ -30,6 +31,7 @@ using mpi::kSuccess;
   X(Finalize)                \
   X(Type_commit)             \
   X(Type_dup)                \
+  X(Type_free)               \
   X(Pack)                    \
   X(Unpack)                  \
   X(Send)                    \
@@ -99,6 +101,7 @@ struct Faulty;
 template <Text kCall, class... Arguments, int (*kFunction)(Arguments...)>
 struct Faulty<kCall, kFunction> {
   static int call(Arguments... arguments) {
+    const scarce::Other others;
     if (const int code = fault_of(kCall.text); code != kSuccess) return code;
     return kFunction(arguments...);
   }
@@ -120,7 +123,7 @@ int Query_thread(int* provided) {
   return kSuccess;
 }
 int Get_library_version(char* version, int* length) {
-  *length = std::snprintf(version, 64, "MPICH Version:\t5.0.0, a fake within one process");
+  *length = std::snprintf(version, 64, "%s, a fake within one process", me->world->options.open_mpi ? "Open MPI" : "MPICH Version:\t5.0.0");
   return kSuccess;
 }
 
@@ -226,6 +229,7 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults) {
   static const Host table = preloaded();
+  setenv("LACUNA_MPI_DECODE", options.decode_at == 0 ? "" : std::to_string(options.decode_at).c_str(), 1);
   return run(options, program, faults, table);
 }
 

@@ -51,13 +51,16 @@ struct Options {
   std::int64_t eager = 4096;  ///< bytes; a longer send is over once it is received
   bool threads = true;        ///< MPI_THREAD_MULTIPLE
   bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
+  bool open_mpi = false;      ///< says so of itself
+  int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
   std::uint64_t slow = 0;     ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
 };
 
 /// The call of a rank that fails: the n-th of its name, from 1, with this code; it does nothing else.
 struct Fault {
+  static constexpr int kAll = 0;
   std::string call;
-  int n = 1;
+  int n = 1;  ///< kAll: each of them
   int code = mpi::kErrOther;
   int rank = 0;
 };
@@ -76,6 +79,8 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 /// Runs it with the interposer between.
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults = {});
 
+/// Calls of one function of the fake's, by this rank until now.
+int calls_of(const char* call);
 /// A thread of the rank that starts it.
 std::jthread thread_of_rank(std::function<void()> body);
 
@@ -90,6 +95,8 @@ Datatype structure(std::span<const Count> lengths, std::span<const Count> places
 Datatype subarray(std::span<const Count> sizes, std::span<const Count> subsizes, std::span<const Count> starts, Datatype old,
                   bool large = false);
 Datatype resized(Datatype old, Aint low, Aint extent, bool large = false);
+/// How many there are that were made by constructors.
+std::size_t types_made();
 /// A type by MPI_COMBINER_VALUE_INDEX, of `old` and an int.
 Datatype value_index(Datatype old);
 

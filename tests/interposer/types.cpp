@@ -183,6 +183,12 @@ bool is_committed(Datatype type) {
   return object != nullptr && object->committed;
 }
 
+std::size_t types_made() {
+  const std::scoped_lock lock(types_mutex);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(types(), [](const auto& one) { return reinterpret_cast<std::uintptr_t>(one.first) >= mpi::kFirstOwnHandle; }));
+}
+
 std::vector<std::byte> packed(const void* base, Count count, const Map& map) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count * map.size));
   std::byte* to = bytes.data();

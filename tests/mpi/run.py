@@ -214,7 +214,11 @@ def run(
     """One run, in an empty folder. Only the ranks get the library, not the launcher. `more`: variables."""
     started = started.of(program.ranks)
     needed = HOSTS_NEED.get((built.parent.name, built.name), {})  # build() names them
-    own = {"OMPI_MCA_mpi_yield_when_idle": "1", "LACUNA_CHECK_SECONDS": str(GIVE_UP_SECONDS)}
+    own = {
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "LACUNA_CHECK_SECONDS": str(GIVE_UP_SECONDS),
+        "LACUNA_MPI_DECODE": "1",  # programs that use many types once are there to test the decoding
+    }
     environment = own | started.environment | needed | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"
     inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]

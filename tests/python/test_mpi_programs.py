@@ -58,6 +58,21 @@ def test_the_library_takes_part(mpi: Ready) -> None:
     assert ": accepted, " in done.err
 
 
+ONCE = (
+    "types",
+    "errors",
+    *(pytest.param(name, marks=pytest.mark.gate) for name in ("edges", "persistent", "threads", "patterns-halo")),
+)
+
+
+@pytest.mark.parametrize("decode", ["2", pytest.param("", marks=pytest.mark.gate)])
+@pytest.mark.parametrize("name", ONCE)
+def test_leaves_first_uses_to_the_mpi(mpi: Ready, name: str, decode: str) -> None:
+    """As it does unless told otherwise: a receive whose type is not decoded may still get what is offered."""
+    once = program(name)
+    mpi.compare(once, mpi.build(once.source), {"LACUNA_MPI_DECODE": decode, "LACUNA_MPI_OFFER": "62"})
+
+
 DIRECT = (
     "errors",
     "types",

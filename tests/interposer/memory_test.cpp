@@ -1,0 +1,182 @@
+// Where there is no memory, a call does what the host does, or is an error of MPI's; nothing ends the program, and later messages arrive. Each allocation of the
+// interposer and of what it calls fails once; of a sender, from each on all of them do, too.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "lacuna/copy/copy.hpp"
+#include "tests/interposer/fake.hpp"
+#include "tests/interposer/scarce.hpp"
+#include "tests/support/patience.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+using namespace fake;
+
+constexpr int kCount = 5000;
+
+Datatype every_second(const Host& mpi) {
+  Datatype type = fake::vector(kCount, 1, 2, int_type());
+  mpi.Type_commit(&type);
+  return type;
+}
+std::vector<int> numbers(int first) {
+  std::vector<int> made(2 * kCount);
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+std::vector<int> received(int sent, int own) {
+  std::vector<int> made = numbers(own);
+  for (std::size_t i = 0; i < made.size(); i += 2) made[i] += sent - own;
+  return made;
+}
+
+// How a rank does its part under scarcity: what each call returned is the first that is no success.
+struct Scarcity {
+  long after;
+  bool all, failed = false;
+  template <class Call>
+  int operator()(const Call& call) {
+    if (failed) return call();  // there is memory again
+    const auto [result, wanted] = scarce::call(after, all, call);
+    failed = wanted;
+    return result;
+  }
+};
+
+using Send = int (*)(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type);
+int blocking_send(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  return scarcity([&] { return mpi.Send(memory.data(), 1, type, 1, 7, mpi.world); });
+}
+int begun_send(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  Request request{};
+  const int result = scarcity([&] { return mpi.Isend(memory.data(), 1, type, 1, 7, mpi.world, &request); });
+  if (result != mpi::kSuccess) return result;
+  return scarcity([&] { return mpi.Wait(&request, mpi::ignored()); });
+}
+int persistent_send(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  Request request{};
+  int result = scarcity([&] { return mpi.Send_init(memory.data(), 1, type, 1, 7, mpi.world, &request); });
+  if (result != mpi::kSuccess) return result;
+  result = scarcity([&] { return mpi.Start(&request); });
+  if (result == mpi::kSuccess) result = scarcity([&] { return mpi.Wait(&request, mpi::ignored()); });
+  mpi.Request_free(&request);
+  return result;
+}
+
+using Receive = int (*)(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type);
+int blocking_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  return scarcity([&] { return mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()); });
+}
+int begun_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  Request request{};
+  const int result = scarcity([&] { return mpi.Irecv(memory.data(), 1, type, 0, 7, mpi.world, &request); });
+  if (result != mpi::kSuccess) return result;
+  return scarcity([&] { return mpi.Waitall(1, &request, mpi::ignored()); });
+}
+// One message, where `scarce_rank` has scarcity; whether an allocation failed.
+bool exchange(const Send& send, const Receive& receive, int scarce_rank, long after, bool all) {
+  std::atomic<bool> failed = false, sent = false;
+  const Outcome outcome = run_preloaded({}, [&](const Host& mpi, int rank) {
+    return_errors(mpi.world);
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+    Scarcity scarcity{.after = rank == scarce_rank ? after : 1'000'000'000, .all = all};
+    if (rank == 0) {
+      // One that failed sends nothing, and may be tried again.
+      for (int result = mpi::kErrOther; result != mpi::kSuccess;) result = send(mpi, scarcity, memory, type);
+      sent = true;
+    } else if (const int result = receive(mpi, scarcity, memory, type); result == mpi::kSuccess) {
+      EXPECT_EQ(memory, received(1, -100'000)) << "after " << after;
+    } else {
+      EXPECT_TRUE(rank == scarce_rank && scarcity.failed) << "error " << result << " after " << after;
+      int still = 0;  // what was not received is there still
+      EXPECT_EQ(await("the message", [&] { return sent.load(); }), "");
+      mpi.Iprobe(0, 7, mpi.world, &still, mpi::ignored());
+      if (still != 0) {
+        mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
+        EXPECT_EQ(memory, received(1, -100'000)) << "after " << after;
+      }
+    }
+    if (rank == scarce_rank && scarcity.failed) failed = true;
+    Request barrier{};
+    mpi.Ibarrier(mpi.world, &barrier);
+    mpi.Wait(&barrier, mpi::ignored());
+    // What comes later is as ever.
+    std::vector<int> later = numbers(rank == 0 ? 5 : -100'000);
+    if (rank == 0) mpi.Send(later.data(), 1, type, 1, 8, mpi.world);
+    if (rank == 1) {
+      EXPECT_EQ(mpi.Recv(later.data(), 1, type, 0, 8, mpi.world, mpi::ignored()), mpi::kSuccess);
+      EXPECT_EQ(later, received(5, -100'000)) << "after " << after;
+    }
+    mpi.Type_free(&type);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  return failed;
+}
+
+constexpr std::pair<const char*, Send> kSends[] = {{"Send", blocking_send}, {"Isend", begun_send}, {"Send_init", persistent_send}};
+constexpr std::pair<const char*, Receive> kReceives[] = {{"Recv", blocking_receive}, {"Irecv", begun_receive}};
+
+void expect_sound(const Send& send, const Receive& receive, int scarce_rank, bool all) {
+  long after = 0;
+  while (!testing::Test::HasFailure() && exchange(send, receive, scarce_rank, after, all)) ++after;
+  EXPECT_GT(after, 0);
+}
+
+TEST(InterposedScarcity, OfSenders) {
+  for (const auto& [name, send] : kSends) {
+    SCOPED_TRACE(name);
+    for (const bool all : {false, true}) expect_sound(send, blocking_receive, 0, all);
+  }
+}
+
+TEST(InterposedScarcity, OfReceivers) {
+  for (const auto& [name, receive] : kReceives) {
+    SCOPED_TRACE(name);
+    expect_sound(blocking_send, receive, 1, false);
+  }
+}
+
+// Layouts of each kind of node, any part of each, where no plan of the copy can be made.
+TEST(InterposedScarcity, OfPlans) {
+  using layout::Layout;
+  std::vector<std::int64_t> places(300), lengths(300);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = static_cast<std::int64_t>(i * 40 + i * i % 7);
+    lengths[i] = static_cast<std::int64_t>(1 + i * i % 5);
+  }
+  const auto made = [&](int kind) {
+    const Layout bytes = *Layout::bytes(3), rows = *Layout::hvector(5, 1, 7, bytes), blocks = *Layout::blocks(places, lengths);
+    const Layout list = *Layout::hindexed_block(1, places, bytes), planes = *Layout::hvector(4, 1, 90, rows);
+    const std::vector<Layout> members{rows, blocks, planes, bytes};
+    const std::vector<std::int64_t> counts{2, 1, 3, 1}, at{0, 1000, 20'000, 30'000};
+    const Layout all[] = {bytes, rows, planes, blocks, list, *Layout::structure(counts, at, members)};
+    return *Layout::contiguous(2, all[kind]);
+  };
+  std::vector<std::byte> memory(70'000);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 7 >> 2);
+  for (int kind = 0; kind < 6; ++kind) {
+    const std::int64_t size = made(kind).size();
+    for (std::int64_t from = 0; from < size; from += 1 + size / 13) {
+      const Layout fresh = made(kind);  // no plan is kept with it
+      const std::int64_t length = (size - from + 1) / 2;
+      std::vector<std::byte> packed(static_cast<std::size_t>(length)), wanted = packed, back(memory.size()), wanted_back = back;
+      const auto both = [&] {
+        copy::pack(fresh, memory.data(), from, length, packed.data());
+        copy::unpack(fresh, back.data(), from, length, packed.data());
+        return 0;
+      };
+      EXPECT_TRUE(scarce::call(0, true, both).second);
+      copy::reference::pack(fresh, memory.data(), from, length, wanted.data());
+      copy::reference::unpack(fresh, wanted_back.data(), from, length, wanted.data());
+      ASSERT_EQ(packed, wanted) << "kind " << kind << " from " << from;
+      ASSERT_EQ(back, wanted_back) << "kind " << kind << " from " << from;
+    }
+  }
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test

@@ -1,0 +1,33 @@
+// Memory that cannot be had: allocations of the interposer, and of what it calls, that throw std::bad_alloc. What the fake MPI and the test allocate goes on.
+#pragma once
+
+#include <utility>
+
+namespace lacuna::test::scarce {
+
+/// Allocations of this thread that are left until they fail: from then on all of them do, or one. Below 0: none does.
+extern thread_local long left;
+extern thread_local bool for_good;
+/// The fake is at work on this thread.
+extern thread_local int others;
+
+/// While there is one, allocations of this thread are others'.
+struct Other {
+  Other() { ++others; }
+  ~Other() { --others; }
+  Other(const Other&) = delete;
+  Other& operator=(const Other&) = delete;
+};
+
+/// A call whose allocations fail after `after` of them. Second: whether that many were wanted.
+template <class Call>
+std::pair<int, bool> call(long after, bool all, const Call& call) {
+  for_good = all;
+  left = after;
+  const int result = call();
+  const bool failed = left == -1;
+  left = -2;
+  return {result, failed};
+}
+
+}  // namespace lacuna::test::scarce
