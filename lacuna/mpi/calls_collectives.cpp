@@ -106,13 +106,25 @@ std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> coll
   return operation;
 }
 
+// A persistent call is there for many starts, which pay for decoding its types.
+template <class Number, class At>
+void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
+  }
+}
+
 // What is packed here of a call; null: nothing.
 template <class Number, class At>
-std::unique_ptr<Collection> packed_of(Job& j, Kind kind, int root, Comm comm, const Blocks<Number, At>& out,
-                                      const Blocks<Number, At>& in) try {
+std::unique_ptr<Collection> packed_of(Job& j, Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
+                                      bool persistent) try {
   auto made = std::make_unique<Collection>();
   Shape& shape = made->shape;
   if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) return nullptr;
+  if (persistent) {
+    decode_all(j, out, shape.out);
+    decode_all(j, in, shape.in);
+  }
   // One after the other: each that is not worth packing stays as it is.
   const std::vector<bool> all;
   const bool one_for_all = kind == Kind::neighbor_allgather;
@@ -130,7 +142,7 @@ int collect(Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const
             const Go& go) {
   Job* const j = job;
   std::unique_ptr<Collection> made;
-  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) made = packed_of(*j, kind, root, comm, out, in);
+  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) made = packed_of(*j, kind, root, comm, out, in, ending.persistent);
   if (made == nullptr) return go(Side().given(out), Side().given(in));
   if (!ending.persistent) made->load(*j);
   if (ending.request == nullptr) {

@@ -1,6 +1,7 @@
 // Collectives through the interposer, on the fake host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -73,6 +74,36 @@ TEST(InterposedCollectives, TouchNoMemoryOfProcNull) {
     mpi.Type_free(&inner);
   });
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// Its types are decoded at once: there are starts to come that pay for that.
+TEST(InterposedCollectives, ThatPersistDecodeTheirTypes) {
+  for (const bool persists : {false, true}) {
+    const Outcome outcome = run_preloaded({.decode_at = 0}, [&](const Host& mpi, int rank) {
+      Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
+      Datatype type = resized(inner, 0, kInts * 4);
+      mpi.Type_commit(&type);
+      const std::vector<int> out = blocks(2, rank);
+      std::vector<int> in(2 * kInts);
+      Request request{};
+      if (persists) mpi.Alltoall_init(out.data(), 1, type, in.data(), 1, type, mpi.world, Info{}, &request);
+      for (int start = 0; start < 2; ++start) {
+        std::ranges::fill(in, kSpoiled);
+        if (persists) {
+          mpi.Start(&request);
+          mpi.Wait(&request, mpi::ignored());
+        } else {
+          mpi.Alltoall(out.data(), 1, type, in.data(), 1, type, mpi.world);
+        }
+        for (const int from : {0, 1}) expect_from(in, static_cast<std::size_t>(from), from, static_cast<std::size_t>(rank));
+      }
+      if (persists) mpi.Request_free(&request);
+      mpi.Type_free(&type);
+      mpi.Type_free(&inner);
+    });
+    EXPECT_EQ(outcome.calls.contains("Type_get_contents_c"), persists);
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
 }
 
 }  // namespace LACUNA_TEST_FILE
