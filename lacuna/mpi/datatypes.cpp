@@ -170,8 +170,11 @@ bool Types::is_early(Datatype type, Count count) {
   of.host_ns += call_ns + bytes / bytes_per_ns;
   const std::int64_t most = (of.host_ns / times - decode_ns) / entry_ns;
   if (most <= of.entries) return true;
-  of.entries = entries_of(type, most);
-  return of.entries > most;
+  lock.unlock();  // the host may call back
+  const std::int64_t entries = entries_of(type, most);
+  lock.lock();
+  if (const auto still = known_.find(type); still != known_.end()) still->second.entries = entries;
+  return entries > most;
 }
 
 Datatype Types::without_gaps(std::int64_t size) {
@@ -188,9 +191,12 @@ Datatype Types::without_gaps(std::int64_t size) {
 }
 
 void Types::end() {
-  const std::scoped_lock lock(mutex_);
-  for (auto& [size, type] : without_gaps_) host().Type_free(&type);
-  without_gaps_.clear();
+  std::unordered_map<std::int64_t, Datatype> made;
+  {
+    const std::scoped_lock lock(mutex_);
+    made.swap(without_gaps_);
+  }
+  for (auto& [size, type] : made) host().Type_free(&type);
 }
 
 Use Types::of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong) {

@@ -206,11 +206,13 @@ struct Landing {
   bool large;
   bool typed = false;
 };
+// Of a type that is not decoded: Open MPI puts what comes where it belongs, whatever it is.
+bool lands_typed(const Job& job, const Target& target) { return job.library == Library::open_mpi && target.type == nullptr; }
 // Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a
 // number, so there it cannot be received: nothing.
 std::optional<Landing> landing_of(Job& job, const Target& target, Bounce& bounce) {
   const Landing typed{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
-  if (job.library == Library::open_mpi && target.type == nullptr) return typed;
+  if (lands_typed(job, target)) return typed;
   const bool large = target.capacity > INT_MAX;
   if (target.contiguous() && (!large || host().large))
     return Landing{.base = target.start(), .count = target.capacity, .type = host().byte, .large = large};
@@ -248,10 +250,6 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   put_bytes(probed.status, probed.bytes());
   return deliver(job, probed, target, Call::message, comm, status);
 }
-
-}  // namespace
-
-namespace {
 
 // Those that have come to where they belong. False: there is no memory for it.
 bool first_bytes(Job& job, Target& target, Descriptor::Wire& bytes) {
@@ -356,8 +354,7 @@ int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Stat
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
-  const bool typed = job.library == Library::open_mpi && target.type == nullptr;
-  if (!typed && !target.contiguous() && (target.type == nullptr || target.capacity > kLongestBounce))
+  if (!lands_typed(job, target) && !target.contiguous() && (target.type == nullptr || target.capacity > kLongestBounce))
     return recv_long(job, target, source, tag, comm, status);
   Bounce bounce;
   Status theirs{};

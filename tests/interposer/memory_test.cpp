@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <numeric>
 
 #include "lacuna/copy/copy.hpp"
+#include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/interposer/scarce.hpp"
 #include "tests/support/patience.hpp"
@@ -15,18 +15,6 @@ namespace LACUNA_TEST_FILE {
 
 using namespace fake;
 
-constexpr int kCount = 5000;
-
-Datatype every_second(const Host& mpi) {
-  Datatype type = fake::vector(kCount, 1, 2, int_type());
-  mpi.Type_commit(&type);
-  return type;
-}
-std::vector<int> numbers(int first) {
-  std::vector<int> made(2 * kCount);
-  std::iota(made.begin(), made.end(), first);
-  return made;
-}
 std::vector<int> received(int sent, int own) {
   std::vector<int> made = numbers(own);
   for (std::size_t i = 0; i < made.size(); i += 2) made[i] += sent - own;

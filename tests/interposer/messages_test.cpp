@@ -4,27 +4,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using namespace fake;
-
-constexpr int kCount = 5000;  // more than is packed
-
-// Every second int of many.
-Datatype every_second(const Host& mpi) {
-  Datatype type = fake::vector(kCount, 1, 2, int_type());
-  mpi.Type_commit(&type);
-  return type;
-}
-
-std::vector<int> numbers(int first) {
-  std::vector<int> made(2 * kCount);
-  std::iota(made.begin(), made.end(), first);
-  return made;
-}
 
 // Those of every_second came from numbers(sent), and the gaps are those of numbers(own).
 void expect_received(const std::vector<int>& memory, int sent, int own) {

@@ -1,0 +1,25 @@
+// The message that tests of the interposer send: every second int of many.
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+#include "tests/interposer/fake.hpp"
+
+namespace lacuna::test::fake {
+
+inline constexpr int kCount = 5000;  // more than is packed
+
+inline Datatype every_second(const Host& mpi) {
+  Datatype type = fake::vector(kCount, 1, 2, int_type());
+  mpi.Type_commit(&type);
+  return type;
+}
+
+inline std::vector<int> numbers(int first) {
+  std::vector<int> made(2 * kCount);
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+}  // namespace lacuna::test::fake
