@@ -6,6 +6,8 @@ file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/
 list(FILTER lacuna_sources EXCLUDE REGEX "_main\\.cpp$")
 list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/")
 
+include(cmake/device.cmake)
+
 # The public headers: one for each layer, named after it, and the C API.
 file(GLOB header_candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*/*.hpp ${PROJECT_SOURCE_DIR}/lacuna/c/lacuna.h)
 list(FILTER header_candidates EXCLUDE REGEX "/lacuna/mpi/")  # nobody includes the interposer
@@ -25,6 +27,9 @@ add_library(lacuna_objects OBJECT ${lacuna_sources})
 target_include_directories(lacuna_objects PUBLIC ${PROJECT_SOURCE_DIR})
 # The third-party headers are for the .cpp files alone.
 target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR})
+if(LACUNA_CUDA_INCLUDE_DIR)
+  target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_CUDA_INCLUDE_DIR})
+endif()
 target_compile_definitions(lacuna_objects PRIVATE LACUNA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(lacuna_objects PRIVATE ${lacuna_dependencies} nlohmann_json::nlohmann_json lacuna_options)
 # The kernels are written as they should run; vectorised by the compiler, a scatter of 8 bytes takes half as long again.
@@ -43,7 +48,7 @@ target_precompile_headers(lacuna_objects PRIVATE
 
 # Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
 set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/(by_hand|case_json|far|key_costs|learned|simulate)"
-  "/protocol/(progress|stream|transits)" "/protocol/meeting/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program")
+  "/protocol/(progress|stream|transits)" "/protocol/meeting/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
 if(LACUNA_UNITY)
   set_target_properties(lacuna_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   list(JOIN alone "|" alone)

@@ -93,6 +93,9 @@ foreach(folder IN LISTS test_folders)
   if(folder STREQUAL "rget")  # of the interposer, what needs no MPI
     list(APPEND folder_files lacuna/mpi/rget.cpp)
   endif()
+  if(folder STREQUAL "device")  # the layouts that the CPU's copies are tested with
+    list(APPEND folder_files tests/copy/recipe.cpp tests/copy/shapes.cpp tests/copy/compositions.cpp)
+  endif()
   add_executable(${target} ${folder_files})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE lacuna_test_support lacuna_options lacuna_test_options)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # From the top of the ladder down: a layer may know those before it. New layers go where DESIGN puts them.
-LAYERS = ["base", "layout", "copy", "nic", "method", "guide", "protocol", "collective", "mpi", "c"]
+LAYERS = ["base", "layout", "copy", "device", "nic", "method", "guide", "protocol", "collective", "mpi", "c"]
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 LONG_FILE = 400
 
@@ -28,6 +28,7 @@ THIRD_PARTY = {
     "xxhash.h": (r"(.*\.cpp|tests/.*|bench/.*)$", "xxhash is for .cpp files only"),
     "sodium.h": (r"lacuna/nic/tcp/.*\.cpp$", "libsodium is for the .cpp files of nic/tcp only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
+    "cuda.h": (r"lacuna/device/cuda/.*$", "cuda.h is for device/cuda only"),
     "nlohmann/": (
         r"(lacuna/guide/.*\.cpp|lacuna/guide/(worker_json|json_fields)\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|examples/.*\.cpp|python/.*\.cpp)$",
         "JSON is for the .cpp files of guide, its worker_json.hpp and json_fields.hpp, and the model's profiles, only",

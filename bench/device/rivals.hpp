@@ -1,0 +1,39 @@
+// The ways that a program has without Lacuna: the copy engine's, and the kernel that one writes first.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lacuna/device/device.hpp"
+
+namespace lacuna::bench {
+
+struct Contender {
+  std::string name;
+  std::function<bool()> run;  ///< asks for it on the stream; false if the device refuses
+};
+
+/// What is needed of the driver beyond the seam.
+class Rivals {
+ public:
+  /// Errors: unsupported.
+  static base::Result<std::unique_ptr<Rivals>> make(std::shared_ptr<device::Device> device);
+  Rivals();
+  ~Rivals();
+  Rivals(const Rivals&) = delete;
+  Rivals& operator=(const Rivals&) = delete;
+
+  /// Those that can move the pair: "element" (one thread for each element), "2D", "3D", "batch".
+  std::vector<Contender> of(const device::Pair& pair, device::Addresses addresses, device::Stream stream);
+  /// A kernel that does nothing.
+  bool nothing(device::Stream stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lacuna::bench

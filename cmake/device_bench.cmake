@@ -1,0 +1,13 @@
+# lacuna-device-bench measures copies of device memory (`lacuna bench device`). Only with support for GPUs: its rivals are GPU code.
+
+if(LACUNA_CUDA_INCLUDE_DIR)
+  file(GLOB device_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/device/*.cpp)
+  set(rival_images ${PROJECT_BINARY_DIR}/rival_images.cpp)
+  compile_kernels(${PROJECT_SOURCE_DIR}/bench/device/rivals.cu ${rival_images} lacuna::bench rival_images)
+  add_executable(lacuna-device-bench ${device_bench_sources} ${rival_images})
+  target_include_directories(lacuna-device-bench SYSTEM PRIVATE ${LACUNA_CUDA_INCLUDE_DIR})
+  target_link_libraries(lacuna-device-bench PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} lacuna_options)
+  if(LACUNA_PYTHON)
+    install(TARGETS lacuna-device-bench RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+endif()

@@ -1,0 +1,124 @@
+#include "lacuna/device/emulated/device.hpp"
+
+#include <cstring>
+
+#include "lacuna/device/emulated/allocations.hpp"
+#include "lacuna/device/emulated/queue.hpp"
+#include "lacuna/device/launched.hpp"
+
+namespace lacuna::device::emulated {
+namespace {
+
+using base::Code;
+using base::fail;
+
+// What a GPU does with kernel.cu, thread after thread.
+void run(const kernel::LargeLaunch& launch, std::span<const kernel::Part> parts, kernel::Way way) {
+  std::vector<kernel::u8> shared(kernel::kSharedBytes);
+  for (kernel::u32 tile = 0; tile < launch.tiles; ++tile) {
+    const kernel::Part& part = parts[kernel::part_of_tile(parts.data(), launch.parts, tile)];
+    const kernel::Transfer& bases = launch.transfers[part.transfer];
+    if (way == kernel::Way::squares) {
+      const kernel::Square square = kernel::square_of(launch.tables, bases, part, tile - part.first_tile);
+      for (kernel::u32 thread = 0; thread < kernel::kThreads; ++thread) kernel::read_any_square(part, square, shared.data(), thread);
+      for (kernel::u32 thread = 0; thread < kernel::kThreads; ++thread) kernel::write_any_square(part, square, shared.data(), thread);
+      continue;
+    }
+    for (kernel::u32 thread = 0; thread < kernel::kThreads; ++thread) {
+      if (way == kernel::Way::words)
+        kernel::move_tile<kernel::Way::words>(launch.tables, bases, part, tile, thread);
+      else
+        kernel::move_tile<kernel::Way::windows>(launch.tables, bases, part, tile, thread);
+    }
+  }
+}
+
+class Emulated final : public Device {
+ public:
+  Emulated() {
+    card_.name = "emulated";
+    card_.model = "the CPU, as a device";
+    card_.processors = 1;
+    card_.memory_bytes = std::int64_t{1} << 36;
+  }
+
+  [[nodiscard]] const Card& card() const override { return card_; }
+
+  Result<void*> allocate(std::int64_t bytes) override { return Allocations::all().take(bytes); }
+  Result<void*> allocate_pinned(std::int64_t bytes) override { return Allocations::all().take_pinned(bytes); }
+  void free(void* memory) noexcept override {
+    if (memory == nullptr) return;
+    default_.drain();
+    Allocations::all().give_back(memory);
+  }
+
+  Result<void> copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    return copy_rows(to, bytes, from, bytes, bytes, 1, stream);
+  }
+  Result<void> fill(void* to, std::uint8_t value, std::int64_t bytes, Stream stream) override {
+    queue(stream).add([=] { std::memset(Allocations::all().reached(to), value, static_cast<std::size_t>(bytes)); });
+    return {};
+  }
+  Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width, std::int64_t rows,
+                         Stream stream) override {
+    queue(stream).add([=] {
+      std::byte* const into = Allocations::all().reached(to);
+      const std::byte* const out_of = Allocations::all().reached(from);
+      for (std::int64_t row = 0; row < rows; ++row) std::memcpy(into + row * to_pitch, out_of + row * from_pitch, static_cast<std::size_t>(width));
+    });
+    return {};
+  }
+  Result<void> launch(const Launched& launched, Stream stream) override {
+    auto launch = std::make_shared<kernel::LargeLaunch>();
+    launched.fill(*launch);
+    queue(stream).add([launch, way = launched.way] {
+      std::vector<kernel::Part> parts(launch->parts);
+      const auto* listed = launch->more != nullptr ? Allocations::all().reached(launch->more) : reinterpret_cast<const std::byte*>(launch->part);
+      std::memcpy(parts.data(), listed, parts.size() * sizeof(kernel::Part));
+      run(*launch, parts, way);
+    });
+    return {};
+  }
+
+  Result<Stream> create_stream() override { return new Queue; }
+  void destroy_stream(Stream stream) noexcept override { delete static_cast<Queue*>(stream); }
+  Result<void> wait(Stream stream) override {
+    queue(stream).drain();
+    return {};
+  }
+
+  Result<Event> create_event() override { return new std::shared_ptr<Mark>(std::make_shared<Mark>()); }
+  void destroy_event(Event event) noexcept override { delete static_cast<std::shared_ptr<Mark>*>(event); }
+  Result<void> record(Event event, Stream stream) override {
+    mark(event)->begin();
+    queue(stream).add([at = mark(event)] { at->happen(base::now_ns()); });
+    return {};
+  }
+  Result<void> wait_in_stream(Event event, Stream stream) override {
+    queue(stream).add([at = mark(event)] { at->wait(); });
+    return {};
+  }
+  Result<double> elapsed_us(Event begin, Event end) override {
+    const std::int64_t ended = mark(end)->wait();
+    return static_cast<double>(ended - mark(begin)->wait()) / 1e3;
+  }
+
+  Result<Share> share(void* /*memory*/) override { return fail(Code::unsupported, "the emulated device's memory stays within its process"); }
+  Result<void*> attach(const Share& /*share*/) override { return fail(Code::unsupported, "the emulated device's memory stays within its process"); }
+  void detach(void* /*memory*/) noexcept override {}
+
+  [[nodiscard]] bool owns(const void* address) const override { return Allocations::all().of_device(address); }
+
+ private:
+  Queue& queue(Stream stream) { return stream == nullptr ? default_ : *static_cast<Queue*>(stream); }
+  static std::shared_ptr<Mark> mark(Event event) { return *static_cast<std::shared_ptr<Mark>*>(event); }
+
+  Card card_;
+  Queue default_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make() { return std::make_shared<Emulated>(); }
+
+}  // namespace lacuna::device::emulated
