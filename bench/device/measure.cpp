@@ -130,7 +130,7 @@ class Bench {
                                {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, kMostMemory), stream_).has_value(); }}};
     for (Contender& rival : rivals(pair, addresses)) all.push_back(std::move(rival));
 
-    std::map<std::string, double> us = times(all);
+    std::map<std::string, double> us = times(all, request_.warm);
     const bool right = verify(row, plan);
     const double limit = us["contiguous"] * static_cast<double>(traffic) / 2 / static_cast<double>(std::min(traffic / 2, kMostMemory));
     double best = 0;
@@ -157,6 +157,7 @@ class Bench {
     const ArrayForm& array = row.from_array.item > 0 ? row.from_array : row.to_array;
     if (array.item > 0)
       out["array"] = {{"pack", row.from_array.item > 0}, {"item", array.item}, {"shape", array.shape}, {"strides", array.strides}, {"list_of", array.list_of}};
+    if (row.group == "sizes") out["warm_us"] = times(all, true);
     if (best > 0) out["best_rival"] = best_name, out["of_best_rival"] = us["lacuna"] / best;
     wrong_ = wrong_ || !right;
     return {{"row", out}};
@@ -185,7 +186,7 @@ class Bench {
     for (Contender& rival : rivals(whole, out)) {
       if (rival.name != "element") all.push_back(std::move(rival));
     }
-    std::map<std::string, double> us = times(all);
+    std::map<std::string, double> us = times(all, request_.warm);
     std::map<std::string, double> gb;
     for (const auto& [name, time] : us) gb[name] = static_cast<double>(bytes) / time / 1e3;
     return {{"host", {{"name", row.name}, {"to_host", to_host}, {"payload", bytes}, {"us", us}, {"gb_per_s", gb}}}};
@@ -265,7 +266,8 @@ class Bench {
     const device::Plan plan = must(device::Plan::make(device_, std::span(&pair, 1)));
     const Addresses addresses{theirs, to_};
     std::map<std::string, double> us = times({{"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
-                                              {"contiguous", [&] { return device_->copy(scratch_, from_, page * count, stream_).has_value(); }}});
+                                              {"contiguous", [&] { return device_->copy(scratch_, from_, page * count, stream_).has_value(); }}},
+                                             request_.warm);
     const bool right = verify({"", "", pair.from, pair.to, {}, {}}, plan, theirs);
     device_->detach(theirs);
     return {{"processes",
@@ -284,11 +286,11 @@ class Bench {
   void* allocate(std::int64_t bytes) { return must(device_->allocate(bytes)); }
 
   // Medians of the contenders, in turn; cold: all caches hold something else.
-  std::map<std::string, double> times(const std::vector<Contender>& all) {
+  std::map<std::string, double> times(const std::vector<Contender>& all, bool warm) {
     std::map<std::string, std::vector<double>> samples;
     for (int repeat = 0; repeat <= request_.repeats; ++repeat) {
       for (const Contender& contender : all) {
-        if (request_.warm)
+        if (warm)
           (void)contender.run();
         else
           must(device_->fill(scratch_, static_cast<std::uint8_t>(repeat), kScratch, stream_));

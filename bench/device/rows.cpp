@@ -138,6 +138,15 @@ DeviceRow transpose(const RowMaker& m, std::int64_t payload) {
   return row;
 }
 
+// Of b bytes, whatever payload is asked for: blocks of a bytes, and half of the pages of a bytes.
+DeviceRow sized_vector(const RowMaker& m, std::int64_t /*payload*/) {
+  return pack(m, Layout::hvector(m.b / m.a, 1, 2 * m.a, bytes(m.a)).value(), {16, {m.b / m.a, m.a / 16}, {m.a / 8, 1}, 0});
+}
+DeviceRow sized_pages(const RowMaker& m, std::int64_t /*payload*/) {
+  const std::int64_t page = std::min(m.a, m.b);
+  return pack(m, Layout::paged(page, guide::ddtbench_list(2 * m.b / page, m.b / page, 7)).value(), {16, {m.b / page, page / 16}, {page / 16, 1}, 2 * m.b / page});
+}
+
 }  // namespace
 
 std::vector<RowMaker> device_rows() {
@@ -164,6 +173,11 @@ std::vector<RowMaker> device_rows() {
   for (const std::int64_t item : {4, 8}) {
     both("transposes", fmt::format("xyz to zyx of {} B", item), &permuted, item, 0);
     both("transposes", fmt::format("xyz to yzx of {} B", item), &permuted, item, 1);
+  }
+  for (int size = 12; size <= 28; size += 4) {
+    const std::string text = size < 20 ? fmt::format("{} KiB", (1 << size) >> 10) : fmt::format("{} MiB", (1 << size) >> 20);
+    all.push_back({"sizes", "pages of 16 KiB, " + text, &sized_pages, 16384, 1 << size, "pack"});
+    all.push_back({"sizes", "64 B of 128, " + text, &sized_vector, 64, 1 << size, "pack"});
   }
   for (const std::int64_t page : {2048, 16384, 65536}) all.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
   for (const guide::AiTransfer& transfer : guide::ai_transfers()) {

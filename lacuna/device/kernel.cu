@@ -6,39 +6,42 @@ using namespace lacuna::device::kernel;
 namespace {
 
 template <Way way>
-__device__ __forceinline__ void move_part(const u64* tables, const Transfer& bases, const Part& part, u32 tile) {
+__device__ __forceinline__ void move_part(const Launch& launch, const Part& part) {
+  const Transfer bases = launch.transfers[part.transfer];
   if constexpr (way == Way::squares) {
     __shared__ alignas(16) u8 shared[kSharedBytes];
-    const Square square = square_of(tables, bases, part, tile - part.first_tile);
+    const Square square = square_of(launch.tables, bases, part, blockIdx.x - part.first_tile);
     read_any_square(part, square, shared, threadIdx.x);
     __syncthreads();
     write_any_square(part, square, shared, threadIdx.x);
   } else {
-    move_tile<way>(tables, bases, part, tile, threadIdx.x);
+    move_tile<way>(launch.tables, bases, part, blockIdx.x, threadIdx.x);
   }
 }
 
 // The parts travel with the launch.
-template <Way way, class Launched>
-__device__ __forceinline__ void move_inline(const Launched& launch) {
-  const u32 part = launch.parts == 1 ? 0 : part_of_tile(launch.part, launch.parts, blockIdx.x);
-  move_part<way>(launch.tables, launch.transfers[launch.part[part].transfer], launch.part[part], blockIdx.x);
+template <Way way>
+__device__ __forceinline__ void move_few(const Launch& launch) {
+  move_part<way>(launch, launch.part[launch.parts == 1 ? 0 : part_of_tile(launch.part, launch.parts, blockIdx.x)]);
 }
 
-// They lie in the device's memory.
+// They lie in the device's memory: the block fetches its own at once.
 template <Way way>
 __device__ __forceinline__ void move_many(const Launch& launch) {
-  const Part& part = launch.more[part_of_tile(launch.more, launch.parts, blockIdx.x)];
-  move_part<way>(launch.tables, launch.transfers[part.transfer], part, blockIdx.x);
+  __shared__ Part part;
+  static_assert(sizeof part % 4 == 0 && sizeof part / 4 <= kThreads);
+  const u32 owner = launch.owners != nullptr ? launch.owners[blockIdx.x] : part_of_tile(launch.more, launch.parts, blockIdx.x);
+  if (threadIdx.x < sizeof part / 4) reinterpret_cast<u32*>(&part)[threadIdx.x] = reinterpret_cast<const u32*>(launch.more + owner)[threadIdx.x];
+  __syncthreads();
+  move_part<way>(launch, part);
 }
 
 }  // namespace
 
-#define LACUNA_ENTRY extern "C" __global__ void __launch_bounds__(kThreads, 4)
-LACUNA_ENTRY lacuna_words(const __grid_constant__ Launch launch) { move_inline<Way::words>(launch); }
-LACUNA_ENTRY lacuna_words_large(const __grid_constant__ LargeLaunch launch) { move_inline<Way::words>(launch); }
+#define LACUNA_ENTRY extern "C" __global__ void __launch_bounds__(kThreads, 5)
+LACUNA_ENTRY lacuna_words(const __grid_constant__ Launch launch) { move_few<Way::words>(launch); }
 LACUNA_ENTRY lacuna_words_many(const __grid_constant__ Launch launch) { move_many<Way::words>(launch); }
-LACUNA_ENTRY lacuna_windows(const __grid_constant__ Launch launch) { move_inline<Way::windows>(launch); }
+LACUNA_ENTRY lacuna_windows(const __grid_constant__ Launch launch) { move_few<Way::windows>(launch); }
 LACUNA_ENTRY lacuna_windows_many(const __grid_constant__ Launch launch) { move_many<Way::windows>(launch); }
-LACUNA_ENTRY lacuna_squares(const __grid_constant__ Launch launch) { move_inline<Way::squares>(launch); }
+LACUNA_ENTRY lacuna_squares(const __grid_constant__ Launch launch) { move_few<Way::squares>(launch); }
 LACUNA_ENTRY lacuna_squares_many(const __grid_constant__ Launch launch) { move_many<Way::squares>(launch); }

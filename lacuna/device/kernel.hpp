@@ -39,13 +39,18 @@ using i64 = long long;
 constexpr int kThreads = 256;       // of a block
 constexpr int kMostLevels = 8;      // loops of a part
 constexpr int kInlineParts = 5;     // parts that travel with a launch
-constexpr int kLargeParts = 68;     // parts that travel with a large one
 constexpr int kMostTransfers = 64;  // pairs of addresses of a launch
 constexpr int kSharedBytes = 16896;
 
 /// Units of a thread whose loads are under way together, by the bytes of a word; for places of 32 and of 64 bits.
 constexpr int flight_of(int word, bool narrow) { return word < 8 && narrow ? 8 : 4; }
 constexpr int kWindowFlight = 2;
+/// How often a thread does so: a block of threads is worth its start if it moves 16 KiB.
+constexpr int rounds_of(int word, bool narrow) {
+  const int bytes = kThreads * flight_of(word, narrow) * word;
+  return bytes < 16384 ? 16384 / bytes : 1;
+}
+constexpr int kWindowRounds = 4;
 
 struct alignas(16) Word16 {
   u64 low, high;
@@ -85,7 +90,8 @@ struct Squares {
   i64 to_pitch;    ///< from one of the `along_from` to the next, where they are written
   u32 along_from;
   u32 along_to;
-  u8 side;  ///< log2 of a square's items
+  u8 width;  ///< log2 of a square's items along_from
+  u8 height;
   u8 from_word;
   u8 to_word;
 };
@@ -114,25 +120,23 @@ struct Transfer {
 };
 
 /// The parameters of a launch.
-template <int most>
-struct LaunchOf {
+struct Launch {
   const u64* tables;
   const Part* more;  ///< all parts, if they are more than what travels with a launch
+  const u32* owners;  ///< with `more`: the part of each tile, or null where they are searched
   u32 parts;
   u32 tiles;
   Transfer transfers[kMostTransfers];
-  Part part[most];
+  Part part[kInlineParts];
 };
-using Launch = LaunchOf<kInlineParts>;
-using LargeLaunch = LaunchOf<kLargeParts>;
-static_assert(sizeof(Launch) <= 4096);        // what any driver takes
-static_assert(sizeof(LargeLaunch) <= 32764);  // what a driver of CUDA 12.1 takes
+static_assert(sizeof(Launch) <= 4096);  // what any driver takes
 
 /// The units that a block of threads takes.
 LACUNA_ON_DEVICE u32 tile_units(const Part& part) {
   if (part.way == Way::squares) return 1;
   if (part.spread) return kThreads;
-  return static_cast<u32>(kThreads * (part.way == Way::windows ? kWindowFlight : flight_of(part.word, part.narrow)));
+  if (part.way == Way::windows) return kThreads * kWindowFlight * kWindowRounds;
+  return static_cast<u32>(kThreads * flight_of(part.word, part.narrow) * rounds_of(part.word, part.narrow));
 }
 
 // --- memory -----------------------------------------------------------------------------------------------------------
@@ -414,7 +418,7 @@ template <class Word, class Item>
 using PieceOf = typename OfBytes<(sizeof(Item) < 4 ? 4 : sizeof(Item))>::Type;
 
 /// Bytes between the rows of a square in shared memory: one item more than a row has, so that a column is in many banks.
-LACUNA_ON_DEVICE u32 square_pitch(const Part& part) { return (static_cast<u32>(part.word) << part.squares.side) + (part.word < 4 ? 4 : part.word); }
+LACUNA_ON_DEVICE u32 square_pitch(const Part& part) { return (static_cast<u32>(part.word) << part.squares.width) + (part.word < 4 ? 4 : part.word); }
 
 /// A block's square: which one of how many, and where it begins.
 struct Square {
@@ -439,8 +443,8 @@ LACUNA_ON_DEVICE Square square_of(const u64* tables, const Transfer& bases, cons
     add_places<i64, 1>(tables, level.to_places, level.to_list, level.to, index, to);
   }
   Square square;
-  square.a = a[0] << part.squares.side;
-  square.b = b[0] << part.squares.side;
+  square.a = a[0] << part.squares.width;
+  square.b = b[0] << part.squares.height;
   const i64 item = part.word;
   square.from = bases.from + static_cast<u64>(part.from + from[0] + i64{square.a} * item + i64{square.b} * part.squares.from_pitch);
   square.to = bases.to + static_cast<u64>(part.to + to[0] + i64{square.b} * item + i64{square.a} * part.squares.to_pitch);
@@ -451,8 +455,8 @@ LACUNA_ON_DEVICE Square square_of(const u64* tables, const Transfer& bases, cons
 template <class Word, class Piece>
 LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* shared, u32 thread) {
   constexpr int flight = 4;
-  const u32 row_words = (static_cast<u32>(part.word) << part.squares.side) / static_cast<u32>(sizeof(Word));
-  const u32 all = row_words << part.squares.side;
+  const u32 row_words = (static_cast<u32>(part.word) << part.squares.width) / static_cast<u32>(sizeof(Word));
+  const u32 all = row_words << part.squares.height;
   const u32 pitch = square_pitch(part);
   const u32 rows = part.squares.along_to - square.b;
   const u32 bytes = (part.squares.along_from - square.a) * part.word;  // of a row; a multiple of a word
@@ -483,8 +487,8 @@ LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* sh
 template <class Word, class Item>
 LACUNA_ON_DEVICE void write_square(const Part& part, const Square& square, const u8* shared, u32 thread) {
   constexpr u32 items = sizeof(Word) / sizeof(Item);
-  const u32 row_words = (static_cast<u32>(sizeof(Item)) << part.squares.side) / static_cast<u32>(sizeof(Word));
-  const u32 all = row_words << part.squares.side;
+  const u32 row_words = (static_cast<u32>(sizeof(Item)) << part.squares.height) / static_cast<u32>(sizeof(Word));
+  const u32 all = row_words << part.squares.width;
   const u32 pitch = square_pitch(part);
   const u32 columns = part.squares.along_from - square.a;
   const u32 bytes = (part.squares.along_to - square.b) * static_cast<u32>(sizeof(Item));
@@ -582,24 +586,36 @@ LACUNA_ON_DEVICE u32 part_of_tile(const Part* parts, u32 count, u32 tile) {
   return low;
 }
 
+template <class Word, class Offset>
+LACUNA_ON_DEVICE void move_words_in_rounds(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
+  constexpr u32 round = kThreads * flight_of(sizeof(Word), sizeof(Offset) == 4);
+  LACUNA_ONE_BY_ONE
+  for (; first < end; first += round) move_words<Word, Offset>(tables, bases, part, first, end);
+}
+template <class Word, class Offset>
+LACUNA_ON_DEVICE void move_windows_in_rounds(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
+  LACUNA_ONE_BY_ONE
+  for (; first < end; first += kThreads * kWindowFlight) move_windows<Word, Offset>(tables, bases, part, first, end);
+}
+
 template <class Offset>
 LACUNA_ON_DEVICE void move_units(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
   switch (part.word) {
-    case 16: return move_words<Word16, Offset>(tables, bases, part, first, end);
-    case 8: return move_words<u64, Offset>(tables, bases, part, first, end);
-    case 4: return move_words<u32, Offset>(tables, bases, part, first, end);
-    case 2: return move_words<u16, Offset>(tables, bases, part, first, end);
-    default: return move_words<u8, Offset>(tables, bases, part, first, end);
+    case 16: return move_words_in_rounds<Word16, Offset>(tables, bases, part, first, end);
+    case 8: return move_words_in_rounds<u64, Offset>(tables, bases, part, first, end);
+    case 4: return move_words_in_rounds<u32, Offset>(tables, bases, part, first, end);
+    case 2: return move_words_in_rounds<u16, Offset>(tables, bases, part, first, end);
+    default: return move_words_in_rounds<u8, Offset>(tables, bases, part, first, end);
   }
 }
 
 template <class Offset>
 LACUNA_ON_DEVICE void move_any_windows(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
   switch (part.word) {
-    case 8: return move_windows<u64, Offset>(tables, bases, part, first, end);
-    case 4: return move_windows<u32, Offset>(tables, bases, part, first, end);
-    case 2: return move_windows<u16, Offset>(tables, bases, part, first, end);
-    default: return move_windows<u8, Offset>(tables, bases, part, first, end);
+    case 8: return move_windows_in_rounds<u64, Offset>(tables, bases, part, first, end);
+    case 4: return move_windows_in_rounds<u32, Offset>(tables, bases, part, first, end);
+    case 2: return move_windows_in_rounds<u16, Offset>(tables, bases, part, first, end);
+    default: return move_windows_in_rounds<u8, Offset>(tables, bases, part, first, end);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "lacuna/device/launched.hpp"
 #include "lacuna/device/program.hpp"
@@ -17,7 +18,7 @@ struct Plan::State {
   std::uint64_t alignment = 16;
   std::vector<kernel::Part> parts;
   std::vector<Launched> launches;  // all but the addresses
-  void* memory = nullptr;          // of the device: the tables, then the parts if some way has many
+  void* memory = nullptr;          // of the device
   std::int64_t bytes = 0;
 
   State() = default;
@@ -27,32 +28,63 @@ struct Plan::State {
     if (memory != nullptr) device->free(memory);
   }
 
-  // Puts the tables, and parts that may not fit into a launch, on the device.
+  // Puts on the device what does not travel with a launch: the tables; of ways with many parts the parts, and the part of each tile.
   Result<void> upload(const Program& program) {
     parts = program.parts;
-    const bool many = std::ranges::any_of(program.groups, [](const Group& group) { return group.count > kernel::kInlineParts; });
-    const std::size_t tables = program.tables.size() * sizeof(std::uint64_t);
-    const std::size_t listed = many ? parts.size() * sizeof(kernel::Part) : 0;
-    bytes = static_cast<std::int64_t>(tables + listed);
-    std::byte* at = nullptr;
+    std::vector<std::uint64_t> data = program.tables;
+    const auto put = [&](const void* items, std::size_t bytes) {
+      const std::size_t at = data.size();
+      data.resize(at + (bytes + 7) / 8);
+      std::memcpy(data.data() + at, items, bytes);
+      return at;
+    };
+    struct Places {
+      std::size_t parts, owners;
+    };
+    std::vector<Places> places;
+    for (const Group& group : program.groups) {
+      places.push_back({0, 0});
+      if (group.count <= kernel::kInlineParts) continue;
+      places.back().parts = put(&parts[group.first], group.count * sizeof(kernel::Part));
+      if (group.tiles <= kMostOwners) {
+        const std::vector<std::uint32_t> owners = owners_of(std::span(parts).subspan(group.first, group.count), group.tiles);
+        places.back().owners = put(owners.data(), owners.size() * sizeof(std::uint32_t));
+      }
+    }
+    bytes = static_cast<std::int64_t>(data.size() * sizeof(std::uint64_t));
     if (bytes > 0) {
       memory = LACUNA_TRY(device->allocate(bytes));
-      at = static_cast<std::byte*>(memory);
-      if (tables > 0) LACUNA_TRY(device->copy(at, program.tables.data(), static_cast<std::int64_t>(tables), nullptr));
-      if (listed > 0) LACUNA_TRY(device->copy(at + tables, parts.data(), static_cast<std::int64_t>(listed), nullptr));
+      LACUNA_TRY(device->copy(memory, data.data(), bytes, nullptr));
       LACUNA_TRY(device->wait(nullptr));
     }
-    for (const Group& group : program.groups) {
-      Launched launched;
-      launched.way = group.way;
-      launched.parts = std::span(parts).subspan(group.first, group.count);
-      launched.parts_on_device = group.count > kernel::kInlineParts ? reinterpret_cast<const kernel::Part*>(at + tables) + group.first : nullptr;
-      launched.tables = reinterpret_cast<const kernel::u64*>(at);
-      launched.tiles = group.tiles;
+    const auto* const words = static_cast<const kernel::u64*>(memory);
+    for (std::size_t i = 0; i < program.groups.size(); ++i) {
+      const Group& group = program.groups[i];
+      Launched launched{.way = group.way, .launch = {}};
+      launched.launch.tables = words;
+      launched.launch.parts = static_cast<kernel::u32>(group.count);
+      launched.launch.tiles = group.tiles;
+      if (group.count <= kernel::kInlineParts) {
+        std::copy_n(parts.begin() + static_cast<std::ptrdiff_t>(group.first), group.count, launched.launch.part);
+      } else {
+        launched.launch.more = reinterpret_cast<const kernel::Part*>(words + places[i].parts);
+        if (places[i].owners > 0) launched.launch.owners = reinterpret_cast<const kernel::u32*>(words + places[i].owners);
+      }
       launches.push_back(launched);
     }
     return {};
   }
+
+  static std::vector<std::uint32_t> owners_of(std::span<const kernel::Part> group, std::uint32_t tiles) {
+    std::vector<std::uint32_t> owners(tiles);
+    for (std::size_t p = 0; p < group.size(); ++p) {
+      const std::uint32_t end = p + 1 < group.size() ? group[p + 1].first_tile : tiles;
+      std::fill(owners.begin() + group[p].first_tile, owners.begin() + end, static_cast<std::uint32_t>(p));
+    }
+    return owners;
+  }
+
+  static constexpr std::uint32_t kMostOwners = 1 << 20;
 };
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -84,7 +116,7 @@ Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pai
 Result<void> Plan::move(std::span<const Addresses> addresses, Stream stream) const {
   if (addresses.size() != state_->pairs)
     return fail(Code::invalid_argument, fmt::format("{} pairs of addresses for a plan of {} pairs of layouts", addresses.size(), state_->pairs));
-  std::array<kernel::Transfer, kernel::kMostTransfers> transfers{};
+  kernel::Transfer transfers[kMostPairs];
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const kernel::Transfer transfer{reinterpret_cast<kernel::u64>(addresses[i].from), reinterpret_cast<kernel::u64>(addresses[i].to)};
     if (((transfer.from | transfer.to) & (state_->alignment - 1)) != 0)
@@ -93,7 +125,7 @@ Result<void> Plan::move(std::span<const Addresses> addresses, Stream stream) con
     transfers[i] = transfer;
   }
   for (Launched launched : state_->launches) {
-    launched.transfers = transfers;
+    std::copy_n(transfers, addresses.size(), launched.launch.transfers);
     LACUNA_TRY(state_->device->launch(launched, stream));
   }
   return {};

@@ -44,8 +44,19 @@ struct Divisor {
   [[nodiscard]] std::int64_t value() const { return bits & -bits; }
 };
 
-// log2 of the items on a side of a square: 8 or 16 KiB of shared memory.
-int square_side(std::int64_t item) { return item == 1 ? 7 : item <= 4 ? 6 : 5; }
+// log2 of the items of a square, along what is dense where it is read, and where it is written: 16 KiB of shared memory.
+struct SquareShape {
+  int width, height;
+};
+SquareShape square_shape(std::int64_t item) {
+  switch (item) {
+    case 1: return {7, 7};
+    case 2: return {7, 6};
+    case 4: return {6, 6};
+    case 8: return {6, 5};
+    default: return {5, 5};
+  }
+}
 
 Level divided_by(std::int64_t count) {
   Level level{};
@@ -174,23 +185,23 @@ class Compiler {
     if (a == b || a == nest.loops.size() || b == nest.loops.size()) return false;
     const Loop along_from = nest.loops[a];
     const Loop along_to = nest.loops[b];
-    const int side = square_side(nest.size);
-    if (std::min(along_from.count, along_to.count) < (1 << side) / 4 || std::max(along_from.count, along_to.count) >= kMostUnits) return false;
+    const auto [width, height] = square_shape(nest.size);
+    if (along_from.count < (1 << width) / 4 || along_to.count < (1 << height) / 4 || std::max(along_from.count, along_to.count) >= kMostUnits) return false;
     nest.loops.erase(nest.loops.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)));
     nest.loops.erase(nest.loops.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)));
 
     const std::int64_t item = nest.size;
-    const auto squares_of = [&](std::int64_t count) { return (count + (1 << side) - 1) >> side; };
-    nest.loops.push_back({squares_of(along_to.count), {}, {}});
-    nest.loops.push_back({squares_of(along_from.count), {}, {}});
+    const auto squares_of = [](std::int64_t count, int side) { return (count + (1 << side) - 1) >> side; };
+    nest.loops.push_back({squares_of(along_to.count, height), {}, {}});
+    nest.loops.push_back({squares_of(along_from.count, width), {}, {}});
     if (nest.loops.size() > kernel::kMostLevels) return false;
     std::int64_t units = 1;
     for (const Loop& loop : nest.loops) {
       if (!base::mul(units, loop.count, units) || units >= kMostUnits) return false;
     }
     Part part = begin(nest, item, Way::squares);
-    Divisor from{alignment_ | nest.from | along_to.from.stride | along_from.count * item | item << side};
-    Divisor to{alignment_ | nest.to | along_from.to.stride | along_to.count * item | item << side};
+    Divisor from{alignment_ | nest.from | along_to.from.stride | along_from.count * item | item << width};
+    Divisor to{alignment_ | nest.to | along_from.to.stride | along_to.count * item | item << height};
     for (std::size_t i = nest.loops.size(); i > 0; --i) {
       const Loop& loop = nest.loops[i - 1];
       from.add(loop.from, loop.count);
@@ -201,7 +212,8 @@ class Compiler {
                     .to_pitch = along_from.to.stride,
                     .along_from = static_cast<std::uint32_t>(along_from.count),
                     .along_to = static_cast<std::uint32_t>(along_to.count),
-                    .side = static_cast<std::uint8_t>(side),
+                    .width = static_cast<std::uint8_t>(width),
+                    .height = static_cast<std::uint8_t>(height),
                     .from_word = static_cast<std::uint8_t>(from.value()),
                     .to_word = static_cast<std::uint8_t>(to.value())};
     part.units = static_cast<std::uint32_t>(units);

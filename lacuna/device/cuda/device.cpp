@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 
 #include "lacuna/device/cuda/cuda.hpp"
@@ -84,7 +83,6 @@ class Cuda final : public Device {
       const std::string name = names[way];
       LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].few, module, name.c_str()), names[way]));
       LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].many, module, (name + "_many").c_str()), names[way]));
-      if (driver_.module_function(&kernels_[way].large, module, (name + "_large").c_str()) != CUDA_SUCCESS) kernels_[way].large = nullptr;
     }
     return {};
   }
@@ -137,16 +135,11 @@ class Cuda final : public Device {
   Result<void> launch(const Launched& launched, Stream stream) override {
     const Current current(driver_, context_);
     const Kernels& kernels = kernels_[static_cast<std::size_t>(launched.way)];
-    if (launched.parts_on_device != nullptr && large_ && kernels.large != nullptr && launched.parts.size() <= kernel::kLargeParts) {
-      kernel::LargeLaunch launch;
-      launched.fill(launch);
-      const CUresult result = start(kernels.large, &launch, launched.tiles, stream);
-      if (result == CUDA_SUCCESS) return {};
-      large_ = false;  // a driver before 530 has no parameters of this size
-    }
-    kernel::Launch launch;
-    launched.fill(launch);
-    return check(driver_, start(launched.parts_on_device != nullptr ? kernels.many : kernels.few, &launch, launched.tiles, stream), "cuLaunchKernel");
+    void* parameters[] = {const_cast<kernel::Launch*>(&launched.launch)};  // which are copied
+    return check(driver_,
+                 driver_.launch(launched.many() ? kernels.many : kernels.few, launched.launch.tiles, 1, 1, kernel::kThreads, 1, 1, 0,
+                                static_cast<CUstream>(stream), parameters, nullptr),
+                 "cuLaunchKernel");
   }
 
   Result<Stream> create_stream() override {
@@ -219,15 +212,10 @@ class Cuda final : public Device {
   }
 
  private:
-  // For one way: few parts, those that travel with a large launch, and those that lie in the device's memory.
+  // For one way: parts that travel with a launch, and parts that lie in the device's memory.
   struct Kernels {
-    CUfunction few, large, many;
+    CUfunction few, many;
   };
-
-  CUresult start(CUfunction kernel, void* launch, std::uint32_t tiles, Stream stream) const {
-    void* parameters[] = {launch};  // which are copied
-    return driver_.launch(kernel, tiles, 1, 1, kernel::kThreads, 1, 1, 0, static_cast<CUstream>(stream), parameters, nullptr);
-  }
 
   // Machine code of the GPU's own generation, else PTX, which the driver compiles.
   Result<CUmodule> load() {
@@ -250,7 +238,6 @@ class Cuda final : public Device {
   CUdevice device_{};
   CUcontext context_ = nullptr;
   std::array<Kernels, 3> kernels_{};
-  std::atomic<bool> large_ = true;
 };
 
 }  // namespace

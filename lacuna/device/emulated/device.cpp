@@ -13,7 +13,7 @@ using base::Code;
 using base::fail;
 
 // What a GPU does with kernel.cu, thread after thread.
-void run(const kernel::LargeLaunch& launch, std::span<const kernel::Part> parts, kernel::Way way) {
+void run(const kernel::Launch& launch, std::span<const kernel::Part> parts, kernel::Way way) {
   std::vector<kernel::u8> shared(kernel::kSharedBytes);
   for (kernel::u32 tile = 0; tile < launch.tiles; ++tile) {
     const kernel::Part& part = parts[kernel::part_of_tile(parts.data(), launch.parts, tile)];
@@ -69,13 +69,12 @@ class Emulated final : public Device {
     return {};
   }
   Result<void> launch(const Launched& launched, Stream stream) override {
-    auto launch = std::make_shared<kernel::LargeLaunch>();
-    launched.fill(*launch);
-    queue(stream).add([launch, way = launched.way] {
-      std::vector<kernel::Part> parts(launch->parts);
-      const auto* listed = launch->more != nullptr ? Allocations::all().reached(launch->more) : reinterpret_cast<const std::byte*>(launch->part);
+    queue(stream).add([launched] {
+      const kernel::Launch& launch = launched.launch;
+      std::vector<kernel::Part> parts(launch.parts);
+      const auto* listed = launched.many() ? Allocations::all().reached(launch.more) : reinterpret_cast<const std::byte*>(launch.part);
       std::memcpy(parts.data(), listed, parts.size() * sizeof(kernel::Part));
-      run(*launch, parts, way);
+      run(launch, parts, launched.way);
     });
     return {};
   }
