@@ -38,10 +38,11 @@ __device__ __forceinline__ void move_many(const Launch& launch) {
 
 }  // namespace
 
-#define LACUNA_ENTRY extern "C" __global__ void __launch_bounds__(kThreads, 5)
-LACUNA_ENTRY lacuna_words(const __grid_constant__ Launch launch) { move_few<Way::words>(launch); }
-LACUNA_ENTRY lacuna_words_many(const __grid_constant__ Launch launch) { move_many<Way::words>(launch); }
-LACUNA_ENTRY lacuna_windows(const __grid_constant__ Launch launch) { move_few<Way::windows>(launch); }
-LACUNA_ENTRY lacuna_windows_many(const __grid_constant__ Launch launch) { move_many<Way::windows>(launch); }
-LACUNA_ENTRY lacuna_squares(const __grid_constant__ Launch launch) { move_few<Way::squares>(launch); }
-LACUNA_ENTRY lacuna_squares_many(const __grid_constant__ Launch launch) { move_many<Way::squares>(launch); }
+// The second bound: blocks of threads on a processor at a time, which limits registers.
+#define LACUNA_ENTRIES(way, blocks)                                                                                                                 \
+  extern "C" __global__ void __launch_bounds__(kThreads, blocks) lacuna_##way(const __grid_constant__ Launch launch) { move_few<Way::way>(launch); } \
+  extern "C" __global__ void __launch_bounds__(kThreads, blocks) lacuna_##way##_many(const __grid_constant__ Launch launch) { move_many<Way::way>(launch); }
+LACUNA_ENTRIES(words, 6)
+LACUNA_ENTRIES(bytes, 5)
+LACUNA_ENTRIES(windows, 5)
+LACUNA_ENTRIES(squares, 5)

@@ -4,7 +4,8 @@
 // A launch moves parts that go one way. A part is a nest of loops over runs that are the same on two sides; each loop has a stride or a list of places on either side. All
 // of a part's work is cut into units, numbered in the order of the nest, and a block of threads takes a tile of them:
 //
-//   words    a unit is a word of 1 to 16 bytes, aligned on both sides
+//   words    a unit is a word of 8 or 16 bytes, aligned on both sides
+//   bytes    a unit is a word of 1, 2 or 4 bytes, aligned on both sides
 //   windows  a unit is 16 bytes that are aligned where they are written, as far as they are in the run: any alignment, any length
 //   squares  a unit is a square of a transpose, which goes through memory that the block shares: both sides are touched in long words
 //
@@ -71,7 +72,8 @@ struct Level {
   i64 to;
 };
 
-enum class Way : u8 { words, windows, squares };
+enum class Way : u8 { words, bytes, windows, squares };
+constexpr int kWays = 4;
 
 /// Runs of many lengths, in the tables.
 struct Blocks {
@@ -107,7 +109,8 @@ struct Part {
   u8 word;    ///< bytes that divide all places and lengths: 1, 2, 4, 8 or 16; squares: of an item
   u8 levels;  ///< the first one is the innermost: of a run's units, of a row of squares
   bool has_blocks;
-  bool spread;  ///< a unit for each thread: work that would not fill the device otherwise
+  bool spread;  ///< a unit for each thread: work that would not fill the device otherwise, or that is scattered
+  bool sparse;  ///< one round: what a block of threads touches lies far apart, and more of it would be in no cache's reach
   bool narrow;  ///< all places, relative to the first byte's, are within 31 bits
   Blocks blocks;
   Squares squares;
@@ -136,7 +139,8 @@ LACUNA_ON_DEVICE u32 tile_units(const Part& part) {
   if (part.way == Way::squares) return 1;
   if (part.spread) return kThreads;
   if (part.way == Way::windows) return kThreads * kWindowFlight * kWindowRounds;
-  return static_cast<u32>(kThreads * flight_of(part.word, part.narrow) * rounds_of(part.word, part.narrow));
+  const int rounds = part.sparse ? 1 : rounds_of(part.word, part.narrow);
+  return static_cast<u32>(kThreads * flight_of(part.word, part.narrow) * rounds);
 }
 
 // --- memory -----------------------------------------------------------------------------------------------------------
@@ -599,14 +603,16 @@ LACUNA_ON_DEVICE void move_windows_in_rounds(const u64* tables, const Transfer& 
 }
 
 template <class Offset>
-LACUNA_ON_DEVICE void move_units(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
-  switch (part.word) {
-    case 16: return move_words_in_rounds<Word16, Offset>(tables, bases, part, first, end);
-    case 8: return move_words_in_rounds<u64, Offset>(tables, bases, part, first, end);
-    case 4: return move_words_in_rounds<u32, Offset>(tables, bases, part, first, end);
-    case 2: return move_words_in_rounds<u16, Offset>(tables, bases, part, first, end);
-    default: return move_words_in_rounds<u8, Offset>(tables, bases, part, first, end);
-  }
+LACUNA_ON_DEVICE void move_long_words(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
+  if (part.word == 16) return move_words_in_rounds<Word16, Offset>(tables, bases, part, first, end);
+  move_words_in_rounds<u64, Offset>(tables, bases, part, first, end);
+}
+
+template <class Offset>
+LACUNA_ON_DEVICE void move_short_words(const u64* tables, const Transfer& bases, const Part& part, u32 first, u32 end) {
+  if (part.word == 4) return move_words_in_rounds<u32, Offset>(tables, bases, part, first, end);
+  if (part.word == 2) return move_words_in_rounds<u16, Offset>(tables, bases, part, first, end);
+  move_words_in_rounds<u8, Offset>(tables, bases, part, first, end);
 }
 
 template <class Offset>
@@ -619,7 +625,7 @@ LACUNA_ON_DEVICE void move_any_windows(const u64* tables, const Transfer& bases,
   }
 }
 
-/// A tile of words or windows.
+/// A tile of words, bytes or windows.
 template <Way way>
 LACUNA_ON_DEVICE void move_tile(const u64* tables, const Transfer& bases, const Part& part, u32 tile, u32 thread) {
   const u32 units = tile_units(part);
@@ -628,8 +634,10 @@ LACUNA_ON_DEVICE void move_tile(const u64* tables, const Transfer& bases, const 
   const u32 first = begin + thread;
   if constexpr (way == Way::windows)
     return part.narrow ? move_any_windows<int>(tables, bases, part, first, end) : move_any_windows<i64>(tables, bases, part, first, end);
+  else if constexpr (way == Way::words)
+    return part.narrow ? move_long_words<int>(tables, bases, part, first, end) : move_long_words<i64>(tables, bases, part, first, end);
   else
-    return part.narrow ? move_units<int>(tables, bases, part, first, end) : move_units<i64>(tables, bases, part, first, end);
+    return part.narrow ? move_short_words<int>(tables, bases, part, first, end) : move_short_words<i64>(tables, bases, part, first, end);
 }
 
 }  // namespace lacuna::device::kernel

@@ -44,6 +44,8 @@ struct Divisor {
   [[nodiscard]] std::int64_t value() const { return bits & -bits; }
 };
 
+Way words_way(std::int64_t word) { return word >= 8 ? Way::words : Way::bytes; }
+
 // log2 of the items of a square, along what is dense where it is read, and where it is written: 16 KiB of shared memory.
 struct SquareShape {
   int width, height;
@@ -95,7 +97,7 @@ class Compiler {
       if (program_.groups.empty() || program_.groups.back().way != part.way)
         program_.groups.push_back({part.way, static_cast<std::size_t>(&part - parts.data()), 0, 0});
       Group& group = program_.groups.back();
-      part.spread = spread;
+      part.spread = part.spread || spread;
       part.first_tile = group.tiles;
       const std::int64_t tiles = (part.units + std::int64_t{kernel::tile_units(part)} - 1) / kernel::tile_units(part);
       if (group.tiles + tiles >= kMostUnits) return fail(Code::limit, fmt::format("the layouts need more than {} blocks of threads", kMostUnits - 1));
@@ -171,8 +173,8 @@ class Compiler {
     if (windows_for(nest.size, word)) return run_part(nest, word, Way::windows);
     if (tuning_.squares && nest.size == word && squares(nest)) return true;
     const auto nests = tiled(nest, tuning_.tile_bytes);
-    if (std::ranges::any_of(nests, [](const Nest& n) { return n.loops.size() + 1 > kernel::kMostLevels; })) return run_part(nest, word, Way::words);
-    return std::ranges::all_of(nests, [&](const Nest& n) { return run_part(n, word, Way::words); });
+    if (std::ranges::any_of(nests, [](const Nest& n) { return n.loops.size() + 1 > kernel::kMostLevels; })) return run_part(nest, word, words_way(word));
+    return std::ranges::all_of(nests, [&](const Nest& n) { return run_part(n, word, words_way(word)); });
   }
 
   // A transpose of items: one loop is dense where it is read, another one where it is written.
@@ -222,7 +224,7 @@ class Compiler {
   }
 
   bool run_part(const Nest& nest, std::int64_t word, Way way) {
-    const auto units_of = [&](std::int64_t run) { return way == Way::words ? run / word : (run + 2 * kWindow - 2) / kWindow; };
+    const auto units_of = [&](std::int64_t run) { return way == Way::windows ? (run + 2 * kWindow - 2) / kWindow : run / word; };
     if (units_of(nest.size) >= kMostUnits) {
       Nest first = nest;
       first.size = nest.size / 2 / 4096 * 4096;
@@ -234,6 +236,8 @@ class Compiler {
     }
     Part part = begin(nest, word, way);
     part.run = nest.size;
+    // Short runs that a list scatters: neighbours share lines of the memory only if they are read at the same time.
+    part.spread = nest.size < 2 * kWindow && std::ranges::any_of(nest.loops, [](const Loop& loop) { return !loop.strided() && loop.count > 1024; });
     return loops(part, nest, units_of(nest.size), word);
   }
 
@@ -273,6 +277,7 @@ class Compiler {
     }
     part.units = static_cast<std::uint32_t>(all);
     part.narrow = narrow(nest);
+    part.sparse = sparse(nest);
     part.level[0] = divided_by(units);
     part.levels = 1;
     for (std::size_t i = nest.loops.size(); i > outer; --i) part.level[part.levels++] = level_of(nest.loops[i - 1], word);
@@ -295,6 +300,18 @@ class Compiler {
       to += std::min(reach(loop.to, loop.count), most);
     }
     return from <= most && to <= most;
+  }
+
+  // Whether a side has much more gaps than data.
+  static bool sparse(const Nest& nest) {
+    std::int64_t size = nest.size;
+    for (const Loop& loop : nest.loops) {
+      if (!loop.strided()) return false;
+      const std::int64_t most = std::max(std::abs(loop.from.stride), std::abs(loop.to.stride));
+      if (size < 4 * kWindow && most > 4 * size) return true;
+      size = std::max(size, most) * loop.count;
+    }
+    return false;
   }
 
   // A part for each entry of the loops outside of `inner`.
@@ -362,7 +379,7 @@ class Compiler {
     const std::int64_t units = starts.back();
     if (units >= kMostUnits) return halves(nest, blocks);
 
-    Part part = begin(nest, word, windows ? Way::windows : Way::words);
+    Part part = begin(nest, word, windows ? Way::windows : words_way(word));
     part.has_blocks = true;
     part.blocks.marks = put_marks(starts);
     if (windows) {
@@ -462,7 +479,7 @@ class Compiler {
     else
       loop.to.list = to.data();
     words.loops.push_back(loop);
-    const bool done = run_part(words, word, Way::words);
+    const bool done = run_part(words, word, words_way(word));
     lists_.erase({from.data(), loop.count, word});
     lists_.erase({to.data(), loop.count, word});
     return done;
@@ -562,7 +579,7 @@ base::Result<Program> compile(std::span<const Pair> pairs, std::int64_t alignmen
 }
 
 std::string describe(const Part& part) {
-  constexpr const char* names[] = {"words", "windows", "squares"};
+  constexpr const char* names[kernel::kWays] = {"words", "words", "windows", "squares"};
   std::string text = fmt::format("{} of {} B: {} units", names[static_cast<int>(part.way)], int{part.word}, part.units);
   const auto side = [](Places places, std::int64_t stride) { return places == Places::stride ? fmt::format("{:+}", stride) : std::string("list"); };
   for (int l = part.levels - 1; l >= (part.way == Way::squares ? 2 : 1); --l) {

@@ -78,7 +78,8 @@ class Cuda final : public Device {
     LACUNA_TRY(check(driver_, driver_.retain_context(&context_, device_), "cuDevicePrimaryCtxRetain"));
     const Current current(driver_, context_);
     CUmodule module = LACUNA_TRY(load());
-    constexpr std::array names{"lacuna_words", "lacuna_windows", "lacuna_squares"};
+    constexpr std::array names{"lacuna_words", "lacuna_bytes", "lacuna_windows", "lacuna_squares"};
+    static_assert(names.size() == kernel::kWays);
     for (std::size_t way = 0; way < names.size(); ++way) {
       const std::string name = names[way];
       LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].few, module, name.c_str()), names[way]));
@@ -237,7 +238,7 @@ class Cuda final : public Device {
   Card card_;
   CUdevice device_{};
   CUcontext context_ = nullptr;
-  std::array<Kernels, 3> kernels_{};
+  std::array<Kernels, kernel::kWays> kernels_{};
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ void run(const kernel::Launch& launch, std::span<const kernel::Part> parts, kern
     for (kernel::u32 thread = 0; thread < kernel::kThreads; ++thread) {
       if (way == kernel::Way::words)
         kernel::move_tile<kernel::Way::words>(launch.tables, bases, part, tile, thread);
+      else if (way == kernel::Way::bytes)
+        kernel::move_tile<kernel::Way::bytes>(launch.tables, bases, part, tile, thread);
       else
         kernel::move_tile<kernel::Way::windows>(launch.tables, bases, part, tile, thread);
     }
