@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles kernels for GPUs with NVRTC, which needs neither a GPU nor a driver, and writes the code as a C++ file of bytes.
+"""Compiles kernels for GPUs with NVRTC, which needs neither a GPU nor a driver, into a C++ file of bytes.
 
     compile_kernels.py SOURCE --include DIR --output FILE.cpp    compile
     compile_kernels.py --find                                    print where NVRTC's library and cuda.h are
 
-The library and the header come from the packages of requirements/build.txt. Machine code is made for each of ARCHITECTURES; PTX for GPUs that
-come later.
+The library and the header come from the packages of requirements/build.txt. Machine code is made for each of
+ARCHITECTURES; PTX for GPUs that come later.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def as_cpp(images: dict[str, bytes], namespace: str, function: str) -> str:
     for name, code in images.items():
         rows = (",".join(map(str, code[i : i + 64])) for i in range(0, len(code), 64))
         parts.append(f"alignas(64) constexpr unsigned char {name}[] = {{\n" + ",\n".join(rows) + "};")
-    entries = ", ".join(f"{{{name.split('_')[1]}, {str(name.startswith('compute')).lower()}, {{{name}, sizeof {name}}}}}" for name in images)
+    entries = ", ".join(
+        f"{{{name.split('_')[1]}, {str(name.startswith('compute')).lower()}, {{{name}, sizeof {name}}}}}"
+        for name in images
+    )
     parts.append(f"constexpr lacuna::device::cuda::Image kImages[] = {{{entries}}};\n}}")
     parts.append(f"std::span<const lacuna::device::cuda::Image> {function}() {{ return kImages; }}\n}}")
     return "\n".join(parts) + "\n"

@@ -19,10 +19,11 @@ endif()
 # Compiles a file of kernels into a C++ file that defines NAMESPACE::FUNCTION(), which gives their code.
 function(compile_kernels source output namespace function)
   cmake_path(GET source STEM name)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/device/kernel/*.hpp)
   add_custom_command(OUTPUT ${output}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py ${source} --include ${PROJECT_SOURCE_DIR} --output ${output}
       --namespace ${namespace} --function ${function} --keep ${PROJECT_BINARY_DIR}/kernels/${name}
-    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/lacuna/device/kernel.hpp ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py
+    DEPENDS ${source} ${headers} ${PROJECT_SOURCE_DIR}/lacuna/device/kernel.hpp ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py
     COMMENT "Compiling kernels for GPUs: ${name}" VERBATIM)
 endfunction()
 

@@ -22,7 +22,7 @@ bundle() {
     strip "$into/bin/$program"
     needed "$bin/$program" | xargs -I{} cp -L {} "$into/lib/"
   done
-  cp "$here/gpu_check.sh" "$here/../bench/device/arrays.py" "$into/"
+  cp "$here/gpu_check.sh" "$here/../bench/device/arrays.py" "$here/../tests/gpu/torch_check.py" "$into/"
   say "$into: $(du -sh "$into" | cut -f1)"
 }
 
@@ -31,17 +31,19 @@ run() {
   results="${OUT:-$dir/results}"
   mkdir -p "$results"
   export LD_LIBRARY_PATH="$dir/lib:${LD_LIBRARY_PATH:-}" LACUNA_TEST_DEVICE=cuda:0 LACUNA_TIER=all
-  local failed=0
+  local failed=0 few='DevicePlan.Runs:DevicePlan.Nests:DevicePlan.BlocksOfAnyLength:DevicePlan.Permutations:DevicePlan.ManyLayoutsInOneLaunch'
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
   say "tests"
   timeout 120 "$dir/bin/lacuna_device_tests" --gtest_brief=1 >"$results/tests.log" 2>&1 || failed=1
   tail -n 3 "$results/tests.log"
+  say "torch: streams, graphs, types"
+  timeout 60 python3 "$dir/torch_check.py" "$dir"/lib/liblacuna.so.* | tee "$results/torch.log" || failed=1
   local tool
   for tool in memcheck racecheck; do
     if command -v compute-sanitizer >/dev/null; then
       say "compute-sanitizer $tool"
       timeout 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$dir/bin/lacuna_device_tests" --gtest_brief=1 \
-        --gtest_filter='DevicePlan.Runs:DevicePlan.Nests:DevicePlan.BlocksOfAnyLength:DevicePlan.Many*' >"$results/$tool.log" 2>&1 || failed=1
+        --gtest_filter="$few" >"$results/$tool.log" 2>&1 || failed=1
       tail -n 1 "$results/$tool.log"
     else
       say "compute-sanitizer is not here: skipped"

@@ -28,7 +28,7 @@ THIRD_PARTY = {
     "xxhash.h": (r"(.*\.cpp|tests/.*|bench/.*)$", "xxhash is for .cpp files only"),
     "sodium.h": (r"lacuna/nic/tcp/.*\.cpp$", "libsodium is for the .cpp files of nic/tcp only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
-    "cuda.h": (r"lacuna/device/cuda/.*$", "cuda.h is for device/cuda only"),
+    "cuda.h": (r"(lacuna|bench)/device/.*$", "cuda.h is for device/cuda and its bench only"),
     "nlohmann/": (
         r"(lacuna/guide/.*\.cpp|lacuna/guide/(worker_json|json_fields)\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|examples/.*\.cpp|python/.*\.cpp)$",
         "JSON is for the .cpp files of guide, its worker_json.hpp and json_fields.hpp, and the model's profiles, only",

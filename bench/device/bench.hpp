@@ -9,6 +9,7 @@ struct DeviceRequest {
   std::string device = "cuda:0";
   std::int64_t payload = std::int64_t{64} << 20;
   std::string groups;  ///< those to measure, by commas; all if empty
+  std::string only;    ///< rows with this in their names; all if empty
   int repeats = 11;
   std::int64_t seconds = 240;  ///< after which no row is begun
   bool warm = false;

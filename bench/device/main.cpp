@@ -1,10 +1,7 @@
 // lacuna-device-bench: measures copies between layouts of device memory against the copy engine's ways, a kernel of one thread for each element, and a
 // contiguous copy of as many sectors. Every row is verified. It writes JSON, one object a line:
 //
-//   lacuna-device-bench [--device cuda:0] [--payload MIB] [--groups vectors,ai] [--repeats 11] [--seconds 240] [--warm]
-//   lacuna-device-bench --list                                       the rows' array forms, for other libraries
-//
-// `lacuna bench device` is its user.
+//   lacuna-device-bench [--device cuda:0] [--payload MIB] [--groups vectors,ai] [--only TEXT] [--repeats 11] [--seconds 240] [--warm]
 #include <fmt/format.h>
 
 #include <charconv>
@@ -19,7 +16,10 @@ using namespace lacuna;
 namespace {
 
 [[noreturn]] void usage(const std::string& why) {
-  fmt::print(stderr, "lacuna-device-bench: {}\nusage: lacuna-device-bench [--device NAME] [--payload MIB] [--groups A,B] [--repeats N] [--seconds S] [--warm]\n", why);
+  fmt::print(stderr,
+             "lacuna-device-bench: {}\nusage: lacuna-device-bench [--device NAME] [--payload MIB] [--groups A,B] [--only TEXT] [--repeats "
+             "N] [--seconds S] [--warm]\n",
+             why);
   std::exit(2);
 }
 
@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
       request.payload = number(value) << 20;
     else if (option == "--groups")
       request.groups = value;
+    else if (option == "--only")
+      request.only = value;
     else if (option == "--repeats")
       request.repeats = static_cast<int>(number(value));
     else if (option == "--seconds")

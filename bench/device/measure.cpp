@@ -1,5 +1,5 @@
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,8 +76,7 @@ Traffic traffic_of(const Layout& layout, bool written) {
 
 class Bench {
  public:
-  explicit Bench(const DeviceRequest& request)
-      : request_(request), device_(must(device::open(request.device))) {
+  explicit Bench(const DeviceRequest& request) : request_(request), device_(must(device::open(request.device))) {
     if (request.device.starts_with("cuda:")) rivals_ = must(Rivals::make(device_));
     stream_ = must(device_->create_stream());
     begin_ = must(device_->create_event());
@@ -126,8 +125,9 @@ class Bench {
     const double plan_ms = static_cast<double>(base::now_ns() - started) / 1e6;
     const Addresses addresses{from_, to_};
 
-    std::vector<Contender> all{{"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
-                               {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, kMostMemory), stream_).has_value(); }}};
+    std::vector<Contender> all{
+        {"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
+        {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, kMostMemory), stream_).has_value(); }}};
     for (Contender& rival : rivals(pair, addresses)) all.push_back(std::move(rival));
 
     std::map<std::string, double> us = times(all, request_.warm);
@@ -156,7 +156,11 @@ class Bench {
              {"parts", plan.describe().substr(0, 300)}};
     const ArrayForm& array = row.from_array.item > 0 ? row.from_array : row.to_array;
     if (array.item > 0)
-      out["array"] = {{"pack", row.from_array.item > 0}, {"item", array.item}, {"shape", array.shape}, {"strides", array.strides}, {"list_of", array.list_of}};
+      out["array"] = {{"pack", row.from_array.item > 0},
+                      {"item", array.item},
+                      {"shape", array.shape},
+                      {"strides", array.strides},
+                      {"list_of", array.list_of}};
     if (row.group == "sizes") out["warm_us"] = times(all, true);
     if (best > 0) out["best_rival"] = best_name, out["of_best_rival"] = us["lacuna"] / best;
     wrong_ = wrong_ || !right;
@@ -177,12 +181,12 @@ class Bench {
         {"kernel", [&] { return direct.move(std::span(&out, 1), stream_).has_value(); }},
         {"staged",
          [&] {
-           if (to_host) return direct.move(std::span(&staged, 1), stream_).has_value() && device_->copy(far, scratch_, bytes, stream_).has_value();
+           if (to_host)
+             return direct.move(std::span(&staged, 1), stream_).has_value() && device_->copy(far, scratch_, bytes, stream_).has_value();
            return device_->copy(scratch_, far, bytes, stream_).has_value() && direct.move(std::span(&staged, 1), stream_).has_value();
          }},
-        {"contiguous", [&] {
-           return (to_host ? device_->copy(far, from_, bytes, stream_) : device_->copy(to_, far, bytes, stream_)).has_value();
-         }}};
+        {"contiguous",
+         [&] { return (to_host ? device_->copy(far, from_, bytes, stream_) : device_->copy(to_, far, bytes, stream_)).has_value(); }}};
     for (Contender& rival : rivals(whole, out)) {
       if (rival.name != "element") all.push_back(std::move(rival));
     }
@@ -229,7 +233,12 @@ class Bench {
     }
     wrong_ = wrong_ || !right;
     return {{"faces",
-             {{"box", 128}, {"pairs", all.size()}, {"us", median(ours)}, {"nothing_us", median(nothing)}, {"times", median(ours) / median(nothing)}, {"verified", right}}}};
+             {{"box", 128},
+              {"pairs", all.size()},
+              {"us", median(ours)},
+              {"nothing_us", median(nothing)},
+              {"times", median(ours) / median(nothing)},
+              {"verified", right}}}};
   }
 
   // Pages of another process's memory into pages here: the child is this program again.
@@ -262,16 +271,19 @@ class Bench {
     void* const theirs = must(device_->attach(share));
     constexpr std::int64_t page = 16384;
     constexpr std::int64_t count = 8192;
-    const Pair pair{Layout::paged(page, guide::ddtbench_list(count * 4, count, 7)).value(), Layout::paged(page, guide::ddtbench_list(count * 4, count, 8)).value()};
+    const Pair pair{Layout::paged(page, guide::ddtbench_list(count * 4, count, 7)).value(),
+                    Layout::paged(page, guide::ddtbench_list(count * 4, count, 8)).value()};
     const device::Plan plan = must(device::Plan::make(device_, std::span(&pair, 1)));
     const Addresses addresses{theirs, to_};
-    std::map<std::string, double> us = times({{"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
-                                              {"contiguous", [&] { return device_->copy(scratch_, from_, page * count, stream_).has_value(); }}},
-                                             request_.warm);
+    std::map<std::string, double> us =
+        times({{"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
+               {"contiguous", [&] { return device_->copy(scratch_, from_, page * count, stream_).has_value(); }}},
+              request_.warm);
     const bool right = verify({"", "", pair.from, pair.to, {}, {}}, plan, theirs);
     device_->detach(theirs);
-    return {{"processes",
-             {{"page", page}, {"payload", page * count}, {"us", us}, {"share_of_copy", us["contiguous"] / us["lacuna"]}, {"verified", right}}}};
+    return {
+        {"processes",
+         {{"page", page}, {"payload", page * count}, {"us", us}, {"share_of_copy", us["contiguous"] / us["lacuna"]}, {"verified", right}}}};
   }
 
   [[nodiscard]] bool wrong() const { return wrong_; }
@@ -360,6 +372,7 @@ int measure_device(const DeviceRequest& request, const char* program) {
         continue;
       }
       const DeviceRow row = maker.make(maker, request.payload);
+      if (row.name.find(request.only) == std::string::npos) continue;
       if (std::max(end_of(row.from), end_of(row.to)) > kMostMemory) throw std::runtime_error(row.name + " reaches too far");
       if (wanted(request.groups, maker.group)) say(bench.row(row));
       if (host && maker.a >= 64) say(bench.host_row(row, maker.text == "pack"));

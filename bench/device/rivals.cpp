@@ -27,10 +27,11 @@ struct CopyAttributes {
   CUmemLocation destination_hint;
   unsigned flags;
 };
-using BatchCopy = CUresult(CUdeviceptr*, CUdeviceptr*, std::size_t*, std::size_t, CopyAttributes*, std::size_t*, std::size_t, std::size_t*, CUstream);
+using BatchCopy = CUresult(CUdeviceptr*, CUdeviceptr*, std::size_t*, std::size_t, CopyAttributes*, std::size_t*, std::size_t, std::size_t*,
+                           CUstream);
 using FindFunction = CUresult(const char*, void**, int, cuuint64_t, void*);
 
-constexpr std::int64_t kMostCopies = 1 << 16;   // of a batch that is worth waiting for
+constexpr std::int64_t kMostCopies = 1 << 16;  // of a batch that is worth waiting for
 constexpr std::int64_t kShortestCopy = 1 << 10;
 
 CUdeviceptr at(const void* base, std::int64_t offset) { return reinterpret_cast<CUdeviceptr>(base) + static_cast<CUdeviceptr>(offset); }
@@ -64,12 +65,14 @@ base::Result<std::unique_ptr<Rivals>> Rivals::make(std::shared_ptr<device::Devic
   state.device = std::move(device);
   CUdevice gpu{};
   CUcontext context = nullptr;
-  if (driver->device_get(&gpu, 0) != CUDA_SUCCESS || driver->retain_context(&context, gpu) != CUDA_SUCCESS || driver->push_context(context) != CUDA_SUCCESS)
+  if (driver->device_get(&gpu, 0) != CUDA_SUCCESS || driver->retain_context(&context, gpu) != CUDA_SUCCESS ||
+      driver->push_context(context) != CUDA_SUCCESS)
     return base::fail(base::Code::unsupported, "no context");
   for (const auto& image : rival_images()) {
     CUmodule module = nullptr;
     if (driver->load_module(&module, image.code.data) != CUDA_SUCCESS) continue;
-    if (driver->module_function(&state.naive, module, "naive") == CUDA_SUCCESS && driver->module_function(&state.nothing, module, "nothing") == CUDA_SUCCESS)
+    if (driver->module_function(&state.naive, module, "naive") == CUDA_SUCCESS &&
+        driver->module_function(&state.nothing, module, "nothing") == CUDA_SUCCESS)
       break;
   }
   if (state.nothing == nullptr) return base::fail(base::Code::unsupported, "the rivals' kernels do not load");
@@ -118,13 +121,14 @@ std::vector<Contender> Rivals::of(const Pair& pair, Addresses addresses, Stream 
     if (ready)
       found.push_back({"element", [=] {
                          void* parameters[] = {launch.get()};
-                         return state->driver->launch(state->naive, (launch->part[0].units + 255) / 256, 1, 1, 256, 1, 1, 0, queue, parameters, nullptr) ==
-                                CUDA_SUCCESS;
+                         return state->driver->launch(state->naive, (launch->part[0].units + 255) / 256, 1, 1, 256, 1, 1, 0, queue,
+                                                      parameters, nullptr) == CUDA_SUCCESS;
                        }});
   }
 
   const auto nest = device::zip(pair.from, pair.to);
-  const bool runs = nest && nest->from_form == nullptr && nest->to_form == nullptr && std::ranges::all_of(nest->loops, &device::Loop::strided);
+  const bool runs =
+      nest && nest->from_form == nullptr && nest->to_form == nullptr && std::ranges::all_of(nest->loops, &device::Loop::strided);
   const auto pitched = [&](std::size_t l, std::int64_t least) {
     return nest->loops[l].from.stride >= least && nest->loops[l].to.stride >= least;
   };
@@ -132,15 +136,16 @@ std::vector<Contender> Rivals::of(const Pair& pair, Addresses addresses, Stream 
     const device::Loop loop = nest->loops[0];
     found.push_back({"2D", [=, from = at(addresses.from, nest->from), to = at(addresses.to, nest->to), width = nest->size] {
                        return state->device
-                           ->copy_rows(reinterpret_cast<void*>(to), loop.to.stride, reinterpret_cast<void*>(from), loop.from.stride, width, loop.count, stream)
+                           ->copy_rows(reinterpret_cast<void*>(to), loop.to.stride, reinterpret_cast<void*>(from), loop.from.stride, width,
+                                       loop.count, stream)
                            .has_value();
                      }});
   }
   if (runs && nest->loops.size() == 2 && pitched(1, nest->size) && state->copy_3d != nullptr) {
     const device::Loop outer = nest->loops[0];
     const device::Loop inner = nest->loops[1];
-    if (outer.from.stride % inner.from.stride == 0 && outer.to.stride % inner.to.stride == 0 && outer.from.stride >= inner.from.stride * inner.count &&
-        outer.to.stride >= inner.to.stride * inner.count) {
+    if (outer.from.stride % inner.from.stride == 0 && outer.to.stride % inner.to.stride == 0 &&
+        outer.from.stride >= inner.from.stride * inner.count && outer.to.stride >= inner.to.stride * inner.count) {
       auto copy = std::make_shared<CUDA_MEMCPY3D>();
       copy->srcMemoryType = copy->dstMemoryType = CU_MEMORYTYPE_DEVICE;
       copy->srcDevice = at(addresses.from, nest->from);
@@ -175,8 +180,8 @@ std::vector<Contender> Rivals::of(const Pair& pair, Addresses addresses, Stream 
                        attributes.source_order = 1;  // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
                        std::size_t first = 0;
                        std::size_t failed = 0;
-                       return state->batch(batch->to.data(), batch->from.data(), batch->sizes.data(), batch->sizes.size(), &attributes, &first, 1, &failed,
-                                           queue) == CUDA_SUCCESS;
+                       return state->batch(batch->to.data(), batch->from.data(), batch->sizes.data(), batch->sizes.size(), &attributes,
+                                           &first, 1, &failed, queue) == CUDA_SUCCESS;
                      }});
   }
   return found;

@@ -124,8 +124,12 @@ DeviceRow ai(const RowMaker& m, std::int64_t payload) {
 // Pages of a bytes, one of b, from one list to another.
 DeviceRow pages(const RowMaker& m, std::int64_t payload) {
   const std::int64_t count = std::min(payload / m.a, kMostSpan / m.a / m.b);
-  return {m.group, "move " + m.name, Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 7)).value(),
-          Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 8)).value(), {}, {}};
+  return {m.group,
+          "move " + m.name,
+          Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 7)).value(),
+          Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 8)).value(),
+          {},
+          {}};
 }
 
 // A matrix of items of a bytes into its transpose.
@@ -144,7 +148,8 @@ DeviceRow sized_vector(const RowMaker& m, std::int64_t /*payload*/) {
 }
 DeviceRow sized_pages(const RowMaker& m, std::int64_t /*payload*/) {
   const std::int64_t page = std::min(m.a, m.b);
-  return pack(m, Layout::paged(page, guide::ddtbench_list(2 * m.b / page, m.b / page, 7)).value(), {16, {m.b / page, page / 16}, {page / 16, 1}, 2 * m.b / page});
+  return pack(m, Layout::paged(page, guide::ddtbench_list(2 * m.b / page, m.b / page, 7)).value(),
+              {16, {m.b / page, page / 16}, {page / 16, 1}, 2 * m.b / page});
 }
 
 }  // namespace
@@ -154,11 +159,36 @@ std::vector<RowMaker> device_rows() {
   const auto both = [&](const char* group, const std::string& name, auto* make, std::int64_t a, std::int64_t b) {
     for (const char* way : {"pack", "unpack"}) all.push_back({group, name, make, a, b, way});
   };
-  for (const auto& [a, b] : {std::pair<std::int64_t, std::int64_t>{1, 2}, {1, 64}, {2, 4}, {3, 4}, {4, 8}, {4, 64}, {8, 16}, {8, 64}, {8, 4096}, {12, 16},
-                             {16, 32}, {16, 64}, {24, 40}, {32, 64}, {48, 80}, {64, 128}, {100, 132}, {128, 256}, {128, 260}, {333, 500}, {512, 1024},
-                             {1000, 1100}, {1024, 2048}, {4096, 8192}, {4097, 8191}, {65536, 131072}, {1 << 20, 1 << 21}})
+  for (const auto& [a, b] : {std::pair<std::int64_t, std::int64_t>{1, 2},
+                             {1, 64},
+                             {2, 4},
+                             {3, 4},
+                             {4, 8},
+                             {4, 64},
+                             {8, 16},
+                             {8, 64},
+                             {8, 4096},
+                             {12, 16},
+                             {16, 32},
+                             {16, 64},
+                             {24, 40},
+                             {32, 64},
+                             {48, 80},
+                             {64, 128},
+                             {100, 132},
+                             {128, 256},
+                             {128, 260},
+                             {333, 500},
+                             {512, 1024},
+                             {1000, 1100},
+                             {1024, 2048},
+                             {4096, 8192},
+                             {4097, 8191},
+                             {65536, 131072},
+                             {1 << 20, 1 << 21}})
     both("vectors", fmt::format("{} B of {}", a, b), &vector, a, b);
-  for (const std::int64_t block : {4, 8, 16, 64, 128, 576, 1024, 4096, 16384, 65536}) both("lists", fmt::format("list of {} B, 1 of 4", block), &listed, block, 4);
+  for (const std::int64_t block : {4, 8, 16, 64, 128, 576, 1024, 4096, 16384, 65536})
+    both("lists", fmt::format("list of {} B, 1 of 4", block), &listed, block, 4);
   both("unequal", "4 to 64 B", &ragged, 4, 64);
   both("unequal", "32 to 1000 B", &ragged, 32, 1000);
   both("unequal", "1 to 1000 B, odd", &ragged, 1, 1000);
@@ -179,7 +209,8 @@ std::vector<RowMaker> device_rows() {
     all.push_back({"sizes", "pages of 16 KiB, " + text, &sized_pages, 16384, 1 << size, "pack"});
     all.push_back({"sizes", "64 B of 128, " + text, &sized_vector, 64, 1 << size, "pack"});
   }
-  for (const std::int64_t page : {2048, 16384, 65536}) all.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
+  for (const std::int64_t page : {2048, 16384, 65536})
+    all.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
   for (const guide::AiTransfer& transfer : guide::ai_transfers()) {
     for (const int way : {0, 1, 2}) all.push_back({"ai", std::string(transfer.name), &ai, way, 0, std::string(transfer.name)});
   }

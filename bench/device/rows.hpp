@@ -11,7 +11,7 @@ namespace lacuna::bench {
 
 /// A side as torch and CuPy would write it: a strided array of items, or rows of one that a list picks. Empty where neither can.
 struct ArrayForm {
-  std::int64_t item = 0;  ///< bytes: 1, 2, 4, 8 or 16; 0 where there is no such form
+  std::int64_t item = 0;                     ///< bytes: 1, 2, 4, 8 or 16; 0 where there is no such form
   std::vector<std::int64_t> shape, strides;  ///< strides in items
   std::int64_t list_of = 0;                  ///< shape[0] rows of so many, picked by a list; 0 if there is no list
 };

@@ -68,8 +68,8 @@ class Device {
   virtual Result<void> copy(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual Result<void> fill(void* to, std::uint8_t value, std::int64_t bytes, Stream stream) = 0;
   /// `rows` times `width` bytes, which lie `to_pitch` and `from_pitch` bytes apart: the copy engine's own way.
-  virtual Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width, std::int64_t rows,
-                                 Stream stream) = 0;
+  virtual Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width,
+                                 std::int64_t rows, Stream stream) = 0;
   /// For Plan alone: the parts of one way.
   virtual Result<void> launch(const Launched& launched, Stream stream) = 0;
 
@@ -141,6 +141,24 @@ class Plan {
   friend Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning);
   struct State;
   explicit Plan(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Moves between layouts by plans that are made at first use and kept: the 64 last ones. For one thread at a time.
+class Copies {
+ public:
+  explicit Copies(std::shared_ptr<Device> device);
+  Copies(Copies&& other) noexcept;
+  Copies& operator=(Copies&& other) noexcept;
+  ~Copies();
+
+  /// As Plan::move() with the pair's plan, which is made first if there is none: that waits for the device and allocates. Making room for it waits, too.
+  /// Errors: as Plan's, and invalid_argument (some byte of `to` occurs twice).
+  Result<void> move(const Pair& pair, Addresses addresses, Stream stream);
+  [[nodiscard]] const std::shared_ptr<Device>& device() const;
+
+ private:
+  struct State;
   std::unique_ptr<State> state_;
 };
 

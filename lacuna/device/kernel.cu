@@ -42,7 +42,7 @@ __device__ __forceinline__ void move_many(const Launch& launch) {
 #define LACUNA_ENTRIES(way, blocks)                                                                                                                 \
   extern "C" __global__ void __launch_bounds__(kThreads, blocks) lacuna_##way(const __grid_constant__ Launch launch) { move_few<Way::way>(launch); } \
   extern "C" __global__ void __launch_bounds__(kThreads, blocks) lacuna_##way##_many(const __grid_constant__ Launch launch) { move_many<Way::way>(launch); }
-LACUNA_ENTRIES(words, 6)
+LACUNA_ENTRIES(words, 5)
 LACUNA_ENTRIES(bytes, 5)
 LACUNA_ENTRIES(windows, 5)
 LACUNA_ENTRIES(squares, 5)

@@ -30,7 +30,8 @@ Side side_of(const Node& node) {
 
 Chain chain_of(const Node* node) {
   Chain chain;
-  for (; node->kind == Kind::loop || node->kind == Kind::list; node = node->children[0].get()) chain.steps.push_back({node->entries(), side_of(*node)});
+  for (; node->kind == Kind::loop || node->kind == Kind::list; node = node->children[0].get())
+    chain.steps.push_back({node->entries(), side_of(*node)});
   if (node->kind != Kind::run) chain.form = node;
   chain.size = node->size;
   return chain;
@@ -184,7 +185,9 @@ std::vector<Nest> tiled(Nest nest, std::int64_t tile_bytes) {
     loops.push_back(along_to);
     return {std::move(nest)};
   }
-  const auto in_tile = [&](std::int64_t stride, std::int64_t count) { return std::clamp<std::int64_t>(tile_bytes / std::max<std::int64_t>(std::abs(stride), 1), 1, count); };
+  const auto in_tile = [&](std::int64_t stride, std::int64_t count) {
+    return std::clamp<std::int64_t>(tile_bytes / std::max<std::int64_t>(std::abs(stride), 1), 1, count);
+  };
   const std::int64_t wide = in_tile(along_from.from.stride, along_from.count);
   const std::int64_t high = in_tile(along_to.to.stride, along_to.count);
   std::vector<Nest> nests;

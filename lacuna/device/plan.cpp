@@ -115,13 +115,14 @@ Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pai
 
 Result<void> Plan::move(std::span<const Addresses> addresses, Stream stream) const {
   if (addresses.size() != state_->pairs)
-    return fail(Code::invalid_argument, fmt::format("{} pairs of addresses for a plan of {} pairs of layouts", addresses.size(), state_->pairs));
+    return fail(Code::invalid_argument,
+                fmt::format("{} pairs of addresses for a plan of {} pairs of layouts", addresses.size(), state_->pairs));
   kernel::Transfer transfers[kMostPairs];
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const kernel::Transfer transfer{reinterpret_cast<kernel::u64>(addresses[i].from), reinterpret_cast<kernel::u64>(addresses[i].to)};
     if (((transfer.from | transfer.to) & (state_->alignment - 1)) != 0)
-      return fail(Code::invalid_argument, fmt::format("pair {} is at {:#x} and {:#x}; the plan was made for addresses that {} divides", i, transfer.from,
-                                                      transfer.to, state_->alignment));
+      return fail(Code::invalid_argument, fmt::format("pair {} is at {:#x} and {:#x}; the plan was made for addresses that {} divides", i,
+                                                      transfer.from, transfer.to, state_->alignment));
     transfers[i] = transfer;
   }
   for (Launched launched : state_->launches) {

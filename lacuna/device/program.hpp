@@ -27,16 +27,17 @@ struct Program {
 /// Where the ways part, and how transposes are tiled. Measured (docs/notes/device.md).
 struct Tuning {
   std::int64_t window_run[4] = {64, 128, 1 << 30, 1 << 30};  ///< bytes of a run from which on windows are faster, for words of 1, 2, 4, 8
-  std::int64_t tile_bytes = 64;                    ///< of both sides of a transpose's tile, where squares cannot be
+  std::int64_t tile_bytes = 64;                              ///< of both sides of a transpose's tile, where squares cannot be
   bool squares = true;
-  int processors = 132;                               ///< of the device
+  int processors = 132;  ///< of the device
 };
 
 /// Errors: as Plan::make().
 [[nodiscard]] base::Result<Program> compile(std::span<const Pair> pairs, std::int64_t alignment, const Tuning& tuning);
 
 /// Plan::make() with another tuning: for measurements.
-[[nodiscard]] base::Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning);
+[[nodiscard]] base::Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment,
+                                           const Tuning& tuning);
 
 /// A part in words.
 [[nodiscard]] std::string describe(const kernel::Part& part);

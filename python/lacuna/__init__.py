@@ -1,6 +1,8 @@
 """Lacuna moves data that has gaps, by the fastest way that the machine offers, and says which way it chose and why."""
 
-from lacuna._core import Exposed, Guide, Layout, Status, __version__, copy
+from lacuna import device
+from lacuna._core import Exposed, Guide, Layout, Status, __version__
+from lacuna.arrays import copy
 from lacuna.exchanges import Exchange
 from lacuna.messages import ANY_SOURCE, ANY_TAG, Communicator, Request, connect, wait_all, wait_any
 
@@ -17,6 +19,7 @@ __all__ = [
     "__version__",
     "connect",
     "copy",
+    "device",
     "wait_all",
     "wait_any",
 ]

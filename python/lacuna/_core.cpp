@@ -96,6 +96,17 @@ std::tuple<Layout, Layout, std::string> ddtbench(const std::string& family, int 
 
 }  // namespace
 
+namespace {
+
+// Of a buffer of the host, or an array of GPU memory.
+Layout layout_of(const nb::handle& array) {
+  if (nb::hasattr(array, "__cuda_array_interface__") && PyObject_CheckBuffer(array.ptr()) == 0)
+    return nb::cast<Layout>(nb::module_::import_("lacuna.device").attr("view_of")(array).attr("layout"));
+  return Bytes(array, false).layout();
+}
+
+}  // namespace
+
 NB_MODULE(_core, m) {
   m.attr("__version__") = std::string(lacuna::base::version());
   nb::class_<Layout>(m, "Layout",
@@ -176,7 +187,12 @@ NB_MODULE(_core, m) {
           "paged", [](std::int64_t block, const Ints& pages) { return value_or_raise(Layout::paged(block, pages)); }, "block_bytes"_a,
           "page_numbers"_a, "Blocks of `block_bytes` at `page_numbers[i] * block_bytes`.")
       .def_static(
-          "of", [](const nb::handle& array) { return Bytes(array, false).layout(); }, "array"_a,
+          "strided",
+          [](std::int64_t item, const Ints& shape, const Ints& strides) { return value_or_raise(Layout::strided(item, shape, strides)); },
+          "item_bytes"_a, "shape"_a, "strides"_a,
+          "The elements of a strided array in index order, the last index fastest; strides in bytes.")
+      .def_static(
+          "of", &layout_of, "array"_a,
           "The elements of a NumPy array or view (anything with a buffer), in index order, relative to its first element's address.")
       .def_static(
           "from_wire",
@@ -253,6 +269,7 @@ NB_MODULE(_core, m) {
   lacuna::python::bind_messages(m);
   lacuna::python::bind_policies(m);
   lacuna::python::bind_exchanges(m);
+  lacuna::python::bind_device(m);
   m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
   m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
   m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");

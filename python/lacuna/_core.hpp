@@ -40,5 +40,6 @@ void bind_guide(nb::module_& m);
 void bind_messages(nb::module_& m);
 void bind_policies(nb::module_& m);
 void bind_exchanges(nb::module_& m);
+void bind_device(nb::module_& m);
 
 }  // namespace lacuna::python

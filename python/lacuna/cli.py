@@ -19,6 +19,7 @@ from lacuna import (
     calibrate,
     clock,
     command,
+    device,
     explain,
     far,
     listening,
@@ -314,7 +315,7 @@ def info(
     nic: NicOption = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show this machine, the NIC's paths and limits, the methods, and the RDMA devices.
+    """Show this machine, the NIC's paths and limits, the methods, the RDMA devices, and the GPUs.
 
     Of each device: what it advertises and what its queue pairs were found to take, UMR or why not, memory windows,
     on-demand paging, ports, and the GID and MTU that connections would use. Also whether registered memory may stay so:
@@ -333,11 +334,13 @@ def info(
     except WorkerError as e:
         command.finish(None, e)
     untold = freed_memory_is_told()
+    gpus, no_gpus = device.look()
     if as_json:
         said = {"protocol": PROTOCOL, **asdict(hello), "devices": asdict(devices), "freed_memory_untold": untold}
-        print(json.dumps(said, indent=2))
+        print(json.dumps({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
     else:
         tables.show_info(command.console(), hello, devices, untold)
+        tables.show_gpus(command.console(), gpus, no_gpus)
 
 
 @app.command()

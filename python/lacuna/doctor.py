@@ -17,6 +17,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from lacuna import device
 from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library
 
 LIBRARIES = {
@@ -270,7 +271,7 @@ def look_at_machine(mpirun: str | None, abi: str | None) -> list[Finding]:
             found.append(Finding("library", Verdict.OK, str(preload_library(chosen))))
         except MpiError as e:
             found.append(Finding("library", Verdict.WRONG, str(e)))
-    found += [_shared_memory(), _direct_copies(), _devices()]
+    found += [_shared_memory(), _direct_copies(), _devices(), _gpus()]
     cpus = len(os.sched_getaffinity(0))
     if cpus == 1:
         found.append(Finding("CPUs", Verdict.NOTE, "one: ranks take turns, and nothing is packed while it is unpacked"))
@@ -313,6 +314,14 @@ def _devices() -> Finding:
         limit = f"a process may lock {locked} bytes of memory; `ulimit -l unlimited` lets it register all it wants"
         return Finding(what, Verdict.NOTE, f"{text}; but {limit}")
     return Finding(what, Verdict.OK, text)
+
+
+def _gpus() -> Finding:
+    cards, why_none = device.look()
+    if why_none:
+        return Finding("GPUs", Verdict.OK, f"none: {why_none}")
+    models = ", ".join(f"{card['name']} ({card['model']}, CUDA {card['driver']})" for card in cards)
+    return Finding("GPUs", Verdict.NOTE, f"{models}: lacuna.device moves layouts of their memory; messages do not yet")
 
 
 def look_at_file(file: Path, mpirun: str | None, abi: str | None) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -245,6 +246,19 @@ def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> No
         console.print(part)
         console.print()
     devices.show(console, found)
+
+
+def show_gpus(console: Console, gpus: list[dict[str, Any]], no_gpus: str | None) -> None:
+    """Prints the GPUs, or why there are none."""
+    console.print()
+    if no_gpus:
+        console.print(Text(f"No GPU: {no_gpus}"))
+        return
+    table = _plain_table("GPU", "model", "CUDA", "processors", "memory")
+    for gpu in gpus:
+        memory = f"{gpu['memory_bytes'] / 2**30:.0f} GiB"
+        table.add_row(gpu["name"], gpu["model"], gpu["driver"], str(gpu["processors"]), memory)
+    console.print(table)
 
 
 def registrations_text(untold: str) -> str:

@@ -74,7 +74,8 @@ testing::AssertionResult moves(std::span<const Case> cases, std::uint64_t seed, 
   for (std::size_t i = 0; i < cases.size(); ++i) {
     for (const Memory* memory : {from[i].get(), to[i].get()}) {
       if (const auto same = memory->as_expected(); !same)
-        return testing::AssertionFailure() << fmt::format("seed {}, pair {}, alignment {}, {}: ", seed, i, alignment, memory == to[i].get() ? "to" : "from")
+        return testing::AssertionFailure() << fmt::format("seed {}, pair {}, alignment {}, {}: ", seed, i, alignment,
+                                                          memory == to[i].get() ? "to" : "from")
                                            << same.message() << "\n"
                                            << cases[i].text << "\n"
                                            << plan->describe();

@@ -52,7 +52,9 @@ struct Case {
 };
 /// All cases by one plan, in one launch.
 [[nodiscard]] testing::AssertionResult moves(std::span<const Case> cases, std::uint64_t seed, int alignment = 16);
-[[nodiscard]] inline testing::AssertionResult moves(const Case& one, std::uint64_t seed, int alignment = 16) { return moves(std::span(&one, 1), seed, alignment); }
+[[nodiscard]] inline testing::AssertionResult moves(const Case& one, std::uint64_t seed, int alignment = 16) {
+  return moves(std::span(&one, 1), seed, alignment);
+}
 
 [[nodiscard]] Layout bytes(std::int64_t count);
 

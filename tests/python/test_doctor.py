@@ -153,3 +153,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert "built for Open MPI" in wrong.output
     missing = runner.invoke(app, ["mpi", "doctor", "--abi", "openmpi", str(tmp_path / "nothing")], env=environment)
     assert missing.exit_code == 2
+
+
+def test_says_what_gpus_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gpus() -> tuple[Verdict, str]:
+        return next((f.verdict, f.text) for f in doctor.look_at_machine(None, "openmpi") if f.what == "GPUs")
+
+    card = {"name": "cuda:0", "model": "NVIDIA H200", "driver": "13.0"}
+    monkeypatch.setattr("lacuna.device.cards", lambda: [card])
+    text = "cuda:0 (NVIDIA H200, CUDA 13.0): lacuna.device moves layouts of their memory; messages do not yet"
+    assert gpus() == (Verdict.NOTE, text)
+
+    def none() -> list[dict[str, str]]:
+        raise ValueError("unsupported: GPUs need NVIDIA's driver")
+
+    monkeypatch.setattr("lacuna.device.cards", none)
+    assert gpus() == (Verdict.OK, "none: GPUs need NVIDIA's driver")

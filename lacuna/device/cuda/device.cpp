@@ -60,7 +60,8 @@ Result<Card> card_of(const Driver& driver, int index) {
   LACUNA_TRY(check(driver, driver.device_memory(&memory, device), "cuDeviceTotalMem"));
   card.memory_bytes = static_cast<std::int64_t>(memory);
   int cache = 0;
-  LACUNA_TRY(check(driver, driver.device_attribute(&card.processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "cuDeviceGetAttribute"));
+  LACUNA_TRY(
+      check(driver, driver.device_attribute(&card.processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "cuDeviceGetAttribute"));
   LACUNA_TRY(check(driver, driver.device_attribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device), "cuDeviceGetAttribute"));
   card.cache_bytes = cache;
   return card;
@@ -93,19 +94,22 @@ class Cuda final : public Device {
   Result<void*> allocate(std::int64_t bytes) override {
     const Current current(driver_, context_);
     CUdeviceptr memory = 0;
-    LACUNA_TRY(check(driver_, driver_.allocate(&memory, static_cast<std::size_t>(bytes)), fmt::format("{} bytes of {}", bytes, card_.name).c_str()));
+    LACUNA_TRY(check(driver_, driver_.allocate(&memory, static_cast<std::size_t>(bytes)),
+                     fmt::format("{} bytes of {}", bytes, card_.name).c_str()));
     return reinterpret_cast<void*>(memory);
   }
   Result<void*> allocate_pinned(std::int64_t bytes) override {
     const Current current(driver_, context_);
     void* memory = nullptr;
-    LACUNA_TRY(check(driver_, driver_.allocate_host(&memory, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+    LACUNA_TRY(check(driver_,
+                     driver_.allocate_host(&memory, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
                      fmt::format("{} bytes of pinned memory", bytes).c_str()));
     return memory;
   }
   void free(void* memory) noexcept override {
     if (memory == nullptr) return;
     const Current current(driver_, context_);
+    (void)driver_.context_synchronize();
     if (owns(memory))
       (void)driver_.free(address(memory));
     else
@@ -114,11 +118,13 @@ class Cuda final : public Device {
 
   Result<void> copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
     const Current current(driver_, context_);
-    return check(driver_, driver_.copy(address(to), address(from), static_cast<std::size_t>(bytes), static_cast<CUstream>(stream)), "cuMemcpyAsync");
+    return check(driver_, driver_.copy(address(to), address(from), static_cast<std::size_t>(bytes), static_cast<CUstream>(stream)),
+                 "cuMemcpyAsync");
   }
   Result<void> fill(void* to, std::uint8_t value, std::int64_t bytes, Stream stream) override {
     const Current current(driver_, context_);
-    return check(driver_, driver_.fill(address(to), value, static_cast<std::size_t>(bytes), static_cast<CUstream>(stream)), "cuMemsetD8Async");
+    return check(driver_, driver_.fill(address(to), value, static_cast<std::size_t>(bytes), static_cast<CUstream>(stream)),
+                 "cuMemsetD8Async");
   }
   Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width, std::int64_t rows,
                          Stream stream) override {
@@ -180,7 +186,8 @@ class Cuda final : public Device {
     const Current current(driver_, context_);
     LACUNA_TRY(check(driver_, driver_.event_synchronize(static_cast<CUevent>(end)), "cuEventSynchronize"));
     float milliseconds = 0;
-    LACUNA_TRY(check(driver_, driver_.event_elapsed(&milliseconds, static_cast<CUevent>(begin), static_cast<CUevent>(end)), "cuEventElapsedTime"));
+    LACUNA_TRY(
+        check(driver_, driver_.event_elapsed(&milliseconds, static_cast<CUevent>(begin), static_cast<CUevent>(end)), "cuEventElapsedTime"));
     return static_cast<double>(milliseconds) * 1e3;
   }
 
@@ -209,7 +216,8 @@ class Cuda final : public Device {
   [[nodiscard]] bool owns(const void* memory) const override {
     const Current current(driver_, context_);
     CUmemorytype type{};
-    return driver_.pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(memory)) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
+    return driver_.pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(memory)) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_DEVICE;
   }
 
  private:
@@ -221,14 +229,16 @@ class Cuda final : public Device {
   // Machine code of the GPU's own generation, else PTX, which the driver compiles.
   Result<CUmodule> load() {
     int generation = 0;
-    LACUNA_TRY(check(driver_, driver_.device_attribute(&generation, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_), "cuDeviceGetAttribute"));
+    LACUNA_TRY(check(driver_, driver_.device_attribute(&generation, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
+                     "cuDeviceGetAttribute"));
     const Image* chosen = nullptr;
     for (const Image& image : images()) {
       const bool runs = image.ptx ? image.architecture / 10 <= generation : image.architecture / 10 == generation;
       if (runs && (chosen == nullptr || chosen->ptx)) chosen = &image;
     }
     if (chosen == nullptr)
-      return fail(Code::unsupported, fmt::format("{} ({}) is of compute capability {}; the kernels need 8.0 or newer", card_.name, card_.model, generation));
+      return fail(Code::unsupported,
+                  fmt::format("{} ({}) is of compute capability {}; the kernels need 8.0 or newer", card_.name, card_.model, generation));
     CUmodule module = nullptr;
     LACUNA_TRY(check(driver_, driver_.load_module(&module, chosen->code.data), "cuModuleLoadData"));
     return module;

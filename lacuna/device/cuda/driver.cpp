@@ -16,7 +16,9 @@ constexpr const char* kFile = "libcuda.so.1";
 base::Result<Driver> load() {
   void* file = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr)
-    return base::fail(base::Code::unsupported, fmt::format("GPUs need NVIDIA's driver ({}); it comes with the package nvidia-driver, or with the machine", dlerror()));
+    return base::fail(
+        base::Code::unsupported,
+        fmt::format("GPUs need NVIDIA's driver ({}); it comes with the package nvidia-driver, or with the machine", dlerror()));
   Driver driver{};
   const char* missing = nullptr;
   const auto find = [&]<class F>(F& function, const char* name) {
@@ -36,6 +38,7 @@ base::Result<Driver> load() {
   find(driver.release_context, LACUNA_SYMBOL(cuDevicePrimaryCtxRelease));
   find(driver.push_context, LACUNA_SYMBOL(cuCtxPushCurrent));
   find(driver.pop_context, LACUNA_SYMBOL(cuCtxPopCurrent));
+  find(driver.context_synchronize, LACUNA_SYMBOL(cuCtxSynchronize));
   find(driver.load_module, LACUNA_SYMBOL(cuModuleLoadData));
   find(driver.module_function, LACUNA_SYMBOL(cuModuleGetFunction));
   find(driver.launch, LACUNA_SYMBOL(cuLaunchKernel));
@@ -71,7 +74,8 @@ base::Result<Driver> load() {
 std::string Driver::text(CUresult result) const {
   const char* name = nullptr;
   const char* words = nullptr;
-  if (error_name(result, &name) != CUDA_SUCCESS || error_string(result, &words) != CUDA_SUCCESS) return fmt::format("error {}", static_cast<int>(result));
+  if (error_name(result, &name) != CUDA_SUCCESS || error_string(result, &words) != CUDA_SUCCESS)
+    return fmt::format("error {}", static_cast<int>(result));
   return fmt::format("{}: {}", name, words);
 }
 

@@ -24,6 +24,7 @@ struct Driver {
   decltype(&cuDevicePrimaryCtxRelease) release_context;
   decltype(&cuCtxPushCurrent) push_context;
   decltype(&cuCtxPopCurrent) pop_context;
+  decltype(&cuCtxSynchronize) context_synchronize;
   decltype(&cuModuleLoadData) load_module;
   decltype(&cuModuleGetFunction) module_function;
   decltype(&cuLaunchKernel) launch;

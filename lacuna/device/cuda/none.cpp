@@ -5,7 +5,8 @@ namespace lacuna::device::cuda {
 namespace {
 
 constexpr const char* kWhy =
-    "this Lacuna was built without support for GPUs: the build found no cuda.h and no NVRTC (pip install -r requirements/build.txt, and build again)";
+    "this Lacuna was built without support for GPUs: the build found no cuda.h and no NVRTC (pip install -r requirements/build.txt, and "
+    "build again)";
 
 }  // namespace
 

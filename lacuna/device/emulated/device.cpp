@@ -66,7 +66,8 @@ class Emulated final : public Device {
     queue(stream).add([=] {
       std::byte* const into = Allocations::all().reached(to);
       const std::byte* const out_of = Allocations::all().reached(from);
-      for (std::int64_t row = 0; row < rows; ++row) std::memcpy(into + row * to_pitch, out_of + row * from_pitch, static_cast<std::size_t>(width));
+      for (std::int64_t row = 0; row < rows; ++row)
+        std::memcpy(into + row * to_pitch, out_of + row * from_pitch, static_cast<std::size_t>(width));
     });
     return {};
   }
@@ -104,8 +105,12 @@ class Emulated final : public Device {
     return static_cast<double>(ended - mark(begin)->wait()) / 1e3;
   }
 
-  Result<Share> share(void* /*memory*/) override { return fail(Code::unsupported, "the emulated device's memory stays within its process"); }
-  Result<void*> attach(const Share& /*share*/) override { return fail(Code::unsupported, "the emulated device's memory stays within its process"); }
+  Result<Share> share(void* /*memory*/) override {
+    return fail(Code::unsupported, "the emulated device's memory stays within its process");
+  }
+  Result<void*> attach(const Share& /*share*/) override {
+    return fail(Code::unsupported, "the emulated device's memory stays within its process");
+  }
   void detach(void* /*memory*/) noexcept override {}
 
   [[nodiscard]] bool owns(const void* address) const override { return Allocations::all().of_device(address); }

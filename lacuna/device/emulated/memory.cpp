@@ -38,7 +38,8 @@ base::Result<void*> Allocations::take(std::int64_t bytes) {
   if (start_ == nullptr) start_ = reserve();
   const std::size_t pages = (static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage;
   if (start_ == nullptr || pages > kReach - next_ - kPage)
-    return base::fail(base::Code::out_of_memory, fmt::format("{} bytes of emulated device memory; {} of {} addresses are used", bytes, next_, kReach));
+    return base::fail(base::Code::out_of_memory,
+                      fmt::format("{} bytes of emulated device memory; {} of {} addresses are used", bytes, next_, kReach));
   std::byte* const address = start_ + next_;
   if (mprotect(address + kReach, pages, PROT_READ | PROT_WRITE) != 0) return std::unexpected(base::system_error("mprotect", errno));
   next_ += pages + kPage;  // no address is used twice: a use after free is found
@@ -94,8 +95,8 @@ void* alias(unsigned long long address, std::size_t bytes, std::size_t alignment
   Allocations& all = Allocations::all();
   if (last.changes != all.changes() || address < last.start || address - last.start >= last.bytes) last = all.find(address);
   if (last.bytes == 0 || address - last.start + bytes > last.bytes)
-    stray(fmt::format("touches {} bytes at {:#x}, which are not within an allocation; the one before begins at {:#x} and has {} bytes", bytes, address,
-                      last.start, last.bytes));
+    stray(fmt::format("touches {} bytes at {:#x}, which are not within an allocation; the one before begins at {:#x} and has {} bytes",
+                      bytes, address, last.start, last.bytes));
   if (address % alignment != 0) stray(fmt::format("touches {} bytes at {:#x}, which {} does not divide", bytes, address, alignment));
   return reinterpret_cast<std::byte*>(address) + last.distance;
 }
