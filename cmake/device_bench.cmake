@@ -1,6 +1,8 @@
 # lacuna-device-bench measures copies of device memory (`lacuna bench device`). Only with support for GPUs: its rivals are GPU code.
 
+set(device_bench "")
 if(LACUNA_CUDA_INCLUDE_DIR)
+  set(device_bench lacuna-device-bench)
   file(GLOB device_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/device/*.cpp)
   set(rival_images ${PROJECT_BINARY_DIR}/rival_images.cpp)
   compile_kernels(${PROJECT_SOURCE_DIR}/bench/device/rivals.cu ${rival_images} lacuna::bench rival_images)

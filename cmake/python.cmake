@@ -34,5 +34,5 @@ if(TARGET lacuna-worker)
 endif()
 
 # All that the wheel takes.
-add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench
+add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
   ${examples_lacuna} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)

@@ -52,7 +52,7 @@ bool Compiler::blocks_part(const Nest& nest, const Blocks& blocks) {
   Divisor divisor{alignment_};
   for (std::size_t i = 0; i < n; ++i) divisor.add(blocks.from[i] | blocks.to[i] | blocks.lengths[i]);
   const std::int64_t word = word_of(nest, divisor.bits);
-  const std::int64_t mean = nest.size / static_cast<std::int64_t>(n);
+  const std::int64_t mean = nest.size / std::max<std::int64_t>(static_cast<std::int64_t>(n), 1);
   if (mean <= kShortBlock * word && nest.loops.size() + 2 <= kernel::kMostLevels) return words_part(nest, blocks, word);
   const bool windows = windows_for(mean, word);
 

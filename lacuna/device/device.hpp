@@ -125,6 +125,8 @@ class Plan {
   /// Errors: invalid_argument (sizes that differ, more than kMostPairs pairs), limit (more pieces than tables can hold), out_of_memory.
   [[nodiscard]] static Result<Plan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
 
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
   Plan(Plan&& other) noexcept;
   Plan& operator=(Plan&& other) noexcept;
   ~Plan();
@@ -148,6 +150,8 @@ class Plan {
 class Copies {
  public:
   explicit Copies(std::shared_ptr<Device> device);
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
   Copies(Copies&& other) noexcept;
   Copies& operator=(Copies&& other) noexcept;
   ~Copies();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <ranges>
 
 namespace lacuna::device {
 namespace {
@@ -133,7 +134,7 @@ std::optional<Nest> zip(const Layout& from, const Layout& to) {
     inner_first.push_back({count, *x, *y});
   }
   Nest nest{.from = from.form_offset(), .to = to.form_offset(), .loops = {}, .size = size, .from_form = a.form, .to_form = b.form};
-  for (auto loop = inner_first.rbegin(); loop != inner_first.rend(); ++loop) nest.add(*loop);
+  for (const Loop& loop : std::views::reverse(inner_first)) nest.add(loop);
   // A run that goes on in the loop around it.
   if (nest.from_form == nullptr && nest.to_form == nullptr && !nest.loops.empty() && nest.loops.back().strided() &&
       nest.loops.back().from.stride == nest.size && nest.loops.back().to.stride == nest.size) {

@@ -27,7 +27,7 @@ Result<std::shared_ptr<Device>> make(std::string_view name) {
 Result<std::shared_ptr<Device>> open(std::string_view name) {
   static std::mutex mutex;
   static auto* const devices = new std::map<std::string, std::weak_ptr<Device>, std::less<>>;  // as long as the process
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   if (const auto known = devices->find(name); known != devices->end()) {
     if (auto device = known->second.lock()) return device;
   }

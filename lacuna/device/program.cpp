@@ -103,7 +103,7 @@ base::Result<Program> Compiler::finish() {
                                          tables_.words.size() * 8, kMostTables * 8));
   Program program{.parts = std::move(parts_), .groups = {}, .tables = std::move(tables_.words)};
   std::vector<Part>& parts = program.parts;
-  std::ranges::stable_sort(parts, {}, &Part::way);
+  std::ranges::sort(parts, {}, &Part::way);  // the order of parts of one way tells nothing
   std::int64_t bytes = 0;
   for (const Part& part : parts) bytes += std::int64_t{part.units} * (part.way == Way::windows ? kWindow : part.word);
   // Work for few threads of each processor is spread: a unit for each thread.

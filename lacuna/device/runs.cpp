@@ -1,6 +1,7 @@
 // Runs of one length in loops: which way they go, and the parts that they are.
 #include <bit>
 #include <cstdlib>
+#include <ranges>
 
 #include "lacuna/device/compiler.hpp"
 
@@ -57,11 +58,11 @@ bool narrow(const Nest& nest) {
 // Whether short runs lie far apart: what neighbours among them share is in a cache only while they are moved at the same time.
 bool sparse(const Nest& nest) {
   std::int64_t size = nest.size;
-  for (auto loop = nest.loops.rbegin(); loop != nest.loops.rend(); ++loop) {
-    if (!loop->strided()) return size < 2 * kWindow;
-    const std::int64_t most = std::max(std::abs(loop->from.stride), std::abs(loop->to.stride));
+  for (const Loop& loop : std::views::reverse(nest.loops)) {
+    if (!loop.strided()) return size < 2 * kWindow;
+    const std::int64_t most = std::max(std::abs(loop.from.stride), std::abs(loop.to.stride));
     if (size < 4 * kWindow && most > 4 * size) return true;
-    size = std::max(size, most) * loop->count;
+    size = std::max(size, most) * loop.count;
   }
   return false;
 }

@@ -74,6 +74,9 @@ class Cuda final : public Device {
     if (context_ != nullptr) (void)driver_.release_context(device_);  // the module goes with the context
   }
 
+  Cuda(const Cuda&) = delete;
+  Cuda& operator=(const Cuda&) = delete;
+
   Result<void> open(int index) {
     LACUNA_TRY(check(driver_, driver_.device_get(&device_, index), "cuDeviceGet"));
     LACUNA_TRY(check(driver_, driver_.retain_context(&context_, device_), "cuDevicePrimaryCtxRetain"));
@@ -129,7 +132,8 @@ class Cuda final : public Device {
   Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width, std::int64_t rows,
                          Stream stream) override {
     const Current current(driver_, context_);
-    CUDA_MEMCPY2D copy{};
+    CUDA_MEMCPY2D copy;
+    std::memset(&copy, 0, sizeof copy);
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
     copy.srcDevice = address(from);
     copy.srcPitch = static_cast<std::size_t>(from_pitch);
@@ -215,7 +219,7 @@ class Cuda final : public Device {
 
   [[nodiscard]] bool owns(const void* memory) const override {
     const Current current(driver_, context_);
-    CUmemorytype type{};
+    CUmemorytype type = CU_MEMORYTYPE_HOST;
     return driver_.pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(memory)) == CUDA_SUCCESS &&
            type == CU_MEMORYTYPE_DEVICE;
   }
@@ -270,6 +274,7 @@ Result<std::vector<Card>> cards() {
   int count = 0;
   LACUNA_TRY(check(*loaded, loaded->device_count(&count), "cuDeviceGetCount"));
   std::vector<Card> found;
+  found.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) found.push_back(LACUNA_TRY(card_of(*loaded, i)));
   return found;
 }

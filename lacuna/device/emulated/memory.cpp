@@ -34,7 +34,7 @@ Allocations& Allocations::all() {
 }
 
 base::Result<void*> Allocations::take(std::int64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (start_ == nullptr) start_ = reserve();
   const std::size_t pages = (static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage;
   if (start_ == nullptr || pages > kReach - next_ - kPage)
@@ -50,13 +50,13 @@ base::Result<void*> Allocations::take(std::int64_t bytes) {
 base::Result<void*> Allocations::take_pinned(std::int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return base::fail(base::Code::out_of_memory, fmt::format("{} bytes of pinned memory", bytes));
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   spans_[reinterpret_cast<std::uintptr_t>(memory)] = {static_cast<std::size_t>(bytes), false};
   return memory;
 }
 
 void Allocations::give_back(void* memory) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto span = spans_.find(reinterpret_cast<std::uintptr_t>(memory));
   if (span == spans_.end()) stray(fmt::format("or its user frees {}, which is no allocation", memory));
   auto* const bytes = static_cast<std::byte*>(memory);
@@ -72,7 +72,7 @@ void Allocations::give_back(void* memory) {
 }
 
 bool Allocations::of_device(const void* address) const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto* const byte = static_cast<const std::byte*>(address);
   return start_ != nullptr && byte >= start_ && byte < start_ + kReach;
 }
@@ -83,7 +83,7 @@ std::byte* Allocations::reached(const void* address) const {
 }
 
 Allocations::Found Allocations::find(std::uintptr_t address) const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   auto after = spans_.upper_bound(address);
   if (after == spans_.begin()) return {};
   const auto& [start, span] = *--after;

@@ -5,7 +5,7 @@
 namespace lacuna::device::emulated {
 
 void Mark::happen(std::int64_t now_ns) {
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   done = true;
   at_ns = now_ns;
   happened.notify_all();
@@ -21,7 +21,7 @@ Queue::Queue() : thread_([this] { run(); }) {}
 
 Queue::~Queue() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
@@ -30,7 +30,7 @@ Queue::~Queue() {
 
 void Queue::add(std::function<void()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     work_.push_back(std::move(work));
   }
   changed_.notify_all();

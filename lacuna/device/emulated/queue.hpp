@@ -19,7 +19,7 @@ struct Mark {
   std::int64_t at_ns = 0;
 
   void begin() {
-    const std::lock_guard lock(mutex);
+    const std::scoped_lock lock(mutex);
     done = false;
   }
   void happen(std::int64_t now_ns);

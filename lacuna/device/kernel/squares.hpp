@@ -5,9 +5,13 @@
 
 namespace lacuna::device::kernel {
 
+/// How many of one are as long as one of the other.
+template <class Whole, class Piece>
+constexpr u32 count_of = static_cast<u32>(sizeof(Whole)) / static_cast<u32>(sizeof(Piece));
+
 /// A word in pieces, and items as a word.
 template <class Word, class Piece>
-LACUNA_ON_DEVICE void cut(const Word& word, Piece (&piece)[sizeof(Word) / sizeof(Piece)]) {
+LACUNA_ON_DEVICE void cut(const Word& word, Piece (&piece)[count_of<Word, Piece>]) {
   if constexpr (sizeof(Word) == sizeof(Piece)) {
     piece[0] = word;
   } else if constexpr (sizeof(Word) == 16) {
@@ -19,7 +23,7 @@ LACUNA_ON_DEVICE void cut(const Word& word, Piece (&piece)[sizeof(Word) / sizeof
     }
   } else {
     LACUNA_UNROLL
-    for (u32 p = 0; p < sizeof(Word) / sizeof(Piece); ++p) piece[p] = static_cast<Piece>(word >> (p * sizeof(Piece) * 8));
+    for (u32 p = 0; p < count_of<Word, Piece>; ++p) piece[p] = static_cast<Piece>(word >> (p * sizeof(Piece) * 8));
   }
 }
 template <class Word, class Item, u32 items>
@@ -77,12 +81,13 @@ LACUNA_ON_DEVICE Square square_of(const u64* tables, const Transfer& bases, cons
   i64 from[1] = {0};
   i64 to[1] = {0};
   divide<1>(part.level[0], false, left, a);
-  divide<1>(part.level[1], part.levels == 2, left, b);
+  const int levels = part.levels;
+  divide<1>(part.level[1], levels == 2, left, b);
   LACUNA_ONE_BY_ONE
-  for (int l = 2; l < part.levels; ++l) {
+  for (int l = 2; l < levels; ++l) {
     u32 index[1];
     const Level& level = part.level[l];
-    divide<1>(level, l + 1 == part.levels, left, index);
+    divide<1>(level, l + 1 == levels, left, index);
     add_places<i64, 1>(tables, level.from_places, level.from_list, level.from, index, from);
     add_places<i64, 1>(tables, level.to_places, level.to_list, level.to, index, to);
   }
@@ -95,6 +100,8 @@ LACUNA_ON_DEVICE Square square_of(const u64* tables, const Transfer& bases, cons
   return square;
 }
 
+LACUNA_ON_DEVICE u32 at_most(u32 count, u32 most) { return count < most ? count : most; }
+
 /// Reads the square's rows in words, some of them at a time, into shared memory in pieces that its pitch allows.
 template <class Word, class Piece>
 LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* shared, u32 thread) {
@@ -103,7 +110,7 @@ LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* sh
   const u32 all = row_words << part.squares.height;
   const u32 pitch = square_pitch(part);
   const u32 rows = part.squares.along_to - square.b;
-  const u32 bytes = (part.squares.along_from - square.a) * part.word;  // of a row; a multiple of a word
+  const u32 bytes = at_most(part.squares.along_from - square.a, 1U << part.squares.width) * part.word;  // of a row; a multiple of a word
   for (u32 begin = thread; begin < all; begin += flight * kThreads) {
     Word word[flight] = {};
     LACUNA_UNROLL
@@ -120,11 +127,11 @@ LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* sh
       const u32 row = i / row_words;
       const u32 at = (i - row * row_words) * static_cast<u32>(sizeof(Word));
       if (i >= all) continue;
-      Piece piece[sizeof(Word) / sizeof(Piece)];
+      Piece piece[count_of<Word, Piece>];
       cut(word[k], piece);
       LACUNA_UNROLL
-      for (u32 p = 0; p < sizeof(Word) / sizeof(Piece); ++p)
-        *reinterpret_cast<Piece*>(shared + row * pitch + at + p * sizeof(Piece)) = piece[p];
+      for (u32 p = 0; p < count_of<Word, Piece>; ++p)
+        *reinterpret_cast<Piece*>(shared + u64{row * pitch + at} + p * sizeof(Piece)) = piece[p];
     }
   }
 }
@@ -132,12 +139,12 @@ LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* sh
 /// Writes the square's columns in words, each of which it gathers from shared memory.
 template <class Word, class Item>
 LACUNA_ON_DEVICE void write_square(const Part& part, const Square& square, const u8* shared, u32 thread) {
-  constexpr u32 items = sizeof(Word) / sizeof(Item);
+  constexpr u32 items = count_of<Word, Item>;
   const u32 row_words = (static_cast<u32>(sizeof(Item)) << part.squares.height) / static_cast<u32>(sizeof(Word));
   const u32 all = row_words << part.squares.width;
   const u32 pitch = square_pitch(part);
   const u32 columns = part.squares.along_from - square.a;
-  const u32 bytes = (part.squares.along_to - square.b) * static_cast<u32>(sizeof(Item));
+  const u32 bytes = at_most(part.squares.along_to - square.b, 1U << part.squares.height) * static_cast<u32>(sizeof(Item));
   // Eight neighbours write 8 words that follow one another, four such groups are columns beside one another.
   const u32 groups = row_words >= 8 ? row_words / 8 : 1;
   LACUNA_ONE_BY_ONE
@@ -155,7 +162,7 @@ LACUNA_ON_DEVICE void write_square(const Part& part, const Square& square, const
     Item item[items];
     LACUNA_UNROLL
     for (u32 k = 0; k < items; ++k)
-      item[k] = *reinterpret_cast<const Item*>(shared + (word * items + k) * pitch + column * static_cast<u32>(sizeof(Item)));
+      item[k] = *reinterpret_cast<const Item*>(shared + u64{word * items + k} * pitch + column * sizeof(Item));
     store<Word>(square.to + static_cast<u64>(i64{column} * part.squares.to_pitch) + at, joined<Word>(item));
   }
 }
