@@ -107,13 +107,13 @@ void lacuna_device_free(lacuna_device* device); /* NULL is allowed; plans are fr
 /* Moves `src` at src_base into `dst` at dst_base, after what the stream holds; packs where dst is lacuna_layout_bytes(), unpacks where src is. The first such
  * move of two layouts makes a plan, which takes device memory and waits; the 64 last plans are kept. Errors: INVALID_ARGUMENT (the sizes differ; dst overlaps
  * itself), LIMIT, OUT_OF_MEMORY. */
-lacuna_status lacuna_device_move(lacuna_device* device, const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base,
-                                 void* stream);
+lacuna_status lacuna_device_move(lacuna_device* device, const lacuna_layout* src, const void* src_base, const lacuna_layout* dst,
+                                 void* dst_base, void* stream);
 
-/* A plan of `count` pairs of layouts, at most 64, all moved by one launch, which a CUDA graph can capture. alignment: the power of two, 1 to 16, that divides all
+/* A plan of `count` pairs of layouts, at most 64, moved by one launch (or up to four, where their runs ask for different kernels), which a CUDA graph can capture. alignment: the power of two, 1 to 16, that divides all
  * addresses that the plan will be given. The caller frees the plan, once the streams have done its moves. */
-lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const lacuna_layout* const* src, const lacuna_layout* const* dst, int alignment,
-                                      lacuna_device_plan** plan);
+lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const lacuna_layout* const* src, const lacuna_layout* const* dst,
+                                      int alignment, lacuna_device_plan** plan);
 /* As many addresses as pairs. */
 lacuna_status lacuna_device_plan_move(lacuna_device_plan* plan, const void* const* src_bases, void* const* dst_bases, void* stream);
 /* The plan in words, a line for each part. Writes and returns as lacuna_layout_describe(). */

@@ -92,12 +92,15 @@ class Device {
   [[nodiscard]] virtual Result<void*> attach(const Share& share) = 0;
   virtual void detach(void* memory) noexcept = 0;
 
-  /// Whether the address is the device's memory, of this process or attached; false for the host's.
+  /// Whether the address is memory of a device of this kind, of this process or attached; false for the host's.
   [[nodiscard]] virtual bool owns(const void* address) const = 0;
 };
 
 /// "cuda:N" or "emulated". The same device each time, as long as somebody has it. Errors: unsupported (what is missing, and what to do), invalid_argument.
 [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view name);
+
+/// The name of the device whose memory an address is. Errors: unsupported, invalid_argument (no device's).
+[[nodiscard]] Result<std::string> device_of(const void* address);
 
 /// The devices of this machine that are no emulation, or why there are none.
 [[nodiscard]] Result<std::vector<Card>> cards();
@@ -121,7 +124,7 @@ class Plan {
  public:
   static constexpr std::size_t kMostPairs = 64;
 
-  /// Waits for the device, and takes memory of it where tables are needed. `alignment`: a power of two, 1 to 16, that will divide all addresses.
+  /// Takes memory of the device where tables are needed, and waits for its default stream then. `alignment`: a power of two, 1 to 16, that will divide all addresses.
   /// Errors: invalid_argument (sizes that differ, more than kMostPairs pairs), limit (more pieces than tables can hold), out_of_memory.
   [[nodiscard]] static Result<Plan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
 
@@ -131,7 +134,8 @@ class Plan {
   Plan& operator=(Plan&& other) noexcept;
   ~Plan();
 
-  /// Moves all pairs, after what the stream holds already: one launch, or one for each of words, windows and squares if there are several. The plan must stay until the stream is there. Neither waits nor allocates, so that
+  /// Moves all pairs, after what the stream holds already: one launch, or up to four, if some parts are words of 8
+  /// or 16 bytes, some shorter words, some windows, and some squares. The plan must stay until the stream is there. Neither waits nor allocates, so that
   /// a CUDA graph can capture it. Errors: invalid_argument (not as many addresses as pairs; an address that is not aligned as was said).
   Result<void> move(std::span<const Addresses> addresses, Stream stream) const;
 
@@ -156,8 +160,8 @@ class Copies {
   Copies& operator=(Copies&& other) noexcept;
   ~Copies();
 
-  /// As Plan::move() with the pair's plan, which is made first if there is none: that waits for the device and allocates. Making room for it waits, too.
-  /// Errors: as Plan's, and invalid_argument (some byte of `to` occurs twice).
+  /// As Plan::move() with the pair's plan, which is made first if there is none: that may allocate and wait. Making room for it waits for the device.
+  /// Errors: as Plan's, invalid_argument (some byte of `to` occurs twice), limit (which is too dear to find out).
   Result<void> move(const Pair& pair, Addresses addresses, Stream stream);
   [[nodiscard]] const std::shared_ptr<Device>& device() const;
 

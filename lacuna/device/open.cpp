@@ -36,6 +36,11 @@ Result<std::shared_ptr<Device>> open(std::string_view name) {
   return device;
 }
 
+Result<std::string> device_of(const void* address) {
+  if (emulated::owns(address)) return std::string("emulated");
+  return fmt::format("cuda:{}", LACUNA_TRY(cuda::ordinal_of(address)));
+}
+
 Result<std::vector<Card>> cards() { return cuda::cards(); }
 
 }  // namespace lacuna::device

@@ -16,7 +16,7 @@ using layout::Node;
 
 namespace {
 
-constexpr std::int64_t kMostPieces = std::int64_t{1} << 27;    // 3 GiB of tables
+constexpr std::int64_t kMostPieces = std::int64_t{1} << 27;    // 8 GiB of tables at most
 constexpr std::uint64_t kMostTables = std::uint64_t{1} << 32;  // in units of 8 bytes
 constexpr int kMostDepth = 8;                                  // of pairs within pairs
 

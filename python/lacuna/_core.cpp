@@ -100,8 +100,10 @@ namespace {
 
 // Of a buffer of the host, or an array of GPU memory.
 Layout layout_of(const nb::handle& array) {
-  if (nb::hasattr(array, "__cuda_array_interface__") && PyObject_CheckBuffer(array.ptr()) == 0)
-    return nb::cast<Layout>(nb::module_::import_("lacuna.device").attr("view_of")(array).attr("layout"));
+  if (PyObject_CheckBuffer(array.ptr()) == 0) {
+    const nb::module_ device = nb::module_::import_("lacuna.device");
+    if (nb::cast<bool>(device.attr("is_device_array")(array))) return nb::cast<Layout>(device.attr("view_of")(array).attr("layout"));
+  }
   return Bytes(array, false).layout();
 }
 

@@ -3,7 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <cstring>
+#include <mutex>
 
 #include "_core.hpp"
 #include "lacuna/device/device.hpp"
@@ -21,7 +21,10 @@ class DeviceMemory {
     if (bytes < 1) throw nb::value_error("memory of a device needs at least 1 byte");
     memory_ = value_or_raise(device_->allocate(bytes));
   }
-  ~DeviceMemory() { device_->free(memory_); }
+  ~DeviceMemory() {
+    const nb::gil_scoped_release unlocked;  // it waits for the device, which may wait for Python
+    device_->free(memory_);
+  }
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
@@ -29,17 +32,24 @@ class DeviceMemory {
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   [[nodiscard]] nb::bytes read() const {
     std::string copy(static_cast<std::size_t>(bytes_), '\0');
-    value_or_raise(device_->copy(copy.data(), memory_, bytes_, nullptr));
-    value_or_raise(device_->wait(nullptr));
+    copy_and_wait(copy.data(), memory_);
     return nb::bytes(copy.data(), copy.size());
   }
   void write(const nb::bytes& data) {
     if (static_cast<std::int64_t>(data.size()) != bytes_) throw nb::value_error("as many bytes as the memory has are needed");
-    value_or_raise(device_->copy(memory_, data.c_str(), bytes_, nullptr));
-    value_or_raise(device_->wait(nullptr));
+    copy_and_wait(memory_, data.c_str());
   }
 
  private:
+  void copy_and_wait(void* to, const void* from) const {
+    const auto done = [&]() -> Result<void> {
+      const nb::gil_scoped_release unlocked;
+      LACUNA_TRY(device_->copy(to, from, bytes_, nullptr));
+      return device_->wait(nullptr);
+    }();
+    value_or_raise(done);
+  }
+
   std::shared_ptr<Device> device_;
   std::int64_t bytes_;
   void* memory_ = nullptr;
@@ -50,8 +60,13 @@ class Opened {
   explicit Opened(const std::string& name) : copies_(value_or_raise(device::open(name))) {}
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return copies_.device(); }
   void move(const Layout& source, std::uintptr_t from, const Layout& target, std::uintptr_t to, std::uintptr_t stream) {
-    value_or_raise(copies_.move({source, target}, {reinterpret_cast<const void*>(from), reinterpret_cast<void*>(to)},
-                                reinterpret_cast<void*>(stream)));
+    const auto moved = [&] {
+      const nb::gil_scoped_release unlocked;  // a plan that is made waits for the device
+      const std::scoped_lock lock(mutex_);
+      return copies_.move({source, target}, {reinterpret_cast<const void*>(from), reinterpret_cast<void*>(to)},
+                          reinterpret_cast<void*>(stream));
+    }();
+    value_or_raise(moved);
   }
   void wait(std::uintptr_t stream) const {
     const auto waited = [&] {
@@ -62,6 +77,7 @@ class Opened {
   }
 
  private:
+  std::mutex mutex_;
   device::Copies copies_;
 };
 
@@ -93,6 +109,9 @@ void bind_device(nb::module_& m) {
       .def("move", &Opened::move, "source"_a, "source_address"_a, "target"_a, "target_address"_a, "stream"_a = 0,
            "Moves one layout at an address into another one, on a stream (a CUDA stream's address). The addresses are not checked.")
       .def("wait", &Opened::wait, "stream"_a = 0, "Until the stream has done what it holds.");
+  m.def(
+      "device_of", [](std::uintptr_t address) { return value_or_raise(device::device_of(reinterpret_cast<const void*>(address))); },
+      "address"_a, "The name of the device whose memory an address is. Raises ValueError if it is no device's.");
   m.def(
       "device_cards",
       [] {

@@ -16,7 +16,7 @@ import sys
 from functools import cache
 from typing import Any, NamedTuple
 
-from lacuna._core import Device, DeviceMemory, Layout, device_cards
+from lacuna._core import Device, DeviceMemory, Layout, device_cards, device_of
 
 __all__ = ["Device", "DeviceMemory", "View", "cards", "copy", "is_device_array", "look", "pack", "unpack", "view_of"]
 
@@ -28,8 +28,8 @@ class View(NamedTuple):
     layout: Layout
     low: int  # the bytes that the elements span
     high: int
-    device: int
     stream: int
+    read_only: bool = False
 
 
 def cards() -> list[dict[str, Any]]:
@@ -55,36 +55,42 @@ def is_device_array(array: Any) -> bool:
     return bool(getattr(array, "is_cuda", False)) or hasattr(array, "__cuda_array_interface__")
 
 
-def _view(address: int, item: int, shape: tuple[int, ...], strides: tuple[int, ...], device: int, stream: int) -> View:
+def _view(address: int, item: int, shape: tuple[int, ...], strides: tuple[int, ...], stream: int) -> View:
     """A view of elements of `item` bytes; strides in bytes."""
     if math.prod(shape) == 0:
-        return View(address, Layout(), 0, 0, device, stream)
+        return View(address, Layout(), 0, 0, stream)
     reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), item + sum(r for r in reach if r > 0)
-    return View(address, Layout.strided(item, list(shape), list(strides)), low, high, device, stream)
+    return View(address, Layout.strided(item, list(shape), list(strides)), low, high, stream)
 
 
 def view_of(array: Any) -> View:
-    """What a GPU array is made of. Raises TypeError for what is none."""
+    """What a GPU array is made of. Raises TypeError for what is none, ValueError if its bytes are not its values."""
     if getattr(array, "is_cuda", False) and hasattr(array, "data_ptr"):  # torch, whose bfloat16 the interface lacks
+        if array.is_conj() or array.is_neg():
+            raise ValueError("the tensor's bytes are not its values yet: call resolve_conj() or resolve_neg() first")
         item = array.element_size()
         strides = tuple(s * item for s in array.stride())
         stream = sys.modules["torch"].cuda.current_stream(array.device).cuda_stream
-        return _view(array.data_ptr(), item, tuple(array.shape), strides, array.device.index, stream)
+        return _view(array.data_ptr(), item, tuple(array.shape), strides, stream)
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise TypeError(f"{type(array).__name__} is no array of GPU memory: it has no __cuda_array_interface__")
+    if interface.get("mask") is not None:
+        raise ValueError("an array with a mask: its values are not its bytes alone")
     item = int(interface["typestr"][2:])
     shape = tuple(interface["shape"])
     strides = interface.get("strides") or tuple(item * math.prod(shape[d + 1 :]) for d in range(len(shape)))
-    device = getattr(getattr(array, "device", None), "id", 0) or 0
-    return _view(interface["data"][0], item, shape, tuple(strides), device, _current_stream(array, interface))
+    address, read_only = interface["data"]
+    view = _view(address, item, shape, tuple(strides), _current_stream(array, interface))
+    return view._replace(read_only=bool(read_only))
 
 
 def _current_stream(array: Any, interface: dict[str, Any]) -> int:
     """CuPy's current stream for its arrays; what the interface says for others, or the default stream."""
     if type(array).__module__.split(".")[0] == "cupy":
-        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+        with array.device:
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return int(interface.get("stream") or 0)
 
 
@@ -104,53 +110,53 @@ def _dense(view: View, layout: Layout) -> Layout:
 
 
 def _move(
-    source: tuple[Layout, int], target: tuple[Layout, int], view: View, stream: int | None, device: Device | None
+    layouts: tuple[Layout, Layout], views: tuple[View, View], offsets: tuple[int, int], stream: int | None
 ) -> None:
-    on = device if device is not None else _opened(f"cuda:{view.device}")
-    on.move(*source, *target, view.stream if stream is None else stream)
+    """Moves one layout into another one, each of them `offset` bytes from its view's address."""
+    source, target = views
+    if layouts[0].size == 0:
+        return
+    if target.read_only:
+        raise ValueError("the target is read-only")
+    if (
+        source.address + source.low < target.address + target.high
+        and target.address + target.low < source.address + source.high
+    ):
+        raise ValueError("the spans of the two views overlap in memory")
+    names = [device_of(view.address) for view in views]
+    if names[0] != names[1]:
+        raise ValueError(
+            f"the source is memory of {names[0]}, the target of {names[1]}: copy with their own library first"
+        )
+    addresses = (source.address + offsets[0], target.address + offsets[1])
+    on = target.stream if stream is None else stream
+    _opened(names[1]).move(layouts[0], addresses[0], layouts[1], addresses[1], on)
 
 
-def copy(target: Any, source: Any, *, stream: int | None = None, device: Device | None = None) -> None:
+def copy(target: Any, source: Any, *, stream: int | None = None) -> None:
     """Copies one view of GPU memory into another of as many bytes, in index order, in one pass.
 
-    `stream` is a CUDA stream's address; the current one of the target's library by default. `device` is the target's
-    own by default. Raises ValueError if the sizes differ, the target names bytes twice, or the views overlap.
+    `stream` is a CUDA stream's address; the current one of the target's library by default. Raises ValueError if the
+    sizes differ, the target names bytes twice or is read-only, the spans of the views overlap, or they are memory of
+    two GPUs.
     """
     a, b = view_of(source), view_of(target)
-    if a.layout.size and a.address + a.low < b.address + b.high and b.address + b.low < a.address + a.high:
-        raise ValueError("the two views overlap in memory")
-    _move((a.layout, a.address), (b.layout, b.address), b, stream, device)
+    _move((a.layout, b.layout), (a, b), (0, 0), stream)
 
 
-def pack(
-    layout: Layout,
-    source: Any,
-    target: Any,
-    *,
-    offset: int = 0,
-    stream: int | None = None,
-    device: Device | None = None,
-) -> None:
+def pack(layout: Layout, source: Any, target: Any, *, offset: int = 0, stream: int | None = None) -> None:
     """Writes the layout's bytes of `source`, packed, to `target`, a contiguous array of as many bytes.
 
     The layout's base is `offset` bytes from the source's first element. Raises ValueError if the layout reaches beyond
-    the source.
+    the source, and as copy() does.
     """
     a, b = view_of(source), view_of(target)
     _within(layout, offset, a, "source")
-    _move((layout, a.address + offset), (_dense(b, layout), b.address), b, stream, device)
+    _move((layout, _dense(b, layout)), (a, b), (offset, 0), stream)
 
 
-def unpack(
-    layout: Layout,
-    source: Any,
-    target: Any,
-    *,
-    offset: int = 0,
-    stream: int | None = None,
-    device: Device | None = None,
-) -> None:
+def unpack(layout: Layout, source: Any, target: Any, *, offset: int = 0, stream: int | None = None) -> None:
     """Writes packed bytes to the layout's places in `target`, and nowhere else. The inverse of pack()."""
     a, b = view_of(source), view_of(target)
     _within(layout, offset, b, "target")
-    _move((_dense(a, layout), a.address), (layout, b.address + offset), b, stream, device)
+    _move((_dense(a, layout), layout), (a, b), (0, offset), stream)

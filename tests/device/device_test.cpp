@@ -133,6 +133,40 @@ TEST(DeviceStreams, AreInOrderAndWaitForOneAnother) {
   the_device().free(b);
 }
 
+// An event stands for the point that it was last recorded at when somebody began to wait.
+TEST(DeviceStreams, EventsAreRecordedAgain) {
+  device::Stream first = value(the_device().create_stream());
+  device::Stream second = value(the_device().create_stream());
+  device::Event event = value(the_device().create_event());
+  for (int round = 0; round < 50; ++round) {
+    done(the_device().record(event, first));
+    done(the_device().wait_in_stream(event, second));
+    done(the_device().record(event, second));
+    done(the_device().wait_in_stream(event, first));
+  }
+  done(the_device().wait(second));
+  done(the_device().wait(first));
+  the_device().destroy_event(event);
+  the_device().destroy_stream(first);
+  the_device().destroy_stream(second);
+}
+
+// Plans that go while a stream still holds their moves.
+TEST(DeviceCopies, MakeRoomWhenTheDeviceIsDone) {
+  auto* a = static_cast<std::byte*>(value(the_device().allocate(1 << 16)));
+  auto* b = static_cast<std::byte*>(value(the_device().allocate(1 << 16)));
+  device::Stream stream = value(the_device().create_stream());
+  device::Copies copies(the_device_owned());
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const Layout pages = value(Layout::paged(64, std::vector<std::int64_t>{5, 3, i + 10, 900 - i, 1, 7}));
+    done(copies.move({pages, bytes(pages.size())}, {a, b}, stream));
+  }
+  done(the_device().wait(stream));
+  the_device().destroy_stream(stream);
+  the_device().free(a);
+  the_device().free(b);
+}
+
 // More pairs than are kept, twice; and one pair at addresses that are aligned differently.
 TEST(DeviceCopies, KeepPlans) {
   auto* a = static_cast<std::byte*>(value(the_device().allocate(4096)));

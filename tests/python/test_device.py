@@ -42,7 +42,7 @@ def test_copies_a_strided_view(device: Device) -> None:
     view = host[::2, 3:17].T
     assert lacuna.Layout.of(Array(memory, view)) == lacuna.Layout.of(view)
     dense = np.empty(view.shape, view.dtype)
-    lacuna.device.copy(Array(target, dense), Array(memory, view, offset=12), device=device)
+    lacuna.device.copy(Array(target, dense), Array(memory, view, offset=12))
     assert target.read()[: view.nbytes] == np.ascontiguousarray(view).tobytes()
 
 
@@ -53,11 +53,11 @@ def test_packs_and_unpacks_as_the_host_does(device: Device) -> None:
     flat = np.frombuffer(data, np.uint8)
     packed = np.empty(layout.size, np.uint8)
     source, target = on(device, data), DeviceMemory(device, layout.size)
-    lacuna.device.pack(layout, Array(source, flat), Array(target, packed), device=device)
+    lacuna.device.pack(layout, Array(source, flat), Array(target, packed))
     assert target.read() == layout.pack(data)
 
     back = on(device, bytes(4800))
-    lacuna.device.unpack(layout, Array(target, packed), Array(back, flat), device=device)
+    lacuna.device.unpack(layout, Array(target, packed), Array(back, flat))
     expected = bytearray(4800)
     layout.unpack(layout.pack(data), expected)
     assert back.read() == bytes(expected)
@@ -67,11 +67,18 @@ def test_refuses_what_is_wrong(device: Device) -> None:
     memory = DeviceMemory(device, 64)
     flat = np.empty(64, np.uint8)
     with pytest.raises(ValueError, match="covers bytes 0 to 65 of the source, which has bytes 0 to 64"):
-        lacuna.device.pack(lacuna.Layout.bytes(65), Array(memory, flat), Array(memory, flat), device=device)
+        lacuna.device.pack(lacuna.Layout.bytes(65), Array(memory, flat), Array(memory, flat))
     with pytest.raises(ValueError, match="must be contiguous and of 8 bytes; it has 64"):
-        lacuna.device.pack(lacuna.Layout.bytes(8), Array(memory, flat), Array(memory, flat), device=device)
+        lacuna.device.pack(lacuna.Layout.bytes(8), Array(memory, flat), Array(memory, flat))
+    frozen, other = Array(memory, flat), DeviceMemory(device, 64)
+    frozen.__cuda_array_interface__["data"] = (memory.address, True)
+    with pytest.raises(ValueError, match="read-only"):
+        lacuna.device.copy(frozen, Array(other, flat))
+    frozen.__cuda_array_interface__["mask"] = frozen
+    with pytest.raises(ValueError, match="mask"):
+        lacuna.device.view_of(frozen)
     with pytest.raises(ValueError, match="overlap in memory"):
-        lacuna.device.copy(Array(memory, flat), Array(memory, flat), device=device)
+        lacuna.device.copy(Array(memory, flat), Array(memory, flat))
     with pytest.raises(TypeError, match="no array of GPU memory"):
         lacuna.device.view_of(flat)
     with pytest.raises(TypeError, match="one of the two is in GPU memory"):

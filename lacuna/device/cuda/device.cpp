@@ -18,7 +18,12 @@ Code code_of(CUresult result) {
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY: return Code::out_of_memory;
     case CUDA_ERROR_INVALID_VALUE: return Code::invalid_argument;
-    case CUDA_ERROR_NOT_SUPPORTED: return Code::unsupported;
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_SYSTEM_NOT_READY:
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: return Code::unsupported;
     default: return Code::transfer;
   }
 }
@@ -71,7 +76,13 @@ class Cuda final : public Device {
  public:
   Cuda(const Driver& driver, Card card) : driver_(driver), card_(std::move(card)) {}
   ~Cuda() override {
-    if (context_ != nullptr) (void)driver_.release_context(device_);  // the module goes with the context
+    if (context_ == nullptr) return;
+    if (module_ != nullptr) {
+      const Current current(driver_, context_);
+      (void)driver_.context_synchronize();
+      (void)driver_.unload_module(module_);
+    }
+    (void)driver_.release_context(device_);
   }
 
   Cuda(const Cuda&) = delete;
@@ -81,13 +92,13 @@ class Cuda final : public Device {
     LACUNA_TRY(check(driver_, driver_.device_get(&device_, index), "cuDeviceGet"));
     LACUNA_TRY(check(driver_, driver_.retain_context(&context_, device_), "cuDevicePrimaryCtxRetain"));
     const Current current(driver_, context_);
-    CUmodule module = LACUNA_TRY(load());
+    LACUNA_TRY(load());
     constexpr std::array names{"lacuna_words", "lacuna_bytes", "lacuna_windows", "lacuna_squares"};
     static_assert(names.size() == kernel::kWays);
     for (std::size_t way = 0; way < names.size(); ++way) {
       const std::string name = names[way];
-      LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].few, module, name.c_str()), names[way]));
-      LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].many, module, (name + "_many").c_str()), names[way]));
+      LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].few, module_, name.c_str()), names[way]));
+      LACUNA_TRY(check(driver_, driver_.module_function(&kernels_[way].many, module_, (name + "_many").c_str()), names[way]));
     }
     return {};
   }
@@ -231,7 +242,7 @@ class Cuda final : public Device {
   };
 
   // Machine code of the GPU's own generation, else PTX, which the driver compiles.
-  Result<CUmodule> load() {
+  Result<void> load() {
     int generation = 0;
     LACUNA_TRY(check(driver_, driver_.device_attribute(&generation, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
                      "cuDeviceGetAttribute"));
@@ -243,15 +254,16 @@ class Cuda final : public Device {
     if (chosen == nullptr)
       return fail(Code::unsupported,
                   fmt::format("{} ({}) is of compute capability {}; the kernels need 8.0 or newer", card_.name, card_.model, generation));
-    CUmodule module = nullptr;
-    LACUNA_TRY(check(driver_, driver_.load_module(&module, chosen->code.data), "cuModuleLoadData"));
-    return module;
+    return check(
+        driver_, driver_.load_module(&module_, chosen->code.data),
+        fmt::format("the kernels for {} ({}, driver of CUDA {}): cuModuleLoadData", card_.name, card_.model, card_.driver).c_str());
   }
 
   const Driver& driver_;
   Card card_;
   CUdevice device_{};
   CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
   std::array<Kernels, kernel::kWays> kernels_{};
 };
 
@@ -277,6 +289,15 @@ Result<std::vector<Card>> cards() {
   found.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) found.push_back(LACUNA_TRY(card_of(*loaded, i)));
   return found;
+}
+
+Result<int> ordinal_of(const void* memory) {
+  const auto& loaded = driver();
+  if (!loaded) return std::unexpected(loaded.error());
+  int ordinal = 0;
+  LACUNA_TRY(check(*loaded, loaded->pointer_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address(memory)),
+                   fmt::format("{} is no memory that CUDA knows", memory).c_str()));
+  return ordinal;
 }
 
 }  // namespace lacuna::device::cuda

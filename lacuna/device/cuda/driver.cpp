@@ -40,6 +40,7 @@ base::Result<Driver> load() {
   find(driver.pop_context, LACUNA_SYMBOL(cuCtxPopCurrent));
   find(driver.context_synchronize, LACUNA_SYMBOL(cuCtxSynchronize));
   find(driver.load_module, LACUNA_SYMBOL(cuModuleLoadData));
+  find(driver.unload_module, LACUNA_SYMBOL(cuModuleUnload));
   find(driver.module_function, LACUNA_SYMBOL(cuModuleGetFunction));
   find(driver.launch, LACUNA_SYMBOL(cuLaunchKernel));
   find(driver.allocate, LACUNA_SYMBOL(cuMemAlloc));

@@ -26,6 +26,7 @@ struct Driver {
   decltype(&cuCtxPopCurrent) pop_context;
   decltype(&cuCtxSynchronize) context_synchronize;
   decltype(&cuModuleLoadData) load_module;
+  decltype(&cuModuleUnload) unload_module;
   decltype(&cuModuleGetFunction) module_function;
   decltype(&cuLaunchKernel) launch;
   decltype(&cuMemAlloc) allocate;

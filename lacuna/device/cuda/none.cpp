@@ -11,6 +11,7 @@ constexpr const char* kWhy =
 }  // namespace
 
 Result<std::shared_ptr<Device>> make(int /*index*/) { return base::fail(base::Code::unsupported, kWhy); }
+Result<int> ordinal_of(const void* /*memory*/) { return base::fail(base::Code::unsupported, kWhy); }
 Result<std::vector<Card>> cards() { return base::fail(base::Code::unsupported, kWhy); }
 
 }  // namespace lacuna::device::cuda

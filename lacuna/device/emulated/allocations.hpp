@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "lacuna/base/base.hpp"
 
 namespace lacuna::device::emulated {
+
+/// Ends the program: "lacuna: a kernel of the emulated device ...".
+[[noreturn]] void stray(const std::string& what);
 
 class Allocations {
  public:
@@ -20,8 +24,8 @@ class Allocations {
   void give_back(void* memory);
 
   [[nodiscard]] bool of_device(const void* address) const;
-  /// Where the bytes of an address, the device's or the host's, can be reached.
-  [[nodiscard]] std::byte* reached(const void* address) const;
+  /// Where `bytes` at an address, the device's or the host's, can be reached. Ends the program if those of the device are not within one allocation.
+  [[nodiscard]] std::byte* reached(const void* address, std::int64_t bytes) const;
 
   struct Found {
     std::uintptr_t start = 0;

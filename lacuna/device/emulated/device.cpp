@@ -1,6 +1,9 @@
 #include "lacuna/device/emulated/device.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <mutex>
 
 #include "lacuna/device/emulated/allocations.hpp"
 #include "lacuna/device/emulated/queue.hpp"
@@ -14,9 +17,12 @@ using base::fail;
 
 // What a GPU does with kernel.cu, thread after thread.
 void run(const kernel::Launch& launch, std::span<const kernel::Part> parts, kernel::Way way) {
-  std::vector<kernel::u8> shared(kernel::kSharedBytes);
   for (kernel::u32 tile = 0; tile < launch.tiles; ++tile) {
-    const kernel::Part& part = parts[kernel::part_of_tile(parts.data(), launch.parts, tile)];
+    std::vector<kernel::u8> shared(kernel::kSharedBytes, 0xcd);
+    const kernel::u32 owner = kernel::part_of_tile(parts.data(), launch.parts, tile);
+    if (launch.owners != nullptr && kernel::load<kernel::u32>(reinterpret_cast<kernel::u64>(launch.owners + tile)) != owner)
+      stray(fmt::format("is told another part for tile {} than {}, whose it is", tile, owner));
+    const kernel::Part& part = parts[owner];
     const kernel::Transfer& bases = launch.transfers[part.transfer];
     if (way == kernel::Way::squares) {
       const kernel::Square square = kernel::square_of(launch.tables, bases, part, tile - part.first_tile);
@@ -35,13 +41,30 @@ void run(const kernel::Launch& launch, std::span<const kernel::Part> parts, kern
   }
 }
 
+// An event: the last point that it was recorded at. Who waits, waits for the one of that time, whatever is recorded later.
+class Recorded {
+ public:
+  std::shared_ptr<Mark> renew() {
+    const std::scoped_lock lock(mutex_);
+    return mark_ = std::make_shared<Mark>();
+  }
+  [[nodiscard]] std::shared_ptr<Mark> last() {
+    const std::scoped_lock lock(mutex_);
+    return mark_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Mark> mark_;
+};
+
 class Emulated final : public Device {
  public:
   Emulated() {
     card_.name = "emulated";
     card_.model = "the CPU, as a device";
     card_.processors = 1;
-    card_.memory_bytes = std::int64_t{1} << 36;
+    card_.memory_bytes = std::int64_t{1} << 38;
   }
 
   [[nodiscard]] const Card& card() const override { return card_; }
@@ -50,7 +73,11 @@ class Emulated final : public Device {
   Result<void*> allocate_pinned(std::int64_t bytes) override { return Allocations::all().take_pinned(bytes); }
   void free(void* memory) noexcept override {
     if (memory == nullptr) return;
-    default_.drain();
+    {
+      const std::scoped_lock lock(mutex_);
+      default_.drain();
+      for (const auto& queue : streams_) queue->drain();
+    }
     Allocations::all().give_back(memory);
   }
 
@@ -58,14 +85,14 @@ class Emulated final : public Device {
     return copy_rows(to, bytes, from, bytes, bytes, 1, stream);
   }
   Result<void> fill(void* to, std::uint8_t value, std::int64_t bytes, Stream stream) override {
-    queue(stream).add([=] { std::memset(Allocations::all().reached(to), value, static_cast<std::size_t>(bytes)); });
+    queue(stream).add([=] { std::memset(Allocations::all().reached(to, bytes), value, static_cast<std::size_t>(bytes)); });
     return {};
   }
   Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width, std::int64_t rows,
                          Stream stream) override {
     queue(stream).add([=] {
-      std::byte* const into = Allocations::all().reached(to);
-      const std::byte* const out_of = Allocations::all().reached(from);
+      std::byte* const into = Allocations::all().reached(to, (rows - 1) * to_pitch + width);
+      const std::byte* const out_of = Allocations::all().reached(from, (rows - 1) * from_pitch + width);
       for (std::int64_t row = 0; row < rows; ++row)
         std::memcpy(into + row * to_pitch, out_of + row * from_pitch, static_cast<std::size_t>(width));
     });
@@ -75,34 +102,44 @@ class Emulated final : public Device {
     queue(stream).add([launched] {
       const kernel::Launch& launch = launched.launch;
       std::vector<kernel::Part> parts(launch.parts);
-      const auto* listed = launched.many() ? Allocations::all().reached(launch.more) : reinterpret_cast<const std::byte*>(launch.part);
-      std::memcpy(parts.data(), listed, parts.size() * sizeof(kernel::Part));
+      const std::size_t bytes = parts.size() * sizeof(kernel::Part);
+      const auto* listed = launched.many() ? Allocations::all().reached(launch.more, static_cast<std::int64_t>(bytes))
+                                           : reinterpret_cast<const std::byte*>(launch.part);
+      std::memcpy(parts.data(), listed, bytes);
       run(launch, parts, launched.way);
     });
     return {};
   }
 
-  Result<Stream> create_stream() override { return new Queue; }
-  void destroy_stream(Stream stream) noexcept override { delete static_cast<Queue*>(stream); }
+  Result<Stream> create_stream() override {
+    const std::scoped_lock lock(mutex_);
+    return streams_.emplace_back(std::make_unique<Queue>()).get();
+  }
+  void destroy_stream(Stream stream) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(streams_, [&](const auto& queue) { return queue.get() == stream; });
+  }
   Result<void> wait(Stream stream) override {
     queue(stream).drain();
     return {};
   }
 
-  Result<Event> create_event() override { return new std::shared_ptr<Mark>(std::make_shared<Mark>()); }
-  void destroy_event(Event event) noexcept override { delete static_cast<std::shared_ptr<Mark>*>(event); }
+  Result<Event> create_event() override { return new Recorded; }
+  void destroy_event(Event event) noexcept override { delete static_cast<Recorded*>(event); }
   Result<void> record(Event event, Stream stream) override {
-    mark(event)->begin();
-    queue(stream).add([at = mark(event)] { at->happen(base::now_ns()); });
+    queue(stream).add([at = static_cast<Recorded*>(event)->renew()] { at->happen(base::now_ns()); });
     return {};
   }
   Result<void> wait_in_stream(Event event, Stream stream) override {
-    queue(stream).add([at = mark(event)] { at->wait(); });
+    if (const auto at = static_cast<Recorded*>(event)->last()) queue(stream).add([at] { at->wait(); });
     return {};
   }
   Result<double> elapsed_us(Event begin, Event end) override {
-    const std::int64_t ended = mark(end)->wait();
-    return static_cast<double>(ended - mark(begin)->wait()) / 1e3;
+    const auto from = static_cast<Recorded*>(begin)->last();
+    const auto to = static_cast<Recorded*>(end)->last();
+    if (from == nullptr || to == nullptr) return fail(Code::invalid_argument, "an event that was never recorded");
+    const std::int64_t ended = to->wait();
+    return static_cast<double>(ended - from->wait()) / 1e3;
   }
 
   Result<Share> share(void* /*memory*/) override {
@@ -117,14 +154,16 @@ class Emulated final : public Device {
 
  private:
   Queue& queue(Stream stream) { return stream == nullptr ? default_ : *static_cast<Queue*>(stream); }
-  static std::shared_ptr<Mark> mark(Event event) { return *static_cast<std::shared_ptr<Mark>*>(event); }
 
   Card card_;
   Queue default_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Queue>> streams_;
 };
 
 }  // namespace
 
+bool owns(const void* address) { return Allocations::all().of_device(address); }
 std::shared_ptr<Device> make() { return std::make_shared<Emulated>(); }
 
 }  // namespace lacuna::device::emulated

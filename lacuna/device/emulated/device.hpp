@@ -8,5 +8,6 @@
 namespace lacuna::device::emulated {
 
 [[nodiscard]] std::shared_ptr<Device> make();
+[[nodiscard]] bool owns(const void* address);
 
 }  // namespace lacuna::device::emulated

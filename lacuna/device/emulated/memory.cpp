@@ -12,13 +12,8 @@
 namespace lacuna::device::emulated {
 namespace {
 
-[[noreturn]] void stray(const std::string& what) {
-  fmt::print(stderr, "lacuna: a kernel of the emulated device {}\n", what);
-  std::abort();
-}
-
 // The device's addresses, which nobody can touch, and the same memory where kernels reach it, `kReach` bytes further.
-constexpr std::size_t kReach = std::size_t{1} << 36;
+constexpr std::size_t kReach = std::size_t{1} << 38;
 constexpr std::size_t kPage = 4096;
 
 std::byte* reserve() {
@@ -27,6 +22,11 @@ std::byte* reserve() {
 }
 
 }  // namespace
+
+void stray(const std::string& what) {
+  fmt::print(stderr, "lacuna: a kernel or a copy of the emulated device {}\n", what);
+  std::abort();
+}
 
 Allocations& Allocations::all() {
   static auto* allocations = new Allocations;  // never destroyed: the device's thread may outlive the program's end
@@ -37,7 +37,7 @@ base::Result<void*> Allocations::take(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (start_ == nullptr) start_ = reserve();
   const std::size_t pages = (static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage;
-  if (start_ == nullptr || pages > kReach - next_ - kPage)
+  if (start_ == nullptr || pages + kPage > kReach - next_)
     return base::fail(base::Code::out_of_memory,
                       fmt::format("{} bytes of emulated device memory; {} of {} addresses are used", bytes, next_, kReach));
   std::byte* const address = start_ + next_;
@@ -77,9 +77,9 @@ bool Allocations::of_device(const void* address) const {
   return start_ != nullptr && byte >= start_ && byte < start_ + kReach;
 }
 
-std::byte* Allocations::reached(const void* address) const {
-  auto* const byte = static_cast<std::byte*>(const_cast<void*>(address));
-  return of_device(address) ? byte + kReach : byte;
+std::byte* Allocations::reached(const void* address, std::int64_t bytes) const {
+  if (!of_device(address)) return static_cast<std::byte*>(const_cast<void*>(address));
+  return static_cast<std::byte*>(alias(reinterpret_cast<std::uintptr_t>(address), static_cast<std::size_t>(bytes), 1));
 }
 
 Allocations::Found Allocations::find(std::uintptr_t address) const {

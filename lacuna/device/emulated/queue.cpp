@@ -5,16 +5,16 @@
 namespace lacuna::device::emulated {
 
 void Mark::happen(std::int64_t now_ns) {
-  const std::scoped_lock lock(mutex);
-  done = true;
-  at_ns = now_ns;
-  happened.notify_all();
+  const std::scoped_lock lock(mutex_);
+  done_ = true;
+  at_ns_ = now_ns;
+  happened_.notify_all();
 }
 
 std::int64_t Mark::wait() {
-  std::unique_lock lock(mutex);
-  happened.wait(lock, [&] { return done; });
-  return at_ns;
+  std::unique_lock lock(mutex_);
+  happened_.wait(lock, [&] { return done_; });
+  return at_ns_;
 }
 
 Queue::Queue() : thread_([this] { run(); }) {}

@@ -11,19 +11,17 @@
 
 namespace lacuna::device::emulated {
 
-/// A point in a queue.
-struct Mark {
-  std::mutex mutex;
-  std::condition_variable happened;
-  bool done = true;
-  std::int64_t at_ns = 0;
-
-  void begin() {
-    const std::scoped_lock lock(mutex);
-    done = false;
-  }
+/// A point in a queue, which happens once.
+class Mark {
+ public:
   void happen(std::int64_t now_ns);
   std::int64_t wait();  ///< when it happened
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable happened_;
+  bool done_ = false;
+  std::int64_t at_ns_ = 0;
 };
 
 class Queue {
