@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,20 @@ using layout::Layout;
 using nlohmann::json;
 
 constexpr std::int64_t kSector = 32;
-constexpr std::int64_t kMostMemory = (std::int64_t{1} << 30) + (std::int64_t{64} << 20);
+constexpr std::int64_t kMargin = std::int64_t{64} << 20;
+
+// Bytes of memory that the rows reach: those of some groups have few gaps.
+std::int64_t memory_of(const DeviceRequest& request) {
+  constexpr std::array dense{"faces", "structs", "transposes", "unequal"};
+  std::string left = request.groups + ",";
+  bool all_dense = !request.groups.empty();
+  while (!left.empty()) {
+    const std::string group = left.substr(0, left.find(','));
+    all_dense = all_dense && std::ranges::find(dense, group) != dense.end();
+    left.erase(0, group.size() + 1);
+  }
+  return all_dense ? request.payload * 4 + kMargin : (std::int64_t{1} << 30) + kMargin;
+}
 
 template <class T>
 T must(base::Result<T> result) {
@@ -76,27 +90,28 @@ Traffic traffic_of(const Layout& layout, bool written) {
 
 class Bench {
  public:
-  explicit Bench(const DeviceRequest& request) : request_(request), device_(must(device::open(request.device))) {
+  explicit Bench(const DeviceRequest& request)
+      : request_(request), memory_(memory_of(request)), device_(must(device::open(request.device))) {
     if (request.device.starts_with("cuda:")) rivals_ = must(Rivals::make(device_));
     stream_ = must(device_->create_stream());
     begin_ = must(device_->create_event());
     end_ = must(device_->create_event());
-    from_ = allocate(kMostMemory);
-    to_ = allocate(kMostMemory);
+    from_ = allocate(memory_);
+    to_ = allocate(memory_);
     scratch_ = allocate(kScratch);
-    source_ = static_cast<std::byte*>(must(device_->allocate_pinned(kMostMemory)));
-    found_ = static_cast<std::byte*>(must(device_->allocate_pinned(kMostMemory)));
-    expected_.resize(kMostMemory);
+    source_ = static_cast<std::byte*>(must(device_->allocate_pinned(memory_)));
+    found_ = static_cast<std::byte*>(must(device_->allocate_pinned(memory_)));
+    expected_.resize(static_cast<std::size_t>(memory_));
     std::uint64_t word = 88172645463325252ULL;
-    for (std::int64_t i = 0; i < kMostMemory / 8; ++i) {
+    for (std::int64_t i = 0; i < memory_ / 8; ++i) {
       word ^= word << 13, word ^= word >> 7, word ^= word << 17;
       std::memcpy(source_ + i * 8, &word, 8);
     }
-    must(device_->copy(from_, source_, kMostMemory, stream_));
+    must(device_->copy(from_, source_, memory_, stream_));
     must(device_->wait(stream_));
   }
 
-  json hello() {
+  json hello(std::int64_t rows) {
     const device::Card& card = device_->card();
     return {{"hello",
              {{"device", card.name},
@@ -105,6 +120,7 @@ class Bench {
               {"processors", card.processors},
               {"memory_bytes", card.memory_bytes},
               {"cache_bytes", card.cache_bytes},
+              {"rows", rows},
               {"version", base::version()}}}};
   }
 
@@ -127,12 +143,12 @@ class Bench {
 
     std::vector<Contender> all{
         {"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
-        {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, kMostMemory), stream_).has_value(); }}};
+        {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, memory_), stream_).has_value(); }}};
     for (Contender& rival : rivals(pair, addresses)) all.push_back(std::move(rival));
 
     std::map<std::string, double> us = times(all, request_.warm);
     const bool right = verify(row, plan);
-    const double limit = us["contiguous"] * static_cast<double>(traffic) / 2 / static_cast<double>(std::min(traffic / 2, kMostMemory));
+    const double limit = us["contiguous"] * static_cast<double>(traffic) / 2 / static_cast<double>(std::min(traffic / 2, memory_));
     double best = 0;
     std::string best_name;
     for (const auto& [name, time] : us) {
@@ -289,7 +305,7 @@ class Bench {
   [[nodiscard]] bool wrong() const { return wrong_; }
 
  private:
-  static constexpr std::int64_t kScratch = std::int64_t{256} << 20;
+  static constexpr std::int64_t kScratch = std::int64_t{256} << 20;  // more than any L2
 
   std::vector<Contender> rivals(const Pair& pair, Addresses addresses) {
     return rivals_ == nullptr ? std::vector<Contender>{} : rivals_->of(pair, addresses, stream_);
@@ -300,9 +316,10 @@ class Bench {
   // Medians of the contenders, in turn; cold: all caches hold something else.
   std::map<std::string, double> times(const std::vector<Contender>& all, bool warm) {
     std::map<std::string, std::vector<double>> samples;
-    for (int repeat = 0; repeat <= request_.repeats; ++repeat) {
+    const bool on_gpu = rivals_ != nullptr;  // else times tell nothing, and there is no cache to fill
+    for (int repeat = 0; repeat <= (on_gpu ? request_.repeats : 1); ++repeat) {
       for (const Contender& contender : all) {
-        if (warm)
+        if (warm || !on_gpu)
           (void)contender.run();
         else
           must(device_->fill(scratch_, static_cast<std::uint8_t>(repeat), kScratch, stream_));
@@ -331,6 +348,7 @@ class Bench {
   }
 
   const DeviceRequest& request_;
+  std::int64_t memory_;  // bytes of each side
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<Rivals> rivals_;
   device::Stream stream_ = nullptr;
@@ -354,28 +372,42 @@ bool wanted(const std::string& groups, const std::string& group) {
   return groups.empty() || ("," + groups + ",").find("," + group + ",") != std::string::npos;
 }
 
+// Rows of the groups that are wanted, those of the host counted by themselves.
+bool is_wanted(const DeviceRequest& request, const RowMaker& maker) {
+  return wanted(request.groups, maker.group) && (maker.group + maker.name).find(request.only) != std::string::npos;
+}
+bool is_wanted_for_host(const DeviceRequest& request, const RowMaker& maker) {
+  return wanted(request.groups, "host") && (maker.group == "vectors" || maker.group == "lists") && maker.a >= 64;
+}
+std::int64_t planned(const DeviceRequest& request) {
+  std::int64_t count = wanted(request.groups, "faces") ? 1 : 0;
+  count += wanted(request.groups, "processes") ? 1 : 0;
+  for (const RowMaker& maker : device_rows()) count += (is_wanted(request, maker) ? 1 : 0) + (is_wanted_for_host(request, maker) ? 1 : 0);
+  return count;
+}
+
 }  // namespace
 
 int measure_device(const DeviceRequest& request, const char* program) {
   try {
     const std::int64_t until = base::now_ns() + request.seconds * 1'000'000'000;
     Bench bench(request);
-    say(bench.hello());
+    say(bench.hello(planned(request)));
     if (wanted(request.groups, "faces")) say(bench.faces_row());
     if (wanted(request.groups, "processes")) say(bench.processes_row(program));
     int left_out = 0;
     for (const RowMaker& maker : device_rows()) {
-      const bool host = wanted(request.groups, "host") && (maker.group == "vectors" || maker.group == "lists");
-      if (!wanted(request.groups, maker.group) && !host) continue;
+      const bool ours = is_wanted(request, maker);
+      const bool host = is_wanted_for_host(request, maker);
+      if (!ours && !host) continue;
       if (base::now_ns() > until) {
-        ++left_out;
+        left_out += (ours ? 1 : 0) + (host ? 1 : 0);
         continue;
       }
       const DeviceRow row = maker.make(maker, request.payload);
-      if (row.name.find(request.only) == std::string::npos) continue;
-      if (std::max(end_of(row.from), end_of(row.to)) > kMostMemory) throw std::runtime_error(row.name + " reaches too far");
-      if (wanted(request.groups, maker.group)) say(bench.row(row));
-      if (host && maker.a >= 64) say(bench.host_row(row, maker.text == "pack"));
+      if (std::max(end_of(row.from), end_of(row.to)) > memory_of(request)) throw std::runtime_error(row.name + " reaches too far");
+      if (ours) say(bench.row(row));
+      if (host) say(bench.host_row(row, maker.text == "pack"));
     }
     say({{"end", {{"left_out", left_out}, {"wrong", bench.wrong()}}}});
     return bench.wrong() ? 1 : 0;

@@ -136,6 +136,68 @@ def methods(
 
 
 @app.command()
+def device(
+    name: Annotated[
+        str,
+        typer.Option("--device", metavar="NAME", help='"cuda:N", or "emulated": the kernels on the CPU, for tests.'),
+    ] = "cuda:0",
+    payload: Annotated[
+        int, typer.Option("--payload", metavar="MIB", min=1, max=512, help="Payload of most rows, in MiB.")
+    ] = 64,
+    groups: Annotated[
+        str,
+        typer.Option(
+            "--groups",
+            metavar="A,B",
+            help="Of vectors, lists, unequal, structs, transposes, sizes, ai, ddtbench, host, faces, processes.",
+            show_default=False,
+        ),
+    ] = "",
+    warm: Annotated[bool, typer.Option("--warm", help="Leave in the caches what the turn before left there.")] = False,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Measure nothing: show and draw what `scripts/gpu_check.sh run` left here.",
+            show_default=False,
+        ),
+    ] = None,
+    data: JsonOption = None,
+    output: Annotated[Path | None, command.output_option("device")] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--budget", metavar="SECONDS", min=5, help="Wall time; rows that do not fit are left out."),
+    ] = 240,
+) -> None:
+    """Measure copies between layouts of GPU memory against torch, CuPy, CUDA's own copies and a plain kernel.
+
+    Every row is verified, and shown as a share of its limit: the time of a contiguous copy of as many bytes as the
+    memory has to move. Torch and CuPy take part where they are installed and can express the layout.
+
+    \b
+    Examples:
+      lacuna bench device --output results/h100
+      lacuna bench device --groups transposes,ai
+      lacuna bench device --from results --output results/h200
+
+    \b
+    Exit status:
+      0    all is well
+      1    something moved a wrong byte; the files are written and name it
+      2    wrong usage
+      3    there is no such GPU, or the bench is missing or died; what was measured is written
+      130  interrupted by Ctrl-C or SIGTERM; what was measured is written
+    """
+    from lacuna import device_command
+
+    if measured:
+        device_command.redraw(measured, data, output)
+        return
+    device_command.run(device=name, payload=payload, groups=groups, warm=warm, data=data, output=output, budget=budget)
+
+
+@app.command()
 def copy(
     quick: Annotated[bool, typer.Option("--quick", help="A sixth of the layouts, within 30 s without MPIs.")] = False,
     only: Annotated[

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times torch and CuPy on the rows that lacuna-device-bench measured, where arrays can express them.
 
-    arrays.py BENCH.jsonl     reads its rows, writes a JSON object for each: name, lacuna_us, us of torch and of cupy
+    device_arrays.py BENCH.jsonl     reads its rows, writes a JSON object for each: name, lacuna_us, us of both
 
 As there, caches hold something else before each call, the median of 11 counts, and every result is verified.
 """
