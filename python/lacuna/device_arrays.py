@@ -38,7 +38,7 @@ def median_us(call: Callable[[], object]) -> float:
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end) * 1e3)
-    return statistics.median(times[1:])
+    return float(statistics.median(times[1:]))
 
 
 def as_cupy(tensor: torch.Tensor) -> Any:

@@ -75,7 +75,7 @@ class DeviceBench:
             self.left_out = int(what["left_out"])
         else:
             self.other.append(said)
-        return kind != "hello" and kind != "end"
+        return bool(kind != "hello" and kind != "end")
 
     def add_arrays(self, lines: Iterable[str]) -> None:
         """What torch and CuPy took for rows of these names."""
