@@ -1,5 +1,5 @@
-// device: memory that another processor computes in, and copies between layouts of such memory. It hides which processor that is, and how a copy is cut
-// among its threads.
+// device: memory that another processor computes in, and copies between layouts of such memory. It hides which
+// processor that is, and how a copy is cut among its threads.
 //
 //   pairs of layouts ──▶ Plan: parts and tables ──▶ one launch on the caller's stream ──▶ cuda: a GPU
 //                         (made once)                (nothing waits or allocates)    └──▶ emulated: the same kernels on the CPU
@@ -46,7 +46,8 @@ using Share = std::array<std::byte, 72>;
 struct Tuning;
 struct Launched;
 
-/// The seam. Functions may be called from any thread; what a stream holds is done in order, and nothing here waits but wait() and what says so.
+/// The seam. Functions may be called from any thread; what a stream holds is done in order, and nothing here waits but
+/// wait() and what says so.
 class Device {
  public:
   Device() = default;
@@ -63,8 +64,8 @@ class Device {
   /// What allocate() or allocate_pinned() gave, or null. Waits for the device.
   virtual void free(void* memory) noexcept = 0;
 
-  /// Copies between any two places of host and device. The host's memory must stay until the stream is there; memory that is not pinned may make the call
-  /// wait.
+  /// Copies between any two places of host and device. The host's memory must stay until the stream is there; memory
+  /// that is not pinned may make the call wait.
   virtual Result<void> copy(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual Result<void> fill(void* to, std::uint8_t value, std::int64_t bytes, Stream stream) = 0;
   /// `rows` times `width` bytes, which lie `to_pitch` and `from_pitch` bytes apart: the copy engine's own way.
@@ -96,7 +97,8 @@ class Device {
   [[nodiscard]] virtual bool owns(const void* address) const = 0;
 };
 
-/// "cuda:N" or "emulated". The same device each time, as long as somebody has it. Errors: unsupported (what is missing, and what to do), invalid_argument.
+/// "cuda:N" or "emulated". The same device each time, as long as somebody has it. Errors: unsupported (what is missing,
+/// and what to do), invalid_argument.
 [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view name);
 
 /// The name of the device whose memory an address is. Errors: unsupported, invalid_argument (no device's).
@@ -124,7 +126,8 @@ class Plan {
  public:
   static constexpr std::size_t kMostPairs = 64;
 
-  /// Takes memory of the device where tables are needed, and waits for its default stream then. `alignment`: a power of two, 1 to 16, that will divide all addresses.
+  /// Takes memory of the device where tables are needed, and waits for its default stream then. `alignment`: a power of
+  /// two, 1 to 16, that will divide all addresses.
   /// Errors: invalid_argument (sizes that differ, more than kMostPairs pairs), limit (more pieces than tables can hold), out_of_memory.
   [[nodiscard]] static Result<Plan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
 
@@ -135,8 +138,9 @@ class Plan {
   ~Plan();
 
   /// Moves all pairs, after what the stream holds already: one launch, or up to four, if some parts are words of 8
-  /// or 16 bytes, some shorter words, some windows, and some squares. The plan must stay until the stream is there. Neither waits nor allocates, so that
-  /// a CUDA graph can capture it. Errors: invalid_argument (not as many addresses as pairs; an address that is not aligned as was said).
+  /// or 16 bytes, some shorter words, some windows, and some squares. The plan must stay until the stream is there.
+  /// Neither waits nor allocates, so that a CUDA graph can capture it. Errors: invalid_argument (not as many addresses
+  /// as pairs; an address that is not aligned as was said).
   Result<void> move(std::span<const Addresses> addresses, Stream stream) const;
 
   /// The parts, a line each: "words of 16 B: 4096 x 512 x { 1024 B }".
@@ -160,7 +164,8 @@ class Copies {
   Copies& operator=(Copies&& other) noexcept;
   ~Copies();
 
-  /// As Plan::move() with the pair's plan, which is made first if there is none: that may allocate and wait. Making room for it waits for the device.
+  /// As Plan::move() with the pair's plan, which is made first if there is none: that may allocate and wait. Making
+  /// room for it waits for the device.
   /// Errors: as Plan's, invalid_argument (some byte of `to` occurs twice), limit (which is too dear to find out).
   Result<void> move(const Pair& pair, Addresses addresses, Stream stream);
   [[nodiscard]] const std::shared_ptr<Device>& device() const;

@@ -1,8 +1,10 @@
-// kernel: what moves bytes on a device. The same source is compiled for GPUs (kernel.cu, by NVRTC, which has no standard headers) and as C++ for the
-// emulated device, where each thread of a grid runs by itself. It hides how a thread finds the bytes that are its own.
+// kernel: what moves bytes on a device. The same source is compiled for GPUs (kernel.cu, by NVRTC, which has no
+// standard headers) and as C++ for the emulated device, where each thread of a grid runs by itself. It hides how a
+// thread finds the bytes that are its own.
 //
-// A launch moves parts that go one way. A part is a nest of loops over runs that are the same on two sides; each loop has a stride or a list of places on either side. All
-// of a part's work is cut into units, numbered in the order of the nest, and a block of threads takes a tile of them:
+// A launch moves parts that go one way. A part is a nest of loops over runs that are the same on two sides; each loop
+// has a stride or a list of places on either side. All of a part's work is cut into units, numbered in the order of the
+// nest, and a block of threads takes a tile of them:
 //
 //   words    a unit is a word of 8 or 16 bytes, aligned on both sides
 //   bytes    a unit is a word of 1, 2 or 4 bytes, aligned on both sides
@@ -11,9 +13,9 @@
 //
 // Runs of many lengths are blocks: a mask of 32 units tells where blocks begin, so that the block of a unit is counted, not searched.
 //
-// A GPU's memory is as fast as it should be only while enough loads are under way: each thread begins the loads of several units before it stores one, and
-// places are 32 bits wide wherever they fit, since registers decide how many threads there are. No thread allocates, or waits for another block: a launch is
-// ordered by its stream alone.
+// A GPU's memory is as fast as it should be only while enough loads are under way: each thread begins the loads of
+// several units before it stores one, and places are 32 bits wide wherever they fit, since registers decide how many
+// threads there are. No thread allocates, or waits for another block: a launch is ordered by its stream alone.
 #pragma once
 
 #include "lacuna/device/kernel/squares.hpp"

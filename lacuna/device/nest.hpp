@@ -48,14 +48,15 @@ struct Apart {
   Loop loop;
   Pair pair;
 };
-/// What two forms that do not zip are made of: one period of a loop that both have, or the children of a sequence; nothing where there is neither.
+/// What two forms that do not zip are made of: one period of a loop that both have, or the children of a sequence;
+/// nothing where there is neither.
 [[nodiscard]] base::Result<std::vector<Apart>> take_apart(const Pair& pair);
 
 /// The nests of a nest whose form is a sequence, each with a run or blocks for its form; false if they are more than `most`.
 [[nodiscard]] bool spell_out(const Nest& nest, std::size_t most, std::vector<Nest>& nests);
 
-/// The order of the loops in which neighbouring threads touch neighbouring bytes: for a transpose, tiles of `tile_bytes` on both sides and what is left of
-/// them. A run of `size` bytes.
+/// The order of the loops in which neighbouring threads touch neighbouring bytes: for a transpose, tiles of
+/// `tile_bytes` on both sides and what is left of them. A run of `size` bytes.
 [[nodiscard]] std::vector<Nest> tiled(Nest nest, std::int64_t tile_bytes);
 
 }  // namespace lacuna::device

@@ -24,7 +24,8 @@ class Allocations {
   void give_back(void* memory);
 
   [[nodiscard]] bool of_device(const void* address) const;
-  /// Where `bytes` at an address, the device's or the host's, can be reached. Ends the program if those of the device are not within one allocation.
+  /// Where `bytes` at an address, the device's or the host's, can be reached. Ends the program if those of the device
+  /// are not within one allocation.
   [[nodiscard]] std::byte* reached(const void* address, std::int64_t bytes) const;
 
   struct Found {

@@ -1,4 +1,5 @@
-// The emulated device: the kernels of GPUs on the CPU, memory that nobody else can touch, streams that are late. For tests of everything above it.
+// The emulated device: the kernels of GPUs on the CPU, memory that nobody else can touch, streams that are late. For
+// tests of everything above it.
 #pragma once
 
 #include <memory>

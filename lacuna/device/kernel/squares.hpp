@@ -1,4 +1,5 @@
-// squares: a unit is a square of a transpose. All threads of a block read it into memory that they share, wait for one another, and write it.
+// squares: a unit is a square of a transpose. All threads of a block read it into memory that they share, wait for one
+// another, and write it.
 #pragma once
 
 #include "lacuna/device/kernel/places.hpp"
