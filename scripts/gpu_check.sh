@@ -34,7 +34,7 @@ run() {
   local failed=0 few='DevicePlan.Runs:DevicePlan.Nests:DevicePlan.BlocksOfAnyLength:DevicePlan.Permutations:DevicePlan.ManyLayoutsInOneLaunch'
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
   say "tests"
-  timeout 120 "$dir/bin/lacuna_device_tests" --gtest_brief=1 >"$results/tests.log" 2>&1 || failed=1
+  timeout 60 "$dir/bin/lacuna_device_tests" --gtest_brief=1 >"$results/tests.log" 2>&1 || failed=1
   tail -n 3 "$results/tests.log"
   say "torch: streams, graphs, types"
   timeout 60 python3 "$dir/torch_check.py" "$dir"/lib/liblacuna.so.* | tee "$results/torch.log" || failed=1
@@ -42,7 +42,7 @@ run() {
   for tool in memcheck racecheck; do
     if command -v compute-sanitizer >/dev/null; then
       say "compute-sanitizer $tool"
-      timeout 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$dir/bin/lacuna_device_tests" --gtest_brief=1 \
+      timeout 45 compute-sanitizer --tool "$tool" --error-exitcode 9 "$dir/bin/lacuna_device_tests" --gtest_brief=1 \
         --gtest_filter="$few" >"$results/$tool.log" 2>&1 || failed=1
       tail -n 1 "$results/$tool.log"
     else
@@ -50,9 +50,9 @@ run() {
     fi
   done
   say "bench"
-  timeout 200 "$dir/bin/lacuna-device-bench" --seconds 150 >"$results/bench.jsonl" || failed=1
+  timeout 180 "$dir/bin/lacuna-device-bench" --seconds 150 >"$results/bench.jsonl" || failed=1
   say "arrays: torch and CuPy"
-  timeout 100 python3 "$dir/device_arrays.py" "$results/bench.jsonl" >"$results/arrays.jsonl" || failed=1
+  timeout 90 python3 "$dir/device_arrays.py" "$results/bench.jsonl" >"$results/arrays.jsonl" || failed=1
   return "$failed"
 }
 
