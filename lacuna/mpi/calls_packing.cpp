@@ -22,6 +22,10 @@ int convert(Report::Way way, const void* base, Count count, Datatype type, const
   std::int64_t bytes = 0;
   const Use of = fitting(*j, count, type, size, *position, comm, bytes);
   if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
+  if (has_devices() && (on_device(packed) || on_device(*of.get(), base, count))) {
+    j->report.passed(kOnDevice);
+    return pass();
+  }
   const base::Result<Elements> layout = of->of(count);
   if (!layout) return pass();
   const bool timed = j->report.on();

@@ -146,13 +146,14 @@ std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype ty
   if (bytes == 0) return Bounce();
   if (base == nullptr && (of == nullptr || !of->absolute())) return std::nullopt;
   j.comms->find(comm);  // if there is an error to raise, it is known
-  if (of == nullptr && (bytes > INT_MAX || count > INT_MAX)) return std::nullopt;
-  const base::Result<Elements> layout = of != nullptr ? of->of(count) : Elements();
+  const bool by_host = of == nullptr || on_device(*of.get(), base, count);
+  if (by_host && (bytes > INT_MAX || count > INT_MAX)) return std::nullopt;
+  const base::Result<Elements> layout = by_host ? Elements() : of->of(count);
   if (!layout) return std::nullopt;
   Bounce bounce = j.bounces.take(bytes);
   if (bounce.data() == nullptr) return bounce;
   int position = 0;
-  if (of != nullptr) {
+  if (!by_host) {
     copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
   } else if (host().Pack(base, static_cast<int>(count), type, bounce.data(), static_cast<int>(bytes), &position, host().self) != kSuccess) {
     return std::nullopt;

@@ -11,7 +11,15 @@ namespace {
 // Runs from so many bytes on, on average, hosts copy as fast as memory goes, without a copy in between.
 constexpr std::int64_t kLongRun = 2048;
 
-bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, bool there, std::vector<Part>& parts) {
+// Blocks of one side, one after another.
+struct Parts {
+  Job& job;
+  std::vector<Part>& all;
+  bool devices = has_devices();
+};
+
+bool add(Parts& list, std::byte* base, Count count, Datatype type, Datatype last, bool there) {
+  auto& [job, parts, devices] = list;
   const std::int64_t packed_at = parts.empty() ? 0 : parts.back().packed_at + parts.back().bytes;
   Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at, .moves = there};
   if (count < 0) return false;
@@ -20,6 +28,10 @@ bool add(Job& job, std::byte* base, Count count, Datatype type, Datatype last, b
     if (part.type == nullptr) return false;
     part.bytes = part.type->bytes(count);
     if (part.bytes < 0) return false;
+    if (part.bytes > 0 && there && devices && on_device(*part.type.get(), base, count)) {
+      job.report.passed(kOnDevice);
+      return false;
+    }
     if (part.bytes > 0 && there && reinterpret_cast<std::uintptr_t>(base) < 65536 && !part.type->absolute()) return false;
     base::Result<Elements> layout = part.type->of(count);
     if (!layout) return false;
@@ -43,6 +55,7 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vec
   std::int64_t elements = 0;
   Aint extent = 1, lower = 0;
   if (blocks.types == nullptr && number > 0 && host().Type_get_extent(blocks.type, &lower, &extent) != kSuccess) return false;
+  Parts listed{.job = job, .all = parts};
   parts.reserve(static_cast<std::size_t>(number));
   places.reserve(static_cast<std::size_t>(number));
   for (int i = 0; i < number; ++i) {
@@ -50,7 +63,7 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vec
     const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
     const bool somebody = there.empty() || there[static_cast<std::size_t>(i)];
     const Datatype last = i > 0 ? blocks.type_of(i - 1) : Datatype{};
-    if (!add(job, base + place * extent, count, blocks.type_of(i), last, somebody, parts)) {
+    if (!add(listed, base + place * extent, count, blocks.type_of(i), last, somebody)) {
       for (int k = i + 1; k < number; ++k) {  // if it is the first use of a type, it is that of all of them
         if (blocks.count_of(k) > 0 && blocks.type_of(k) != blocks.type_of(k - 1)) job.types.find(blocks.type_of(k), blocks.count_of(k));
       }

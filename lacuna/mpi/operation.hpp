@@ -13,6 +13,7 @@
 #include "lacuna/mpi/comms.hpp"
 #include "lacuna/mpi/datatypes.hpp"
 #include "lacuna/mpi/descriptor.hpp"
+#include "lacuna/mpi/device_memory.hpp"
 
 namespace lacuna::mpi {
 
@@ -28,6 +29,7 @@ struct Target {
   Datatype handle{};  ///< while the receive is begun; of a type that is not decoded until it ends, which the loan sees to
   Loan loan;
   bool unknowable = false;  ///< the type cannot be decoded
+  enum class Memory { unknown, host, device } memory = Memory::unknown;
 
   [[nodiscard]] bool contiguous() const { return type != nullptr && type->contiguous(count); }
   [[nodiscard]] std::byte* start() const { return base + type->start(); }
@@ -39,8 +41,10 @@ struct Target {
   }
   /// The same of a type that is not decoded. False: the host does not know how large it is.
   bool make_room_undecoded(Count elements);
-  /// Decodes the type if it is not. False: it cannot be.
+  /// Decodes the type if it is not. False: it cannot be, or the CPU cannot touch the memory; then the host moves the bytes.
   bool know(Types& types);
+  /// Whether the CPU cannot touch the memory. Of a type that is decoded.
+  [[nodiscard]] bool on_device();
   /// For longer than a call.
   void keep(Types& types);
 };

@@ -15,10 +15,22 @@ void fail(Operation& operation, int code) {
   operation.state = Operation::State::done;
 }
 
-// By the host, if it is a type that is not decoded. False: part of an element has come.
-bool put_by_host(const Target& target, const std::byte* from, std::int64_t bytes) {
+// The first bytes of an element. What follows them stays as it is.
+bool put_part_by_host(Job& job, const Target& target, const std::byte* from, std::int64_t bytes, std::byte* element, int size) {
+  if (bytes == 0) return true;
+  const Bounce whole = job.bounces.take(size);
+  int position = 0;
+  if (whole.data() == nullptr || host().Pack(element, 1, target.handle, whole.data(), size, &position, host().self) != kSuccess)
+    return false;
+  std::memcpy(whole.data(), from, static_cast<std::size_t>(bytes));
+  position = 0;
+  return host().Unpack(whole.data(), size, &position, element, 1, target.handle, host().self) == kSuccess;
+}
+
+// By the host, if it is a type that is not decoded, or memory that the CPU cannot touch.
+bool put_by_host(Job& job, const Target& target, const std::byte* from, std::int64_t bytes) {
   const std::int64_t size = size_of(target.handle);
-  if (size <= 0 || size > INT_MAX || bytes % size != 0) return false;
+  if (size <= 0 || size > INT_MAX) return false;
   Aint low = 0, extent = 0;
   if (host().Type_get_extent(target.handle, &low, &extent) != kSuccess) return false;
   const std::int64_t at_once = INT_MAX / size;
@@ -31,15 +43,17 @@ bool put_by_host(const Target& target, const std::byte* from, std::int64_t bytes
     done += elements;
     left -= elements;
   }
-  return true;
+  const std::int64_t whole = bytes / size;
+  return put_part_by_host(job, target, from + whole * size, bytes % size, target.base + whole * extent, static_cast<int>(size));
 }
 
 // The bytes of a message that is no descriptor, from anywhere but their place. False: they could not be put there.
 bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes) try {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const std::int64_t wanted = std::min(bytes, target.capacity);
-  if (target.type == nullptr && put_by_host(target, from, wanted)) {
-    job.report.passed(target.unknowable ? kUndecodable : kFirstUse);
+  const bool on_device = target.type != nullptr && target.on_device();
+  if ((target.type == nullptr || on_device) && put_by_host(job, target, from, wanted)) {
+    job.report.passed(on_device ? kOnDevice : target.unknowable ? kUndecodable : kFirstUse);
     return true;
   }
   if (!target.know(job.types)) return false;
@@ -58,7 +72,7 @@ struct Into {
   std::byte* straight = nullptr;
   std::int64_t capacity = 0;
 };
-// Of a type that cannot be decoded: a buffer, from which the host unpacks.
+// Of a type that cannot be decoded, and of memory that the CPU cannot touch: a buffer, from which the host unpacks.
 std::optional<Into> place_of(Job& job, Operation& operation, const Descriptor& descriptor) {
   Target& target = operation.target;
   if (target.know(job.types)) {
@@ -130,8 +144,13 @@ bool Target::make_room_undecoded(Count elements) {
   return true;
 }
 
+bool Target::on_device() {
+  if (memory == Memory::unknown) memory = mpi::on_device(*type.get(), base, count) ? Memory::device : Memory::host;
+  return memory == Memory::device;
+}
+
 bool Target::know(Types& types) {
-  if (type != nullptr) return true;
+  if (type != nullptr) return !on_device();
   try {
     if (!unknowable) type = types.find(handle);
   } catch (const std::bad_alloc&) {
@@ -140,7 +159,7 @@ bool Target::know(Types& types) {
   unknowable = type == nullptr;
   if (unknowable) return false;
   type.keep();
-  return true;
+  return !on_device();
 }
 
 void Target::keep(Types& types) {
@@ -206,11 +225,13 @@ struct Landing {
   bool large;
   bool typed = false;
 };
-// Of a type that is not decoded: Open MPI puts what comes where it belongs, whatever it is.
-bool lands_typed(const Job& job, const Target& target) { return job.library == Library::open_mpi && target.type == nullptr; }
+// Whether the host has to put it where it belongs: it is of a type that is not decoded, or the CPU cannot touch the memory.
+bool is_the_hosts(Target& target) { return target.type == nullptr || (!target.contiguous() && target.on_device()); }
+// Open MPI does that with whatever comes.
+bool lands_typed(const Job& job, Target& target) { return job.library == Library::open_mpi && is_the_hosts(target); }
 // Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a
 // number, so there it cannot be received: nothing.
-std::optional<Landing> landing_of(Job& job, const Target& target, Bounce& bounce) {
+std::optional<Landing> landing_of(Job& job, Target& target, Bounce& bounce) {
   const Landing typed{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
   if (lands_typed(job, target)) return typed;
   const bool large = target.capacity > INT_MAX;
@@ -236,7 +257,7 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   if (const int error = host().Mprobe(source, tag, comm, &probed.message, &probed.status); error != kSuccess) return error;
   probed.size = bytes_of(probed.status);
   // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which MPI_Mrecv knows nothing.
-  const bool ours = target.type != nullptr && probed.size <= kLongestBounce;
+  const bool ours = !is_the_hosts(target) && probed.size <= kLongestBounce;
   if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity))
     return deliver(job, probed, target, Call::message, comm, status);
   if (probed.size != Descriptor::kBytes) {
@@ -285,7 +306,7 @@ void arrived(Job& job, Operation& operation) {
   if (bytes == Descriptor::kBytes && operation.error == kSuccess) {
     Descriptor::Wire typed;
     const std::byte* landed = operation.bounce.data();
-    if (operation.typed) {
+    if (operation.typed || (landed == nullptr && operation.target.on_device())) {
       if (!first_bytes(job, operation.target, typed)) return fail(operation, kErrNoMem);
       landed = typed.data();
     } else if (landed == nullptr) {
@@ -354,7 +375,7 @@ int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Stat
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {
-  if (!lands_typed(job, target) && !target.contiguous() && (target.type == nullptr || target.capacity > kLongestBounce))
+  if (!lands_typed(job, target) && !target.contiguous() && (is_the_hosts(target) || target.capacity > kLongestBounce))
     return recv_long(job, target, source, tag, comm, status);
   Bounce bounce;
   Status theirs{};

@@ -162,6 +162,10 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   }
   if (how == How::bytes && !Bytes::fits(source.bytes)) how = How::host;
   if (how == How::host || how == How::bytes) return how;
+  if (on_device(*source.type.get(), base, count)) {
+    job.report.passed(kOnDevice);
+    return How::host;
+  }
   base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
   source.layout = std::move(*layout);

@@ -47,6 +47,10 @@ Bounce Windows::take(Job& job, bool gets, const void* base, Count count, Datatyp
   if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongOriginRun >= origin.type->layout().run_count())
     return {};
   if (base == nullptr && !origin.type->absolute()) return {};
+  if (on_device(*origin.type.get(), base, count)) {
+    job.report.passed(kOnDevice);
+    return {};
+  }
   if (there == nullptr || there->bytes(target_count) != origin.bytes) return {};
   origin.base = static_cast<std::byte*>(const_cast<void*>(base));
   origin.count = count;

@@ -189,29 +189,6 @@ std::size_t types_made() {
       std::ranges::count_if(types(), [](const auto& one) { return reinterpret_cast<std::uintptr_t>(one.first) >= mpi::kFirstOwnHandle; }));
 }
 
-std::vector<std::byte> packed(const void* base, Count count, const Map& map) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count * map.size));
-  std::byte* to = bytes.data();
-  for (Count i = 0; i < count; ++i) {
-    for (const Map::Block& block : map.blocks) {
-      std::memcpy(to, static_cast<const std::byte*>(base) + i * map.extent + block.at, static_cast<std::size_t>(block.bytes));
-      to += block.bytes;
-    }
-  }
-  return bytes;
-}
-
-void unpack(std::span<const std::byte> bytes, void* base, Count count, const Map& map) {
-  for (Count i = 0; i < count; ++i) {
-    for (const Map::Block& block : map.blocks) {
-      const std::size_t some = std::min(bytes.size(), static_cast<std::size_t>(block.bytes));
-      if (some == 0) return;
-      std::memcpy(static_cast<std::byte*>(base) + i * map.extent + block.at, bytes.data(), some);
-      bytes = bytes.subspan(some);
-    }
-  }
-}
-
 Datatype byte_type() { return reinterpret_cast<Datatype>(mpi::kByte); }
 Datatype int_type() { return reinterpret_cast<Datatype>(kInt); }
 Datatype double_type() { return reinterpret_cast<Datatype>(kDouble); }
@@ -405,23 +382,6 @@ int Type_dup(Datatype old, Datatype* made) {
 int Type_free(Datatype* type) {
   if (map_of(*type) == nullptr) return kErrType;
   drop(std::exchange(*type, reinterpret_cast<Datatype>(mpi::kDatatypeNull)));
-  return kSuccess;
-}
-
-int Pack(const void* base, int count, Datatype type, void* out, int size, int* position, Comm /*comm*/) {
-  const std::vector<std::byte> bytes = packed(base, count, *map_of(type));
-  if (std::cmp_greater(bytes.size(), size - *position)) return mpi::kErrTruncate;
-  std::ranges::copy(bytes, static_cast<std::byte*>(out) + *position);
-  *position += static_cast<int>(bytes.size());
-  return kSuccess;
-}
-
-int Unpack(const void* in, int size, int* position, void* base, int count, Datatype type, Comm /*comm*/) {
-  const auto map = map_of(type);
-  const std::int64_t bytes = map->size * count;
-  if (bytes > size - *position) return mpi::kErrTruncate;
-  unpack({static_cast<const std::byte*>(in) + *position, static_cast<std::size_t>(bytes)}, base, count, *map);
-  *position += static_cast<int>(bytes);
   return kSuccess;
 }
 
