@@ -202,7 +202,8 @@ def release(state: Run) -> Results:
 
 
 def sanitizer(preset: str, state: Run) -> Results:
-    if not run(["cmake", "--preset", preset, "--log-level=WARNING"]):
+    undefined = "all" if state.tier == "all" else "some"
+    if not run(["cmake", "--preset", preset, "--log-level=WARNING", f"-DLACUNA_UNDEFINED={undefined}"]):
         return Results(failed=[f"{preset}: configuring"])
     if not run(["cmake", "--build", "--preset", preset, "--parallel", str(state.jobs)]):
         return Results(failed=[f"{preset}: building"])
