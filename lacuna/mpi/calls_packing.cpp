@@ -21,7 +21,7 @@ int convert(Report::Way way, const void* base, Count count, Datatype type, const
   if (j == nullptr || position == nullptr || packed == nullptr) return pass();
   std::int64_t bytes = 0;
   const Use of = fitting(*j, count, type, size, *position, comm, bytes);
-  if (of == nullptr || (base == nullptr && !of->absolute())) return pass();
+  if (of == nullptr || of->contiguous(count) || (base == nullptr && !of->absolute())) return pass();
   if (has_devices() && (on_device(packed) || on_device(*of.get(), base, count))) {
     j->report.passed(kOnDevice);
     return pass();

@@ -1,7 +1,8 @@
 // Only a library that the program has loaded is asked: none is loaded here. The program may load one at any time, so the
-// number of libraries that were ever loaded is compared first. What a driver has called its memory is remembered. Such
-// memory may be freed, and its addresses may become the host's: then the host MPI moves that message, which is right too.
-// What is the CPU's is not remembered.
+// number of libraries that were ever loaded is compared, which takes 30 ns. To load a driver and to get memory from it takes
+// many milliseconds, so the number is not compared again before kShort has passed. What a driver has called its memory is
+// remembered. Such memory may be freed, and its addresses may become the host's: then the host MPI moves that message, which
+// is right too. What is the CPU's is not remembered.
 #include "lacuna/mpi/device_memory.hpp"
 
 #include <dlfcn.h>
@@ -20,6 +21,22 @@ constexpr int kMemoryType = 2, kIsManaged = 8, kRangeStart = 11, kRangeSize = 12
 constexpr std::uint64_t kDevice = 2, kOldHipDevice = 1;
 constexpr int kHip6 = 60'000'000;
 
+// A clock that is read in a few ns, and a time on it of less than a millisecond.
+#if defined(__x86_64__)
+constexpr std::uint64_t kShort = 1 << 20;  // at the 1 GHz and more of these counters
+std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+#elif defined(__aarch64__)
+constexpr std::uint64_t kShort = 1 << 10;  // at 1 MHz and more
+std::uint64_t ticks() {
+  std::uint64_t now = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+  return now;
+}
+#else
+constexpr std::uint64_t kShort = 0;
+std::uint64_t ticks() { return 0; }
+#endif
+
 // cuPointerGetAttributes and hipDrvPointerGetAttributes. An address that they do not know has attributes of 0.
 using Ask = int (*)(unsigned number, int* attributes, void** values, std::uintptr_t at);
 
@@ -32,6 +49,7 @@ struct Driver {
 
 struct Drivers {
   Mutex mutex;
+  std::atomic<std::uint64_t> compared{0};        ///< when the number was
   std::atomic<unsigned long long> libraries{0};  ///< that had been loaded when they were looked through
   std::atomic<bool> some{false};
   Driver all[2]{{.file = "/libcuda.so", .function = "cuPointerGetAttributes"},
@@ -108,8 +126,13 @@ bool owns(const Driver& driver, std::uintptr_t at) {
 
 bool has_devices() {
   Drivers& known = drivers();
-  const unsigned long long now = libraries_loaded();
-  if (now == known.libraries.load(std::memory_order_acquire)) return known.some.load(std::memory_order_relaxed);
+  const std::uint64_t now = ticks();
+  if (now - known.compared.load(std::memory_order_acquire) < kShort) return known.some.load(std::memory_order_relaxed);
+  const unsigned long long libraries = libraries_loaded();
+  if (libraries == known.libraries.load(std::memory_order_acquire)) {
+    known.compared.store(now, std::memory_order_release);
+    return known.some.load(std::memory_order_relaxed);
+  }
   const std::scoped_lock lock(known.mutex);
   bool some = false;
   for (Driver& driver : known.all) {
@@ -117,7 +140,7 @@ bool has_devices() {
     some = some || driver.ask.load(std::memory_order_relaxed) != nullptr;
   }
   known.some.store(some, std::memory_order_relaxed);
-  known.libraries.store(now, std::memory_order_release);
+  known.libraries.store(libraries, std::memory_order_release);
   return some;
 }
 

@@ -6,7 +6,7 @@
 
 namespace lacuna::mpi {
 
-/// Whether the program has loaded a driver that can be asked: CUDA's or HIP's. It takes some 30 ns.
+/// Whether the program has loaded a driver that can be asked: CUDA's or HIP's. It takes some 10 ns.
 [[nodiscard]] bool has_devices();
 /// Whether an address is memory of a GPU, or memory that a driver moves between GPU and host ("managed").
 [[nodiscard]] bool on_device(const void* at);
