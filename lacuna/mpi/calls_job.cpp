@@ -4,8 +4,23 @@
 namespace lacuna::mpi {
 namespace {
 
+int copied(Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return kSuccess;
+}
+
+int deleted(Comm, int, void*, void*) try {
+  if (job != nullptr) job->end();
+  return kSuccess;
+} catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
 void begin() {
   job = Job::begin().release();  // for good: what is left behind for others is its memory
+  int keyval = 0;
+  if (job != nullptr && host().Comm_create_keyval(&copied, &deleted, &keyval, nullptr) == kSuccess)
+    job->ends_with_self = host().Comm_set_attr(host().self, keyval, nullptr) == kSuccess;
 }
 
 }  // namespace
@@ -24,8 +39,10 @@ LACUNA_MPI_CALL(Init_thread, (int* argc, char*** argv, int required, int* provid
 }
 LACUNA_MPI_CAUGHT
 
+// MPI first deletes the attributes of MPI_COMM_SELF, the one that was set last before all others (MPI-4.1, 11.4.1). Until then the program may send and
+// receive. Ours was set in MPI_Init, before any of the program's, so the job ends after them.
 LACUNA_MPI_CALL(Finalize, ()) {
-  if (job != nullptr) job->end();
+  if (job != nullptr && !job->ends_with_self) job->end();
   const int result = host().Finalize();
   job = nullptr;
   return result;

@@ -34,8 +34,9 @@ class Job {
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  /// Before the host's MPI_Finalize.
+  /// While MPI is still there, after the last message of the program.
   void end();
+  bool ends_with_self = false;  ///< an attribute of MPI_COMM_SELF calls end()
 
   Mode mode = Mode::full;
   Library library = Library::mpich;

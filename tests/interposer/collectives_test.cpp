@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
 namespace lacuna::test {
@@ -104,6 +105,42 @@ TEST(InterposedCollectives, ThatPersistDecodeTheirTypes) {
     EXPECT_EQ(outcome.calls.contains("Type_get_contents_c"), persists);
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
   }
+}
+
+int copied(Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return mpi::kSuccess;
+}
+
+// What hangs on MPI_COMM_SELF is ended by MPI_Finalize, and may send messages still. What the interposer makes for them is freed after them.
+TEST(InterposedCollectives, GoOnInTheCallbacksOfFinalize) {
+  struct Late {
+    const Host& mpi;
+    bool done = false;
+    static int exchange(Comm, int, void* value, void*) {
+      Late& late = *static_cast<Late*>(value);
+      const Host& mpi = late.mpi;
+      Datatype type = every_second(mpi);
+      std::vector<int> out = numbers(1), in(4 * kCount, -1);
+      out.resize(4 * kCount, 7);
+      EXPECT_EQ(mpi.Alltoall(out.data(), 1, type, in.data(), 1, type, mpi.world), mpi::kSuccess);
+      late.done = in[1] == -1 && in[0] > 0;
+      mpi.Type_free(&type);
+      return mpi::kSuccess;
+    }
+  };
+  const std::size_t before = types_made();
+  std::vector<std::unique_ptr<Late>> all(2);
+  const Outcome outcome = run_preloaded({}, [&](const Host& mpi, int rank) {
+    std::unique_ptr<Late>& late = all[static_cast<std::size_t>(rank)];
+    late.reset(new Late{.mpi = mpi});
+    int keyval = 0;
+    mpi.Comm_create_keyval(&copied, &Late::exchange, &keyval, nullptr);
+    mpi.Comm_set_attr(mpi.self, keyval, late.get());
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  for (const auto& late : all) EXPECT_TRUE(late->done);
+  EXPECT_EQ(types_made(), before);
 }
 
 }  // namespace LACUNA_TEST_FILE

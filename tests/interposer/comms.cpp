@@ -151,6 +151,27 @@ Comm cart(Comm comm, std::span<const int> dims, std::span<const bool> periods) {
   return with_topology(comm, mpi::kCart, neighbours, neighbours, static_cast<int>(dims.size()));
 }
 
+// The one that was set last goes first, while the communicator is as it was (MPI-4.1, 11.4.1).
+bool delete_attributes(Comm comm) {
+  for (;;) {
+    std::pair<int, void*> last;
+    {
+      const Lock lock = enter();
+      CommObject* object = find(comm);
+      if (object == nullptr) return false;
+      if (object->attributes.empty()) return true;
+      last = object->attributes.back();
+      object->attributes.pop_back();
+    }
+    Keyval of{};
+    {
+      const std::scoped_lock lock(keyvals_mutex);
+      of = keyvals.at(last.first);
+    }
+    of.deleted(comm, last.first, last.second, of.extra);
+  }
+}
+
 namespace calls {
 
 int Comm_rank(Comm comm, int* rank) {
@@ -220,13 +241,14 @@ int Comm_set_attr(Comm comm, int keyval, void* value) {
     const Lock lock = enter();
     CommObject* object = find(comm);
     if (object == nullptr) return kErrComm;
-    const auto known = object->attributes.find(keyval);
+    const auto known = std::ranges::find(object->attributes, keyval, &std::pair<int, void*>::first);
     again = known != object->attributes.end();
     if (again) old = known->second;
+    if (again) object->attributes.erase(known);
   }
   if (again) of.deleted(comm, keyval, old, of.extra);
   const Lock lock = enter();
-  find(comm)->attributes[keyval] = value;
+  find(comm)->attributes.emplace_back(keyval, value);
   return kSuccess;
 }
 
@@ -244,21 +266,7 @@ int Comm_dup(Comm comm, Comm* made) {
 }
 
 int Comm_free(Comm* comm) {
-  std::map<int, void*> attributes;
-  {
-    const Lock lock = enter();
-    const CommObject* object = find(*comm);
-    if (object == nullptr) return kErrComm;
-    attributes = object->attributes;
-  }
-  for (const auto& [key, value] : attributes) {
-    Keyval of{};
-    {
-      const std::scoped_lock lock(keyvals_mutex);
-      of = keyvals.at(key);
-    }
-    of.deleted(*comm, key, value, of.extra);
-  }
+  if (!delete_attributes(*comm)) return kErrComm;
   const Lock lock = enter();
   me->comms.erase(*comm);
   *comm = reinterpret_cast<Comm>(mpi::kCommNull);

@@ -114,6 +114,7 @@ namespace calls {
 int Init(int* /*argc*/, char*** /*argv*/) { return kSuccess; }
 int Init_thread(int* /*argc*/, char*** /*argv*/, int /*required*/, int* provided) { return Query_thread(provided); }
 int Finalize() {
+  delete_attributes(mpi::host().self);
   Request request{};
   Ibarrier(mpi::host().world, &request);
   return Wait(&request, mpi::ignored());

@@ -49,7 +49,7 @@ struct CommObject {
   int topology = mpi::kUndefined;
   std::vector<int> sources, destinations;  ///< neighbours
   int dims = 0;
-  std::map<int, void*> attributes;
+  std::vector<std::pair<int, void*>> attributes;  ///< in the order in which they were set
   Errhandler handler = mpi::errors_are_fatal();
   std::uint64_t children = 0;
   int collectives = 0;
@@ -125,6 +125,8 @@ void complain(const std::string& what);
 CommObject* find(Comm comm);
 /// The error handler of a communicator is called; returns the code. Without the lock.
 int raise(Comm comm, int code);
+/// By their callbacks, without the lock. False: it is no communicator.
+bool delete_attributes(Comm comm);
 /// Code 0: no fault. Counts the call.
 int fault_of(const char* call);
 

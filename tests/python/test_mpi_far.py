@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gate
 
 MPIS = ("openmpi4-debian", "openmpi5", "mpich5", "impi")
 """All but Debian's MPICH 4.0, which hangs by itself at random over TCP, with libfabric as with UCX."""
-PROGRAMS = ("collect", "edges", "errors", "f08", "patterns-halo", "persistent", "types")
+PROGRAMS = ("collect", "edges", "errors", "f08", "finalize", "patterns-halo", "persistent", "types")
 HOSTS_FAIL = {
     ("openmpi5", "collect"): "Open MPI 5 ends collect by itself over TCP",
     ("impi", "collect"): "collect does not end by itself with Intel MPI between hosts",
