@@ -230,6 +230,17 @@ class Cursor {
   std::int64_t size_ = 0;
 };
 
+/// The elements of an array, as Layout::strided() takes them; relative to the first one.
+struct StridedArray {
+  std::int64_t item_bytes = 0;
+  std::span<const std::int64_t> shape;
+  std::span<const std::int64_t> strides;  ///< in bytes
+};
+
+/// Whether a byte belongs to both arrays, of which `b` begins `distance` bytes behind `a`. Exact, however they interleave; either may name bytes twice.
+/// Errors: limit (strides so contrived that a million steps do not decide it), overflow, invalid_argument.
+Result<bool> share_bytes(const StridedArray& a, const StridedArray& b, std::int64_t distance);
+
 /// Errors: invalid_argument if the sizes differ.
 Result<void> check_sizes(const Layout& src, const Layout& dst);
 
