@@ -36,6 +36,7 @@ T value_or_raise(Result<T> result) {
   throw nb::python_error();
 }
 
+void bind_layout(nb::module_& m);
 void bind_guide(nb::module_& m);
 void bind_messages(nb::module_& m);
 void bind_policies(nb::module_& m);

@@ -1,15 +1,13 @@
 // A communicator for Python: requests and exchanges, with the arrays that they hold.
 #pragma once
 
-#include <nanobind/ndarray.h>
-
 #include <atomic>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 
-#include "_buffer.hpp"
+#include "_array.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::python {
@@ -18,47 +16,6 @@ using layout::Layout;
 using protocol::Status;
 
 inline constexpr std::int64_t kSlice = 50'000'000;  // ns of waiting between two looks at Python's signals
-
-// An object's memory: through the buffer protocol, or through DLPack on the CPU.
-class Array {
- public:
-  Array(const nb::handle& object, bool writable) {
-    if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "hasobject") &&
-        nb::cast<bool>(object.attr("dtype").attr("hasobject")))
-      throw nb::type_error("an array of Python objects; their addresses mean nothing to another process");
-    if (PyObject_CheckBuffer(object.ptr()) != 0) {
-      bytes_.emplace(object, writable);
-      layout_ = bytes_->layout();
-      return;
-    }
-    if (!nb::hasattr(object, "__dlpack_device__"))
-      throw nb::type_error("an array is needed: an object with the buffer protocol, or with DLPack on the CPU");
-    const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
-    if (nb::cast<int>(device[0]) != nb::device::cpu::value)
-      throw nb::type_error("this array lies on a device; Lacuna moves host memory: copy it to the host first");
-    dlpack_ = nb::cast<nb::ndarray<nb::device::cpu>>(object);
-    const std::int64_t item = static_cast<std::int64_t>(dlpack_.itemsize());
-    std::vector<std::int64_t> shape, strides;
-    for (std::size_t d = 0; d < dlpack_.ndim(); ++d) {
-      shape.push_back(static_cast<std::int64_t>(dlpack_.shape(d)));
-      strides.push_back(dlpack_.stride(d) * item);
-    }
-    layout_ = value_or_raise(Layout::strided(item, shape, strides));
-  }
-  /// Its elements, or where `layout` lies `offset` bytes behind the first one.
-  std::byte* base(const std::optional<Layout>& layout, std::int64_t offset) {
-    if (layout) layout_ = *layout;
-    if (bytes_) return bytes_->base_of(layout_, offset);
-    if (layout || offset != 0) throw nb::type_error("a layout needs an object with the buffer protocol");
-    return static_cast<std::byte*>(dlpack_.data());
-  }
-  [[nodiscard]] const Layout& layout() const { return layout_; }
-
- private:
-  std::optional<Bytes> bytes_;
-  nb::ndarray<nb::device::cpu> dlpack_;
-  Layout layout_;
-};
 
 // What has to end before its communicator does.
 class Ends {
@@ -148,8 +105,8 @@ class Ranks {
     return made;
   }
   protocol::Exposed expose(const nb::handle& object) {
-    auto bytes = std::make_unique<Bytes>(object, true);
-    const Layout layout = bytes->layout();
+    auto bytes = std::make_unique<Array>(object, true);
+    const Layout& layout = bytes->layout();
     if (!layout.contiguous_bytes() || layout.size() == 0)
       throw nb::value_error("what is exposed has to be contiguous, and at least a byte");
     const Entered entered(*this);
@@ -158,8 +115,8 @@ class Ranks {
     return made;
   }
   std::uint32_t register_memory(const nb::handle& object) {
-    auto bytes = std::make_unique<Bytes>(object, false);
-    const Layout layout = bytes->layout();
+    auto bytes = std::make_unique<Array>(object, false);
+    const Layout& layout = bytes->layout();
     const Entered entered(*this);
     const std::uint32_t made = value_or_raise(get().register_memory(bytes->data() + layout.true_lower_bound(), layout.true_extent()));
     registered_[made] = std::move(bytes);
@@ -294,8 +251,8 @@ class Ranks {
   std::unique_ptr<nic::Context> context_;
   std::unique_ptr<protocol::Communicator> ranks_;
   std::list<std::shared_ptr<Pending>> pending_;  // their memory is kept, whatever becomes of the Python objects
-  std::map<std::uint32_t, std::unique_ptr<Bytes>> exposed_;
-  std::map<std::uint32_t, std::unique_ptr<Bytes>> registered_;
+  std::map<std::uint32_t, std::unique_ptr<Array>> exposed_;
+  std::map<std::uint32_t, std::unique_ptr<Array>> registered_;
   std::list<std::weak_ptr<Ends>> ending_;
   bool threads_ = false;
   std::atomic<bool> busy_ = false;

@@ -7,17 +7,29 @@ from typing import Any
 from lacuna import _core, device
 
 
-def copy(target: Any, source: Any, stream: int | None = None) -> None:
-    """Copies one strided view into another of as many bytes, in index order, without staging.
+def copy(target: Any, source: Any, stream: int | None = None, *, as_bytes: bool = False) -> None:
+    """Copies one strided view into another of as many bytes, in index order, without staging: what target[...] = source
+    does where both have one type and one shape.
 
-    Both are buffers of the host, or both are arrays of GPU memory (torch, CuPy, JAX), which are copied on `stream`, a
-    CUDA stream's address: the current stream of the target's library by default. Raises ValueError if the sizes differ,
-    the target names bytes twice, or the views overlap.
+    Shapes and strides may differ. Types of elements may not (nothing is converted), unless `as_bytes` is true: then the
+    bytes of one type become those of another one. Plain bytes (bytes, bytearray, mmap) have no type.
+
+    Both are arrays of the host (the buffer protocol, or DLPack in memory that the CPU reaches, which pinned and managed
+    memory of a GPU are), or both are arrays of GPU memory (torch, CuPy, JAX), which are copied on `stream`, a CUDA
+    stream's address: the current stream of the target's library by default.
+
+    Raises TypeError for different types, for Python objects (their references would not be counted), for what is no
+    array, and for a GPU's memory with the host's; ValueError if the sizes differ, the target names bytes twice, or a
+    byte is in both views (in GPU memory: if the spans of the views overlap); ValueError or BufferError, as the target's
+    type does, if the target is read-only.
     """
-    on_device = [device.is_device_array(array) for array in (target, source)]
-    if not any(on_device):
-        _core.copy(target, source)
-    elif all(on_device):
-        device.copy(target, source, stream=stream)
+    if _core.has_buffer(target) and _core.has_buffer(source):
+        _core.copy(target, source, as_bytes)
+        return
+    on_device = [array for array in (target, source) if not _core.has_buffer(array) and device.is_device_array(array)]
+    if len(on_device) == 2:
+        device.copy(target, source, stream=stream, as_bytes=as_bytes)
+    elif all(device.is_host_memory(array) for array in on_device):
+        _core.copy(target, source, as_bytes)
     else:
         raise TypeError("one of the two is in GPU memory, the other one is not: copy it with its own library first")

@@ -16,9 +16,15 @@ import sys
 from functools import cache
 from typing import Any, NamedTuple
 
+from lacuna import elements
 from lacuna._core import Device, DeviceMemory, Layout, device_cards, device_of
+from lacuna.elements import ElementType
 
 __all__ = ["Device", "DeviceMemory", "View", "cards", "copy", "is_device_array", "look", "pack", "unpack", "view_of"]
+
+
+_HOST_KINDS = (1, 3, 11, 13)
+"""DLPack's device types of memory that the CPU reaches: kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged."""
 
 
 class View(NamedTuple):
@@ -29,6 +35,7 @@ class View(NamedTuple):
     low: int  # the bytes that the elements span
     high: int
     stream: int
+    element: ElementType = None  # its type
     read_only: bool = False
 
 
@@ -55,6 +62,22 @@ def is_device_array(array: Any) -> bool:
     return bool(getattr(array, "is_cuda", False)) or hasattr(array, "__cuda_array_interface__")
 
 
+def is_host_memory(array: Any) -> bool:
+    """Whether the CPU reaches an object's memory, by what DLPack says of it: pinned and managed memory are such."""
+    found = getattr(array, "__dlpack_device__", None)
+    return found is not None and int(found()[0]) in _HOST_KINDS
+
+
+def settle(number: int) -> None:
+    """Waits until a GPU has done what its default stream holds, as DLPack orders it before managed memory may be read.
+    Without a GPU nothing is under way."""
+    try:
+        gpu = _opened(f"cuda:{number}")
+    except ValueError:
+        return
+    gpu.wait()
+
+
 def _view(address: int, item: int, shape: tuple[int, ...], strides: tuple[int, ...], stream: int) -> View:
     """A view of elements of `item` bytes; strides in bytes."""
     if math.prod(shape) == 0:
@@ -72,7 +95,8 @@ def view_of(array: Any) -> View:
         item = array.element_size()
         strides = tuple(s * item for s in array.stride())
         stream = sys.modules["torch"].cuda.current_stream(array.device).cuda_stream
-        return _view(array.data_ptr(), item, tuple(array.shape), strides, stream)
+        view = _view(array.data_ptr(), item, tuple(array.shape), strides, stream)
+        return view._replace(element=elements.of_name(str(array.dtype).removeprefix("torch.")))
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise TypeError(f"{type(array).__name__} is no array of GPU memory: it has no __cuda_array_interface__")
@@ -83,7 +107,9 @@ def view_of(array: Any) -> View:
     strides = interface.get("strides") or tuple(item * math.prod(shape[d + 1 :]) for d in range(len(shape)))
     address, read_only = interface["data"]
     view = _view(address, item, shape, tuple(strides), _current_stream(array, interface))
-    return view._replace(read_only=bool(read_only))
+    name = getattr(getattr(array, "dtype", None), "name", "")  # which tells types apart that NumPy has not
+    element = elements.of_name(interface["typestr"] if interface["typestr"][1] != "V" or not name else name)
+    return view._replace(element=element, read_only=bool(read_only))
 
 
 def _current_stream(array: Any, interface: dict[str, Any]) -> int:
@@ -133,14 +159,16 @@ def _move(
     _opened(names[1]).move(layouts[0], addresses[0], layouts[1], addresses[1], on)
 
 
-def copy(target: Any, source: Any, *, stream: int | None = None) -> None:
+def copy(target: Any, source: Any, *, stream: int | None = None, as_bytes: bool = False) -> None:
     """Copies one view of GPU memory into another of as many bytes, in index order, in one pass.
 
-    `stream` is a CUDA stream's address; the current one of the target's library by default. Raises ValueError if the
-    sizes differ, the target names bytes twice or is read-only, the spans of the views overlap, or they are memory of
-    two GPUs.
+    `stream` is a CUDA stream's address; the current one of the target's library by default. Raises TypeError if their
+    elements have different types, unless `as_bytes` is true; ValueError if the sizes differ, the target names bytes
+    twice or is read-only, the spans of the views overlap, or they are memory of two GPUs.
     """
     a, b = view_of(source), view_of(target)
+    if not as_bytes:
+        elements.check(b.element, a.element)
     _move((a.layout, b.layout), (a, b), (0, 0), stream)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lacuna._core import Layout, ddtbench, ddtbench_families, ddtbench_sizes
-from lacuna.npy_view import read_view
+from lacuna.npy_view import Array, read_view
 from lacuna.tokens import LayoutTextError, Token, Tokens
 
 __all__ = ["BASIC_TYPES", "CONSTRUCTORS", "LayoutTextError", "Parsed", "parse", "read"]
@@ -174,7 +174,7 @@ class _Parser:
                 return self._meant(self._tokens.word("C", "F"))
         return self._numbers() if form.startswith("[") else self._meant(self._tokens.number())
 
-    def _numbers(self) -> Meant[list[int]]:
+    def _numbers(self) -> Meant[Sequence[int] | Array]:
         tokens = self._tokens
         token = tokens.next
         if token.text == "[":
@@ -188,7 +188,7 @@ class _Parser:
             tokens.fail(f"a list must be one row of integers; this is {array.dtype} of shape {array.shape}", token)
         if array.size and int(array.max()) >= 2**63:
             tokens.fail(f"{int(array.max())} does not fit 64 bits", token)
-        return array.tolist(), f"{tokens.source(token)} ({len(array):,} numbers)"
+        return array, f"{tokens.source(token)} ({len(array):,} numbers)"
 
     def _range(self, token: Token) -> Meant[list[int]]:
         self._tokens.need("(")

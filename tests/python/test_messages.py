@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import PATIENCE, free_address
+from host_arrays import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, ROCM_HOST, Dlpack
 
 import lacuna
 from lacuna import Communicator
@@ -81,36 +82,47 @@ def test_arrays_of_all_kinds() -> None:
     run(program)
 
 
-class _Dlpack:
-    """An array that has DLPack and no buffer protocol, on a device."""
-
-    def __init__(self, array: np.ndarray[Any, Any], device: int = 1) -> None:
-        self._array, self._device = array, device
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (self._device, 0)
-
-
 def test_dlpack() -> None:
     def program(ranks: Communicator) -> None:
         grid = np.arange(120, dtype=np.int32).reshape(10, 12)
-        if ranks.rank == 0:
-            ranks.send(_Dlpack(grid[::3, ::2]), 1)
-        else:
-            got = np.zeros((4, 6), np.int32)
-            ranks.recv(_Dlpack(got))
-            assert np.array_equal(got, grid[::3, ::2])
+        part = lacuna.Layout.vector(3, 4, 8, lacuna.Layout.bytes(1))
+        for tag, device in enumerate((CPU, CUDA_HOST, ROCM_HOST, CUDA_MANAGED)):
+            if ranks.rank == 0:
+                ranks.send(Dlpack(grid[::3, ::2], device), 1, tag)
+                ranks.send(Dlpack(grid, device), 1, tag, layout=part, offset=48)
+            else:
+                got = np.zeros((4, 6), np.int32)
+                ranks.recv(Dlpack(got, device), 0, tag)
+                assert np.array_equal(got, grid[::3, ::2])
+                picked = np.zeros(3, np.int32)
+                ranks.recv(picked, 0, tag)
+                assert picked.tolist() == [12, 14, 16]
         with pytest.raises(TypeError, match="device"):
-            ranks.send(_Dlpack(grid, device=2), 1 - ranks.rank)
+            ranks.send(Dlpack(grid, CUDA), 1 - ranks.rank)
         with pytest.raises(TypeError, match="buffer protocol"):
             ranks.send(object(), 1 - ranks.rank)
-        with pytest.raises(TypeError, match="objects"):
-            ranks.send(np.array([None, {}]), 1 - ranks.rank)
+        with pytest.raises(ValueError, match="covers bytes 400 to 500 of the array, which has bytes 0 to 480"):
+            ranks.send(Dlpack(grid), 1 - ranks.rank, layout=lacuna.Layout.bytes(100), offset=400)
         with pytest.raises(BufferError):
             ranks.recv(b"read-only", 1 - ranks.rank)
+
+    run(program)
+
+
+def test_objects_are_refused() -> None:
+    def program(ranks: Communicator) -> None:
+        peer = 1 - ranks.rank
+        held = np.array([None, {}])
+        for array in (held, memoryview(held), np.zeros(2, [("a", "i4"), ("b", object)])):
+            for call in (
+                lambda array=array: ranks.send(array, peer),
+                lambda array=array: ranks.recv(array, peer),
+                lambda array=array: ranks.expose(array),
+                lambda array=array: ranks.register_memory(array),
+                lambda array=array: ranks.alltoallw([array] * 2, [array] * 2),
+            ):
+                with pytest.raises(TypeError, match="the array holds Python objects"):
+                    call()
 
     run(program)
 
