@@ -23,5 +23,6 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kErrCount = 2;
 inline constexpr int kErrType = 3;
 inline constexpr int kUndefined = -32766;
+inline constexpr int kStreamNull = 0x3c00'0000;  // MPICH's MPIX_STREAM_NULL
 
 }  // namespace lacuna::mpi

@@ -148,13 +148,24 @@ MATCHED(_c, Count)
 // NOLINTEND(bugprone-macro-parentheses)
 
 #if defined(LACUNA_MPI_ABI_OPENMPI)
-// Fortran's bindings translate handles, for which Open MPI looks into its own objects. MPICH's are numbers in both languages.
+// Handles as numbers, which Fortran's bindings need. Of MPICH's own ABI they are numbers already.
 LACUNA_MPI_CALL(Message_c2f, (Message message)) {
-  const int number = job == nullptr ? 0 : job->matched.to_fortran(message);
+  const int number = job == nullptr ? 0 : job->matched.to_number(message);
   return number != 0 ? number : host().Message_c2f(message);
 }
 LACUNA_MPI_CAUGHT
-LACUNA_MPI_CALL_OF(Message, Message_f2c, (int number)) { return number < 0 ? Matched::from_fortran(number) : host().Message_f2c(number); }
+LACUNA_MPI_CALL_OF(Message, Message_f2c, (int number)) {
+  return Matched::is_number(number) ? Matched::of_number(number) : host().Message_f2c(number);
+}
+#elif defined(LACUNA_MPI_ABI_STANDARD)
+LACUNA_MPI_CALL(Message_toint, (Message message)) {
+  const int number = job == nullptr ? 0 : job->matched.to_number(message);
+  return number != 0 ? number : host().Message_toint(message);
+}
+LACUNA_MPI_CAUGHT
+LACUNA_MPI_CALL_OF(Message, Message_fromint, (int number)) {
+  return Matched::is_number(number) ? Matched::of_number(number) : host().Message_fromint(number);
+}
 #endif
 
 }  // namespace lacuna::mpi

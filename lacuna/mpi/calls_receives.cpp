@@ -100,7 +100,7 @@ bool nothing_stashed(Job& j, Comm comm) {
 template <class Pass, class Send, class Receive>
 int both(bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || (shorts && nothing_stashed(*j, comm))) return pass();
+  if (!takes_messages(j) || (shorts && nothing_stashed(*j, comm)) || j->comms->of_host(comm)) return pass();
   Request request{};
   if (const int wrong = send(&request); wrong != kSuccess) return wrong;
   const int received = receive();
@@ -112,7 +112,7 @@ int both(bool shorts, Comm comm, const Pass& pass, const Send& send, const Recei
 template <class Pass, class Send, class Receive>
 int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j)) return pass();
+  if (!takes_messages(j) || j->comms->of_host(comm)) return pass();
   auto operation = std::make_unique<Operation>();
   operation->pair = true;
   operation->comm = comm;
@@ -169,7 +169,8 @@ int too_long(Comm comm) {
 template <class Pass, class Receive>
 int replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm))) return pass();
+  if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm)) || j->comms->of_host(comm))
+    return pass();
   std::int64_t bytes = 0;
   int wrong = kSuccess;
   const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
@@ -189,7 +190,7 @@ template <class Pass, class Receive>
 int begin_replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request, const Pass& pass,
                   const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j)) return pass();
+  if (!takes_messages(j) || j->comms->of_host(comm)) return pass();
   std::int64_t bytes = 0;
   int wrong = kSuccess;
   std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);

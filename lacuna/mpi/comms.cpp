@@ -2,6 +2,18 @@
 
 namespace lacuna::mpi {
 
+namespace {
+
+// Of MPICH alone: its ranks are threads, or its messages may be received by MPIX_Stream_recv and its like.
+bool is_of_host(Comm comm) {
+  const Host& h = host();
+  int threads = 0, stream = kStreamNull;
+  if (h.Comm_test_threadcomm != nullptr && h.Comm_test_threadcomm(comm, &threads) == kSuccess && threads != 0) return true;
+  return h.Comm_get_stream != nullptr && h.Comm_get_stream(comm, 0, &stream) == kSuccess && stream != kStreamNull;
+}
+
+}  // namespace
+
 Comms::Comms(std::vector<Place> world) : world_(std::move(world)) {
   of_world_.places = world_;
   host().Comm_group(host().world, &group_);
@@ -44,6 +56,8 @@ CommOf* Comms::find(Comm comm) {
   host().Group_free(&group);
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
+  made->of_host = is_of_host(comm);
+  if (made->of_host) worlds.clear();
   for (const int world : worlds) made->places.push_back(world < 0 ? Place{} : world_.at(static_cast<std::size_t>(world)));
   // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, where
   // the other threads find it.

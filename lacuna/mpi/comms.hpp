@@ -42,16 +42,17 @@ class Matched {
     all_.erase(found);
     return probed;
   }
-  /// Its number in Fortran, where the host's are not negative; 0: it is the host's.
-  int to_fortran(Message message) {
+  /// As an int that is none of the host's; 0: it is the host's.
+  int to_number(Message message) {
     const std::scoped_lock lock(mutex_);
-    return all_.contains(number_of(message)) ? -static_cast<int>(number_of(message)) : 0;
+    return all_.contains(number_of(message)) ? kNumbers + static_cast<int>(number_of(message)) : 0;
   }
-  static Message from_fortran(int number) {
-    return reinterpret_cast_message(static_cast<std::uintptr_t>(-static_cast<std::int64_t>(number)));
-  }
+  static bool is_number(int number) { return number > kNumbers && number < kNumbers * 4; }
+  static Message of_number(int number) { return reinterpret_cast_message(static_cast<std::uintptr_t>(number - kNumbers)); }
 
  private:
+  // Open MPI counts from 0, and MPICH's numbers have other bits above.
+  static constexpr int kNumbers = 0x1000'0000;
 #if !defined(LACUNA_MPI_ABI_MPICH)
   static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
   static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
@@ -79,6 +80,7 @@ struct Neighbors {
 
 struct CommOf {
   bool inter = false;
+  bool of_host = false;                       ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
   std::optional<Neighbors> neighbors;         ///< once they were asked for
   std::vector<Place> places;                  ///< of each rank, of the remote group if it is an intercommunicator
   std::deque<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
@@ -113,6 +115,12 @@ class Comms {
     const CommOf* found = rank < 0 ? nullptr : find(comm);
     return found != nullptr && static_cast<std::size_t>(rank) < found->places.size() ? found->places[static_cast<std::size_t>(rank)]
                                                                                      : Place{};
+  }
+  /// Whether its messages are the host's alone.
+  bool of_host(Comm comm) {
+    if (host().Comm_test_threadcomm == nullptr && host().Comm_get_stream == nullptr) return false;
+    const CommOf* found = find(comm);
+    return found != nullptr && found->of_host;
   }
   /// Whether it is known and was not freed.
   [[nodiscard]] bool lives(Comm comm);

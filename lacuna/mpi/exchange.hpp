@@ -74,7 +74,7 @@ class Exchange {
 template <class Number, class At, class Rest>
 bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>& in, Comm comm, int& result, const Rest& rest) {
   CommOf* const of = comm == host().no_comm ? nullptr : job.comms->find(comm);
-  if (of == nullptr || of->inter || out.base == in_place()) return false;
+  if (of == nullptr || of->inter || of->of_host || out.base == in_place()) return false;
   if (of->unasked > 0) {
     --of->unasked;
     return false;

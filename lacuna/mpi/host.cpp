@@ -75,6 +75,9 @@ Host load() {
 #define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name));
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
+#define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPIX_" #name));
+  LACUNA_MPI_HOST_EXTENSIONS(X)
+#undef X
 #define LACUNA_MPI_FIND(name) made.name = reinterpret_cast<decltype(made.name)>(dlsym(library, "PMPI_" #name));
 #define X(name, later, arguments) \
   LACUNA_MPI_FIND(name)           \
@@ -85,7 +88,6 @@ Host load() {
   LACUNA_MPI_FIND(name##_init_c)
   LACUNA_MPI_COLLECTIVES(X)
 #undef X
-#undef LACUNA_MPI_FIND
   // NOLINTEND(bugprone-macro-parentheses)
   // Both have been in MPI, and each is in some library alone.
   if (made.Type_size_x == nullptr) made.Type_size_x = made.Type_size_c;
@@ -95,8 +97,8 @@ Host load() {
   made.large = made.Send_c != nullptr && made.Recv_c != nullptr && made.Mrecv_c != nullptr;
   fill_missing(made);
 #if defined(LACUNA_MPI_ABI_OPENMPI)
-  made.Message_c2f = reinterpret_cast<int (*)(Message)>(dlsym(library, "PMPI_Message_c2f"));
-  made.Message_f2c = reinterpret_cast<Message (*)(int)>(dlsym(library, "PMPI_Message_f2c"));
+  LACUNA_MPI_FIND(Message_c2f)
+  LACUNA_MPI_FIND(Message_f2c)
   objects_in = library;
   made.find = &find_object;
   const auto object = [](const char* name) {
@@ -114,6 +116,8 @@ Host load() {
   made.message_of_none = static_cast<Message>(object("ompi_message_no_proc"));
 #elif defined(LACUNA_MPI_ABI_STANDARD)
   if (!is_standard(reinterpret_cast<void*>(made.Init))) give_up("the ABI of MPI-5.0");
+  LACUNA_MPI_FIND(Message_toint)
+  LACUNA_MPI_FIND(Message_fromint)
   made.world = reinterpret_cast<Comm>(kCommWorld);
   made.self = reinterpret_cast<Comm>(kCommSelf);
   made.no_comm = reinterpret_cast<Comm>(kCommNull);
@@ -134,6 +138,7 @@ Host load() {
   made.no_message = kMessageNull;
   made.message_of_none = kMessageNoProc;
 #endif
+#undef LACUNA_MPI_FIND
   return made;
 }
 

@@ -142,6 +142,12 @@ namespace lacuna::mpi {
   X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                    \
   X(Imrecv_c, (void*, Count, Datatype, Message*, Request*))
 
+// Of MPICH alone: MPIX_Comm_get_stream and others. All may be missing.
+#define LACUNA_MPI_HOST_EXTENSIONS(X)   \
+  X(Comm_get_stream, (Comm, int, int*)) \
+  X(Comm_test_threadcomm, (Comm, int*)) \
+  X(Request_is_complete, (Request))
+
 // Collectives that move blocks: their names, blocking and not, and their arguments but for the communicator. Each is there three times (the third is persistent:
 // MPI_Alltoall_init), and with large counts three times more.
 #define LACUNA_MPI_EVEN(Number, At) const void*, Number, Datatype, void*, Number, Datatype
@@ -176,6 +182,7 @@ struct Host {
 #define X(name, arguments) int(*name) arguments = nullptr;
   LACUNA_MPI_HOST_CALLS(X)
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
+  LACUNA_MPI_HOST_EXTENSIONS(X)
 #undef X
 #define X(name, later, arguments)                                          \
   int (*name)(arguments(int, int), Comm) = nullptr;                        \
@@ -197,6 +204,9 @@ struct Host {
 #if defined(LACUNA_MPI_ABI_OPENMPI)
   int (*Message_c2f)(Message) = nullptr;
   Message (*Message_f2c)(int) = nullptr;
+#elif defined(LACUNA_MPI_ABI_STANDARD)
+  int (*Message_toint)(Message) = nullptr;
+  Message (*Message_fromint)(int) = nullptr;
 #endif
 
   /// An object of the host's, by its name; null if it has none.

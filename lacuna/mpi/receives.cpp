@@ -169,7 +169,7 @@ void Target::keep(Types& types) {
 
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong) {
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.carrier == nullptr)) return How::host;
-  if (source != kAnySource && !job.comms->place(comm, source).known()) return How::host;
+  if (source == kAnySource ? job.comms->of_host(comm) : !job.comms->place(comm, source).known()) return How::host;
   bool early = false;
   try {
     target.type = job.types.of_message(type, once && base != nullptr ? count : Types::kDecode, comm, early, wrong);

@@ -86,6 +86,12 @@ int raise(Comm comm, int code) {
 Errhandler errors_return() { return reinterpret_cast<Errhandler>(kErrorsReturn); }
 void return_errors(Comm comm) { calls::Comm_set_errhandler(comm, errors_return()); }
 
+Comm of_stream(Comm comm) {
+  const Comm made = split(comm, 0, me->comms.at(comm)->rank);
+  me->comms.at(made)->stream = 17;
+  return made;
+}
+
 Comm split(Comm comm, int color, int key) {
   std::vector<std::array<int, 2>> all;
   {
@@ -173,6 +179,13 @@ bool delete_attributes(Comm comm) {
 }
 
 namespace calls {
+
+int Comm_get_stream(Comm comm, int /*index*/, int* stream) {
+  const Lock lock = enter();
+  const CommObject* object = find(comm);
+  *stream = object == nullptr ? mpi::kStreamNull : object->stream;
+  return kSuccess;
+}
 
 int Comm_rank(Comm comm, int* rank) {
   const Lock lock = enter();

@@ -163,6 +163,7 @@ Host table() {
   made.Type_get_contents_c = &Faulty<"Type_get_contents_c", &calls::Type_get_contents_c>::call;
   made.Isendrecv_replace = &Faulty<"Isendrecv_replace", &calls::Isendrecv_replace>::call;
   made.Isendrecv = &Faulty<"Isendrecv", &calls::Isendrecv>::call;
+  made.Comm_get_stream = &Faulty<"Comm_get_stream", &calls::Comm_get_stream>::call;
   fill_collectives(made);
   made.world = reinterpret_cast<Comm>(mpi::kCommWorld);
   made.self = reinterpret_cast<Comm>(mpi::kCommSelf);

@@ -104,6 +104,8 @@ Datatype value_index(Datatype old);
 Comm split(Comm comm, int color, int key);
 Comm dist_graph(Comm comm, std::span<const int> sources, std::span<const int> destinations);
 Comm cart(Comm comm, std::span<const int> dims, std::span<const bool> periods);
+/// A duplicate whose messages MPICH's MPIX_Stream_recv may receive, which the interposer does not see.
+Comm of_stream(Comm comm);
 /// Errors are returned in it.
 void return_errors(Comm comm);
 /// MPI_ERRORS_RETURN.

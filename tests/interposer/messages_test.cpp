@@ -142,6 +142,33 @@ TEST(InterposedMessages, OfferedToWhoReplaces) {
   }));
 }
 
+// Of MPICH's streams: what is sent may be received by a function that is not intercepted, and the other way about. Any source, and both at once.
+TEST(InterposedMessages, OfStreamsAreTheHostsAlone) {
+  expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    Comm comm = of_stream(mpi.world);
+    const int own = 1 + 10'000 * rank, theirs = 1 + 10'000 * (1 - rank);
+    const auto receive = {mpi::host().Recv, mpi.Recv};
+    for (const auto call : receive) {
+      std::vector<int> memory = numbers(own);
+      if (rank == 0) mpi.Send(memory.data(), 1, type, 1, 7, comm);
+      if (rank == 1) {
+        EXPECT_EQ(call(memory.data(), 1, type, mpi::kAnySource, 7, comm, mpi::ignored()), mpi::kSuccess);
+        expect_received(memory, theirs, own);
+      }
+    }
+    std::vector<int> out = numbers(own), in = numbers(-100'000);
+    mpi.Sendrecv(out.data(), 1, type, 1 - rank, 8, in.data(), 1, type, 1 - rank, 8, comm, mpi::ignored());
+    expect_received(in, theirs, -100'000);
+    mpi.Sendrecv_replace(out.data(), 1, type, 1 - rank, 8, 1 - rank, 8, comm, mpi::ignored());
+    expect_received(out, theirs, own);
+    EXPECT_EQ(calls_of("Sendrecv"), 1);
+    EXPECT_EQ(calls_of("Sendrecv_replace"), 1);
+    mpi::host().Comm_free(&comm);
+    mpi.Type_free(&type);
+  }));
+}
+
 // The receive of a pair is refused: the send that has begun is not forgotten.
 TEST(InterposedMessages, ThatAreRefusedLeaveNothingBehind) {
   expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {

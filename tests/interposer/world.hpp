@@ -51,6 +51,7 @@ struct CommObject {
   int dims = 0;
   std::vector<std::pair<int, void*>> attributes;  ///< in the order in which they were set
   Errhandler handler = mpi::errors_are_fatal();
+  int stream = mpi::kStreamNull;
   std::uint64_t children = 0;
   int collectives = 0;
 };
@@ -151,6 +152,7 @@ int Get_elements_x(const Status*, Datatype, Count*);
 int Status_set_elements_x(Status*, Datatype, Count);
 int Type_get_envelope_c(Datatype, Count*, Count*, Count*, Count*, int*);
 int Type_get_contents_c(Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*);
+int Comm_get_stream(Comm, int, int*);
 int Isendrecv(const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*);
 int Isendrecv_replace(void*, int, Datatype, int, int, int, int, Comm, Request*);
 }  // namespace calls
