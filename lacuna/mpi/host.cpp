@@ -5,35 +5,40 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "lacuna/mpi/lookup.hpp"
 
 namespace lacuna::mpi {
 namespace {
 
-// A library other than this one that is loaded already and has the symbol, wherever the program keeps it.
-void* library_with(const char* symbol) {
-  struct Search {
-    const char* symbol;
-    void* found;
-    Dl_info own;
-  } search{symbol, nullptr, {}};
-  dladdr(reinterpret_cast<void*>(&library_with), &search.own);
+void* find(void* library, const char* symbol) { return next_dlsym()(library, symbol); }
+
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> names;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
-        auto& search = *static_cast<Search*>(data);
-        if (info->dlpi_name == nullptr || *info->dlpi_name == '\0' || info->dlpi_addr == reinterpret_cast<ElfW(Addr)>(search.own.dli_fbase))
-          return 0;
-        void* library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-        if (library == nullptr) return 0;
-        if (dlsym(library, search.symbol) != nullptr) {
-          search.found = library;
-          return 1;
-        }
-        dlclose(library);
+        if (info->dlpi_name != nullptr && *info->dlpi_name != '\0')
+          static_cast<std::vector<std::string>*>(data)->emplace_back(info->dlpi_name);
         return 0;
       },
-      &search);
-  return search.found;
+      &names);
+  return names;
+}
+
+// The next library that has the symbol, or one that is loaded already, wherever the program keeps it; never this one.
+void* library_with(const char* symbol) {
+  if (find(RTLD_NEXT, symbol) != nullptr) return RTLD_NEXT;
+  for (const std::string& name : loaded_libraries()) {
+    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    void* const found = find(library, symbol);
+    if (found != nullptr && object_of(found) != own_object()) return library;
+    dlclose(library);
+  }
+  return nullptr;
 }
 
 [[noreturn]] void give_up(const char* missing) {
@@ -52,33 +57,44 @@ bool is_standard(const void* function) {
 }
 #endif
 
+// Whether a function that was looked up in a library is of the ABI that this one is for.
+bool is_of_this_abi([[maybe_unused]] void* library, [[maybe_unused]] const void* function) {
+#if defined(LACUNA_MPI_ABI_OPENMPI)
+  return find(library, "ompi_mpi_comm_world") != nullptr;
+#elif defined(LACUNA_MPI_ABI_STANDARD)
+  return is_standard(function);
+#else
+  return find(library, "ompi_mpi_comm_world") == nullptr && !is_standard(function);
+#endif
+}
+
 #if defined(LACUNA_MPI_ABI_OPENMPI)
 void* objects_in = nullptr;
 
 // The program's own copy, if it has one (a copy relocation): that is what it passes.
 void* find_object(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);
-  return found != nullptr ? found : dlsym(objects_in, name);
+  return found != nullptr ? found : find(objects_in, name);
 }
 #endif
 
 Host load() {
   Host made;
-  void* library = dlsym(RTLD_NEXT, "PMPI_Init") != nullptr ? RTLD_NEXT : library_with("PMPI_Init");
+  void* library = library_with("PMPI_Init");
   if (library == nullptr) give_up("PMPI_Init");
 // NOLINTBEGIN(bugprone-macro-parentheses): the arguments are lists of types
-#define X(name, arguments)                                                       \
-  made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name)); \
+#define X(name, arguments)                                                      \
+  made.name = reinterpret_cast<int(*) arguments>(find(library, "PMPI_" #name)); \
   if (made.name == nullptr) give_up("PMPI_" #name);
   LACUNA_MPI_HOST_CALLS(X)
 #undef X
-#define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPI_" #name));
+#define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(find(library, "PMPI_" #name));
   LACUNA_MPI_HOST_CALLS_MAYBE(X)
 #undef X
-#define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(dlsym(library, "PMPIX_" #name));
+#define X(name, arguments) made.name = reinterpret_cast<int(*) arguments>(find(library, "PMPIX_" #name));
   LACUNA_MPI_HOST_EXTENSIONS(X)
 #undef X
-#define LACUNA_MPI_FIND(name) made.name = reinterpret_cast<decltype(made.name)>(dlsym(library, "PMPI_" #name));
+#define LACUNA_MPI_FIND(name) made.name = reinterpret_cast<decltype(made.name)>(find(library, "PMPI_" #name));
 #define X(name, later, arguments) \
   LACUNA_MPI_FIND(name)           \
   LACUNA_MPI_FIND(later)          \
@@ -151,6 +167,14 @@ std::int64_t bytes_of(const Status& status) {
   return bytes;
 }
 #endif
+
+void* object_of_host() {
+  void* const library = library_with("PMPI_Init");
+  void* const init = library == nullptr ? nullptr : find(library, "PMPI_Init");
+  void* const object = init != nullptr && is_of_this_abi(library, init) ? object_of(init) : nullptr;
+  if (library != nullptr && library != RTLD_NEXT) dlclose(library);
+  return object;
+}
 
 const Host& host() {
   static const Host loaded = load();

@@ -1,4 +1,4 @@
-/* A matched message that is kept as a number, as bindings for other languages do, and requests that are asked for in MPICH's own way. */
+/* A matched message that is kept as a number, as bindings for other languages do; requests, looked at in MPICH's own way. */
 /* ranks: 2 */
 #include "nests.h"
 

@@ -1,4 +1,4 @@
-/* A communicator whose ranks are threads, which MPICH has beside MPI's: each sends to each other one, and so do threads of one process. */
+/* A communicator whose ranks are threads, which MPICH has beside MPI's. Each sends to each other one. */
 /* ranks: 2 */
 #define _GNU_SOURCE
 #include <pthread.h>
