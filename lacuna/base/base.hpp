@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <expected>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace lacuna::base {
@@ -77,6 +79,23 @@ T take(Result<T>&& result) {
   return !__builtin_sub_overflow(a, b, &difference);
 }
 [[nodiscard]] inline bool mul(std::int64_t a, std::int64_t b, std::int64_t& product) { return !__builtin_mul_overflow(a, b, &product); }
+
+// --- memory that a peer may write ---------------------------------------------------------------------------------
+
+/// A copy of what a peer may write at any time. What is checked, and then used, is this copy: the compiler cannot read the shared memory
+/// again in its place. Every value that lies in memory which a peer can write is read by this, and once.
+template <class T>
+[[nodiscard]] T read_once(const T& shared) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if constexpr (std::is_integral_v<T>) {
+    return __atomic_load_n(&shared, __ATOMIC_RELAXED);
+  } else {
+    T copy;
+    std::memcpy(&copy, &shared, sizeof copy);
+    asm volatile("" : "+m"(copy));  // for all that the compiler knows this changes the copy
+    return copy;
+  }
+}
 
 // --- time -----------------------------------------------------------------------------------------------------------
 

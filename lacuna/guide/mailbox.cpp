@@ -63,6 +63,8 @@ Result<void> Mailbox::send(std::span<const std::byte> message) {
 
 Result<std::span<const std::byte>> Mailbox::receive(method::Endpoint* meanwhile) {
   if (!arrived_) arrived_ = LACUNA_TRY(wire_.next(context_, meanwhile)).byte_len;
+  if (*arrived_ > in_.buffer.size())
+    return base::fail(base::Code::malformed, fmt::format("a message of {} bytes between the ranks; it may have {}", *arrived_, kBytes));
   message_.assign(in_.buffer.data(), in_.buffer.data() + *arrived_);
   arrived_.reset();
   LACUNA_TRY(post_receive());

@@ -163,7 +163,7 @@ Result<bool> Ranks::copy_out(Peer& peer, Request& send, OutStream& out) {
   }
   nic::QueuePair* const copying = peer.outgoing.copying();
   if (!send.copy && copying != nullptr) {
-    const DirectEnd there = memory.receiver;
+    const DirectEnd there = base::read_once(memory.receiver);
     const Result<Layout> layout = peer.heard.find(there.layout);
     if (layout && layout->digest() == there.digest && layout->size() >= send.bytes)
       send.copy.emplace(memory, *copying, true, *send.layout, send.base, *layout, there.addr, send.bytes);
@@ -186,7 +186,7 @@ Result<bool> Ranks::copy_out(Peer& peer, Request& send, OutStream& out) {
 // A receive that is too short for its message, one of short runs (the columns of a transpose, whose rows are long), or a layout that has not come yet, is
 // for windows.
 void Ranks::take_directly(Peer& peer, Request& receive, InStream& in) {
-  const DirectEnd there = in.direct_memory().sender;
+  const DirectEnd there = base::read_once(in.direct_memory().sender);
   nic::QueuePair* const copying = peer.incoming.copying();
   const Result<Layout> layout = peer.heard.find(there.layout);
   if (copying == nullptr || !layout || layout->digest() != there.digest || layout->size() != receive.bytes ||

@@ -63,7 +63,7 @@ class QueueChannel final : public Channel {
       const Came& came = arrived_.front();
       const std::byte* slot = memory_.buffer.data() + static_cast<std::size_t>(came.receive) * kSlot;
       if (came.bytes < sizeof(Head)) return base::fail(base::Code::malformed, "a message that is too short for a head");
-      std::memcpy(&arrival.head, slot, sizeof(Head));
+      arrival.head = base::read_once(*reinterpret_cast<const Head*>(slot));
       if (came.bytes != sizeof(Head) + arrival.head.payload)
         return base::fail(base::Code::malformed, "a message of another length than it says");
       if (!std::exchange(shown_, true)) {

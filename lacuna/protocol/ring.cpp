@@ -98,7 +98,7 @@ class Ring final : public Channel {
   Result<bool> next(Arrival& arrival) override {
     const Head& line = own_.heads[taken_ % kHeads];
     if (__atomic_load_n(&line.mark, __ATOMIC_ACQUIRE) != static_cast<std::uint32_t>(taken_ + 1)) return false;
-    std::memcpy(&arrival.head, &line, sizeof line);
+    arrival.head = base::read_once(line);
     if (!heard(arrival.head.credits)) return std::unexpected(read_what_was_not_sent());
     arrival.payload = nullptr;
     length_ = 0;

@@ -219,7 +219,7 @@ Result<InStream> InStream::open(const Channel& channel, Seen& seen, const Window
 // To where the rest is. The window that it leaves may be used for something else once that is said.
 Result<void> InStream::follow() {
   if (chunks_ == 0) return base::fail(base::Code::malformed, "the peer moved a message of which nothing was there");
-  InStream rest = LACUNA_TRY(open(*channel_, *seen_, window_->rest, bytes_));
+  InStream rest = LACUNA_TRY(open(*channel_, *seen_, base::read_once(window_->rest), bytes_));
   window_->emptied.store(first_ + chunks_ + 1, std::memory_order_release);
   rest.taken_ = taken_;
   *this = rest;

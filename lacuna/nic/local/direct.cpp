@@ -89,7 +89,7 @@ class Direct final : public QueuePair {
     if (completed == received_) return false;
     if (completed - received_ > recvs_.size()) return fail(nonsense("more completions than there are receives")), true;
     while (!failed() && received_ != completed) {
-      const RecvDone done = own_inbox().dones[received_++ % kRecvDepth];
+      const RecvDone done = base::read_once(own_inbox().dones[received_++ % kRecvDepth]);
       const bool imm = done.opcode == static_cast<std::uint32_t>(Opcode::recv_imm);
       const std::uint64_t most = imm ? static_cast<std::uint64_t>(limits().max_message_bytes) : recvs_.front().total;
       const bool sound = done.byte_len <= most && done.status <= static_cast<std::uint32_t>(Status::retry_exc_err);
@@ -185,7 +185,7 @@ class Direct final : public QueuePair {
     const std::size_t first = theirs_.size();
     if (work.opcode == Opcode::send) {
       if (posted - receive > kRecvDepth) return {Status::rem_op_err};
-      const PostedRecv recv = peer_inbox().recvs[receive % kRecvDepth];  // a copy, which the peer cannot change under our hands
+      const PostedRecv recv = base::read_once(peer_inbox().recvs[receive % kRecvDepth]);
       if (recv.sges > kMaxSge) return {Status::rem_op_err};
       const std::span<const Sge> target(recv.sg_list.data(), recv.sges);
       std::uint64_t room = 0;

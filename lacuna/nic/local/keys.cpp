@@ -11,11 +11,7 @@ constexpr std::uint32_t kGenerationBits = 16;  // a stale key fits again after 6
 
 std::uint32_t index_of(std::uint32_t key) { return key >> kGenerationBits; }
 
-// The table may be a peer's, who may write nonsense at any time: each number is read once, so that what is checked is what is used.
-template <class T>
-T once(const T& shared) {
-  return __atomic_load_n(&shared, __ATOMIC_RELAXED);
-}
+using base::read_once;
 
 struct Seen {
   std::uint64_t addr, length, place;
@@ -28,8 +24,9 @@ std::optional<Seen> check(const SharedMemory& table, std::uint32_t key, std::uin
   if (key == 0 || index >= kMaxKeys) return std::nullopt;
   const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
   if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
-  const Seen seen{once(entry.addr), once(entry.length), once(entry.place), once(entry.entries), once(entry.repeat)};
-  if ((once(entry.rights) & rights) != rights || addr < seen.addr || length > seen.length || addr - seen.addr > seen.length - length)
+  const Seen seen{read_once(entry.addr), read_once(entry.length), read_once(entry.place), read_once(entry.entries),
+                  read_once(entry.repeat)};
+  if ((read_once(entry.rights) & rights) != rights || addr < seen.addr || length > seen.length || addr - seen.addr > seen.length - length)
     return std::nullopt;
   return seen;
 }
@@ -66,16 +63,14 @@ class Translator {
   }
 
  private:
-  [[nodiscard]] Translation read(std::uint32_t i) const {
-    return {once(list_[i].start), once(list_[i].addr), once(list_[i].length), once(list_[i].stride), once(list_[i].key), 0};
-  }
+  [[nodiscard]] Translation read(std::uint32_t i) const { return read_once(list_[i]); }
 
   // The last entry that starts at or before `at`; entries out of order end the search all the same.
   [[nodiscard]] std::uint32_t find(std::uint64_t at) const {
     std::uint32_t low = 0;
     for (std::uint32_t count = seen_.entries; count > 1;) {
       const std::uint32_t half = count / 2;
-      if (once(list_[low + half].start) <= at) low += half;
+      if (read_once(list_[low + half].start) <= at) low += half;
       count -= half;
     }
     return low;

@@ -102,7 +102,7 @@ class Slots final : public QueuePair {
 
   void take_reply(Work& read) {
     const Reply& reply = own_inbox().replies[taken_ % kSlots];
-    const std::uint32_t length = __atomic_load_n(&reply.length, __ATOMIC_RELAXED);
+    const std::uint32_t length = base::read_once(reply.length);
     if (length == 0 || length > kSlotBytes || length > read.total - read.moved)
       return fail(nonsense("a reply of another length than was asked for"));
     memory_.clear();
@@ -126,7 +126,7 @@ class Slots final : public QueuePair {
     if (filled == consumed_) return false;
     if (filled - consumed_ > kSlots) return fail(nonsense("that it filled more slots than there are")), true;
     const Slot& slot = own_inbox().slots[consumed_ % kSlots];
-    const SlotHead head = slot.head;  // a copy, which the peer cannot change under our hands
+    const SlotHead head = base::read_once(slot.head);
     if (head.length > kSlotBytes) return refuse(Opcode::recv, Status::rem_op_err), true;
     switch (static_cast<Opcode>(head.opcode)) {
       case Opcode::send: return take_send(head, slot.bytes.data());
