@@ -221,6 +221,7 @@ class Ranks final : public Communicator {
   Result<bool> copy_out(Peer& peer, Request& send, OutStream& out);
   void take_directly(Peer& peer, Request& receive, InStream& in);
   Result<bool> come_on(Request& receive, InStream& in);
+  void stop_copying(Request& request);
   bool take_back(Request* offer);
 
   // rendezvous.cpp

@@ -18,6 +18,10 @@ bool DirectCopy::over(const DirectMemory& shared, std::int64_t bytes) {
   return shared.ended.load(std::memory_order_acquire) >= pieces_of(bytes);
 }
 
+std::uint64_t DirectCopy::stop(DirectMemory& shared, std::int64_t bytes) {
+  return std::min(shared.begun.exchange(pieces_of(bytes), std::memory_order_acq_rel), pieces_of(bytes));
+}
+
 void DirectCopy::list(layout::Cursor& cursor, std::uint64_t addr, std::int64_t from, std::int64_t bytes, std::vector<nic::Sge>& to) {
   to.clear();
   if (cursor.position() != from) cursor.seek(from);

@@ -1,9 +1,16 @@
 // Offers: streams whose announcement others carry. A sender that may not wait for its receiver leaves the rest in an extra place.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include "lacuna/protocol/communicator.hpp"
 
 namespace lacuna::protocol {
+namespace {
+
+// For a peer to end the pieces that it has begun: as long as NIC local waits for a peer to leave memory that is taken from it.
+constexpr std::int64_t kStopping = 60'000'000'000;  // ns
+
+}  // namespace
 
 static_assert(sizeof(Ticket) == sizeof(Window) && std::has_unique_object_representations_v<Window>);
 
@@ -196,6 +203,25 @@ void Ranks::take_directly(Peer& peer, Request& receive, InStream& in) {
       .addr = reinterpret_cast<std::uint64_t>(receive.base), .digest = receive.layout->digest(), .layout = tell(peer, *receive.layout)};
   if (in.take_directly(here))
     receive.copy.emplace(in.direct_memory(), *copying, false, *receive.layout, receive.base, *layout, there.addr, receive.bytes);
+}
+
+// Of a request that fails: its memory is the caller's again, so the peer may not read or write it any more.
+void Ranks::stop_copying(Request& request) {
+  DirectMemory* memory = request.copy && request.in ? &request.in->direct_memory() : nullptr;
+  if (request.out && request.out->direct() && !request.out->withdraw()) memory = &request.out->direct_memory();
+  request.copy.reset();
+  if (memory == nullptr) return;
+  Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
+  const nic::QueuePair* const copying = (request.sends ? peer.outgoing : peer.incoming).copying();
+  const std::uint64_t begun = DirectCopy::stop(*memory, request.bytes);
+  const std::int64_t deadline = base::now_ns() + kStopping;
+  while (memory->ended.load(std::memory_order_acquire) < begun) {
+    peer.channel->fault();  // looks whether the peer lives
+    if (copying == nullptr || copying->fault() != nullptr) return;
+    if (base::now_ns() > deadline)
+      return base::log(base::Level::error, fmt::format("rank {} does not end a copy into memory that is taken from it", peer.rank));
+    sched_yield();
+  }
 }
 
 Result<bool> Ranks::come_on(Request& receive, InStream& in) {

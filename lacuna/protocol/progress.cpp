@@ -188,6 +188,7 @@ void Ranks::abandon(Request& request) {
 }
 
 void Ranks::fail(Request& request, base::Error error) {
+  stop_copying(request);
   request.error = std::move(error);
   done(request);
 }

@@ -1,7 +1,9 @@
 // What a peer may write where direct copies are agreed on: the message comes all the same, or somebody says why not.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "lacuna/protocol/message.hpp"
 #include "tests/protocol/hostile_rig.hpp"
@@ -10,6 +12,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using layout::Layout;
+using protocol::DirectCopy;
 using protocol::DirectEnd;
 using protocol::DirectState;
 using protocol::Head;
@@ -44,14 +47,17 @@ struct Offered {
     den.tap().say(head, wire);
     den.victim_moves();
   }
-  // What became of it: copied, or streamed.
-  testing::AssertionResult received(const std::function<void()>& meanwhile = [] {}) {
+  Request* accept() {
     std::memset(memory.data(), 0x5a, Windows::kBytes);
     memory.direct.offer(1, end);
     const Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, Windows::kBytes / 4096, 256};
     Ticket ticket;
     std::memcpy(ticket.bytes.data(), &window, sizeof window);
-    Request* receive = support::value(den.rank(0).accept(target.base(), target.layout, 1, kBytes, ticket));
+    return support::value(den.rank(0).accept(target.base(), target.layout, 1, kBytes, ticket));
+  }
+  // What became of it: copied, or streamed.
+  testing::AssertionResult received(const std::function<void()>& meanwhile = [] {}) {
+    Request* receive = accept();
     meanwhile();
     memory.filled = (kBytes + 256 * 64 - 1) / (256 * 64);
     den.victim_moves();
@@ -65,10 +71,30 @@ struct Offered {
   [[nodiscard]] bool streamed() { return target.base()[0] == std::byte{0x5a} && target.base()[kBytes - 1] == std::byte{0x5a}; }
 };
 
+// An offer of the victim's, to be copied directly.
+struct Sent {
+  Den den{setting(), 0, 0};
+  Guarded source{message(), 1};
+  Ticket ticket;
+  Request* offer = support::value(den.rank(0).offer(source.base(), source.layout, 1, false, ticket));
+
+  static Setting setting() {
+    Setting made;
+    made.options.force.path = nic::Path::kernel;
+    return made;
+  }
+  [[nodiscard]] WindowMemory& memory() const {
+    Window window;
+    std::memcpy(&window, ticket.bytes.data(), sizeof window);
+    return *reinterpret_cast<WindowMemory*>(window.addr);
+  }
+};
+
+constexpr const char* kNotPossible = "this system lets no process copy out of another one's memory";
 bool possible() { return support::value(nic::open("local"))->limits().path(nic::Path::kernel)->available; }
 
 TEST(HostileDirect, ThatIsGoodIsCopied) {  // so that the others are refused for what is wrong with them
-  if (!possible()) GTEST_SKIP() << "this system lets no process copy out of another one's memory";
+  if (!possible()) GTEST_SKIP() << kNotPossible;
   Offered at;
   at.tell(message());
   EXPECT_TRUE(at.received());
@@ -122,6 +148,42 @@ TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
     EXPECT_TRUE(at.target.intact());
   }
 }
+// A message is given up while its peer copies a piece: the memory is the caller's again once that piece has ended, and no other one begins.
+bool ends_before_it_returns(WindowMemory& memory, const std::function<void()>& give_up) {
+  constexpr std::uint64_t kNoMore = kBytes / DirectCopy::kLeastBytes;
+  std::atomic<bool> given_up = false;
+  bool in_time = false;
+  std::jthread peer([&] {
+    while (memory.direct.begun < kNoMore && !given_up) std::this_thread::yield();
+    in_time = !given_up;
+    ++memory.direct.ended;
+  });
+  give_up();
+  given_up = true;
+  peer.join();
+  return in_time;
+}
+TEST(HostileDirect, ThatIsGivenUpLeavesTheReceiversMemoryAlone) {
+  if (!possible()) GTEST_SKIP() << kNotPossible;
+  Offered at;
+  at.tell(message());
+  Request* receive = at.accept();
+  ASSERT_EQ(at.memory.direct.of(1), DirectState::taken);
+  at.memory.direct.begun = 1;
+  EXPECT_TRUE(ends_before_it_returns(at.memory, [&] { at.den.rank(0).give_up(receive); }));
+}
+TEST(HostileDirect, ThatIsGivenUpLeavesTheSendersMemoryAlone) {
+  if (!possible()) GTEST_SKIP() << kNotPossible;
+  Sent at;
+  ASSERT_TRUE(at.memory().direct.settle(1, DirectState::taken));
+  at.memory().direct.begun = 1;
+  EXPECT_TRUE(ends_before_it_returns(at.memory(), [&] { at.den.rank(0).give_up(at.offer); }));
+}
+TEST(HostileDirect, ThatIsGivenUpIsOfferedNoMore) {
+  Sent at;
+  at.den.rank(0).give_up(at.offer);
+  EXPECT_FALSE(at.memory().direct.settle(1, DirectState::taken));
+}
 TEST(HostileDirect, ThatFailedIsStreamed) {
   Offered at;
   at.tell(message());
@@ -131,20 +193,13 @@ TEST(HostileDirect, ThatFailedIsStreamed) {
 
 // The victim sends; whoever should receive writes `said` where the copy is agreed on.
 testing::AssertionResult sent(const std::function<void(WindowMemory&)>& said) {
-  Setting setting;
-  setting.options.force.path = nic::Path::kernel;
-  Den den(setting, 0, 0);
-  Guarded source(message(), 1);
-  Ticket ticket;
-  Request* offer = support::value(den.rank(0).offer(source.base(), source.layout, 1, false, ticket));
-  Window window;
-  std::memcpy(&window, ticket.bytes.data(), sizeof window);
-  den.victim_moves();
-  if (den.rank(0).test(offer)) return testing::AssertionFailure() << "nobody took it";
-  said(*reinterpret_cast<WindowMemory*>(window.addr));
-  den.victim_moves();
-  const bool over = den.rank(0).test(offer).has_value();
-  if (!source.untouched()) return testing::AssertionFailure() << "the source was written";
+  Sent at;
+  at.den.victim_moves();
+  if (at.den.rank(0).test(at.offer)) return testing::AssertionFailure() << "nobody took it";
+  said(at.memory());
+  at.den.victim_moves();
+  const bool over = at.den.rank(0).test(at.offer).has_value();
+  if (!at.source.untouched()) return testing::AssertionFailure() << "the source was written";
   return over ? testing::AssertionSuccess() : testing::AssertionFailure() << "it is not over";
 }
 
@@ -153,7 +208,7 @@ TEST(HostileDirect, ThatIsRefusedIsPacked) {
     EXPECT_TRUE(sent([&](WindowMemory& memory) { memory.direct.state = state; })) << state;
 }
 TEST(HostileDirect, TakenByNonsenseEndsOnceThatSaysSo) {
-  if (!possible()) GTEST_SKIP() << "this system lets no process copy out of another one's memory";
+  if (!possible()) GTEST_SKIP() << kNotPossible;
   EXPECT_FALSE(sent([](WindowMemory& memory) { memory.direct.settle(1, DirectState::taken); }));
   EXPECT_TRUE(sent([](WindowMemory& memory) {
     memory.direct.receiver = {.addr = ~std::uint64_t{0}, .digest = {1, 2}, .layout = 77};
