@@ -32,11 +32,23 @@ namespace lacuna::mpi {
 /// Messages are ours.
 inline bool takes_messages(const Job* j) { return j != nullptr && j->mode == Mode::full; }
 
+/// Of a call that is about nothing of ours.
+inline Why why_passed(const Job* j) { return takes_messages(j) ? Why::of_host : Why::not_full; }
+/// Hands a call to the host as it is.
+template <class Pass>
+int passed(Job* j, Function function, Why why, const Pass& pass) {
+  if (j != nullptr && j->reports) j->report.passed.add(function, why);
+  return pass();
+}
+
 // In calls_status.cpp: whether some of the requests are ours, or something of ours wants to be moved on.
 bool concerns_us(Job* j, int count, const Request* requests);
 /// The same, said without a look at each where that would take as long as the call itself: then it may be none of them.
 bool may_concern_us(Job* j, int count, const Request* requests);
-// In calls_requests.cpp: MPI_Wait, for what is made of it.
-int wait(Request* request, Status* status);
+// In calls_sends.cpp: MPI_Isend, as a part of this function.
+int isend_for(Function function, const void* base, int count, Datatype type, int dest, int tag, Comm comm, Request* request);
+int isend_for(Function function, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request);
+// In calls_requests.cpp: MPI_Wait, and what is made of it. `counts`: in the report, if it passes through.
+int wait(Request* request, Status* status, bool counts = false);
 
 }  // namespace lacuna::mpi

@@ -52,10 +52,13 @@ const Neighbors* neighbors(Job& j, Comm comm, int rank) {
 }
 
 // False: between groups, or not as it should be; the host says what is wrong.
-bool shape_of(Job& j, Kind kind, int root, Comm comm, bool out_in_place, bool in_in_place, Shape& shape) {
+bool shape_of(Job& j, Kind kind, int root, Comm comm, bool out_in_place, bool in_in_place, Shape& shape, Why& why) {
   int inter = 0, size = 0, rank = 0;
   const Host& h = host();
-  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess || inter != 0) return false;
+  why = Why::in_error;
+  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess) return false;
+  if (inter != 0) why = Why::intercommunicator;
+  if (inter != 0) return false;
   h.Comm_size(comm, &size);
   h.Comm_rank(comm, &rank);
   if (root < 0 || root >= size) return false;
@@ -117,10 +120,10 @@ void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
 // What is packed here of a call; null: nothing.
 template <class Number, class At>
 std::unique_ptr<Collection> packed_of(Job& j, Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
-                                      bool persistent) try {
+                                      bool persistent, Why& why) try {
   auto made = std::make_unique<Collection>();
   Shape& shape = made->shape;
-  if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape)) return nullptr;
+  if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape, why)) return nullptr;
   if (persistent) {
     decode_all(j, out, shape.out);
     decode_all(j, in, shape.in);
@@ -130,20 +133,26 @@ std::unique_ptr<Collection> packed_of(Job& j, Kind kind, int root, Comm comm, co
   const bool one_for_all = kind == Kind::neighbor_allgather;
   const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
   const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
-  if (shape.out > 0 && !made->out.take(j, out, shape.out, to)) made->out = {};
-  if (shape.in > 0 && !made->in.take(j, in, shape.in, from)) made->in = {};
+  Why of_out = Why::no_data, of_in = Why::no_data;
+  if (shape.out > 0 && !made->out.take(j, out, shape.out, to, of_out)) made->out = {};
+  if (shape.in > 0 && !made->in.take(j, in, shape.in, from, of_in)) made->in = {};
+  why = shape.in == 0 || (shape.out > 0 && of_out != Why::long_runs) ? of_out : of_in;
   return made->packed() ? std::move(made) : nullptr;
 } catch (const std::bad_alloc&) {
+  why = Why::no_memory;
   return nullptr;
 }
 
 template <class Number, class At, class Go>
-int collect(Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in, const Ending& ending,
-            const Go& go) {
+int collect(Function function, Kind kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
+            const Ending& ending, const Go& go) {
   Job* const j = job;
   std::unique_ptr<Collection> made;
-  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in))) made = packed_of(*j, kind, root, comm, out, in, ending.persistent);
-  if (made == nullptr) return go(Side().given(out), Side().given(in));
+  Why why = Why::not_full;
+  if (takes_messages(j)) why = Why::contiguous;
+  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
+    made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
+  if (made == nullptr) return passed(j, function, why, [&] { return go(Side().given(out), Side().given(in)); });
   if (!ending.persistent) made->load(*j);
   if (ending.request == nullptr) {
     const int result = go(made->out.given(out), made->in.given(in));
@@ -186,21 +195,21 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
 #define COLLECTIVE(name, kind, root, At, arguments, sides, passed)                                              \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm)) {                                                      \
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                            \
-    return collect(kind, root, comm, LIST_OF(sides), {},                                                        \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {},                                        \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); }); \
   }                                                                                                             \
   LACUNA_MPI_CAUGHT
 #define COLLECTIVE_LATER(name, kind, root, At, arguments, sides, passed)                                                 \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Request * request)) {                                            \
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                     \
-    return collect(kind, root, comm, LIST_OF(sides), {.request = request, .persistent = false},                          \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {.request = request, .persistent = false},          \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, request); }); \
   }                                                                                                                      \
   LACUNA_MPI_CAUGHT
 #define COLLECTIVE_INIT(name, kind, root, At, arguments, sides, passed)                                                        \
   LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Info info, Request * request)) {                                       \
     if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                           \
-    return collect(kind, root, comm, LIST_OF(sides), {.request = request, .persistent = true},                                 \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {.request = request, .persistent = true},                 \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, info, request); }); \
   }                                                                                                                            \
   LACUNA_MPI_CAUGHT
@@ -211,7 +220,7 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
     int result = kSuccess;                                                                                           \
     const auto others = [&](const auto* out_rest, const auto* in_rest) { return host().name(LIST_OF(rest), comm); }; \
     if (takes_messages(job) && exchange(*job, LIST_OF(sides), comm, result, others)) return result;                  \
-    return collect(Kind::alltoall, 0, comm, LIST_OF(sides), {},                                                      \
+    return collect(Function::name, Kind::alltoall, 0, comm, LIST_OF(sides), {},                                      \
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); });      \
   }                                                                                                                  \
   LACUNA_MPI_CAUGHT

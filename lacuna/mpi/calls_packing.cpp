@@ -5,29 +5,32 @@ namespace lacuna::mpi {
 namespace {
 
 // The layout, if the call is right as far as it can be seen here, and all fits; else the host says what is wrong.
-Use fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes) {
+Use fitting(Job& j, Count count, Datatype type, Count size, Count position, Comm comm, std::int64_t& bytes, Why& why) {
+  why = count == 0 ? Why::no_data : Why::in_error;
   if (count <= 0 || position < 0 || size < position || comm == host().no_comm) return nullptr;
-  Use found = j.types.find(type, count);
+  bool early = false;
+  Use found = j.types.find(type, count, early);
+  why = early ? Why::first_use : Why::undecodable;
   if (found == nullptr) return nullptr;
   bytes = found->bytes(count);
+  why = bytes == 0 ? Why::no_data : Why::in_error;
   return bytes > 0 && bytes <= size - position ? found : nullptr;
 }
 
-// Either call: `move` is the copy, `packed` the bytes that *position counts.
+// Either call: `move` is the copy, `stream` the bytes that *position counts.
 template <class Number, class Pass, class Move>
-int convert(Report::Way way, const void* base, Count count, Datatype type, const void* packed, Number size, Number* position, Comm comm,
-            const Pass& pass, const Move& move) {
+int convert(Function function, Report::Way way, const void* base, Count count, Datatype type, const void* stream, Number size,
+            Number* position, Comm comm, const Pass& pass, const Move& move) {
   Job* const j = job;
-  if (j == nullptr || position == nullptr || packed == nullptr) return pass();
+  if (j == nullptr || position == nullptr || stream == nullptr) return passed(j, function, Why::in_error, pass);
   std::int64_t bytes = 0;
-  const Use of = fitting(*j, count, type, size, *position, comm, bytes);
-  if (of == nullptr || of->contiguous(count) || (base == nullptr && !of->absolute())) return pass();
-  if (has_devices() && (on_device(packed) || on_device(*of.get(), base, count))) {
-    j->report.passed(kOnDevice);
-    return pass();
-  }
+  Why why{};
+  const Use of = fitting(*j, count, type, size, *position, comm, bytes, why);
+  if (of == nullptr || (base == nullptr && !of->absolute())) return passed(j, function, why, pass);
+  if (of->contiguous(count)) return passed(j, function, Why::contiguous, pass);
+  if (has_devices() && (on_device(stream) || on_device(*of.get(), base, count))) return passed(j, function, Why::device_memory, pass);
   const base::Result<Elements> layout = of->of(count);
-  if (!layout) return pass();
+  if (!layout) return passed(j, function, Why::undecodable, pass);
   const bool timed = j->report.on();
   if (timed && j->report.samples(of.get(), count, -1, way)) {
     const Number at = *position;
@@ -45,17 +48,21 @@ int convert(Report::Way way, const void* base, Count count, Datatype type, const
 }
 
 template <class Number, class Pass>
-int pack(const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm, const Pass& pass) {
-  return convert(Report::Way::pack, base, count, type, out, size, position, comm, pass, [&](const Layout& layout, std::int64_t bytes) {
-    copy::pack(layout, static_cast<const std::byte*>(base), 0, bytes, static_cast<std::byte*>(out) + *position);
-  });
+int pack(Function function, const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm,
+         const Pass& pass) {
+  return convert(function, Report::Way::pack, base, count, type, out, size, position, comm, pass,
+                 [&](const Layout& layout, std::int64_t bytes) {
+                   copy::pack(layout, static_cast<const std::byte*>(base), 0, bytes, static_cast<std::byte*>(out) + *position);
+                 });
 }
 
 template <class Number, class Pass>
-int unpack(const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm, const Pass& pass) {
-  return convert(Report::Way::unpack, base, count, type, in, size, position, comm, pass, [&](const Layout& layout, std::int64_t bytes) {
-    copy::unpack(layout, static_cast<std::byte*>(base), 0, bytes, static_cast<const std::byte*>(in) + *position);
-  });
+int unpack(Function function, const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm,
+           const Pass& pass) {
+  return convert(function, Report::Way::unpack, base, count, type, in, size, position, comm, pass,
+                 [&](const Layout& layout, std::int64_t bytes) {
+                   copy::unpack(layout, static_cast<std::byte*>(base), 0, bytes, static_cast<const std::byte*>(in) + *position);
+                 });
 }
 
 }  // namespace
@@ -63,12 +70,12 @@ int unpack(const void* in, Number size, Number* position, void* base, Number cou
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define PACKS(suffix, Number)                                                                                                            \
   LACUNA_MPI_CALL(Pack##suffix, (const void* base, Number count, Datatype type, void* out, Number size, Number* position, Comm comm)) {  \
-    return pack(base, count, type, out, size, position, comm,                                                                            \
+    return pack(Function::Pack##suffix, base, count, type, out, size, position, comm,                                                    \
                 [&] { return host().Pack##suffix(base, count, type, out, size, position, comm); });                                      \
   }                                                                                                                                      \
   LACUNA_MPI_CAUGHT                                                                                                                      \
   LACUNA_MPI_CALL(Unpack##suffix, (const void* in, Number size, Number* position, void* base, Number count, Datatype type, Comm comm)) { \
-    return unpack(in, size, position, base, count, type, comm,                                                                           \
+    return unpack(Function::Unpack##suffix, in, size, position, base, count, type, comm,                                                 \
                   [&] { return host().Unpack##suffix(in, size, position, base, count, type, comm); });                                   \
   }                                                                                                                                      \
   LACUNA_MPI_CAUGHT

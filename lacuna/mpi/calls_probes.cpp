@@ -86,7 +86,7 @@ int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype typ
 
 LACUNA_MPI_CALL(Iprobe, (int source, int tag, Comm comm, int* flag, Status* status)) {
   Job* const j = job;
-  if (!takes_messages(j)) return host().Iprobe(source, tag, comm, flag, status);
+  if (!takes_messages(j)) return passed(j, Function::Iprobe, Why::not_full, [&] { return host().Iprobe(source, tag, comm, flag, status); });
   const auto lock = j->enter();
   poll_orphans(*j);
   return probe_once(*j, source, tag, comm, flag, status);
@@ -95,7 +95,7 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Probe, (int source, int tag, Comm comm, Status* status)) {
   Job* const j = job;
-  if (!takes_messages(j)) return host().Probe(source, tag, comm, status);
+  if (!takes_messages(j)) return passed(j, Function::Probe, Why::not_full, [&] { return host().Probe(source, tag, comm, status); });
   for (int rounds = 0, flag = 0;;) {
     {
       const auto lock = j->enter();
@@ -109,7 +109,8 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Improbe, (int source, int tag, Comm comm, int* flag, Message* message, Status* status)) {
   Job* const j = job;
-  if (!takes_messages(j)) return host().Improbe(source, tag, comm, flag, message, status);
+  if (!takes_messages(j))
+    return passed(j, Function::Improbe, Why::not_full, [&] { return host().Improbe(source, tag, comm, flag, message, status); });
   const auto lock = j->enter();
   poll_orphans(*j);
   return match_once(*j, source, tag, comm, flag, message, status);
@@ -118,7 +119,8 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Status* status)) {
   Job* const j = job;
-  if (!takes_messages(j)) return host().Mprobe(source, tag, comm, message, status);
+  if (!takes_messages(j))
+    return passed(j, Function::Mprobe, Why::not_full, [&] { return host().Mprobe(source, tag, comm, message, status); });
   for (int rounds = 0, flag = 0;;) {
     {
       const auto lock = j->enter();
@@ -134,12 +136,14 @@ LACUNA_MPI_CAUGHT
 #define MATCHED(suffix, Number)                                                                                    \
   LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {    \
     if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                   \
-    return host().Mrecv##suffix(base, count, type, message, status);                                               \
+    return passed(job, Function::Mrecv##suffix, why_passed(job),                                                   \
+                  [&] { return host().Mrecv##suffix(base, count, type, message, status); });                       \
   }                                                                                                                \
   LACUNA_MPI_CAUGHT                                                                                                \
   LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
     if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                 \
-    return host().Imrecv##suffix(base, count, type, message, request);                                             \
+    return passed(job, Function::Imrecv##suffix, why_passed(job),                                                  \
+                  [&] { return host().Imrecv##suffix(base, count, type, message, request); });                     \
   }                                                                                                                \
   LACUNA_MPI_CAUGHT
 MATCHED(, int)

@@ -12,10 +12,10 @@ namespace {
 
 // `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
 template <class Pass, class PassProbed>
-int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
+int irecv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
              const PassProbed& pass_probed) {
   Job* const j = job;
-  if (!takes_messages(j)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
   if (const Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
     const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
@@ -27,20 +27,21 @@ int irecv_or(void* base, Count count, Datatype type, int source, int tag, Comm c
     begin_delivery(*j, *probed, *operation);
     return generalize(*j, operation, request);
   }
-  if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   Target target;
+  target.function = function;
   int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
-  if (how == How::host) return pass();
+  if (how == How::host) return passed(j, function, target.why, pass);
   return irecv(*j, target, source, tag, comm, request);
 }
 
 template <class Pass, class PassProbed, class Begin>
-int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Status* status, const Pass& pass,
+int recv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Status* status, const Pass& pass,
             const PassProbed& pass_probed, const Begin& begin) {
   Job* const j = job;
-  if (!takes_messages(j)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   if (Mutex::multiple()) {
     Request request{};
     const int result = begin(&request);
@@ -53,26 +54,29 @@ int recv_or(void* base, Count count, Datatype type, int source, int tag, Comm co
     const int wrong = target_of(*j, base, count, type, comm, target);
     return wrong == kSuccess ? deliver(*j, *probed, target, Call::message, comm, status) : wrong;
   }
-  if (j->types.is_short(type, count, Descriptor::kBytes)) return pass();
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   Target target;
+  target.function = function;
   int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
-  if (how == How::host) return pass();
+  if (how == How::host) return passed(j, function, target.why, pass);
   return recv(*j, target, source, tag, comm, status);
 }
 
 // Each of them is known, since each start may find its message in the stash.
 template <class Pass>
-int recv_init_or(void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass) {
+int recv_init_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request,
+                 const Pass& pass) {
   Job* const j = job;
-  if (!takes_messages(j)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   Target target;
+  target.function = function;
   int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, false, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
-  const int result = pass();
+  const int result = passed(j, function, target.why, pass);
   if (result != kSuccess || source == kProcNull) return result;
   auto operation = std::make_unique<Operation>();
   Target& place = operation->target;
@@ -98,9 +102,11 @@ bool nothing_stashed(Job& j, Comm comm) {
 
 // A send and a receive at once: each as if it stood alone.
 template <class Pass, class Send, class Receive>
-int both(bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
+int both(Function function, bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || (shorts && nothing_stashed(*j, comm)) || j->comms->of_host(comm)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (shorts && nothing_stashed(*j, comm)) return passed(j, function, Why::contiguous, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   Request request{};
   if (const int wrong = send(&request); wrong != kSuccess) return wrong;
   const int received = receive();
@@ -110,9 +116,10 @@ int both(bool shorts, Comm comm, const Pass& pass, const Send& send, const Recei
 
 // The same, begun: one request for the two.
 template <class Pass, class Send, class Receive>
-int begin_both(Comm comm, Request* request, const Pass& pass, const Send& send, const Receive& receive) {
+int begin_both(Function function, Comm comm, Request* request, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || j->comms->of_host(comm)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   auto operation = std::make_unique<Operation>();
   operation->pair = true;
   operation->comm = comm;
@@ -167,15 +174,17 @@ int too_long(Comm comm) {
 }
 
 template <class Pass, class Receive>
-int replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass, const Receive& receive) {
+int replace(Function function, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass,
+            const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm)) || j->comms->of_host(comm))
-    return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm)) return passed(j, function, Why::too_short, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   std::int64_t bytes = 0;
   int wrong = kSuccess;
   const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
   if (wrong != kSuccess) return wrong;
-  if (!bounce) return pass();
+  if (!bounce) return passed(j, function, count == 0 ? Why::no_data : Why::undecodable, pass);
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
   Request request{};
@@ -187,88 +196,100 @@ int replace(const void* base, Count count, Datatype type, int dest, int tag, Com
 }
 
 template <class Pass, class Receive>
-int begin_replace(const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request, const Pass& pass,
-                  const Receive& receive) {
+int begin_replace(Function function, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request,
+                  const Pass& pass, const Receive& receive) {
   Job* const j = job;
-  if (!takes_messages(j) || j->comms->of_host(comm)) return pass();
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   std::int64_t bytes = 0;
   int wrong = kSuccess;
   std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
   if (wrong != kSuccess) return wrong;
-  if (!bounce) return pass();
+  if (!bounce) return passed(j, function, count == 0 ? Why::no_data : Why::undecodable, pass);
   if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
   if (!Bytes::fits(bytes)) return too_long(comm);
   const auto send = [&](Request* sent) { return isend_packed(*j, std::move(*bounce), bytes, dest, tag, comm, sent); };
-  return begin_both(comm, request, pass, send, receive);
+  return begin_both(function, comm, request, pass, send, receive);
 }
 
 }  // namespace
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
-#define RECEIVES(suffix, Number)                                                                                                         \
-  LACUNA_MPI_CALL(Irecv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {          \
-    return irecv_or(                                                                                                                     \
-        base, count, type, source, tag, comm, request,                                                                                   \
-        [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                             \
-        [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                   \
-  }                                                                                                                                      \
-  LACUNA_MPI_CAUGHT                                                                                                                      \
-  LACUNA_MPI_CALL(Recv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status)) {             \
-    return recv_or(                                                                                                                      \
-        base, count, type, source, tag, comm, status, [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); }, \
-        [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                      \
-        [&](Request* request) { return MPI_Irecv##suffix(base, count, type, source, tag, comm, request); });                             \
-  }                                                                                                                                      \
-  LACUNA_MPI_CAUGHT                                                                                                                      \
-  LACUNA_MPI_CALL(Recv_init##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {      \
-    return recv_init_or(base, count, type, source, tag, comm, request,                                                                   \
-                        [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                        \
-  }                                                                                                                                      \
+#define RECEIVES(suffix, Number)                                                                                                           \
+  static int irecv_for(Function function, void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) try { \
+    return irecv_or(                                                                                                                       \
+        function, base, count, type, source, tag, comm, request,                                                                           \
+        [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                               \
+        [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                     \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  static int recv_for(Function function, void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status) try {    \
+    return recv_or(                                                                                                                        \
+        function, base, count, type, source, tag, comm, status,                                                                            \
+        [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); },                                                 \
+        [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                        \
+        [&](Request* request) { return irecv_for(function, base, count, type, source, tag, comm, request); });                             \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Irecv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {            \
+    return irecv_for(Function::Irecv##suffix, base, count, type, source, tag, comm, request);                                              \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Recv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status)) {               \
+    return recv_for(Function::Recv##suffix, base, count, type, source, tag, comm, status);                                                 \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Recv_init##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {        \
+    return recv_init_or(Function::Recv_init##suffix, base, count, type, source, tag, comm, request,                                        \
+                        [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                          \
+  }                                                                                                                                        \
   LACUNA_MPI_CAUGHT
 RECEIVES(, int)
 RECEIVES(_c, Count)
 
 #define EXCHANGES(suffix, Number)                                                                                                          \
-  extern "C" int MPI_Isend##suffix(const void* base, Number count, Datatype type, int dest, int tag, Comm comm, Request* request);         \
   LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,                \
                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {              \
     const Job* const j = job;                                                                                                              \
     return both(                                                                                                                           \
+        Function::Sendrecv##suffix,                                                                                                        \
         j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                      \
             j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                      \
         comm,                                                                                                                              \
         [&] {                                                                                                                              \
           return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);    \
         },                                                                                                                                 \
-        [&](Request* request) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, request); },                       \
-        [&] { return MPI_Recv##suffix(in, in_count, in_type, source, in_tag, comm, status); });                                            \
+        [&](Request* request) { return isend_for(Function::Sendrecv##suffix, out, out_count, out_type, dest, out_tag, comm, request); },   \
+        [&] { return recv_for(Function::Sendrecv##suffix, in, in_count, in_type, source, in_tag, comm, status); });                        \
   }                                                                                                                                        \
   LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                                \
                   (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {   \
     return replace(                                                                                                                        \
-        base, count, type, dest, out_tag, comm,                                                                                            \
+        Function::Sendrecv_replace##suffix, base, count, type, dest, out_tag, comm,                                                        \
         [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                   \
-        [&] { return MPI_Recv##suffix(base, count, type, source, in_tag, comm, status); });                                                \
+        [&] { return recv_for(Function::Sendrecv_replace##suffix, base, count, type, source, in_tag, comm, status); });                    \
   }                                                                                                                                        \
   LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Isendrecv_replace##suffix,                                                                                               \
                   (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Request* request)) { \
     return begin_replace(                                                                                                                  \
-        base, count, type, dest, out_tag, comm, request,                                                                                   \
+        Function::Isendrecv_replace##suffix, base, count, type, dest, out_tag, comm, request,                                              \
         [&] { return host().Isendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, request); },                 \
-        [&](Request* receive) { return MPI_Irecv##suffix(base, count, type, source, in_tag, comm, receive); });                            \
+        [&](Request* receive) {                                                                                                            \
+          return irecv_for(Function::Isendrecv_replace##suffix, base, count, type, source, in_tag, comm, receive);                         \
+        });                                                                                                                                \
   }                                                                                                                                        \
   LACUNA_MPI_CAUGHT                                                                                                                        \
   LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
                                       Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {           \
     return begin_both(                                                                                                                     \
-        comm, request,                                                                                                                     \
+        Function::Isendrecv##suffix, comm, request,                                                                                        \
         [&] {                                                                                                                              \
           return host().Isendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, request);  \
         },                                                                                                                                 \
-        [&](Request* send) { return MPI_Isend##suffix(out, out_count, out_type, dest, out_tag, comm, send); },                             \
-        [&](Request* receive) { return MPI_Irecv##suffix(in, in_count, in_type, source, in_tag, comm, receive); });                        \
+        [&](Request* send) { return isend_for(Function::Isendrecv##suffix, out, out_count, out_type, dest, out_tag, comm, send); },        \
+        [&](Request* receive) { return irecv_for(Function::Isendrecv##suffix, in, in_count, in_type, source, in_tag, comm, receive); });   \
   }                                                                                                                                        \
   LACUNA_MPI_CAUGHT
 EXCHANGES(, int)

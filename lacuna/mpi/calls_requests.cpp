@@ -189,7 +189,8 @@ void started(Job& j, Request before, Request after, bool starts) {
 // In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
 // its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does.
 int start(Job& j, std::span<Request> requests) {
-  if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr) return host().Start(requests.data());
+  if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr)
+    return passed(&j, Function::Start, Why::of_host, [&] { return host().Start(requests.data()); });
   if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {  // before anything is prepared
     Request null = *none;
     return host().Start(&null);
@@ -218,10 +219,20 @@ int start(Job& j, std::span<Request> requests) {
 
 }  // namespace
 
-int wait(Request* request, Status* status) {
+namespace {
+
+// A call that is about no request of ours.
+template <class Pass>
+int passed_by_host(Job* j, Function function, const Pass& pass) {
+  return passed(j, function, why_passed(j), pass);
+}
+
+}  // namespace
+
+int wait(Request* request, Status* status, bool counts) {
   Job* const j = job;
   Operations::Taken taken = take(j, *request);
-  if (taken.empty()) return host().Wait(request, status);
+  if (taken.empty()) return passed_by_host(counts ? j : nullptr, Function::Wait, [&] { return host().Wait(request, status); });
   if (!taken.mapped()->alone()) {
     Request left = *request;
     Status theirs{};
@@ -232,13 +243,13 @@ int wait(Request* request, Status* status) {
   return end_one(*j, std::move(taken), request, status);
 }
 
-LACUNA_MPI_CALL(Wait, (Request * request, Status* status)) { return wait(request, status); }
+LACUNA_MPI_CALL(Wait, (Request * request, Status* status)) { return wait(request, status, true); }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Test, (Request * request, int* flag, Status* status)) {
   Job* const j = job;
   Operations::Taken taken = take(j, *request);
-  if (taken.empty()) return host().Test(request, flag, status);
+  if (taken.empty()) return passed_by_host(j, Function::Test, [&] { return host().Test(request, flag, status); });
   Operation& operation = *taken.mapped();
   Request left = *request;
   Status theirs{};
@@ -261,49 +272,55 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
-  return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses) : host().Waitall(count, requests, statuses);
+  return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses)
+                                         : passed_by_host(j, Function::Waitall, [&] { return host().Waitall(count, requests, statuses); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testall, (int count, Request* requests, int* flag, Status* statuses)) {
   Job* const j = job;
-  return may_concern_us(j, count, requests) ? test_all(*j, count, requests, flag, statuses)
-                                            : host().Testall(count, requests, flag, statuses);
+  return may_concern_us(j, count, requests)
+             ? test_all(*j, count, requests, flag, statuses)
+             : passed_by_host(j, Function::Testall, [&] { return host().Testall(count, requests, flag, statuses); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testany, (int count, Request* requests, int* index, int* flag, Status* status)) {
   Job* const j = job;
-  return may_concern_us(j, count, requests) ? any(*j, false, count, requests, index, flag, status)
-                                            : host().Testany(count, requests, index, flag, status);
+  return may_concern_us(j, count, requests)
+             ? any(*j, false, count, requests, index, flag, status)
+             : passed_by_host(j, Function::Testany, [&] { return host().Testany(count, requests, index, flag, status); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
   Job* const j = job;
   int flag = 0;
-  return may_concern_us(j, count, requests) ? any(*j, true, count, requests, index, &flag, status)
-                                            : host().Waitany(count, requests, index, status);
+  return may_concern_us(j, count, requests)
+             ? any(*j, true, count, requests, index, &flag, status)
+             : passed_by_host(j, Function::Waitany, [&] { return host().Waitany(count, requests, index, status); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Testsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
-  return may_concern_us(j, count, requests) ? some(*j, false, count, requests, ended, indices, statuses)
-                                            : host().Testsome(count, requests, ended, indices, statuses);
+  return may_concern_us(j, count, requests)
+             ? some(*j, false, count, requests, ended, indices, statuses)
+             : passed_by_host(j, Function::Testsome, [&] { return host().Testsome(count, requests, ended, indices, statuses); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
-  return may_concern_us(j, count, requests) ? some(*j, true, count, requests, ended, indices, statuses)
-                                            : host().Waitsome(count, requests, ended, indices, statuses);
+  return may_concern_us(j, count, requests)
+             ? some(*j, true, count, requests, ended, indices, statuses)
+             : passed_by_host(j, Function::Waitsome, [&] { return host().Waitsome(count, requests, ended, indices, statuses); });
 }
 LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Start, (Request * request)) {
   Job* const j = job;
-  if (!takes_messages(j)) return host().Start(request);
+  if (!takes_messages(j)) return passed_by_host(j, Function::Start, [&] { return host().Start(request); });
   const auto lock = j->enter();
   return start(*j, {request, 1});
 }
@@ -311,7 +328,7 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   Job* const j = job;
-  if (!concerns_us(j, count, requests)) return host().Startall(count, requests);
+  if (!concerns_us(j, count, requests)) return passed_by_host(j, Function::Startall, [&] { return host().Startall(count, requests); });
   const auto lock = j->enter();
   return start(*j, {requests, static_cast<std::size_t>(count)});
 }
@@ -319,10 +336,10 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_free, (Request * request)) {
   Job* const j = job;
-  if (!concerns_us(j, 1, request)) return host().Request_free(request);
+  if (!concerns_us(j, 1, request)) return passed_by_host(j, Function::Request_free, [&] { return host().Request_free(request); });
   const auto lock = j->enter();
   const Operation* const operation = j->operations.find(*request);
-  if (operation == nullptr) return host().Request_free(request);
+  if (operation == nullptr) return passed_by_host(j, Function::Request_free, [&] { return host().Request_free(request); });
   if (operation->active) {
     j->operations.orphan(*request);
     *request = host().no_request;
@@ -335,7 +352,7 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Cancel, (Request * request)) {
   Job* const j = job;
-  if (!concerns_us(j, 1, request)) return host().Cancel(request);
+  if (!concerns_us(j, 1, request)) return passed_by_host(j, Function::Cancel, [&] { return host().Cancel(request); });
   const auto lock = j->enter();
   const Operation* const operation = j->operations.find(*request);
   // What is matched is not cancelled.

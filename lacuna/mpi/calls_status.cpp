@@ -57,10 +57,12 @@ class Looks {
 
 LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)) {
   Job* const j = job;
-  if (!concerns_us(j, 1, &request)) return host().Request_get_status(request, flag, status);
+  if (!concerns_us(j, 1, &request))
+    return passed(j, Function::Request_get_status, why_passed(j), [&] { return host().Request_get_status(request, flag, status); });
   const auto lock = j->enter();
   Operation* const operation = j->operations.find(request);
-  if (operation == nullptr || !operation->active) return host().Request_get_status(request, flag, status);
+  if (operation == nullptr || !operation->active)
+    return passed(j, Function::Request_get_status, Why::of_host, [&] { return host().Request_get_status(request, flag, status); });
   *flag = poll(*j, *operation) ? 1 : 0;
   if (*flag != 0) put_status(status, operation->status);
   return kSuccess;
@@ -83,7 +85,9 @@ extern "C" __attribute__((visibility("default"), alias("MPIX_Request_is_complete
 // Of MPI-4.1. Nothing is ended.
 LACUNA_MPI_CALL(Request_get_status_all, (int count, const Request* requests, int* flag, Status* statuses)) {
   Looks looks(count, requests);
-  if (!looks) return host().Request_get_status_all(count, requests, flag, statuses);
+  if (!looks)
+    return passed(job, Function::Request_get_status_all, why_passed(job),
+                  [&] { return host().Request_get_status_all(count, requests, flag, statuses); });
   const bool ready = looks.ours_are_ready();
   const int result = host().Request_get_status_all(count, looks.theirs(), flag, statuses);
   if (!ready) *flag = 0;
@@ -96,7 +100,9 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_get_status_any, (int count, const Request* requests, int* index, int* flag, Status* status)) {
   Looks looks(count, requests);
-  if (!looks) return host().Request_get_status_any(count, requests, index, flag, status);
+  if (!looks)
+    return passed(job, Function::Request_get_status_any, why_passed(job),
+                  [&] { return host().Request_get_status_any(count, requests, index, flag, status); });
   for (const int i : looks.ours()) {
     if (!looks.is_ready(i)) continue;
     *flag = 1;
@@ -112,7 +118,9 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Request_get_status_some, (int count, const Request* requests, int* ended, int* indices, Status* statuses)) {
   Looks looks(count, requests);
-  if (!looks) return host().Request_get_status_some(count, requests, ended, indices, statuses);
+  if (!looks)
+    return passed(job, Function::Request_get_status_some, why_passed(job),
+                  [&] { return host().Request_get_status_some(count, requests, ended, indices, statuses); });
   std::vector<Status> theirs(static_cast<std::size_t>(count) + 1);
   const int result = host().Request_get_status_some(count, looks.theirs(), ended, indices, theirs.data());
   if (*ended == kUndefined && looks.ours().empty()) return result;

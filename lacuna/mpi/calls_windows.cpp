@@ -28,9 +28,10 @@ LACUNA_MPI_CALL(Put,
   Origin origin;
   Bounce bounce;
   if (takes_messages(job)) bounce = job->windows.take(*job, false, base, count, type, target, target_count, target_type, win, origin);
-  if (bounce.data() == nullptr) return host().Put(base, count, type, target, place, target_count, target_type, win);
+  const auto pass = [&] { return host().Put(base, count, type, target, place, target_count, target_type, win); };
+  if (bounce.data() == nullptr) return passed(job, Function::Put, takes_messages(job) ? origin.why : Why::not_full, pass);
   const base::Result<Elements> layout = origin.type->of(count);
-  if (!layout) return host().Put(base, count, type, target, place, target_count, target_type, win);
+  if (!layout) return passed(job, Function::Put, Why::undecodable, pass);
   const std::int64_t began = job->report.on() ? base::now_ns() : 0;
   copy::pack(*layout, origin.base, 0, origin.bytes, bounce.data(), copy::Caching::kept);
   const int result = host().Put(bounce.data(), static_cast<int>(origin.bytes), host().byte, target, place, target_count, target_type, win);
@@ -45,7 +46,10 @@ LACUNA_MPI_CALL(Get, (void* base, int count, Datatype type, int target, Aint pla
   Origin origin;
   Bounce bounce;
   if (takes_messages(job)) bounce = job->windows.take(*job, true, base, count, type, target, target_count, target_type, win, origin);
-  if (bounce.data() == nullptr) return host().Get(base, count, type, target, place, target_count, target_type, win);
+  if (bounce.data() == nullptr) {
+    return passed(job, Function::Get, takes_messages(job) ? origin.why : Why::not_full,
+                  [&] { return host().Get(base, count, type, target, place, target_count, target_type, win); });
+  }
   const int result = host().Get(bounce.data(), static_cast<int>(origin.bytes), host().byte, target, place, target_count, target_type, win);
   if (result == kSuccess) job->windows.add(win, target, true, std::move(origin), std::move(bounce));
   return result;

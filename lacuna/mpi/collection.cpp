@@ -18,18 +18,22 @@ struct Parts {
   bool devices = has_devices();
 };
 
-bool add(Parts& list, std::byte* base, Count count, Datatype type, Datatype last, bool there) {
+bool add(Parts& list, std::byte* base, Count count, Datatype type, Datatype last, bool there, Why& why) {
   auto& [job, parts, devices] = list;
   const std::int64_t packed_at = parts.empty() ? 0 : parts.back().packed_at + parts.back().bytes;
   Part part{.base = base, .count = count, .type = {}, .layout = {}, .bytes = 0, .packed_at = packed_at, .moves = there};
+  bool early = false;
+  why = Why::in_error;
   if (count < 0) return false;
   if (count > 0) {
-    part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type, count);
+    part.type = !parts.empty() && type == last && parts.back().count > 0 ? parts.back().type : job.types.find(type, count, early);
+    why = early ? Why::first_use : Why::undecodable;
     if (part.type == nullptr) return false;
+    why = Why::in_error;
     part.bytes = part.type->bytes(count);
     if (part.bytes < 0) return false;
     if (part.bytes > 0 && there && devices && on_device(*part.type.get(), base, count)) {
-      job.report.passed(kOnDevice);
+      why = Why::device_memory;
       return false;
     }
     if (part.bytes > 0 && there && reinterpret_cast<std::uintptr_t>(base) < 65536 && !part.type->absolute()) return false;
@@ -50,10 +54,11 @@ bool has_short_runs(const Part& part) {
 
 template <class Number, class At>
 bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Part>& parts,
-          std::vector<std::int64_t>& places) {
+          std::vector<std::int64_t>& places, Why& why) {
   auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(blocks.base));
   std::int64_t elements = 0;
   Aint extent = 1, lower = 0;
+  why = Why::in_error;
   if (blocks.types == nullptr && number > 0 && host().Type_get_extent(blocks.type, &lower, &extent) != kSuccess) return false;
   Parts listed{.job = job, .all = parts};
   parts.reserve(static_cast<std::size_t>(number));
@@ -63,7 +68,7 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vec
     const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
     const bool somebody = there.empty() || there[static_cast<std::size_t>(i)];
     const Datatype last = i > 0 ? blocks.type_of(i - 1) : Datatype{};
-    if (!add(listed, base + place * extent, count, blocks.type_of(i), last, somebody)) {
+    if (!add(listed, base + place * extent, count, blocks.type_of(i), last, somebody, why)) {
       for (int k = i + 1; k < number; ++k) {  // if it is the first use of a type, it is that of all of them
         if (blocks.count_of(k) > 0 && blocks.type_of(k) != blocks.type_of(k - 1)) job.types.find(blocks.type_of(k), blocks.count_of(k));
       }
@@ -76,9 +81,12 @@ bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vec
 }
 
 template <class Number, class At>
-bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there) {
+bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why) {
   std::vector<std::int64_t> places;
-  if (!list(job, blocks, number, there, parts_, places) || std::ranges::none_of(parts_, has_short_runs)) return false;
+  if (!list(job, blocks, number, there, parts_, places, why)) return false;
+  why = Why::long_runs;
+  if (std::ranges::none_of(parts_, has_short_runs)) return false;
+  why = Why::too_long;
   if (places.back() > std::numeric_limits<At>::max()) return false;
   for (const Part& part : parts_) {
     const bool moves = part.bytes > 0;
@@ -93,17 +101,18 @@ bool Side::take(Job& job, const Blocks<Number, At>& blocks, int number, const st
     longs_.assign(places.begin(), places.end());
   }
   for (Part& part : parts_) part.type.keep();
+  why = Why::no_memory;
   bounce_ = job.bounces.take(parts_.back().packed_at + parts_.back().bytes);
   return packed();
 }
 
-template bool list(Job&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool list(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool Side::take(Job&, const Blocks<int, int>&, int, const std::vector<bool>&);
-template bool Side::take(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&);
+template bool list(Job&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&, Why&);
+template bool list(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&, Why&);
+template bool Side::take(Job&, const Blocks<int, int>&, int, const std::vector<bool>&, Why&);
+template bool Side::take(Job&, const Blocks<int, Aint>&, int, const std::vector<bool>&, Why&);
 #if defined(LACUNA_MPI_LARGE_COLLECTIVES)
-template bool list(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&);
-template bool Side::take(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&);
+template bool list(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Part>&, std::vector<std::int64_t>&, Why&);
+template bool Side::take(Job&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, Why&);
 #endif
 
 void Side::pack(Job& job, int block) const {

@@ -7,6 +7,7 @@
 #include "lacuna/mpi/bounce.hpp"
 #include "lacuna/mpi/comms.hpp"
 #include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/passed.hpp"
 
 namespace lacuna::mpi {
 
@@ -45,20 +46,20 @@ struct Part {
   std::int64_t packed_at;
   bool moves;  ///< else it has its room among the others, and is neither read nor written
 };
-/// All of them; false: they are not understood. `places`: where each begins if they are packed, in elements, or in bytes if they have types of their own.
+/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements, or in bytes if they have types of their own.
 /// `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
 bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Part>& parts,
-          std::vector<std::int64_t>& places);
+          std::vector<std::int64_t>& places, Why& why);
 /// Whether packing it pays.
 bool has_short_runs(const Part& part);
 
 /// Blocks that are packed, or will be.
 class Side {
  public:
-  /// False: the host is to have them as they are, since there is nothing to gain, or nothing that is understood.
+  /// False: the host is to have them as they are, and `why`: there is nothing to gain, or they are not understood.
   template <class Number, class At>
-  bool take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there);
+  bool take(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why);
   [[nodiscard]] bool packed() const { return bounce_.data() != nullptr; }
   /// As they are packed, or as the program said them.
   template <class Number, class At>

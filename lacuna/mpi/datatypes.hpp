@@ -126,6 +126,8 @@ class Types {
     bool early = false;
     return find(type, count, early);
   }
+  /// `early`: null, since decoding does not pay yet.
+  Use find(Datatype type, Count count, bool& early);
   /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was committed where we did not see it, the host
   /// takes for a message to nobody; else `wrong` is what it says, its error handler has been called, and so the program's call is over.
   Use of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong);
@@ -174,7 +176,6 @@ class Types {
     int loans = 0;
     bool freed = false;  // by the program; the host still has it
   };
-  Use find(Datatype type, Count count, bool& early);
   bool is_early(Datatype type, Count count);
   Use decoded(Datatype type);
   void forget(Datatype type);

@@ -83,8 +83,9 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   std::vector<std::int64_t> places;
   const int size = now.size();
   bool understood = false;
+  Why why{};
   try {
-    understood = list(job, out, size, {}, now.out, places) && list(job, in, size, {}, now.in, places);
+    understood = list(job, out, size, {}, now.out, places, why) && list(job, in, size, {}, now.in, places, why);
   } catch (const std::bad_alloc&) {
     understood = false;  // the others have to be told
   }

@@ -135,6 +135,7 @@ std::unique_ptr<Job> Job::begin() {
 
   std::unique_ptr<Job> made(new Job);
   made->mode = static_cast<Mode>(mine.mode);
+  made->reports = made->report.on();
   made->types.decode_at(number_of_environment("LACUNA_MPI_DECODE", 0, "uses", 0));
   int provided = 0;
   host().Query_thread(&provided);

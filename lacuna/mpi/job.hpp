@@ -39,6 +39,7 @@ class Job {
   bool ends_with_self = false;  ///< an attribute of MPI_COMM_SELF calls end()
 
   Mode mode = Mode::full;
+  bool reports = false;  ///< LACUNA_MPI_REPORT
   Library library = Library::mpich;
   Thresholds from;
   std::int64_t patience_ns = 1'000'000;  ///< a receiver that takes nothing for so long does something else: the rest is packed

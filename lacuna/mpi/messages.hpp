@@ -15,11 +15,6 @@ struct Bytes {
 
 // --- errors.cpp ------------------------------------------------------------------------------------------------------
 
-// Why the host does what could be ours.
-inline constexpr const char* kUndecodable = "a datatype that could not be decoded";
-inline constexpr const char* kOnDevice = "memory of a GPU";
-inline constexpr const char* kFirstUse = "a datatype that does not pay to decode yet";
-
 /// What kind of call an error is of.
 enum class Call {
   message,      ///< its communicator is an argument

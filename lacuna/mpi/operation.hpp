@@ -14,6 +14,7 @@
 #include "lacuna/mpi/datatypes.hpp"
 #include "lacuna/mpi/descriptor.hpp"
 #include "lacuna/mpi/device_memory.hpp"
+#include "lacuna/mpi/passed.hpp"
 
 namespace lacuna::mpi {
 
@@ -30,6 +31,8 @@ struct Target {
   Loan loan;
   bool unknowable = false;  ///< the type cannot be decoded
   enum class Memory { unknown, host, device } memory = Memory::unknown;
+  Why why{};  ///< the host is to receive it, if it is
+  Function function = Function::Recv;
 
   [[nodiscard]] bool contiguous() const { return type != nullptr && type->contiguous(count); }
   [[nodiscard]] std::byte* start() const { return base + type->start(); }
@@ -61,6 +64,7 @@ struct Source {
   Place to;           ///< the receiver
   int dest = 0;       ///< in its communicator
   Datatype handle{};  ///< while the send is begun
+  Why why{};          ///< the host is to send it, if it is
 
   [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
 };

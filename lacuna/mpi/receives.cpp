@@ -53,7 +53,8 @@ bool put(Job& job, Target& target, int source, const std::byte* from, std::int64
   const std::int64_t wanted = std::min(bytes, target.capacity);
   const bool on_device = target.type != nullptr && target.on_device();
   if ((target.type == nullptr || on_device) && put_by_host(job, target, from, wanted)) {
-    job.report.passed(on_device ? kOnDevice : target.unknowable ? kUndecodable : kFirstUse);
+    const Why why = on_device ? Why::device_memory : target.unknowable ? Why::undecodable : Why::first_use;
+    if (job.reports) job.report.passed.add(target.function, why);
     return true;
   }
   if (!target.know(job.types)) return false;
@@ -168,7 +169,9 @@ void Target::keep(Types& types) {
 }
 
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong) {
+  target.why = count <= 0 || source == kProcNull ? Why::no_data : Why::alone;
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.carrier == nullptr)) return How::host;
+  if (source != kProcNull) target.why = source == kAnySource ? Why::of_host : Why::not_reached;
   if (source == kAnySource ? job.comms->of_host(comm) : !job.comms->place(comm, source).known()) return How::host;
   bool early = false;
   try {
@@ -179,6 +182,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   if (wrong != kSuccess) return How::wrong;
   target.base = static_cast<std::byte*>(base);
   target.handle = type;
+  target.why = base != nullptr ? Why::too_short : Why::no_data;
   if (target.type == nullptr) {
     target.unknowable = !early;
     return target.make_room_undecoded(count) && target.capacity >= Descriptor::kBytes ? How::offered : How::host;

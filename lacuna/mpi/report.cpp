@@ -82,7 +82,7 @@ void Report::print(int world_rank) {
                           static_cast<double>(line.sampled_ns) / 1e3 / static_cast<double>(line.samples), line.samples);
     text += '\n';
   }
-  for (const auto& [why, times] : passed_) text += fmt::format("  passed through: {}, {} times\n", why, times);
+  text += passed.text();
   std::fputs(text.c_str(), stderr);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/passed.hpp"
 
 namespace lacuna::mpi {
 
@@ -38,12 +39,7 @@ class Report {
   /// What the host takes to pack or unpack the same, timed now and then: whether it is to be timed now.
   [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
   void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
-  /// What passed through, and why.
-  void passed(const char* why) {
-    if (!on_) return;
-    const std::scoped_lock lock(mutex_);
-    ++passed_[why];
-  }
+  Passed passed;
   void print(int world_rank);
 
  private:
@@ -57,7 +53,6 @@ class Report {
   bool on_ = false;
   Mutex mutex_;
   std::map<Key, Line> lines_;
-  std::map<std::string, std::int64_t> passed_;
 };
 
 }  // namespace lacuna::mpi

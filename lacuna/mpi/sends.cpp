@@ -66,10 +66,7 @@ bool stream(Job& job, protocol::Request* offered) {
 // Without data: there is no memory for it.
 Bounce packed(Job& job, const Source& source) {
   Bounce bounce = job.bounces.take(source.bytes);
-  if (bounce.data() == nullptr) {
-    job.report.passed("no memory to pack it in");
-    return bounce;
-  }
+  if (bounce.data() == nullptr) return bounce;
   copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
 }
@@ -133,24 +130,26 @@ namespace {
 
 How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
          int& wrong) {
+  source.why = Why::no_data;
   if (count <= 0 || dest < 0 || job.mode != Mode::full) return How::host;
   source.to = job.comms->place(comm, dest);
+  source.why = Why::not_reached;
   if (!source.to.known()) return How::host;
   bool early = false;
   source.type = job.types.of_message(type, once ? count : Types::kDecode, comm, early, wrong);
   if (wrong != kSuccess) return How::wrong;
-  if (source.type == nullptr) {
-    job.report.passed(early ? kFirstUse : kUndecodable);
-    return How::host;
-  }
+  source.why = early ? Why::first_use : Why::undecodable;
+  if (source.type == nullptr) return How::host;
   source.bytes = source.type->bytes(count);
   source.base = static_cast<const std::byte*>(base);
   source.count = count;
   source.handle = type;
   source.dest = dest;
+  source.why = source.bytes < 0 ? Why::in_error : Why::no_data;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
   const bool contiguous = source.contiguous();
   How how = contiguous ? How::bytes : How::packed;
+  source.why = Why::too_long;
   // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
   // which only the host can tell: a descriptor may have been received by a probe.
   if (mode == SendMode::buffered || mode == SendMode::synchronous) {
@@ -161,13 +160,16 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
     how = How::offered;
   }
   if (how == How::bytes && !Bytes::fits(source.bytes)) how = How::host;
-  if (how == How::host || how == How::bytes) return how;
+  if (how == How::host) return how;
+  source.why = how == How::bytes ? Why::contiguous : Why::undecodable;
+  if (how == How::bytes) return how;
   if (on_device(*source.type.get(), base, count)) {
-    job.report.passed(kOnDevice);
+    source.why = Why::device_memory;
     return How::host;
   }
   base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
+  source.why = how == How::packed ? Why::no_memory : how == How::carried ? Why::on_the_way : Why::no_room;  // if it cannot be so
   source.layout = std::move(*layout);
   return how;
 }
@@ -179,6 +181,7 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
   try {
     return plan(job, base, count, type, dest, comm, mode, once, source, wrong);
   } catch (const std::bad_alloc&) {
+    source.why = Why::no_memory;
     return How::host;
   }
 }
@@ -228,10 +231,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
       const auto lock = job.enter();
       departing = depart(job, source, true, wire);
     }
-    if (departing == nullptr) {
-      job.report.passed("too much is on the way to other nodes");
-      return false;
-    }
+    if (departing == nullptr) return false;
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
     const Report::Way way = way_of(*departing);
     if (result == kSuccess) result = carry(job, source, std::move(departing), comm);
@@ -249,10 +249,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     {
       const auto lock = job.enter();
       offered = offer(job, source, false, wire);
-      if (offered == nullptr) {
-        job.report.passed("no room to offer it");
-        return false;
-      }
+      if (offered == nullptr) return false;
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
     if (result != kSuccess) {
@@ -286,18 +283,12 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     bytes = source.bytes;
   } else if (how == How::carried) {
     operation->departing = depart(job, source, true, operation->wire);
-    if (operation->departing == nullptr) {
-      job.report.passed("too much is on the way to other nodes");
-      return false;
-    }
+    if (operation->departing == nullptr) return false;
     way = way_of(*operation->departing);
     from = operation->wire.data();
   } else {
     offered = offer(job, source, true, operation->wire);
-    if (offered == nullptr) {
-      job.report.passed("no room to offer it");
-      return false;
-    }
+    if (offered == nullptr) return false;
     from = operation->wire.data();
   }
   result = Bytes::isend(mode, from, bytes, source.dest, tag, comm, request);
@@ -331,6 +322,7 @@ int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag,
 }
 
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
+  if (how == How::packed) source.why = Why::too_short;
   if (how != How::offered && how != How::carried) return false;
   auto operation = std::make_unique<Operation>();
   operation->source = source;

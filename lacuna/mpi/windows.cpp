@@ -39,29 +39,38 @@ void Windows::freed(Win win) {
 
 Bounce Windows::take(Job& job, bool gets, const void* base, Count count, Datatype type, int target, Count target_count,
                      Datatype target_type, Win win, Origin& origin) try {
-  if (count <= 0 || target < 0 || job.types.is_short(type, count, INT64_MAX)) return {};
-  origin.type = job.types.find(type, count);
-  const Use there = job.types.find(target_type, target_count);
-  if (origin.type == nullptr || !has_gaps(*origin.type.get(), count)) return {};
+  const auto left = [&](Why why) {
+    origin.why = why;
+    return Bounce();
+  };
+  if (count <= 0 || target < 0) return left(Why::no_data);
+  if (job.types.is_short(type, count, INT64_MAX)) return left(Why::contiguous);
+  bool early = false, early_there = false;
+  origin.type = job.types.find(type, count, early);
+  const Use there = job.types.find(target_type, target_count, early_there);
+  if (origin.type == nullptr) return left(early ? Why::first_use : Why::undecodable);
+  if (!has_gaps(*origin.type.get(), count)) return left(Why::contiguous);
   origin.bytes = origin.type->bytes(count);
-  if (origin.bytes < kLeastBytes || origin.bytes > INT_MAX || origin.type->size() / kLongOriginRun >= origin.type->layout().run_count())
-    return {};
-  if (base == nullptr && !origin.type->absolute()) return {};
-  if (on_device(*origin.type.get(), base, count)) {
-    job.report.passed(kOnDevice);
-    return {};
-  }
-  if (there == nullptr || there->bytes(target_count) != origin.bytes) return {};
+  if (origin.bytes < kLeastBytes) return left(Why::too_short);
+  if (origin.bytes > INT_MAX) return left(Why::too_long);
+  if (origin.type->size() / kLongOriginRun >= origin.type->layout().run_count()) return left(Why::long_runs);
+  if (base == nullptr && !origin.type->absolute()) return left(Why::in_error);
+  if (on_device(*origin.type.get(), base, count)) return left(Why::device_memory);
+  if (there == nullptr) return left(early_there ? Why::first_use : Why::undecodable);
+  if (there->bytes(target_count) != origin.bytes) return left(Why::in_error);
   origin.base = static_cast<std::byte*>(const_cast<void*>(base));
   origin.count = count;
   const std::scoped_lock lock(mutex_);
   const auto window = all_.find(win);
-  if (window == all_.end() || window->second.bytes + origin.bytes > kRoom) return {};
-  if (!pays(job.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return {};
+  if (window == all_.end()) return left(Why::of_host);
+  if (window->second.bytes + origin.bytes > kRoom) return left(Why::no_room);
+  if (!pays(job.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return left(Why::host_is_fast);
   std::vector<Operation>& operations = window->second.operations;
   if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);  // add() is to want no memory
+  origin.why = Why::no_memory;
   return job.bounces.take(origin.bytes);
 } catch (const std::bad_alloc&) {
+  origin.why = Why::no_memory;
   return {};
 }
 

@@ -12,6 +12,7 @@
 
 #include "lacuna/mpi/bounce.hpp"
 #include "lacuna/mpi/datatypes.hpp"
+#include "lacuna/mpi/passed.hpp"
 
 namespace lacuna::mpi {
 
@@ -23,6 +24,7 @@ struct Origin {
   Use type;
   Count count = 0;
   std::int64_t bytes = 0;
+  Why why{};  ///< the host has it as it is, if it has
 };
 
 class Windows {
