@@ -55,6 +55,11 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
 /// Makes the descriptor of a persistent send that starts.
 int prepare_start(Job& job, Operation& operation);
 
+// --- target.cpp -------------------------------------------------------------------------------------------------------
+
+/// Puts bytes of a message, which are no descriptor, where they belong. False: they could not be put there.
+[[nodiscard]] bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes);
+
 // --- receives.cpp ----------------------------------------------------------------------------------------------------
 
 /// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`: the request is not persistent.
