@@ -47,9 +47,15 @@ struct Item {
 Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride);
 /// The items one after another, at least one. Beyond `limit` runs they keep their forms. Errors: overflow.
 Result<Item> join(std::vector<Item> items, std::int64_t limit = kFlattenLimit);
-/// The runs of lengths[i] > 0 bytes at offsets[i], at least one: join() of as many items, without making them. Offsets and ends are within kMaxBytes, which
-/// is not checked. Errors: overflow.
-Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths);
+/// What is known of a list of runs without another look at it.
+struct RunFacts {
+  bool touching = false;        ///< a run may begin where the one before it ends; then the next is not looked at
+  std::int64_t most_alike = 0;  ///< runs of one length that follow one another, at most
+};
+/// The runs of lengths[i] > 0 bytes at offsets[i], at least one: join() of as many items, without making them. Offsets,
+/// lengths and ends are within kMaxBytes, which is not checked. Errors: overflow.
+Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths,
+                       const RunFacts& facts = {.touching = true, .most_alike = 0});
 /// The same of runs that are all of one length, a page table's usual case, which needs no second list unless some that follow one another touch.
 Result<Item> join_blocks(std::vector<std::int64_t> offsets, std::int64_t length, bool touching);
 /// The second step of the argument above, and the first: the form of items that are as they should be.

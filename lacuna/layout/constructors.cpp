@@ -55,39 +55,54 @@ Result<Layout> concatenate(std::span<const std::int64_t> blocklengths, std::span
   return std::move(builder).finish();
 }
 
-// Blocks of a type that is one run and follows itself without a gap: the usual list, without an item for each entry. Nothing where that is not so, or where
-// a number is so large that the general way must look at it.
+// Blocks of a type that is one run and follows itself without a gap, at displacements[i] * unit bytes: the usual list,
+// without an item for each entry. Nothing where that is not so, or where a number is so large that the general way must
+// look at it.
 Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements,
-                                           const Layout& old) {
+                                           std::int64_t unit, const Layout& old) {
   constexpr std::int64_t small = kMaxBytes / 4;
   const Item item = Access::item(old);
   const std::int64_t size = old.size();
   const std::int64_t lower = old.lower_bound();
-  const std::int64_t most = size == 0 ? 0 : small / size;
-  if (size == 0 || item.node || old.extent() != size || size > small || std::abs(lower) > small || std::abs(item.at) > small)
-    return std::nullopt;
+  const auto most = static_cast<std::uint64_t>(size == 0 ? 0 : small / size);
   const std::size_t n = displacements.size();
+  if (n == 0 || blocklengths.size() != n || size == 0 || item.node || old.extent() != size || size > small || std::abs(lower) > small ||
+      std::abs(item.at) > small || unit < 1 || unit > small)
+    return std::nullopt;
+  const auto farthest = static_cast<std::uint64_t>(small / unit);
   std::vector<std::int64_t> offsets(n);
-  std::vector<std::int64_t> lengths(n);
-  std::int64_t low = kMaxBytes;
-  std::int64_t high = -kMaxBytes;
+  std::vector<std::int64_t> lengths;
+  lengths.reserve(n + 1);  // join_runs() makes positions of them, of which there is one more
+  lengths.resize(n);
+  std::int64_t alike = 0;
+  std::int64_t most_alike = 0;
+  std::int64_t touching = 0;
+  std::int64_t end = kMaxBytes;  // of the run before; of none, where no run begins
+  std::int64_t length = 0;       // its
   std::size_t runs = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t blocks = blocklengths[i];
-    const std::int64_t at = displacements[i];
-    if (blocks < 0 || blocks > most || at > small || at < -small) return std::nullopt;
+    const auto unsigned_blocks = static_cast<std::uint64_t>(blocks);  // a negative one is beyond all limits
+    const std::uint64_t from_least = static_cast<std::uint64_t>(displacements[i]) + farthest;
+    if (unsigned_blocks > most || from_least > 2 * farthest) return std::nullopt;
+    if (blocks == 0) continue;
+    const std::int64_t at = displacements[i] * unit;
     const std::int64_t bytes = blocks * size;
+    touching += at == end ? 1 : 0;
+    alike = bytes == length ? alike + 1 : 1;
+    most_alike = alike > most_alike ? alike : most_alike;
+    length = bytes;
+    end = at + bytes;
     offsets[runs] = at + item.at;
     lengths[runs] = bytes;
-    low = blocks == 0 ? low : std::min(low, at);
-    high = blocks == 0 ? high : std::max(high, at + bytes);
-    runs += blocks == 0 ? 0 : 1;
+    ++runs;
   }
   if (runs == 0) return std::nullopt;
   offsets.resize(runs);
   lengths.resize(runs);
-  const Item joined = LACUNA_TRY(join_runs(std::move(offsets), std::move(lengths)));
-  return LACUNA_TRY(Access::make(&joined, low + lower, high + lower, Access::state(old).marked));
+  const Item joined = LACUNA_TRY(join_runs(std::move(offsets), std::move(lengths), {.touching = touching > 0, .most_alike = most_alike}));
+  const std::int64_t from = lower - item.at;  // bounds lie as far from the bytes as those of `old` do
+  return LACUNA_TRY(Access::make(&joined, joined.low() + from, joined.high() + from, Access::state(old).marked));
 }
 
 // One block, a single run, at each of displacements[i] * unit bytes: a page table as it is given. No second list is made unless blocks touch. Nothing where
@@ -198,14 +213,13 @@ Result<Layout> repeated(const Layout& old, std::int64_t count, std::int64_t stri
 }
 
 Result<Layout> Layout::indexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> displacements, const Layout& old) {
+  if (std::optional<Layout> list = LACUNA_TRY(list_of_runs(blocklengths, displacements, old.extent(), old))) return std::move(*list);
   return hindexed(blocklengths, LACUNA_TRY(in_bytes(displacements, old)), old);
 }
 
 Result<Layout> Layout::hindexed(std::span<const std::int64_t> blocklengths, std::span<const std::int64_t> byte_displacements,
                                 const Layout& old) {
-  if (blocklengths.size() == byte_displacements.size() && !blocklengths.empty()) {
-    if (std::optional<Layout> list = LACUNA_TRY(list_of_runs(blocklengths, byte_displacements, old))) return std::move(*list);
-  }
+  if (std::optional<Layout> list = LACUNA_TRY(list_of_runs(blocklengths, byte_displacements, 1, old))) return std::move(*list);
   return concatenate(blocklengths, byte_displacements, [&](std::size_t) -> const Layout& { return old; });
 }
 

@@ -1,6 +1,7 @@
 // Canonical forms of lists of runs: join() without an item for each run, since lists have a hundred thousand of them. Nothing here takes more memory than a
 // few times what was given, or less where all runs are of one length.
 #include <algorithm>
+#include <utility>
 
 #include "lacuna/layout/canonical.hpp"
 
@@ -15,19 +16,28 @@ std::unexpected<base::Error> too_large() { return base::fail(base::Code::overflo
 Item in_place(std::int64_t at, NodePtr node) { return {at, node->size, std::move(node)}; }
 
 // Neighbours that touch become one run, in place.
-void merge_runs(Numbers& offsets, Numbers& lengths) {
+RunFacts merge_runs(Numbers& offsets, Numbers& lengths) {
   std::size_t last = 0;
+  std::int64_t alike = 0;
+  RunFacts facts;
+  const auto close = [&] {
+    alike = last > 0 && lengths[last] == lengths[last - 1] ? alike + 1 : 1;
+    facts.most_alike = std::max(facts.most_alike, alike);
+  };
   for (std::size_t i = 1; i < offsets.size(); ++i) {
     if (offsets[last] + lengths[last] == offsets[i]) {
       lengths[last] += lengths[i];
     } else {
+      close();
       ++last;
       offsets[last] = offsets[i];
       lengths[last] = lengths[i];
     }
   }
+  close();
   offsets.resize(last + 1);
   lengths.resize(last + 1);
+  return facts;
 }
 
 // Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
@@ -68,11 +78,13 @@ bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
     }
   }
   // A longer period repeats the whole.
-  for (Index p = kLongestPeriod + 1; p <= n / 2; ++p) {
-    if (n % p != 0) continue;
+  const auto repeats = [&](Index p) {
     Index i = 0;
     while (i + p < steps && alike(i, i + p)) ++i;
-    if (i + p == steps) return true;
+    return p > kLongestPeriod && i + p == steps;
+  };
+  for (Index p = 2; p * p <= n; ++p) {
+    if (n % p == 0 && (repeats(p) || repeats(n / p))) return true;
   }
   return false;
 }
@@ -93,8 +105,24 @@ Item part(const Numbers& offsets, const Numbers& lengths, Index from, Index to) 
   return in_place(origin, make_blocks(std::move(places), std::move(starts)));
 }
 
+// All runs, which are in no loop: part() in the memory that is here. Fresh memory costs more than all work on a list.
+Item one_group(Numbers offsets, Numbers lengths, bool of_one_length) {
+  for (Numbers* numbers : {&offsets, &lengths}) {
+    if (numbers->capacity() / 2 > numbers->size()) numbers->shrink_to_fit();  // many runs became few
+  }
+  const std::int64_t origin = offsets[0];
+  for (std::int64_t& offset : offsets) offset -= origin;
+  if (of_one_length) return in_place(origin, make_list(std::move(offsets), {0, lengths[0], nullptr}));
+  std::int64_t position = 0;
+  for (std::int64_t& length : lengths) position += std::exchange(length, position);
+  lengths.push_back(position);
+  return in_place(origin, make_blocks(std::move(offsets), std::move(lengths)));
+}
+
 // Long stretches of one length become lists, what is between them blocks: group() of canonical.cpp.
-Item group_runs(const Numbers& offsets, const Numbers& lengths) {
+Item group_runs(Numbers offsets, Numbers lengths, std::int64_t most_alike) {
+  const bool of_one_length = most_alike == std::ssize(lengths);
+  if (of_one_length || most_alike < kShortestLoop) return one_group(std::move(offsets), std::move(lengths), of_one_length);
   const Index n = std::ssize(offsets);
   std::vector<Item> groups;
   Index pending = 0;  // first run that is in no group yet
@@ -119,28 +147,34 @@ Item with_loops(const Numbers& offsets, const Numbers& lengths, std::int64_t len
 
 namespace {
 
-Item merged(Numbers offsets, Numbers lengths) {
-  merge_runs(offsets, lengths);
+Item merged(Numbers offsets, Numbers lengths, RunFacts facts) {
+  if (facts.touching) facts = merge_runs(offsets, lengths);
   if (offsets.size() == 1) return {offsets[0], lengths[0], nullptr};
-  return may_repeat(offsets, lengths) ? with_loops(offsets, lengths, 0) : group_runs(offsets, lengths);
+  if (may_repeat(offsets, lengths)) return with_loops(offsets, lengths, 0);
+  return group_runs(std::move(offsets), std::move(lengths), facts.most_alike);
 }
 
 }  // namespace
 
-Result<Item> join_runs(Numbers offsets, Numbers lengths) {
+Result<Item> join_runs(Numbers offsets, Numbers lengths, const RunFacts& facts) {
+  // In parts whose sum fits, since each length is at most 2^60.
   std::int64_t size = 0;
-  for (const std::int64_t length : lengths) {
-    if (!base::add(size, length, size) || size > kMaxBytes) return too_large();
+  for (std::size_t i = 0; i < lengths.size();) {
+    const std::size_t end = std::min(lengths.size(), i + 4);
+    for (; i < end; ++i) size += lengths[i];
+    if (size > kMaxBytes) return too_large();
   }
-  return merged(std::move(offsets), std::move(lengths));
+  return merged(std::move(offsets), std::move(lengths), facts);
 }
 
 Result<Item> join_blocks(Numbers offsets, std::int64_t length, bool touching) {
   std::int64_t size = 0;
   if (!base::mul(length, std::ssize(offsets), size) || size > kMaxBytes) return too_large();
   if (touching) {
-    Numbers lengths(offsets.size(), length);
-    return merged(std::move(offsets), std::move(lengths));
+    Numbers lengths;
+    lengths.reserve(offsets.size() + 1);
+    lengths.resize(offsets.size(), length);
+    return merged(std::move(offsets), std::move(lengths), {.touching = true, .most_alike = 0});
   }
   if (offsets.size() == 1) return Item{offsets[0], length, nullptr};
   if (may_repeat(offsets, {})) return with_loops(offsets, {}, length);

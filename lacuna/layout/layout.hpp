@@ -237,8 +237,9 @@ struct StridedArray {
   std::span<const std::int64_t> strides;  ///< in bytes
 };
 
-/// Whether a byte belongs to both arrays, of which `b` begins `distance` bytes behind `a`. Exact, however they interleave; either may name bytes twice.
-/// Errors: limit (strides so contrived that a million steps do not decide it), overflow, invalid_argument.
+/// Whether a byte belongs to both arrays, of which `b` begins `distance` bytes behind `a`. Exact, however they interleave;
+/// either may name bytes twice. Errors: limit (strides so contrived that a million steps do not decide it), overflow,
+/// invalid_argument.
 Result<bool> share_bytes(const StridedArray& a, const StridedArray& b, std::int64_t distance);
 
 /// Errors: invalid_argument if the sizes differ.

@@ -1,5 +1,6 @@
-// Do two strided arrays have a byte in common? They do if a sum of multiples of their strides comes near enough to the distance between them: a search over the
-// multiples, largest stride first, which ends early where the sum left over is out of reach, or no multiple of the strides' common divisor.
+// Do two strided arrays have a byte in common? They do if a sum of multiples of their strides comes near enough to the
+// distance between them. A search over the multiples, the largest stride first, ends early where the rest of the sum is
+// out of reach, or no multiple of the smaller strides' common divisor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ class Search {
   }
 
  private:
-  // Multiples no farther apart than the interval is wide leave no hole in it: it gets wider instead. Equal strides are one.
+  // Multiples that are no farther apart than the interval is wide leave no hole: the interval gets wider instead. Equal
+  // strides become one.
   void absorb() {
     std::ranges::sort(all_, {}, &Multiples::stride);
     std::vector<Multiples> left;
@@ -84,8 +86,8 @@ class Search {
   std::int64_t steps_ = 0;
 };
 
-// Adds an array's strides as multiples that only count up. How far its element at the lowest address is from the first one; or, of an array that is
-// subtracted, how far the one at the highest address is. Errors: overflow.
+// Adds an array's strides as multiples that only count up. How far its element at the lowest address is from the first
+// one; or, of an array that is subtracted, how far the one at the highest address is. Errors: overflow.
 Result<std::int64_t> add_strides(const StridedArray& array, bool subtracted, std::vector<Multiples>& all) {
   std::int64_t turned = 0;
   std::int64_t total = array.item_bytes;
@@ -94,12 +96,13 @@ Result<std::int64_t> add_strides(const StridedArray& array, bool subtracted, std
     const std::int64_t stride = array.strides[d];
     const std::int64_t last = array.shape[d] - 1;
     std::int64_t reach = 0;
-    if (!base::mul(stride, last, reach) || reach > kMaxBytes || reach < -kMaxBytes || (total += std::abs(reach)) > kMaxBytes) {
+    if (!base::mul(stride, last, reach) || reach > kMaxBytes || reach < -kMaxBytes || std::abs(reach) > kMaxBytes - total) {
       return base::fail(base::Code::overflow,
                         fmt::format("dimension {}: {} elements of {} bytes, {} bytes apart: the array spans more than 2^60 bytes", d,
                                     array.shape[d], array.item_bytes, stride));
     }
     if (reach == 0) continue;
+    total += std::abs(reach);
     all.push_back({std::abs(stride), last});
     if ((stride < 0) != subtracted) turned += reach;
   }

@@ -92,6 +92,8 @@ Array::Array(const nb::handle& object, bool writable, const char* role) : object
     take_buffer(writable);
   } else if (nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__dlpack_device__")) {
     take_dlpack(writable);
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    refuse_device(role, 2);
   } else {
     raise_type(
         fmt::format("the {} is of type {}; an array is needed: an object with the buffer protocol, or with DLPack in memory of the host. "
@@ -228,7 +230,8 @@ Array::Number Array::number() const {
 }
 
 void Array::check_same_elements(const Array& target, const Array& source) {
-  if (target.dtype_.is_valid() && target.dtype_.is(source.dtype_)) return;  // NumPy has one object for each of its own types
+  // NumPy has one object for each of its own types.
+  if (target.dtype_.is_valid() && target.dtype_.is(source.dtype_)) return;
   nb::module_::import_("lacuna.elements").attr("check")(target.element_type(), source.element_type());
 }
 

@@ -14,11 +14,13 @@
 
 namespace lacuna::python {
 
-/// The memory of an object of the host for as long as this lives: of what has the buffer protocol, or DLPack alone, in memory that the CPU reads and writes
-/// (pinned and managed memory of a GPU as well). Objects whose elements are references of Python are refused.
+/// The memory of an object of the host for as long as this lives: of what has the buffer protocol, or DLPack alone, in
+/// memory that the CPU reads and writes (pinned and managed memory of a GPU as well). Objects whose elements are
+/// references of Python are refused.
 class Array {
  public:
-  /// `role` names it in errors: "source". Raises TypeError (no array, one of Python objects, memory of a device alone), BufferError or ValueError (read-only).
+  /// `role` names it in errors: "source". Raises TypeError (no array, one of Python objects, memory of a device alone),
+  /// BufferError or ValueError (read-only).
   Array(const nb::handle& object, bool writable, const char* role = "array");
   ~Array();
   Array(const Array&) = delete;
@@ -29,7 +31,8 @@ class Array {
   [[nodiscard]] layout::StridedArray elements() const { return {item_bytes_, shape_, strides_}; }
   /// Of its elements, or what base() was given.
   [[nodiscard]] const layout::Layout& layout();
-  /// Where the elements' layout has its base, or `layout`, which then is layout(). Raises ValueError if a byte of it lies outside of the array.
+  /// Where the elements' layout has its base, or `layout`, which then is layout(). Raises ValueError if a byte of it lies
+  /// outside of the array.
   std::byte* base(const std::optional<layout::Layout>& layout, std::int64_t offset);
   /// The same without remembering the layout.
   [[nodiscard]] std::byte* base_of(const layout::Layout& layout, std::int64_t offset) const;
@@ -41,7 +44,8 @@ class Array {
   };
   [[nodiscard]] Bounds bounds() const;
 
-  /// NumPy's dtype of the elements, or the name of a type that NumPy has not, or None for bytes of no type (lacuna.elements).
+  /// NumPy's dtype of the elements, the name of a type that NumPy has not, or None for bytes of no type
+  /// (lacuna.elements).
   [[nodiscard]] nb::object element_type() const;
   /// Of numbers: 'i' signed, 'u' unsigned; else another letter.
   struct Number {
@@ -72,7 +76,8 @@ class Array {
 
 /// Of an object, for errors.
 std::string class_name(const nb::handle& object);
-/// Whether an object has elements that are references of Python: NumPy's objects and strings of any length, also within structs.
+/// Whether an object has elements that are references of Python: NumPy's objects, and strings of any length, also within
+/// structs.
 bool holds_objects(const nb::handle& object);
 
 }  // namespace lacuna::python

@@ -15,12 +15,14 @@ struct GivenIntegers {
   nb::object given;
 };
 
-/// The integers of an argument: the memory of an array of int64 (or of uint64) without gaps, which nothing may change meanwhile, or a converted copy.
+/// The integers of an argument: the memory of an array of int64 (or of uint64) without gaps, which nothing may change
+/// meanwhile, or a converted copy.
 class Integers {
  public:
-  /// `name` is the argument's. Raises TypeError (no integers), OverflowError (beyond 64 bits), ValueError (more than one dimension).
+  /// `name` is the argument's. Raises TypeError (no integers), OverflowError (beyond 64 bits), ValueError (not one
+  /// dimension).
   Integers(const GivenIntegers& given, const char* name);
-  operator std::span<const std::int64_t>() const { return numbers_; }  // NOLINT(google-explicit-constructor): that is what it is for
+  operator std::span<const std::int64_t>() const { return numbers_; }
 
  private:
   void read_array(const nb::handle& object, const char* name);

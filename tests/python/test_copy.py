@@ -26,7 +26,7 @@ from host_arrays import (
 )
 
 import lacuna
-from lacuna import Layout
+from lacuna import Layout, elements
 
 pytestmark = pytest.mark.check
 
@@ -102,6 +102,16 @@ def test_different_types_of_other_objects_are_refused(a: Any, b: Any) -> None:
         with pytest.raises(TypeError, match="as_bytes=True"):
             lacuna.copy(target, source)
         lacuna.copy(target, source, as_bytes=True)
+
+
+def test_types_that_numpy_has_not_go_by_their_names() -> None:
+    bfloat16 = elements.of_dlpack(4, 16, 1)
+    elements.check(bfloat16, elements.of_name("bfloat16"))
+    assert elements.of_name("<f4") == elements.of_dlpack(2, 32, 1) == np.dtype("f4")
+    assert elements.of_dlpack(6, 8, 1) == np.dtype(bool)
+    for other in (np.dtype("f2"), elements.of_dlpack(2, 16, 1), elements.of_dlpack(4, 16, 2), "float8_e5m2"):
+        with pytest.raises(TypeError, match="as_bytes=True"):
+            elements.check(bfloat16, other)
 
 
 def test_plain_bytes_have_no_type() -> None:
@@ -268,6 +278,13 @@ class TestDlpackAlone:
         for call in (lambda x: Layout.of(x), lambda x: Layout.bytes(1).pack(x), lambda x: lacuna.copy(np.zeros(3), x)):
             with pytest.raises(TypeError, match=r"lies on a device \(DLPack calls its kind 2\).*copy it to the host"):
                 call(Dlpack(np.zeros(3), CUDA))
+
+    def test_memory_of_a_gpu_without_dlpack_is_refused(self) -> None:
+        class OnlyCuda:
+            __cuda_array_interface__ = np.zeros(3).__array_interface__
+
+        with pytest.raises(TypeError, match=r"the buffer lies on a device .*lacuna\.device"):
+            Layout.bytes(8).pack(OnlyCuda())
 
     def test_managed_memory_of_a_gpu_library_is_host_memory(self) -> None:
         """CuPy's arrays say what they are in two ways."""

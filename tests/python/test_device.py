@@ -63,6 +63,20 @@ def test_packs_and_unpacks_as_the_host_does(device: Device) -> None:
     assert back.read() == bytes(expected)
 
 
+def test_compares_the_types_of_elements(device: Device) -> None:
+    numbers = np.arange(16, dtype="f4")
+    memory, target = on(device, numbers.tobytes()), DeviceMemory(device, 64)
+    for other in (np.empty(16, "i4"), np.empty(16, ">f4"), np.empty(8, "f8"), np.empty(64, "u1")):
+        target.write(bytes(64))
+        with pytest.raises(
+            TypeError, match=r"the target has elements of type .*, the source of float32.*as_bytes=True"
+        ):
+            lacuna.copy(Array(target, other), Array(memory, numbers))
+        assert target.read() == bytes(64)
+        lacuna.copy(Array(target, other), Array(memory, numbers), as_bytes=True)
+        assert target.read() == numbers.tobytes()
+
+
 def test_refuses_what_is_wrong(device: Device) -> None:
     memory = DeviceMemory(device, 64)
     flat = np.empty(64, np.uint8)
