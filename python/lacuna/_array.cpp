@@ -55,13 +55,24 @@ bool has_object(const char* format) {
                   role, device));
 }
 
-// Raises the error that is set, if it is not about the array being read-only; else says which array that is.
-[[noreturn]] void refuse_read_only(const nb::handle& object, const char* role) {
-  nb::python_error error;
+void refuse_unreachable(const char* role, int device) {
+  if (device != kCpu && device != kCudaHost && device != kRocmHost && device != kCudaManaged) refuse_device(role, device);
+}
+
+bool has_dlpack(const nb::handle& object) { return nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__dlpack_device__"); }
+
+// DLPack's type and number of the device that an object is on.
+std::pair<int, int> device_of(const nb::handle& object) {
+  const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
+  return {nb::cast<int>(device[0]), nb::cast<int>(device[1])};
+}
+
+// Raises the error, if it is not about the array being read-only; else says which array that is.
+[[noreturn]] void refuse_read_only(const nb::handle& object, const char* role, const nb::python_error& error) {
   Py_buffer readable{};
   if (PyObject_GetBuffer(object.ptr(), &readable, PyBUF_STRIDED_RO) != 0) {
     PyErr_Clear();
-    throw error;
+    throw nb::python_error(error);
   }
   PyBuffer_Release(&readable);
   const std::string text =
@@ -85,12 +96,17 @@ nb::object capsule_of(const nb::handle& object) {
 
 std::string class_name(const nb::handle& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
 
+bool has_host_buffer(const nb::handle& object) {
+  static PyObject* const name = PyUnicode_InternFromString("__cuda_array_interface__");
+  return PyObject_CheckBuffer(object.ptr()) != 0 && _PyType_Lookup(Py_TYPE(object.ptr()), name) == nullptr;
+}
+
 bool holds_objects(const nb::handle& object) { return dtype_of(object).has_objects; }
 
 Array::Array(const nb::handle& object, bool writable, const char* role) : object_(nb::borrow(object)), role_(role) {
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     take_buffer(writable);
-  } else if (nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__dlpack_device__")) {
+  } else if (has_dlpack(object)) {
     take_dlpack(writable);
   } else if (nb::hasattr(object, "__cuda_array_interface__")) {
     refuse_device(role, 2);
@@ -112,8 +128,8 @@ void Array::take_buffer(bool writable) {
   const int flags = (writable ? PyBUF_STRIDED : PyBUF_STRIDED_RO) | (dtype_.is_valid() ? 0 : PyBUF_FORMAT);
   if (PyObject_GetBuffer(object_.ptr(), &buffer_, flags) != 0) {
     buffer_.obj = nullptr;
-    if (writable) refuse_read_only(object_, role_);
-    throw nb::python_error();
+    without_buffer(writable);
+    return;
   }
   if (!dtype_.is_valid() && buffer_.format != nullptr && has_object(buffer_.format)) {
     const std::string format = buffer_.format;
@@ -135,13 +151,24 @@ void Array::take_buffer(bool writable) {
   strides_ = own_strides_;
 }
 
+// Of an object that has the protocol and raised an error: JAX's arrays, on a device or of bfloat16. What may only be read
+// (they all) DLPack does not always say, so it is not for writing.
+void Array::without_buffer(bool writable) {
+  const nb::python_error error;
+  if (has_dlpack(object_)) {
+    refuse_unreachable(role_, device_of(object_).first);
+    if (!writable) {
+      take_dlpack(false);
+      return;
+    }
+  }
+  if (writable) refuse_read_only(object_, role_, error);
+  throw nb::python_error(error);
+}
+
 void Array::take_dlpack(bool writable) {
-  const auto device = nb::cast<nb::tuple>(object_.attr("__dlpack_device__")());
-  const auto refuse_others = [&](int kind) {
-    if (kind != kCpu && kind != kCudaHost && kind != kRocmHost && kind != kCudaManaged) refuse_device(role_, kind);
-  };
-  const int kind = nb::cast<int>(device[0]);
-  refuse_others(kind);
+  const auto [kind, number] = device_of(object_);
+  refuse_unreachable(role_, kind);
   const nb::object capsule = capsule_of(object_);
   nb::ndarray<> may_write;
   if (writable && !nb::try_cast(capsule, may_write, false)) {
@@ -156,9 +183,9 @@ void Array::take_dlpack(bool writable) {
     raise_type(
         fmt::format("the {} ({}) has a __dlpack__() that answers with something else than DLPack's capsule", role_, class_name(object_)));
   }
-  refuse_others(dlpack_.device_type());
+  refuse_unreachable(role_, dlpack_.device_type());
   // What the GPU still does with it has to be done before the CPU looks.
-  if (kind == kCudaManaged) nb::module_::import_("lacuna.device").attr("settle")(nb::cast<int>(device[1]));
+  if (kind == kCudaManaged) nb::module_::import_("lacuna.device").attr("settle")(number);
   if (dlpack_.dtype().code == 3) refuse_objects(role_, "DLPack's opaque handles");
   if (dlpack_.dtype().bits % 8 != 0)
     raise_type(fmt::format("the {} has elements of {} bits; bytes are what can be moved", role_, static_cast<int>(dlpack_.dtype().bits)));

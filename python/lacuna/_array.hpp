@@ -59,6 +59,7 @@ class Array {
 
  private:
   void take_buffer(bool writable);
+  void without_buffer(bool writable);
   void take_dlpack(bool writable);
 
   nb::object object_;
@@ -76,6 +77,8 @@ class Array {
 
 /// Of an object, for errors.
 std::string class_name(const nb::handle& object);
+/// Whether an object has the buffer protocol, and is of no type that may be on a GPU (JAX has one type for both).
+bool has_host_buffer(const nb::handle& object);
 /// Whether an object has elements that are references of Python: NumPy's objects, and strings of any length, also within
 /// structs.
 bool holds_objects(const nb::handle& object);

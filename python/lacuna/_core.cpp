@@ -59,9 +59,8 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = std::string(lacuna::base::version());
   bind_layout(m);
   m.def("copy", &copy_array, "target"_a.none(), "source"_a.none(), "as_bytes"_a = false, "lacuna.copy() of two arrays of the host.");
-  m.def(
-      "has_buffer", [](const nb::handle& object) { return PyObject_CheckBuffer(object.ptr()) != 0; }, "object"_a.none(),
-      "Whether an object has the buffer protocol.");
+  m.def("has_host_buffer", &has_host_buffer, "object"_a.none(),
+        "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
   bind_guide(m);
   bind_messages(m);

@@ -88,7 +88,7 @@ std::vector<std::int64_t> length_classes(const Layout& layout, std::int64_t limi
 
 // Of an array of the host, or one of GPU memory.
 Layout layout_of(const nb::handle& array) {
-  if (PyObject_CheckBuffer(array.ptr()) == 0) {
+  if (!has_host_buffer(array)) {
     const nb::module_ device = nb::module_::import_("lacuna.device");
     if (nb::cast<bool>(device.attr("is_device_array")(array))) return nb::cast<Layout>(device.attr("view_of")(array).attr("layout"));
   }

@@ -23,10 +23,10 @@ def copy(target: Any, source: Any, stream: int | None = None, *, as_bytes: bool 
     byte is in both views (in GPU memory: if the spans of the views overlap); ValueError or BufferError, as the target's
     type does, if the target is read-only.
     """
-    if _core.has_buffer(target) and _core.has_buffer(source):
+    if _core.has_host_buffer(target) and _core.has_host_buffer(source):
         _core.copy(target, source, as_bytes)
         return
-    on_device = [array for array in (target, source) if not _core.has_buffer(array) and device.is_device_array(array)]
+    on_device = [array for array in (target, source) if device.is_device_array(array)]
     if len(on_device) == 2:
         device.copy(target, source, stream=stream, as_bytes=as_bytes)
     elif all(device.is_host_memory(array) for array in on_device):

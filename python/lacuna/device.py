@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 import sys
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lacuna import elements
 from lacuna._core import Device, DeviceMemory, Layout, device_cards, device_of
-from lacuna.elements import ElementType
 
 __all__ = ["Device", "DeviceMemory", "View", "cards", "copy", "is_device_array", "look", "pack", "unpack", "view_of"]
 
+
+if TYPE_CHECKING:
+    from lacuna.elements import ElementType
 
 _HOST_KINDS = (1, 3, 11, 13)
 """DLPack's device types of memory that the CPU reaches: kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged."""
@@ -89,6 +90,8 @@ def _view(address: int, item: int, shape: tuple[int, ...], strides: tuple[int, .
 
 def view_of(array: Any) -> View:
     """What a GPU array is made of. Raises TypeError for what is none, ValueError if its bytes are not its values."""
+    from lacuna import elements  # later than `import lacuna`, since it brings NumPy in
+
     if getattr(array, "is_cuda", False) and hasattr(array, "data_ptr"):  # torch, whose bfloat16 the interface lacks
         if array.is_conj() or array.is_neg():
             raise ValueError("the tensor's bytes are not its values yet: call resolve_conj() or resolve_neg() first")
@@ -168,6 +171,8 @@ def copy(target: Any, source: Any, *, stream: int | None = None, as_bytes: bool 
     """
     a, b = view_of(source), view_of(target)
     if not as_bytes:
+        from lacuna import elements
+
         elements.check(b.element, a.element)
     _move((a.layout, b.layout), (a, b), (0, 0), stream)
 

@@ -302,6 +302,31 @@ class TestDlpackAlone:
         with pytest.raises(TypeError, match="one of the two is in GPU memory"):
             lacuna.copy(target, Managed(source, CUDA))
 
+    def test_reads_what_has_a_buffer_that_it_does_not_give(self) -> None:
+        """As JAX's arrays of bfloat16; those on a GPU have the protocol too."""
+
+        class Refusing(mmap.mmap):  # closed, it raises an error where a buffer is asked for
+            array = np.arange(6, dtype="i4")
+            device = CPU
+
+            def __dlpack__(self, **options: Any) -> Any:
+                return self.array.__dlpack__(**options)
+
+            def __dlpack_device__(self) -> tuple[int, int]:
+                return (self.device, 0)
+
+        closed = Refusing(-1, 24)
+        closed.close()
+        target = np.zeros(6, "i4")
+        lacuna.copy(target, closed)
+        assert target.tolist() == list(range(6))
+        with pytest.raises(ValueError, match="mmap closed"):
+            lacuna.copy(closed, target)
+        Refusing.device = CUDA
+        for pair in ((target, closed), (closed, target)):
+            with pytest.raises(TypeError, match="lies on a device"):
+                lacuna.copy(*pair)
+
     def test_its_own_error_is_told(self) -> None:
         class Gradient(Dlpack):
             def __dlpack__(self, **options: Any) -> Any:
