@@ -65,8 +65,10 @@ class DirectCopy {
   bool step();
   /// Whether both ends have copied what they took.
   [[nodiscard]] static bool over(const DirectMemory& shared, std::int64_t bytes);
-  /// No end begins another piece. How many have been begun.
-  static std::uint64_t stop(DirectMemory& shared, std::int64_t bytes);
+  /// No end begins another piece; either may say so, or both.
+  static void stop(DirectMemory& shared);
+  /// Whether a piece that was begun has not ended.
+  [[nodiscard]] static bool at_work(const DirectMemory& shared, std::int64_t bytes);
 
  private:
   static void list(layout::Cursor& cursor, std::uint64_t addr, std::int64_t from, std::int64_t bytes, std::vector<nic::Sge>& to);

@@ -213,9 +213,9 @@ void Ranks::stop_copying(Request& request) {
   if (memory == nullptr) return;
   Peer& peer = peers_[static_cast<std::size_t>(request.peer)];
   const nic::QueuePair* const copying = (request.sends ? peer.outgoing : peer.incoming).copying();
-  const std::uint64_t begun = DirectCopy::stop(*memory, request.bytes);
+  DirectCopy::stop(*memory);
   const std::int64_t deadline = base::now_ns() + kStopping;
-  while (memory->ended.load(std::memory_order_acquire) < begun) {
+  while (DirectCopy::at_work(*memory, request.bytes)) {
     peer.channel->fault();  // looks whether the peer lives
     if (copying == nullptr || copying->fault() != nullptr) return;
     if (base::now_ns() > deadline)

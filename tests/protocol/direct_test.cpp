@@ -179,6 +179,19 @@ TEST(HostileDirect, ThatIsGivenUpLeavesTheSendersMemoryAlone) {
   at.memory().direct.begun = 1;
   EXPECT_TRUE(ends_before_it_returns(at.memory(), [&] { at.den.rank(0).give_up(at.offer); }));
 }
+// Both ends give it up: neither waits for pieces that nobody has begun.
+TEST(HostileDirect, ThatTheOtherEndHasGivenUpTooIsNotWaitedFor) {
+  if (!possible()) GTEST_SKIP() << kNotPossible;
+  Offered at;
+  at.tell(message());
+  Request* receive = at.accept();
+  DirectCopy::stop(at.memory.direct);
+  EXPECT_FALSE(DirectCopy::at_work(at.memory.direct, kBytes));
+  at.den.victim_moves();
+  EXPECT_FALSE(DirectCopy::at_work(at.memory.direct, kBytes));
+  at.den.rank(0).give_up(receive);
+  EXPECT_EQ(at.memory.direct.ended, 0);
+}
 TEST(HostileDirect, ThatIsGivenUpIsOfferedNoMore) {
   Sent at;
   at.den.rank(0).give_up(at.offer);
