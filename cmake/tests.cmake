@@ -75,9 +75,9 @@ if(NOT LACUNA_EXAMPLES)
   list(REMOVE_ITEM test_folders examples)
 endif()
 
-# The interposer over the fake host of tests/interposer, which takes the place of host.cpp. Nothing is looked up there.
+# The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is looked up there.
 file(GLOB interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
-list(FILTER interposer_sources EXCLUDE REGEX "/(host|lookup)\\.cpp$")
+list(FILTER interposer_sources EXCLUDE REGEX "/(host|lookup|machine)\\.cpp$")
 add_library(lacuna_interposer OBJECT ${interposer_sources})
 target_compile_definitions(lacuna_interposer PUBLIC LACUNA_MPI_ABI_STANDARD LACUNA_MPI_RANKS_ARE_THREADS)
 target_link_libraries(lacuna_interposer PRIVATE lacuna fmt::fmt lacuna_options)

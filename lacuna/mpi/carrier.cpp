@@ -1,6 +1,7 @@
 #include "lacuna/mpi/carrier.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
@@ -31,12 +32,12 @@ void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
     const std::int64_t bytes = std::min(chunk_, bytes_ - packed_);
     Chunk chunk{.request = {}, .memory = carrier_.bounces_.take(bytes), .at = packed_, .bytes = bytes};
     if (chunk.memory.data() == nullptr) {
-      if (all || chunks_.empty()) error_ = kErrNoMem;  // else there is room again when one of them has gone
+      if (all || chunks_.empty()) fail(kErrNoMem, "no memory for a chunk");  // else there is room again when one of them has gone
       return;
     }
     copy::pack(layout, base, packed_, bytes, chunk.memory.data(), copy::Caching::kept);
-    error_ = host().Isend(chunk.memory.data(), static_cast<int>(bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
-    if (error_ != kSuccess) return;
+    const int error = host().Isend(chunk.memory.data(), static_cast<int>(bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
+    if (error != kSuccess) return fail(error, "MPI_Isend of a chunk failed");
     packed_ += bytes;
     carrier_.under_way_ += bytes;
     chunks_.push_back(std::move(chunk));
@@ -44,9 +45,16 @@ void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
   }
 }
 
+void ChunksOut::fail(int error, const char* what) {
+  base::log(base::Level::error, std::string("MPI send: ") + what);
+  error_ = error == kErrNoMem ? error : kErrOther;
+}
+
 void ChunksOut::reap() {
   bool moved = false;
-  while (!chunks_.empty() && test(chunks_.front(), error_)) {
+  int error = kSuccess;
+  while (!chunks_.empty() && test(chunks_.front(), error)) {
+    if (error != kSuccess && error_ == kSuccess) fail(error, "MPI_Test of a chunk failed");
     carrier_.under_way_ -= chunks_.front().bytes;
     chunks_.pop_front();
     moved = true;
@@ -101,7 +109,7 @@ std::unique_ptr<Carrier> Carrier::create(Bounces& bounces, int own_rank, const s
   host().Comm_size(comm, &size);
   std::unique_ptr<Carrier> made(new Carrier(bounces, comm));
   made->tags_.resize(static_cast<std::size_t>(size));
-  made->rdma_ = Rdma::create(comm, own_rank, places);
+  made->rdma_ = Rdma::create(comm, own_rank, places, made->unsent_);
   return made;
 }
 
@@ -117,10 +125,11 @@ std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int6
   return std::make_unique<ChunksOut>(*this, to, last, bytes, chunk);
 }
 
-std::unique_ptr<Arriving> Carrier::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into) {
-  if (far.by_device != 0) return rdma_ == nullptr ? nullptr : rdma_->arrive(from, far, bytes, into);
-  if (from < 0 || static_cast<std::size_t>(from) >= tags_.size() || bytes <= 0 || far.chunk <= 0 || far.number < 1 || far.number >= kTags)
-    return nullptr;
+base::Result<std::unique_ptr<Arriving>> Carrier::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into) {
+  if (far.by_device != 0 && rdma_ != nullptr) return rdma_->arrive(from, far, bytes, into);
+  if (far.by_device != 0 || from < 0 || static_cast<std::size_t>(from) >= tags_.size() || bytes <= 0 || far.chunk <= 0 || far.number < 1 ||
+      far.number >= kTags)
+    return base::fail(base::Code::malformed, "a message from another node that nobody sends");
   return std::make_unique<ChunksIn>(*this, from, far.number, far.chunk, bytes, std::move(into));
 }
 

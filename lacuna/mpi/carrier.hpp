@@ -15,6 +15,7 @@
 // Where a device reaches the other rank, it takes the chunks' place (rdma.hpp).
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -46,6 +47,7 @@ class ChunksOut final : public Departing {
   [[nodiscard]] int error() const override { return error_; }
 
  private:
+  void fail(int error, const char* what);
   Carrier& carrier_;
   int to_, tag_;
   std::int64_t bytes_, chunk_, packed_ = 0;
@@ -86,8 +88,8 @@ class Carrier {
 
   /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `bounded`: whether that counts.
   std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far);
-  /// Null: nobody has sent that.
-  std::unique_ptr<Arriving> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into);
+  /// Errors: those of Rdma::arrive(); malformed (nobody has sent that).
+  base::Result<std::unique_ptr<Arriving>> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into);
   /// What is packed, and not gone; after an error for good, since nobody knows whether the host still reads it.
   void leave(std::unique_ptr<Departing> departing) { left_.push_back(std::move(departing)); }
   /// Looks after what was left.
@@ -101,9 +103,10 @@ class Carrier {
   void drop();
   Bounces& bounces_;
   Comm comm_;
-  std::int64_t under_way_ = 0;  ///< bytes that are packed
-  std::vector<int> tags_;       ///< of each rank, the last
+  std::atomic<std::int64_t> under_way_ = 0;  ///< bytes that are packed, by any thread
+  std::vector<int> tags_;                    ///< of each rank, the last
   std::vector<std::unique_ptr<Departing>> left_;
+  Rdma::Unsent unsent_;
   std::unique_ptr<Rdma> rdma_;  ///< null: no device reaches any of them
 };
 

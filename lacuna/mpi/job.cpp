@@ -1,16 +1,16 @@
 #include "lacuna/mpi/job.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "lacuna/mpi/machine.hpp"
 
 namespace lacuna::mpi {
 
@@ -27,27 +27,11 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 /// What each rank says of itself in MPI_Init.
 struct Card {
   std::uint64_t magic = 0x3330'6970'6d6c'636c;  // changes with Descriptor and Card
-  std::uint64_t node[2] = {};
+  std::array<std::uint64_t, 2> node{};
   Nonce random{};
   std::int32_t mode = 0;
   std::int32_t works = 0;
 };
-
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
-
-// Processes with the same kernel that can meet by name, which namespaces of the network may keep them from.
-void identify(Card& card) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  struct stat space{};
-  stat("/proc/self/ns/net", &space);
-  card.node[0] = hash(boot);
-  card.node[1] = hash(fmt::format("{} {} {}", space.st_dev, space.st_ino, geteuid()));
-}
 
 Mode mode_of_environment() {
   const char* said = std::getenv("LACUNA_MPI");
@@ -126,7 +110,7 @@ base::Result<void> connect(Job& made, const std::string& name, int ranks) {
 
 std::unique_ptr<Job> Job::begin() {
   Card mine;
-  identify(mine);
+  mine.node = node();
   mine.mode = static_cast<std::int32_t>(mode_of_environment());
   std::random_device random;
   for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lacuna/mpi/host.hpp"
+#include "lacuna/mpi/machine.hpp"
 
 namespace lacuna::mpi {
 namespace {
@@ -17,10 +18,11 @@ constexpr int kTag = 0;                            // of no message in chunks
 
 base::Error call_failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
 
-// Two ranks of the world tell one another what connects them. Nobody waits for one that does not speak.
+// Two ranks of the world tell one another what connects them. Nobody waits for one that does not speak. What the host may still send when one has given up is
+// kept in `unsent`.
 class HostBootstrap final : public nic::Bootstrap {
  public:
-  HostBootstrap(Comm comm, int rank) : comm_(comm), rank_(rank) {}
+  HostBootstrap(Comm comm, int rank, Rdma::Unsent& unsent) : comm_(comm), rank_(rank), unsent_(unsent) {}
 
   Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override {
     if (!mine.files.empty()) return base::fail(base::Code::unsupported, "a device whose ends need the same machine");
@@ -28,34 +30,56 @@ class HostBootstrap final : public nic::Bootstrap {
       return base::fail(base::Code::limit, fmt::format("{} bytes to say; there may be {}", mine.bytes.size(), kMost));
     nic::Hello theirs;
     theirs.bytes.resize(kMost);
-    Request requests[2]{};
-    if (host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &requests[0]) != kSuccess)
+    std::vector<std::byte> said = mine.bytes;
+    unsent_.reserve(unsent_.size() + 1);
+    Request in = host().no_request, out = host().no_request;
+    if (host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &in) != kSuccess)
       return std::unexpected(call_failed("Irecv"));
-    const int said = host().Isend(mine.bytes.data(), static_cast<int>(mine.bytes.size()), host().byte, rank_, kTag, comm_, &requests[1]);
-    if (said != kSuccess) return std::unexpected(call_failed("Isend"));
-    const std::int64_t deadline = base::now_ns() + timeout_ns;
     Status status{};
-    for (int waited = 0; waited < 2;) {
-      int over = 0;
-      Status* const wanted = waited == 0 ? &status : ignored();
-      if (host().Test(&requests[waited], &over, wanted) != kSuccess) return std::unexpected(call_failed("Test"));
-      if (over != 0) ++waited;
-      if (over != 0 || base::now_ns() < deadline) continue;
-      if (requests[0] != host().no_request) {
-        host().Cancel(&requests[0]);
-        host().Wait(&requests[0], ignored());
-      }
-      if (requests[1] != host().no_request) host().Request_free(&requests[1]);
-      return base::fail(base::Code::timeout, fmt::format("rank {} does not answer", rank_));
+    Result<void> ended = base::fail(base::Code::io, "");
+    if (host().Isend(said.data(), static_cast<int>(said.size()), host().byte, rank_, kTag, comm_, &out) != kSuccess) {
+      out = host().no_request;
+      ended = std::unexpected(call_failed("Isend"));
+    } else {
+      ended = wait(in, out, status, base::now_ns() + timeout_ns);
     }
+    give_up(in, out, std::move(said));
+    if (!ended) return std::unexpected(ended.error());
     theirs.bytes.resize(static_cast<std::size_t>(bytes_of(status)));
     return theirs;
   }
 
  private:
   static constexpr int kMost = 4096;
+
+  Result<void> wait(Request& in, Request& out, Status& status, std::int64_t deadline) {
+    while (in != host().no_request || out != host().no_request) {
+      for (Request* one : {&in, &out}) {
+        int over = 0;
+        if (*one != host().no_request && host().Test(one, &over, one == &in ? &status : ignored()) != kSuccess)
+          return std::unexpected(call_failed("Test"));
+      }
+      if (base::now_ns() >= deadline && in != host().no_request)
+        return base::fail(base::Code::timeout, fmt::format("rank {} does not answer", rank_));
+      if (base::now_ns() >= deadline && out != host().no_request)
+        return base::fail(base::Code::timeout, fmt::format("rank {} takes no answer", rank_));
+    }
+    return {};
+  }
+  // Of what is under way still, the receive ends here. The send cannot be ended: the host reads what was said for as long as it likes.
+  void give_up(Request& in, Request& out, std::vector<std::byte> said) {
+    if (in != host().no_request) {
+      host().Cancel(&in);
+      host().Wait(&in, ignored());
+    }
+    if (out == host().no_request) return;
+    host().Request_free(&out);
+    unsent_.push_back(std::move(said));
+  }
+
   Comm comm_;
   int rank_;
+  Rdma::Unsent& unsent_;
 };
 
 class Leaving final : public Departing {
@@ -102,7 +126,7 @@ std::unique_ptr<nic::Context> open() {
   const char* said = std::getenv("LACUNA_MPI_NIC");
   const std::string_view name = said == nullptr ? "" : said;
   if (name == "off") return nullptr;
-  base::Result<std::unique_ptr<nic::Context>> opened = nic::open(name.empty() ? kVerbs : name);
+  base::Result<std::unique_ptr<nic::Context>> opened = open_device(name.empty() ? kVerbs : said);
   if (!opened) {
     // Most machines have none, and nobody asked.
     base::log(name.empty() ? base::Level::debug : base::Level::warn,
@@ -117,7 +141,7 @@ std::unique_ptr<nic::Context> open() {
 
 }  // namespace
 
-std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<Place>& places) {
+std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent) {
   std::unique_ptr<nic::Context> device;
   const auto others = static_cast<int>(std::ranges::count_if(places, [](const Place& place) { return place.far >= 0; }));
   if (others > kMostPeers) {
@@ -146,7 +170,7 @@ std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<P
   bool any = false;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     if (places[rank].far < 0 || have[rank] == 0) continue;
-    HostBootstrap bootstrap(world, static_cast<int>(rank));
+    HostBootstrap bootstrap(world, static_cast<int>(rank), unsent);
     const base::Result<void> connected = rget->connect(number, bootstrap, kTimeout);
     if (connected) {
       peers[rank] = number;
@@ -177,16 +201,11 @@ std::unique_ptr<Departing> Rdma::depart(int to, std::int64_t bytes, Descriptor::
   return std::make_unique<Leaving>(std::move(*offered));
 }
 
-std::unique_ptr<Arriving> Rdma::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into) {
+base::Result<std::unique_ptr<Arriving>> Rdma::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into) {
   const int who = peer(from);
-  if (who < 0) return nullptr;
+  if (who < 0) return base::fail(base::Code::malformed, fmt::format("a message that a device of rank {} is said to have", from));
   const Rget::Ticket ticket{.addr = far.addr, .rkey = far.rkey, .number = static_cast<std::uint32_t>(far.number)};
-  base::Result<std::unique_ptr<Rget::In>> begun = rget_->accept(who, ticket, bytes, into.layout, into.base, into.capacity);
-  if (!begun) {
-    base::log(base::Level::error, "MPI receive: " + begun.error().text());
-    return nullptr;
-  }
-  return std::make_unique<Coming>(std::move(*begun));
+  return std::make_unique<Coming>(LACUNA_TRY(rget_->accept(who, ticket, bytes, into.layout, into.base, into.capacity)));
 }
 
 }  // namespace lacuna::mpi

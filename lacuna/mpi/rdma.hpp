@@ -18,13 +18,14 @@ class Rdma {
   static constexpr int kMostPeers = 128;
 
   /// All ranks of the world at once; `world` is the same communicator, of ours alone. Null: no rank of another node is reached by a device. LACUNA_MPI_NIC
-  /// names it, or says "off"; else it is the first that is not emulated.
-  static std::unique_ptr<Rdma> create(Comm world, int own_rank, const std::vector<Place>& places);
+  /// names it, or says "off"; else it is the first that is not emulated. `unsent` has to stay until the host's MPI_Finalize.
+  using Unsent = std::vector<std::vector<std::byte>>;
+  static std::unique_ptr<Rdma> create(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent);
 
   /// A message to a rank of the world. Null: it is not reached, or there is no room.
   std::unique_ptr<Departing> depart(int to, std::int64_t bytes, Descriptor::Far& far);
-  /// Null: nobody has offered that.
-  std::unique_ptr<Arriving> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into);
+  /// Errors: those of Rget::accept(); malformed.
+  base::Result<std::unique_ptr<Arriving>> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into);
 
  private:
   Rdma(std::unique_ptr<Rget> rget, std::vector<int> peers) : rget_(std::move(rget)), peers_(std::move(peers)) {}

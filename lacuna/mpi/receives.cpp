@@ -15,6 +15,11 @@ void fail(Operation& operation, int code) {
   operation.state = Operation::State::done;
 }
 
+void fail_aloud(Operation& operation, const base::Error& why) {
+  base::log(base::Level::error, "MPI receive: " + why.text());
+  fail(operation, kErrOther);
+}
+
 // What a payload is received into.
 struct Into {
   Elements layout;
@@ -47,13 +52,12 @@ void begin_payload_at_once(Job& job, Operation& operation, const Descriptor& des
   if (!into) return fail(operation, kErrNoMem);
   if (descriptor.is_far()) {
     Destination destination{.layout = std::move(into->layout), .base = into->base, .straight = into->straight, .capacity = into->capacity};
+    base::Result<std::unique_ptr<Arriving>> begun = base::fail(base::Code::malformed, "a message from another node, and there is none");
     if (job.carrier != nullptr)
-      operation.arriving = job.carrier->arrive(descriptor.world_rank(), descriptor.far(), static_cast<std::int64_t>(descriptor.bytes),
-                                               std::move(destination));
-    if (operation.arriving == nullptr) {
-      base::log(base::Level::error, "MPI receive: a message from another node, and nobody to send it");
-      return fail(operation, kErrOther);
-    }
+      begun = job.carrier->arrive(descriptor.world_rank(), descriptor.far(), static_cast<std::int64_t>(descriptor.bytes),
+                                  std::move(destination));
+    if (!begun) return fail_aloud(operation, begun.error());
+    operation.arriving = std::move(*begun);
     operation.state = Operation::State::moving;
     return;
   }
@@ -61,10 +65,7 @@ void begin_payload_at_once(Job& job, Operation& operation, const Descriptor& des
       job.ranks == nullptr
           ? base::fail(base::Code::malformed, "an offer, and nobody to make it")
           : job.ranks->accept(into->base, into->layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
-  if (!begun) {
-    base::log(base::Level::error, "MPI receive: " + begun.error().text());
-    return fail(operation, kErrOther);
-  }
+  if (!begun) return fail_aloud(operation, begun.error());
   operation.payload = *begun;
   operation.state = Operation::State::moving;
 }

@@ -119,6 +119,7 @@ void Rget::reap() {
     found = context_->poll(*queue_, done);
     for (const nic::Completion& one : std::span(done).first(static_cast<std::size_t>(found))) {
       Peer& who = peers_[one.wr_id & ((std::uint64_t{1} << kPeerBits) - 1)];
+      if (who.qp == nullptr) continue;  // closed meanwhile
       --who.outstanding;
       const bool good = one.status == nic::Status::success;
       if (const std::uint64_t landed = one.wr_id >> kPeerBits; landed > 0) {
@@ -132,13 +133,26 @@ void Rget::reap() {
   }
 }
 
+// Without its queue pair a peer that was lost reads and writes nothing here, and nothing that was asked of it comes any more.
+void Rget::close(int number) {
+  Peer& who = peer(number);
+  lose(who, who.qp->fault() != nullptr ? *who.qp->fault() : base::Error{base::Code::peer_lost, "the connection is gone"});
+  who.qp.reset();
+  who.outstanding = 0;
+  for (Part& part : parts_) {
+    if (part.state == Part::State::reading && part.peer == number) part.state = part.wanted ? Part::State::failed : Part::State::free;
+  }
+}
+
 void Rget::progress() {
   reap();
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].qp != nullptr && !reaches(static_cast<int>(i))) close(static_cast<int>(i));
+  }
   std::erase_if(waiting_, [&](Waiting& one) {
     const std::size_t slot = one.number % kSlots;
     Peer& who = peer(one.peer);
-    // Who is lost may still be reading, as far as anybody knows.
-    if (context_->load_flag(&board(one.peer).taken[slot]) != one.number) return false;
+    if (who.qp != nullptr && context_->load_flag(&board(one.peer).taken[slot]) != one.number) return false;
     who.used[slot] = false;
     give_back(std::move(one.memory));
     return true;
@@ -187,6 +201,7 @@ bool Rget::read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rk
   }
   ++who.outstanding;
   parts_[part].state = Part::State::reading;
+  parts_[part].peer = from;
   return true;
 }
 
@@ -323,7 +338,7 @@ Result<bool> Rget::In::step() {
   if (done) return true;
   Peer& who = rget_.peer(peer_);
   if (who.lost) return std::unexpected(*who.lost);
-  if (who.qp->fault() != nullptr) return std::unexpected(*who.qp->fault());
+  if (who.qp != nullptr && who.qp->fault() != nullptr) return std::unexpected(*who.qp->fault());
   return false;
 }
 

@@ -99,6 +99,7 @@ class Rget {
     nic::Sge sge{};
     enum class State { free, reading, here, failed } state = State::free;
     bool wanted = false;
+    int peer = 0;  ///< from whom it is read
   };
 
   Rget(std::unique_ptr<nic::Context> context, nic::Path path, std::size_t peers, int depth);
@@ -107,6 +108,7 @@ class Rget {
   Peer& peer(int number) { return peers_[static_cast<std::size_t>(number)]; }
   void reap();
   void lose(Peer& peer, base::Error error);
+  void close(int peer);
   /// Writes a word to where it is in the peer's board. False: there is no room in the queue, or the peer is lost; with `waits`, only the latter.
   bool tell(int to, std::uint64_t offset, std::uint64_t word, bool waits);
   bool read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes);

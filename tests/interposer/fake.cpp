@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "lacuna/mpi/job.hpp"
+#include "lacuna/mpi/machine.hpp"
 #include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
+#include "tests/support/mlx5/fake.hpp"
 #include "tests/support/patience.hpp"
 
 namespace lacuna::mpi {
@@ -232,6 +234,7 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults) {
   static const Host table = preloaded();
   setenv("LACUNA_MPI_DECODE", options.decode_at == 0 ? "" : std::to_string(options.decode_at).c_str(), 1);
+  setenv("LACUNA_MPI_NIC", options.devices ? "verbs" : "", 1);  // by its name, or one in software is not taken
   return run(options, program, faults, table);
 }
 
@@ -248,6 +251,16 @@ std::jthread thread_of_rank(std::function<void()> body) {
 }  // namespace lacuna::test::fake
 
 namespace lacuna::mpi {
+
+std::array<std::uint64_t, 2> node() {
+  const test::fake::Options& options = test::fake::me->world->options;
+  return {1, static_cast<std::uint64_t>(test::fake::me->number * options.nodes / options.ranks)};
+}
+
+base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& /*name*/) {
+  if (test::fake::me->world->options.devices) return test::mlx5::open();
+  return base::fail(base::Code::unsupported, "this machine has no device");
+}
 
 std::int64_t bytes_of(const Status& status) {
   std::int64_t bytes = 0;

@@ -53,6 +53,8 @@ struct Options {
   bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
   bool open_mpi = false;      ///< says so of itself
   int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
+  int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
+  bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
   std::uint64_t slow = 0;     ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
 };
 

@@ -329,6 +329,28 @@ std::string dies(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
+// A peer that goes away with messages that it has not read: nobody reads them any more, so they wait no longer.
+std::string goes_without_reading(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Ends ends = LACUNA_END_TRY(Ends::make(path, bootstrap));
+  const std::vector<std::byte> memory = pattern(5000, 1);
+  if (rank == 0) LACUNA_END_TRY(LACUNA_END_TRY(ends.rget->offer(1, 5000))->pack(bytes(5000), memory.data()));
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 1) ends.rget.reset();
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 1) return {};
+  LACUNA_END_EXPECT(ends.rget->waiting() == 1);
+  const auto lost = [&] {
+    const auto out = ends.rget->offer(1, 5000);
+    if (out) (void)(*out)->pack(bytes(5000), memory.data());
+    return !ends.rget->reaches(1);
+  };
+  if (std::string wrong = await("a peer that went to be lost", lost); !wrong.empty()) return wrong;
+  ends.rget->progress();
+  LACUNA_END_EXPECT(ends.rget->waiting() == 0);
+  LACUNA_END_EXPECT(!ends.rget->offer(1, 100));
+  return {};
+}
+
 // A peer that goes away between the two halves of connecting.
 std::string goes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   if (rank == 1) {
@@ -351,6 +373,7 @@ LACUNA_ON_EVERY_PATH(RgetOnPath, too_many_parts)
 LACUNA_ON_EVERY_PATH(RgetOnPath, false_tickets)
 LACUNA_ON_EVERY_PATH(RgetOnPath, fuzz)
 LACUNA_ON_EVERY_PATH(RgetOnPath, goes)
+LACUNA_ON_EVERY_PATH(RgetOnPath, goes_without_reading)
 TEST_P(RgetOnPath, diesTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return dies(GetParam(), rank, b); }, SIGKILL), "");
