@@ -2,7 +2,6 @@
 //
 // Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -22,8 +21,10 @@ Operations::Taken take(Job* j, Request request) {
 
 int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
   wait_for(j, *taken.mapped());
-  const auto lock = j.enter();
-  const Ended ended = end(j, std::move(taken), request, status);
+  const Ended ended = [&] {
+    const auto lock = j.enter();
+    return end(j, std::move(taken), request, status);
+  }();
   return raise(ended.persistent ? Call::message : Call::completion, ended);
 }
 
@@ -155,13 +156,13 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
 }
 
 // Does what comes before the host's start of a request of ours. `starts`: the host has to start it; a receive that finds its message in the stash is under
-// way without it. Something: the start has failed, and what its call returns, which may be a success where the program's handler knows of it.
-std::optional<int> prepare(Job& j, Operation& operation, bool& starts) {
+// way without it. What the start fails with.
+int prepare(Job& j, Operation& operation, bool& starts) {
   operation.state = Operation::State::posted;
   operation.status = {};
   operation.began = j.report.on() ? base::now_ns() : 0;
   if (operation.offers) {
-    if (const int wrong = prepare_start(j, operation); wrong != kSuccess) return raise(Call::message, operation.comm, wrong);
+    if (const int wrong = prepare_start(j, operation); wrong != kSuccess) return wrong;
   }
   if (operation.collection != nullptr) {
     operation.collection->load(j);
@@ -174,7 +175,7 @@ std::optional<int> prepare(Job& j, Operation& operation, bool& starts) {
       begin_delivery(j, *probed, operation);
     }
   }
-  return std::nullopt;
+  return kSuccess;
 }
 
 // The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where the last send of a persistent request is
@@ -187,8 +188,9 @@ void started(Job& j, Request before, Request after, bool starts) {
 }
 
 // In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
-// its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does.
-int start(Job& j, std::span<Request> requests) {
+// its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does. `wrong`: what one could not be prepared
+// for, which its communicator `comm` has to be told.
+int start(Job& j, std::span<Request> requests, int& wrong, Comm& comm) {
   if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr)
     return passed(&j, Function::Start, Why::of_host, [&] { return host().Start(requests.data()); });
   if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {  // before anything is prepared
@@ -197,24 +199,34 @@ int start(Job& j, std::span<Request> requests) {
   }
   std::vector<Request> handles;
   std::vector<std::pair<std::size_t, bool>> places;  // of each handle in the array; whether it is ours to start
-  std::optional<int> wrong;
-  for (std::size_t i = 0; i < requests.size() && !wrong; ++i) {
+  for (std::size_t i = 0; i < requests.size() && wrong == kSuccess; ++i) {
     Operation* const operation = j.operations.find(requests[i]);
     const bool ours = operation != nullptr && !operation->active;
     bool starts = true;
     if (ours) wrong = prepare(j, *operation, starts);  // where one fails, those before it are under way
-    if (!starts || wrong) continue;
+    if (wrong != kSuccess) comm = operation->comm;
+    if (!starts || wrong != kSuccess) continue;
     handles.push_back(requests[i]);
     places.emplace_back(i, ours);
   }
-  if (handles.empty()) return wrong.value_or(kSuccess);
+  if (handles.empty()) return kSuccess;
   const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
   for (std::size_t k = 0; k < handles.size(); ++k) {
     const auto& [place, ours] = places[k];
     const Request before = std::exchange(requests[place], handles[k]);
     if (ours) started(j, before, handles[k], result == kSuccess);
   }
-  return wrong.value_or(result);
+  return result;
+}
+// The program's error handler may call MPI, so it is called without the lock.
+int start(Job& j, std::span<Request> requests) {
+  int result = kSuccess, wrong = kSuccess;
+  Comm comm{};
+  {
+    const auto lock = j.enter();
+    result = start(j, requests, wrong, comm);
+  }
+  return wrong == kSuccess ? result : raise(Call::message, comm, wrong);
 }
 
 }  // namespace
@@ -321,7 +333,6 @@ LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Start, (Request * request)) {
   Job* const j = job;
   if (!takes_messages(j)) return passed_by_host(j, Function::Start, [&] { return host().Start(request); });
-  const auto lock = j->enter();
   return start(*j, {request, 1});
 }
 LACUNA_MPI_CAUGHT
@@ -329,7 +340,6 @@ LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
   Job* const j = job;
   if (!concerns_us(j, count, requests)) return passed_by_host(j, Function::Startall, [&] { return host().Startall(count, requests); });
-  const auto lock = j->enter();
   return start(*j, {requests, static_cast<std::size_t>(count)});
 }
 LACUNA_MPI_CAUGHT

@@ -20,7 +20,7 @@ class Mutex {
 
  private:
   static inline std::atomic<bool> threads_ = true;
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;  // the host may call an error handler of the program in the middle of a call, and that may call MPI
 };
 
 }  // namespace lacuna::mpi

@@ -95,6 +95,7 @@ struct Operation {
   bool offers = false;
   Descriptor::Wire wire{};               ///< of any send: what the host reads
   std::unique_ptr<Departing> departing;  ///< packed
+  int failed = kSuccess;                 ///< what a send ends with, where the host knows of no error
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;

@@ -41,8 +41,8 @@ void poll_payload(Job& job, Operation& operation) {
   operation.payload = nullptr;
   operation.state = Operation::State::done;
   if (!*moved) operation.error = moved->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
+  if (operation.error == kErrOther) base::log(base::Level::error, "MPI receive: " + moved->error().text());
   if (operation.through.data() != nullptr) return came_through(job, operation);
-  if (!*moved && moved->error().code != base::Code::truncated) base::log(base::Level::error, "MPI receive: " + moved->error().text());
   const bool directly = *moved && (*moved)->protocol == protocol::Protocol::direct;
   if (operation.began != 0)
     job.report.count(directly ? Report::Way::accepted_directly : Report::Way::accepted, operation.target.type.get(), operation.target.count,
@@ -92,6 +92,7 @@ bool poll(Job& job, Operation& operation) {
     // The host's MPI_Wait may say it again, or not: MPICH forgets what became of a persistent request that it has told of.
     operation.error = said != kSuccess ? said : operation.status.error;
     operation.raised = said != kSuccess;
+    if (operation.error == kSuccess) operation.error = operation.failed;
     operation.state = operation.departing != nullptr ? Operation::State::moving : Operation::State::done;
     if (operation.receives) arrived(job, operation);
   }
@@ -113,6 +114,8 @@ void host_completed(Job& job, Operation& operation, Request left, const Status& 
   if (error != kSuccess) {
     operation.error = error;
     operation.raised = true;
+  } else if (operation.error == kSuccess) {
+    operation.error = operation.failed;
   }
   if (!operation.receives || operation.state == Operation::State::posted) operation.status = status;
   if (operation.state != Operation::State::posted) return;

@@ -24,24 +24,30 @@ protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor:
   return nullptr;
 }
 
-// Packs all that is left of an offer. Only memory can be wanting; then whoever takes it makes room.
-void leave(Job& job, protocol::Request* offered) {
-  if (!job.ranks->leave(offered)) {
-    const auto given = job.ranks->wait(offered);
-    if (!given) base::log(base::Level::error, "MPI send: " + given.error().text());
-    return;
-  }
-  const auto left = job.ranks->test(offered);
-  if (left && !*left) base::log(base::Level::error, "MPI send: " + left->error().text());
+// What an offer ends with; why it failed is said here.
+int outcome_of(const base::Result<protocol::Status>& ended) {
+  if (ended) return kSuccess;
+  base::log(base::Level::error, "MPI send: " + ended.error().text());
+  return kErrOther;
 }
 
-// With a receiver that keeps pace, through windows that stay in the caches. Whether it was copied directly.
-bool stream(Job& job, protocol::Request* offered) {
+// Packs all that is left of an offer, and ends it. Only memory can be wanting; then whoever takes it makes room.
+int leave(Job& job, protocol::Request* offered) {
+  if (!job.ranks->leave(offered)) return outcome_of(job.ranks->wait(offered));
+  const auto left = job.ranks->test(offered);
+  return left ? outcome_of(*left) : kSuccess;
+}
+
+// With a receiver that keeps pace, through windows that stay in the caches. `directly`: it was copied past them.
+int stream(Job& job, protocol::Request* offered, bool& directly) {
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
     {
       const auto lock = job.enter();
-      if (const auto gone = job.ranks->test(offered)) return *gone && (*gone)->protocol == protocol::Protocol::direct;
+      if (const auto gone = job.ranks->test(offered)) {
+        directly = *gone && (*gone)->protocol == protocol::Protocol::direct;
+        return outcome_of(*gone);
+      }
     }
     if (spins % kSpinsPerLook != 0) {
       base::cpu_relax();
@@ -54,10 +60,7 @@ bool stream(Job& job, protocol::Request* offered) {
       poll_receives(job);
       poll_orphans(job);
       if (since == 0 || moved) since = now;
-      if (now - since >= job.patience_ns) {
-        leave(job, offered);
-        return false;
-      }
+      if (now - since >= job.patience_ns) return leave(job, offered);
     }
     if (job.crowded || now - since > kYieldAfter) sched_yield();
   }
@@ -200,7 +203,7 @@ std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, 
 }
 
 // Until the last chunk is with the host, and taken, or nobody takes any.
-int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing, Comm comm) {
+int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing) {
   for (int rounds = 0;; pause(rounds)) {
     const auto lock = job.enter();
     departing->pack(source.layout, source.base, false);
@@ -212,9 +215,12 @@ int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing, 
     const int error = departing->error();
     if (!departing->stands() && error == kSuccess) continue;
     job.carrier->leave(std::move(departing));
-    return error == kSuccess ? error : raise(Call::message, comm, error);
+    return error;
   }
 }
+
+// What a send returns whose message the host has taken, and whose bytes have gone by us: without the job's lock, since the program's error handler may call MPI.
+int result_of(int error, Comm comm) { return error == kSuccess ? kSuccess : raise(Call::message, comm, error); }
 
 }  // namespace
 
@@ -234,7 +240,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     if (departing == nullptr) return false;
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
     const Report::Way way = way_of(*departing);
-    if (result == kSuccess) result = carry(job, source, std::move(departing), comm);
+    if (result == kSuccess) result = result_of(carry(job, source, std::move(departing)), comm);
     count(job, way, source, began);
     return true;
   }
@@ -255,13 +261,44 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     if (result != kSuccess) {
       const auto lock = job.enter();
       job.ranks->cancel(offered);
-    } else if (stream(job, offered)) {
-      way = Report::Way::offered_directly;
+    } else {
+      bool directly = false;
+      result = result_of(stream(job, offered, directly), comm);
+      if (directly) way = Report::Way::offered_directly;
     }
   }
   count(job, way, source, began);
   return true;
 }
+
+namespace {
+
+// Keeps a send that the host has begun until it is over for the program. Null: it is. What is over for the host may share its handle with others that are.
+Operation* keep(Job& job, std::unique_ptr<Operation> operation, Request* request, int& result) {
+  if (!is_over(*request)) return &job.operations.add(*request, std::move(operation));
+  const Departing* const departing = operation->departing.get();
+  const bool goes_on = departing != nullptr && (!departing->gone() || departing->error() != kSuccess);
+  if (!goes_on && operation->failed == kSuccess) return nullptr;
+  host().Wait(request, &operation->status);
+  operation->state = goes_on ? Operation::State::moving : Operation::State::done;
+  operation->error = operation->failed;
+  Operation* const kept = operation.get();
+  result = generalize(job, operation, request);
+  return result == kSuccess ? kept : nullptr;
+}
+
+// What is packed in an operation's bounce.
+int isend_of(Job& job, SendMode mode, std::unique_ptr<Operation> operation, std::int64_t bytes, int dest, int tag, Request* request) {
+  const auto lock = job.enter();
+  job.operations.make_room();
+  const int result = Bytes::isend(mode, operation->bounce.data(), bytes, dest, tag, operation->comm, request);
+  if (result != kSuccess) return result;
+  int kept = kSuccess;
+  keep(job, std::move(operation), request, kept);
+  return kept;
+}
+
+}  // namespace
 
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
   if (how == How::bytes) {
@@ -270,41 +307,46 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   auto operation = std::make_unique<Operation>();
-  const auto lock = job.enter();
-  job.operations.make_room();
-  const void* from = nullptr;
-  std::int64_t bytes = Descriptor::kBytes;
-  protocol::Request* offered = nullptr;
-  Report::Way way = how == How::packed ? Report::Way::packed : Report::Way::offered;
+  operation->comm = comm;
   if (how == How::packed) {
     operation->bounce = packed(job, source);
     if (operation->bounce.data() == nullptr) return false;
-    from = operation->bounce.data();
-    bytes = source.bytes;
-  } else if (how == How::carried) {
-    operation->departing = depart(job, source, true, operation->wire);
-    if (operation->departing == nullptr) return false;
-    way = way_of(*operation->departing);
-    from = operation->wire.data();
-  } else {
-    offered = offer(job, source, true, operation->wire);
-    if (offered == nullptr) return false;
-    from = operation->wire.data();
+    result = isend_of(job, mode, std::move(operation), source.bytes, source.dest, tag, request);
+    if (result == kSuccess) count(job, Report::Way::packed, source, began);
+    return true;
   }
-  result = Bytes::isend(mode, from, bytes, source.dest, tag, comm, request);
-  if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
-  if (offered != nullptr && result == kSuccess) leave(job, offered);
-  if (result != kSuccess) return true;
-  if (operation->departing != nullptr) operation->departing->pack(source.layout, source.base, true);
-  operation->comm = comm;
-  if (!is_over(*request)) {
-    job.operations.add(*request, std::move(operation));
-  } else if (operation->departing != nullptr &&
-             (!operation->departing->gone() ||
-              operation->departing->error() != kSuccess)) {  // what is over may share its handle with others that are
-    host().Wait(request, &operation->status);
-    operation->state = Operation::State::moving;
-    result = generalize(job, operation, request);
+  Report::Way way = Report::Way::offered;
+  protocol::Request* offered = nullptr;
+  Operation* kept = nullptr;
+  {
+    const auto lock = job.enter();
+    job.operations.make_room();
+    if (how == How::carried) {
+      operation->departing = depart(job, source, true, operation->wire);
+      if (operation->departing != nullptr) way = way_of(*operation->departing);
+    } else {
+      offered = offer(job, source, true, operation->wire);
+    }
+    if (offered == nullptr && operation->departing == nullptr) return false;
+    result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);
+    if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
+    if (result != kSuccess) return true;
+    if (way == Report::Way::read_out) operation->departing->pack(source.layout, source.base, true);  // a device is one thread's at a time
+    kept = keep(job, std::move(operation), request, result);
+  }
+  // Other bytes are packed without the lock: threads that begin sends pack at once. Nothing else touches the operation before its request is the program's.
+  if (offered != nullptr) {
+    const auto lock = job.enter();
+    const int failed = leave(job, offered);
+    if (kept != nullptr) kept->failed = failed;
+    if (kept == nullptr && failed != kSuccess) {  // the host's part is over
+      auto ended = std::make_unique<Operation>();
+      ended->comm = comm;
+      ended->failed = failed;
+      keep(job, std::move(ended), request, result);
+    }
+  } else if (kept != nullptr && kept->departing != nullptr && way != Report::Way::read_out) {
+    kept->departing->pack(source.layout, source.base, true);
   }
   count(job, way, source, began);
   return true;
@@ -314,11 +356,7 @@ int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag,
   auto operation = std::make_unique<Operation>();
   operation->bounce = std::move(bounce);
   operation->comm = comm;
-  const auto lock = job.enter();
-  job.operations.make_room();
-  const int result = Bytes::isend(SendMode::standard, operation->bounce.data(), bytes, dest, tag, comm, request);
-  if (result == kSuccess && !is_over(*request)) job.operations.add(*request, std::move(operation));
-  return result;
+  return isend_of(job, SendMode::standard, std::move(operation), bytes, dest, tag, request);
 }
 
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
@@ -355,11 +393,11 @@ int prepare_start(Job& job, Operation& operation) {
   }
   protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
   if (offered == nullptr) return kErrNoMem;
-  leave(job, offered);
+  const int error = leave(job, offered);
   // Nothing to compare with: the program may have freed the datatype since it made the request.
   if (began != 0)
     job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
-  return kSuccess;
+  return error;
 }
 
 }  // namespace lacuna::mpi

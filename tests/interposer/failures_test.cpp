@@ -1,6 +1,8 @@
 // Transfers that fail though the host has taken their messages: the call says so by the communicator's error handler, and why is said once.
 #include <gtest/gtest.h>
 
+#include "tests/interposer/between.hpp"
+#include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
 namespace lacuna::test {
@@ -8,11 +10,173 @@ namespace LACUNA_TEST_FILE {
 
 using namespace fake;
 
+constexpr const char* kWhy = "as a test wants it";
+
+// Says of what ends that it failed. `drops`: nothing of it goes.
+class Failing final : public Between {
+ public:
+  Failing(std::unique_ptr<Communicator> inner, bool drops) : Between(std::move(inner)), drops_(drops) {}
+  Result<void> leave(Request* offer) override {
+    if (!drops_) return Between::leave(offer);
+    EXPECT_TRUE(Between::cancel(offer));
+    return {};
+  }
+  std::optional<Result<protocol::Status>> test(Request* request) override {
+    if (!drops_ && !Between::test(request)) return std::nullopt;
+    return base::fail(base::Code::transfer, kWhy);
+  }
+
+ private:
+  bool drops_;
+};
+void let_fail(bool arrives) { mpi::job->ranks = std::make_unique<Failing>(std::move(mpi::job->ranks), !arrives); }
+
+int times(const std::string& text, std::string_view what) {
+  int found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+void meet(const Host& mpi) {
+  Request barrier{};
+  mpi.Ibarrier(mpi.world, &barrier);
+  mpi.Wait(&barrier, mpi::ignored());
+}
+
+// How a rank sends: what the calls return.
+using Send = int (*)(const Host& mpi, const void* memory, Datatype type);
+int blocking(const Host& mpi, const void* memory, Datatype type) { return mpi.Send(memory, 1, type, 1, 7, mpi.world); }
+int begun(const Host& mpi, const void* memory, Datatype type) {
+  Request request{};
+  EXPECT_EQ(mpi.Isend(memory, 1, type, 1, 7, mpi.world, &request), mpi::kSuccess);
+  const int result = mpi.Wait(&request, mpi::ignored());
+  EXPECT_EQ(request, mpi.no_request);
+  return result;
+}
+int tested(const Host& mpi, const void* memory, Datatype type) {
+  Request request{};
+  EXPECT_EQ(mpi.Isend(memory, 1, type, 1, 7, mpi.world, &request), mpi::kSuccess);
+  int over = 0, result = mpi::kSuccess;
+  while (over == 0 && result == mpi::kSuccess) result = mpi.Test(&request, &over, mpi::ignored());
+  return result;
+}
+int among_others(const Host& mpi, const void* memory, Datatype type) {
+  Request requests[2] = {mpi.no_request, mpi.no_request};
+  EXPECT_EQ(mpi.Isend(memory, 1, type, 1, 7, mpi.world, &requests[1]), mpi::kSuccess);
+  Status statuses[2]{};
+  EXPECT_EQ(mpi.Waitall(2, requests, statuses), mpi::kErrInStatus);
+  return statuses[1].error;
+}
+int persistent(const Host& mpi, const void* memory, Datatype type) {
+  Request request{};
+  EXPECT_EQ(mpi.Send_init(memory, 1, type, 1, 7, mpi.world, &request), mpi::kSuccess);
+  const int result = mpi.Start(&request);
+  EXPECT_EQ(mpi.Request_free(&request), mpi::kSuccess);
+  return result;
+}
+
+struct Case {
+  const char* name;
+  Send send;
+  bool arrives;  ///< the receiver gets the host's message
+};
+constexpr Case kCases[] = {
+    {"Send", blocking, true}, {"Wait", begun, true}, {"Test", tested, true}, {"Waitall", among_others, true}, {"Start", persistent, false}};
+
+// Takes what the host has of a message, and leaves the rest.
+void take_descriptor(const Host& mpi) {
+  std::byte wire[mpi::Descriptor::kBytes];
+  EXPECT_EQ(mpi::host().Recv(wire, sizeof wire, mpi.byte, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
+}
+
+TEST(InterposedFailures, OfOffersAreErrorsOfTheirCalls) {
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.name);
+    testing::internal::CaptureStderr();
+    const Outcome outcome = run_preloaded({}, [&](const Host& mpi, int rank) {
+      return_errors(mpi.world);
+      Datatype type = every_second(mpi);
+      std::vector<int> memory = numbers(1);
+      if (rank == 0) {
+        let_fail(one.arrives);
+        EXPECT_EQ(one.send(mpi, memory.data(), type), mpi::kErrOther);
+      } else if (one.arrives) {
+        EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
+      }
+      meet(mpi);
+      mpi.Type_free(&type);
+    });
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+    EXPECT_EQ(times(testing::internal::GetCapturedStderr(), kWhy), 1);
+  }
+}
+
 // 1 MiB of every second int.
 Datatype long_one(const Host& mpi) {
   Datatype type = fake::vector(1 << 18, 1, 2, int_type());
   mpi.Type_commit(&type);
   return type;
+}
+
+// To another node, in chunks, the third of which the host does not take.
+TEST(InterposedFailures, OfChunksAreErrorsOfTheirCalls) {
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.name);
+    const bool has_descriptor = one.send != blocking && one.send != persistent;  // sent by Isend, too
+    const auto program = [&](const Host& mpi, int rank) {
+      return_errors(mpi.world);
+      Datatype type = long_one(mpi);
+      std::vector<int> memory(1 << 19);
+      if (rank == 0) {
+        EXPECT_EQ(one.send(mpi, memory.data(), type), mpi::kErrOther);
+      } else if (one.arrives) {
+        take_descriptor(mpi);
+      }
+      meet(mpi);
+      mpi.Type_free(&type);
+    };
+    testing::internal::CaptureStderr();
+    run_preloaded({.nodes = 2}, program, {{.call = "Isend", .n = has_descriptor ? 4 : 3}});
+    EXPECT_EQ(times(testing::internal::GetCapturedStderr(), "MPI send: "), 1);
+  }
+}
+
+const Host* table;
+int called;
+void sends(Comm* /*comm*/, int* /*code*/, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+  ++called;
+  int over = 0;
+  Request request{};
+  const int number = 3;
+  table->Isend(&number, 1, int_type(), 1, 8, table->world, &request);
+  while (over == 0) table->Test(&request, &over, mpi::ignored());
+}
+
+// An error handler may call MPI: no lock of ours is held meanwhile.
+TEST(InterposedFailures, AreToldToHandlersThatCallMpi) {
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.name);
+    called = 0;
+    run_preloaded({}, [&](const Host& mpi, int rank) {
+      Datatype type = every_second(mpi);
+      std::vector<int> memory = numbers(1);
+      if (rank == 0) {
+        table = &mpi;
+        Errhandler handler{};
+        mpi.Comm_create_errhandler(&sends, &handler);
+        mpi.Comm_set_errhandler(mpi.world, handler);
+        let_fail(one.arrives);
+        one.send(mpi, memory.data(), type);
+      } else {
+        if (one.arrives) mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
+        int number = 0;
+        EXPECT_EQ(mpi.Recv(&number, 1, int_type(), 0, 8, mpi.world, mpi::ignored()), mpi::kSuccess);
+      }
+      meet(mpi);
+      mpi.Type_free(&type);
+    });
+    EXPECT_EQ(called, 1);
+  }
 }
 
 // A device that two nodes do not come to use, since the host's calls fail: nothing of what they said is left with the host, and messages go in chunks.
