@@ -332,10 +332,12 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
     if (result != kSuccess) return true;
     if (way == Report::Way::read_out) operation->departing->pack(source.layout, source.base, true);  // a device is one thread's at a time
+    if (offered != nullptr) job.ranks->set_aside(offered);
     kept = keep(job, std::move(operation), request, result);
   }
   // Other bytes are packed without the lock: threads that begin sends pack at once. Nothing else touches the operation before its request is the program's.
   if (offered != nullptr) {
+    job.ranks->pack(offered);
     const auto lock = job.enter();
     const int failed = leave(job, offered);
     if (kept != nullptr) kept->failed = failed;

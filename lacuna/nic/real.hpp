@@ -1,6 +1,8 @@
 // What Contexts of real NICs share: copies are the CPU's own, the clock is the machine's, and what is not spent waiting is busy. Internal to nic.
 #pragma once
 
+#include <atomic>
+
 #include "lacuna/nic/nic.hpp"
 
 namespace lacuna::nic {
@@ -25,29 +27,29 @@ class RealContext : public Context {
   [[nodiscard]] std::int64_t now() final { return base::now_ns(); }
   [[nodiscard]] std::int64_t busy_ns() final {
     busy();
-    return now() - created_ - idle_total_;
+    return now() - created_ - idle_total_.load(std::memory_order_relaxed);
   }
 
-  /// This CPU does something for communication from now on.
+  /// This CPU does something for communication from now on. Threads that pack may say so at once.
   void busy() {
-    if (idle_since_ == 0) return;
-    idle_total_ += now() - idle_since_;
-    idle_since_ = 0;
-    waits_ = 0;
+    if (idle_since_.load(std::memory_order_relaxed) == 0) return;
+    const std::int64_t since = idle_since_.exchange(0, std::memory_order_relaxed);
+    if (since != 0) idle_total_.fetch_add(now() - since, std::memory_order_relaxed);
+    waits_.store(0, std::memory_order_relaxed);
   }
 
  protected:
   /// It waits, for the how-many-th time in a row.
   std::uint64_t idle() {
-    if (idle_since_ == 0) idle_since_ = now();
-    return ++waits_;
+    if (idle_since_.load(std::memory_order_relaxed) == 0) idle_since_.store(now(), std::memory_order_relaxed);
+    return waits_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
 
  private:
   std::int64_t created_ = base::now_ns();
-  std::int64_t idle_since_ = 0;
-  std::int64_t idle_total_ = 0;
-  std::uint64_t waits_ = 0;
+  std::atomic<std::int64_t> idle_since_ = 0;
+  std::atomic<std::int64_t> idle_total_ = 0;
+  std::atomic<std::uint64_t> waits_ = 0;
 };
 
 }  // namespace lacuna::nic

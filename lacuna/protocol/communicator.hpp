@@ -114,6 +114,8 @@ class Ranks final : public Communicator {
   Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
   Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) override;
   Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) override;
+  void set_aside(Request* offer) override;
+  void pack(Request* offer) override;
   Result<void> leave(Request* offer) override;
   Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) override;
   [[nodiscard]] Statistics statistics() const override;

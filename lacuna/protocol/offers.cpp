@@ -96,9 +96,33 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   return request;
 }
 
+void Ranks::set_aside(Request* offer) {
+  const auto lock = enter();
+  if (!offer->out || offer->out->direct()) return;
+  Peer& peer = peers_[static_cast<std::size_t>(offer->peer)];
+  std::erase(peer.sending, offer);
+  offer->aside = peer.stores;
+}
+
+// Without a lock: the place is this offer's, and nothing else has the request.
+void Ranks::pack(Request* offer) {
+  if (!offer->aside) return;
+  const Result<bool> packed = offer->out->step(context_, *offer->aside, *offer->layout, offer->base);
+  if (!packed) offer->error = packed.error();  // for leave() to see
+}
+
 Result<void> Ranks::leave(Request* offer) {
   const auto lock = enter();
   Peer& peer = peers_[static_cast<std::size_t>(offer->peer)];
+  if (offer->aside) {
+    peer.stores = *std::exchange(offer->aside, std::nullopt);
+    if (offer->error) lose(peer, *offer->error);
+    if (peer.lost) {
+      fail(*offer, *peer.lost);
+      return {};
+    }
+    peer.sending.push_back(offer);
+  }
   while (offer->out) {
     if (const Result<bool> gone = go_on(peer, *offer); !gone) {
       lose(peer, gone.error());

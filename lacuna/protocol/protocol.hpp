@@ -252,7 +252,13 @@ class Communicator {
   /// bytes), unsupported (CPUs do not share memory), limit (to be left behind, with Options::offered_bytes there already), out_of_memory,
   /// peer_lost. Then nothing has begun.
   virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) = 0;
-  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done. Errors: out_of_memory (it goes on as before).
+  /// No other call moves this offer on until leave() or cancel(): so pack() may.
+  virtual void set_aside(Request* offer) = 0;
+  /// Packs of an offer that is set aside what its place has room for: all, but for what is longer than 64 MiB. Meanwhile other threads may be in other
+  /// calls, as long as none names this offer.
+  virtual void pack(Request* offer) = 0;
+  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has failed. Errors: out_of_memory (it goes on
+  /// as before).
   virtual Result<void> leave(Request* offer) = 0;
   /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
   virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;

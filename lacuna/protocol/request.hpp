@@ -42,6 +42,7 @@ class Request : public Matchable {
   std::optional<base::Error> error;
   std::optional<OutStream> out;
   std::optional<InStream> in;
+  std::optional<Stores> aside;     ///< of an offer that no other call moves on: its own copy of the peer's
   std::optional<DirectCopy> copy;  ///< instead of what `out` and `in` do
   Registrations::Lease lease;      ///< of a send by rendezvous, where it was doubtful that there would be one
 };

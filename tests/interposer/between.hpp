@@ -51,6 +51,8 @@ class Between : public protocol::Communicator {
   Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, protocol::Ticket& ticket) override {
     return inner_->offer(base, layout, dest, whole, ticket);
   }
+  void set_aside(Request* offer) override { inner_->set_aside(offer); }
+  void pack(Request* offer) override { inner_->pack(offer); }
   Result<void> leave(Request* offer) override { return inner_->leave(offer); }
   Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const protocol::Ticket& ticket) override {
     return inner_->accept(base, layout, source, bytes, ticket);
