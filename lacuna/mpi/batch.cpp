@@ -1,6 +1,7 @@
 #include "lacuna/mpi/batch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lacuna::mpi {
 
@@ -20,7 +21,9 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes)
     taken_[i] = job.operations.take(handles_[i]);
     if (taken_[i].empty()) continue;
     ours_.push_back(static_cast<int>(i));
-    if (taken_[i].mapped()->alone()) handles_[i] = host().no_request;
+    if (!taken_[i].mapped()->alone()) continue;
+    handles_[i] = host().no_request;
+    alone_.push_back(static_cast<int>(i));
   }
 }
 
@@ -35,20 +38,21 @@ Batch::~Batch() {
   }
 }
 
-bool Batch::some_alone() const {
-  return std::ranges::any_of(ours_, [&](int i) { return is_alone(i); });
+int Batch::alone() {
+  std::erase_if(alone_, [&](int i) { return !is_alone(i); });
+  return static_cast<int>(alone_.size());
 }
 
 int Batch::ready_alone() {
   const auto lock = job_.enter();
   const auto found =
-      std::ranges::find_if(ours_, [&](int i) { return is_alone(i) && poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
-  return found == ours_.end() ? -1 : *found;
+      std::ranges::find_if(alone_, [&](int i) { return is_alone(i) && poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+  return found == alone_.end() ? -1 : *found;
 }
 
 bool Batch::all_ready_alone() {
   const auto lock = job_.enter();
-  return std::ranges::all_of(ours_, [&](int i) { return !is_alone(i) || poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+  return std::ranges::all_of(alone_, [&](int i) { return !is_alone(i) || poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
 }
 
 void Batch::host_completed(int i, const Status& theirs, int error) {
@@ -56,6 +60,7 @@ void Batch::host_completed(int i, const Status& theirs, int error) {
   const auto lock = job_.enter();
   mpi::host_completed(job_, *taken_[k].mapped(), handles_[k], theirs, error);
   handles_[k] = host().no_request;
+  alone_.push_back(i);
 }
 
 void Batch::ended(int i) {
@@ -86,6 +91,22 @@ Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
   requests_[k] = handles_[k];
   put_status(status, theirs);
   return {.error = error, .raised = true, .persistent = false, .comm = host().world};
+}
+
+void AtOnce::fill() {
+  std::erase(places_, kNone);
+  const std::size_t most = kMost - std::min(kMost, static_cast<std::size_t>(batch_.alone()));
+  for (; places_.size() < most && !last(); ++next_) {
+    if (batch_.theirs()[next_] != host().no_request) places_.push_back(next_);
+  }
+  handles_.clear();
+  for (const int place : places_) handles_.push_back(batch_.theirs()[place]);
+}
+
+int AtOnce::take(int which) {
+  const int place = std::exchange(places_[static_cast<std::size_t>(which)], kNone);
+  batch_.theirs()[place] = handles_[static_cast<std::size_t>(which)];
+  return place;
 }
 
 void Outcomes::put(Status* statuses) const {

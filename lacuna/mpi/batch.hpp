@@ -24,8 +24,9 @@ class Batch {
   [[nodiscard]] Request* theirs() { return handles_.data(); }
   [[nodiscard]] bool is_ours(int i) const { return !taken_[static_cast<std::size_t>(i)].empty(); }
   [[nodiscard]] bool is_alone(int i) const { return !late_ && is_ours(i) && taken_[static_cast<std::size_t>(i)].mapped()->alone(); }
-  /// Whether there are some that only we can complete.
-  [[nodiscard]] bool some_alone() const;
+  /// How many there are that only we can complete.
+  [[nodiscard]] int alone();
+  [[nodiscard]] bool some_alone() { return alone() > 0; }
   /// One of them that is complete; -1: none is.
   [[nodiscard]] int ready_alone();
   [[nodiscard]] bool all_ready_alone();
@@ -46,9 +47,33 @@ class Batch {
   Request* requests_;
   std::vector<Request> handles_;
   std::vector<Operations::Taken> taken_;
-  std::vector<int> ours_;
+  std::vector<int> ours_, alone_;         ///< alone_: of them, and some that have ended since
   std::vector<Operations::Taken> ended_;  ///< of a late batch, in the order of their ends
   std::size_t next_ended_ = 0;
+};
+
+/// Those of a call's requests that the host is asked about at once. It looks at all that it is given, and there may be thousands.
+class AtOnce {
+ public:
+  static constexpr std::size_t kMost = 128;
+  explicit AtOnce(Batch& batch) : batch_(batch) {}
+  /// Takes in what comes next, so that there are kMost with those that only we can complete.
+  void fill();
+  [[nodiscard]] int size() const { return static_cast<int>(handles_.size()); }
+  [[nodiscard]] Request* theirs() { return handles_.data(); }
+  /// Whether there is none behind these.
+  [[nodiscard]] bool last() const { return next_ == batch_.size(); }
+  /// The host has completed one of them: which one of the call's that is.
+  int take(int which);
+  /// The host has nothing to complete of these: they are null, or persistent and not started.
+  void drop() { places_.clear(); }
+
+ private:
+  static constexpr int kNone = -1;
+  Batch& batch_;
+  int next_ = 0;
+  std::vector<int> places_;  // in the call
+  std::vector<Request> handles_;
 };
 
 /// Room for the statuses of a call of the host's, kept from call to call. Its errors are MPI_SUCCESS: hosts write them only where one has failed.

@@ -96,7 +96,8 @@ Status status_of_none() {
 // One by one as the host completes them, so that the bytes of one move while others are awaited.
 int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   Batch batch(j, count, requests);
-  std::vector<int> indices(static_cast<std::size_t>(count) + 1);
+  AtOnce now(batch);
+  std::vector<int> indices(AtOnce::kMost);
   std::vector<Status> theirs(indices.size());
   Outcomes outcomes;
   const Status of_none = status_of_none();
@@ -105,13 +106,14 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   for (int rounds = 0;; pause(rounds)) {
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) at(i).how = batch.end(i, &at(i).status);
     const bool alone = batch.some_alone();
+    now.fill();
     int ended = 0;
     for (Status& status : theirs) status.error = kSuccess;  // written only where one failed
-    const int result = (alone ? host().Testsome : host().Waitsome)(count, batch.theirs(), &ended, indices.data(), theirs.data());
+    const int result = (alone ? host().Testsome : host().Waitsome)(now.size(), now.theirs(), &ended, indices.data(), theirs.data());
     if (result != kSuccess && result != kErrInStatus) return result;
     outcomes.host_returned(result);
     for (int k = 0; k < ended; ++k) {
-      const int i = indices[static_cast<std::size_t>(k)];
+      const int i = now.take(indices[static_cast<std::size_t>(k)]);
       const Status& status = theirs[static_cast<std::size_t>(k)];
       if (batch.is_ours(i)) {
         batch.host_completed(i, status, status.error);
@@ -119,7 +121,9 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
         at(i).how = batch.end(i, status, status.error, &at(i).status);
       }
     }
-    if (ended == kUndefined && !alone) break;
+    if (ended != kUndefined) continue;
+    if (now.last() && !alone) break;
+    now.drop();
   }
   outcomes.put(statuses);
   return outcomes.result();

@@ -52,6 +52,7 @@ struct Options {
   bool threads = true;        ///< MPI_THREAD_MULTIPLE
   bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
   bool open_mpi = false;      ///< says so of itself
+  bool singly = false;        ///< MPI_Waitsome and MPI_Testsome end one request at a time
   int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
   int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
   bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
@@ -81,7 +82,8 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 /// Runs it with the interposer between.
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults = {});
 
-/// Calls of one function of the fake's, by this rank until now.
+/// Calls of one function of the fake's, by this rank until now. kLooks: requests that MPI_Waitsome and MPI_Testsome were asked about.
+inline constexpr const char* kLooks = "requests of MPI_Waitsome";
 int calls_of(const char* call);
 /// A thread of the rank that starts it.
 std::jthread thread_of_rank(std::function<void()> body);

@@ -127,6 +127,7 @@ int some(bool waits, int count, Request* requests, int* ended, int* indices, Sta
   Comm comm = mpi::host().world;
   {
     Lock lock = enter();
+    me->calls[kLooks] += count;
     std::vector<int> ready;
     bool none = true;
     const auto found = [&] {
@@ -136,7 +137,7 @@ int some(bool waits, int count, Request* requests, int* ended, int* indices, Sta
         const Held request = find(requests[i]);
         if (!is_active(request)) continue;
         none = false;
-        if (fake::seen(*request)) ready.push_back(i);
+        if ((ready.empty() || !me->world->options.singly) && fake::seen(*request)) ready.push_back(i);
       }
       return none || !ready.empty();
     };

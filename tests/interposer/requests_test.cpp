@@ -189,6 +189,31 @@ TEST_P(InterposedStarts, ArePersistentInEachOrder) {
 }
 
 // The host says what is wrong with it, also while others are under way.
+// However many there are, the host is asked about each so many times: not about all of them for each that ends.
+TEST(InterposedCounts, OfManyRequestsAreLookedAtFewAtATime) {
+  for (const bool offered : {false, true}) {
+    const int many = offered ? 600 : 3000, ints = offered ? 2500 : 100;
+    const Outcome outcome = run_preloaded({.singly = true}, [&](const Host& mpi, int rank) {
+      Datatype type = fake::vector(ints, 1, 2, int_type());
+      mpi.Type_commit(&type);
+      std::vector<int> memory(static_cast<std::size_t>(2 * ints), rank);
+      std::vector<std::vector<int>> received(static_cast<std::size_t>(many), memory);
+      if (rank == 0) {
+        for (int i = many; i-- > 0;) mpi.Send(memory.data(), 1, type, 1, i, mpi.world);  // the last one first
+      } else {
+        std::vector<Request> requests(static_cast<std::size_t>(many), mpi.no_request);
+        for (int i = 0; i < many; ++i)
+          mpi.Irecv(received[static_cast<std::size_t>(i)].data(), 1, type, 0, i, mpi.world, &requests[static_cast<std::size_t>(i)]);
+        EXPECT_EQ(mpi.Waitall(many, requests.data(), mpi::ignored()), mpi::kSuccess);
+        for (const std::vector<int>& one : received) ASSERT_EQ(one.front(), 0);
+        EXPECT_LT(calls_of(kLooks), 400 * many);
+      }
+      mpi.Type_free(&type);
+    });
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
+}
+
 TEST(InterposedCounts, BelowZeroEndNothing) {
   const Outcome outcome = run_preloaded({.threads = false}, [&](const Host& mpi, int rank) {
     std::vector<Message> all = messages(mpi, rank);
