@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <string>
 
 #include "lacuna/base/base.hpp"
@@ -21,12 +20,15 @@ void remember(std::string text);
 /// The status of an error, whose text is kept.
 lacuna_status failed(const base::Error& error);
 
-/// Runs `body` behind C's back: what the standard library throws (there is no memory, or none of that size) becomes a status.
+/// The status of the exception that is being handled, whose text is kept if there is memory for it. Only within a catch.
+lacuna_status thrown() noexcept;
+
+/// Runs `body` behind C's back: what the standard library throws becomes a status.
 lacuna_status guarded(const auto& body) {
   try {
     return body();
-  } catch (const std::exception&) {
-    return failed({base::Code::out_of_memory, "no memory for this call"});
+  } catch (...) {
+    return thrown();
   }
 }
 

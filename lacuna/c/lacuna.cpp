@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "lacuna/c/handles.hpp"
@@ -42,6 +46,30 @@ lacuna_status status_of(Code code) {
     case Code::timeout: return LACUNA_ERR_TIMEOUT;
     case Code::permission: return LACUNA_ERR_PERMISSION;
     default: return LACUNA_ERR_OTHER;
+  }
+}
+
+Code code_of(const std::system_error& error) {
+  if (error.code() == std::errc::not_enough_memory) return Code::out_of_memory;
+  if (error.code() == std::errc::resource_unavailable_try_again) return Code::limit;  // no further thread, for one
+  if (error.code() == std::errc::permission_denied || error.code() == std::errc::operation_not_permitted) return Code::permission;
+  return Code::io;
+}
+
+// Of the exception that is being handled.
+Error error_of_exception() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {Code::out_of_memory, "no memory for this call"};
+  } catch (const std::length_error&) {
+    return {Code::out_of_memory, "no memory is as large as this call asks for"};
+  } catch (const std::system_error& error) {
+    return {code_of(error), error.what()};
+  } catch (const std::exception& error) {
+    return {Code::io, std::string("a fault of the library's own: ") + error.what()};
+  } catch (...) {
+    return {Code::io, "a fault of the library's own"};
   }
 }
 
@@ -88,6 +116,18 @@ Result<void> check_fragment(const Layout& layout, int64_t position, int64_t leng
 }  // namespace
 
 void lacuna::c::remember(std::string text) { last_message() = std::move(text); }
+
+lacuna_status lacuna::c::thrown() noexcept {
+  Code code = Code::io;
+  try {
+    const Error error = error_of_exception();
+    code = error.code;
+    return failed(error);
+  } catch (...) {  // no memory for the text; what was said last is not of this call
+    last_message().clear();
+    return status_of(code == Code::io ? Code::out_of_memory : code);
+  }
+}
 
 lacuna_status lacuna::c::failed(const Error& error) {
   last_message() = error.text();
