@@ -5,6 +5,9 @@
 file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/job/*.cpp)
 add_library(lacuna_job OBJECT ${job_sources})
 target_link_libraries(lacuna_job PUBLIC lacuna_contenders)
+if(LACUNA_TESTS)  # which plant faults; a wheel is built without
+  target_compile_definitions(lacuna_job PRIVATE LACUNA_TEST_FAULTS)
+endif()
 compile_at_once(lacuna_job)
 
 function(add_job_bench name folder)

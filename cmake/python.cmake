@@ -36,3 +36,6 @@ endif()
 # All that the wheel takes.
 add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
   ${examples_lacuna} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
+if(TARGET lacuna-faulty-worker)  # of cmake/tests.cmake
+  add_dependencies(lacuna_python lacuna-faulty-worker)
+endif()

@@ -19,6 +19,11 @@ set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders tha
 # Seconds that a share may take. A machine that computes something else, and a sanitizer, make it twenty times slower.
 set(share_timeout 1800)
 
+# The worker with faults in it that tests plant (LACUNA_TEST_FAULT). It is installed nowhere.
+add_executable(lacuna-faulty-worker lacuna/guide/worker_main.cpp)
+target_compile_definitions(lacuna-faulty-worker PRIVATE LACUNA_TEST_FAULTS)
+target_link_libraries(lacuna-faulty-worker PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_options)
+
 # Helpers, shared by all, and main().
 file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 add_library(lacuna_test_support STATIC ${support_sources})

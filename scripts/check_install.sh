@@ -30,6 +30,11 @@ check() {
   fi
 }
 
+# has_no_hooks FOLDER: what only tests may have acts in nothing that is installed.
+has_no_hooks() {
+  ! grep -rl LACUNA_TEST_ "$1"
+}
+
 # expect TEXT COMMAND...: runs it and compares what it prints.
 expect() {
   local wanted=$1 got
@@ -98,6 +103,7 @@ check_build() {
   done < <(cd "$prefix/include" && find lacuna -type f | sort)
   check "$kind: headers include no third-party header" no_third_party "$prefix/include" || true
   check "$kind: installed files do not name the source tree" no_source_path "$prefix" || true
+  check "$kind: installed files have no hooks of tests" has_no_hooks "$prefix" || true
 
   check "$kind: find_package: configure" cmake -S "$user" -B "$work/$kind-cmake" -DCMAKE_PREFIX_PATH="$prefix" -DWITH_C=$with_c || true
   check "$kind: find_package: build" cmake --build "$work/$kind-cmake" || true
@@ -132,6 +138,7 @@ check_deb() {
   fi
   check "deb: cpack makes it" cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/cpack" || return 0
   check "deb: it can be unpacked" dpkg-deb -x "$work"/cpack/lacuna_*.deb "$tree" || return 0
+  check "deb: its files have no hooks of tests" has_no_hooks "$tree" || true
   check "deb: it depends on what its files need" grep -q "libfmt.*libsodium" <(dpkg-deb -f "$work"/cpack/lacuna_*.deb Depends) || true
   local file
   for file in lib/liblacuna_mpi_openmpi.so lib/liblacuna_mpi_mpich.so lib/liblacuna_mpi_abi.so bin/lacuna-worker; do

@@ -44,7 +44,9 @@ std::unique_ptr<Exchange> open_exchange(const MessageCase& what, const Pair& pai
   } catch (const std::exception& error) {
     throw Broken(what.name + ": " + error.what());
   }
+#if defined(LACUNA_TEST_FAULTS)
   if (const char* fault = std::getenv("LACUNA_TEST_FAULT")) exchange->plant(fault);
+#endif
   agree(*exchange, pair);
   return exchange;
 }

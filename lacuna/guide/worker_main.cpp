@@ -33,9 +33,10 @@ int main(int argc, char** argv) {
            "LACUNA_SECRET. `lacuna guide` runs it for you.\n";
     return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;
   }
-  // For tests of the guide itself: does it notice?
-  const char* planted = std::getenv("LACUNA_TEST_FAULT");
-  const std::string fault = planted != nullptr ? planted : "";
+  std::string fault;
+#if defined(LACUNA_TEST_FAULTS)  // lacuna-faulty-worker, for tests of the guide itself: does it notice?
+  if (const char* planted = std::getenv("LACUNA_TEST_FAULT"); planted != nullptr) fault = planted;
+#endif
   if (!here.empty()) return lacuna::guide::serve_others(here, nic, options, fault);
   if (!host.empty()) return lacuna::guide::serve_with(host, visit, nic, options, fault);
   return lacuna::guide::serve(nic, options, fault);

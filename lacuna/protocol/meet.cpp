@@ -60,7 +60,8 @@ Result<Group> meet(const Meeting& meeting) {
   const meeting::Plan plan{.size = meeting.size,
                            .rank = meeting.rank,
                            .deadline = base::now_ns() + static_cast<std::int64_t>(std::min(meeting.timeout_s, kMostSeconds) * 1e9),
-                           .where = by_tcp ? meeting.address : fmt::format("\"{}\"", meeting.address)};
+                           .where = by_tcp ? meeting.address : fmt::format("\"{}\"", meeting.address),
+                           .machine = meeting.machine};
   return by_tcp ? meeting::meet_by_tcp(meeting.address, meeting.secret, plan) : meeting::meet_by_name(meeting.address, plan);
 }
 

@@ -52,6 +52,7 @@ struct Meeting {
   int rank = -1;          ///< -1: as they come. With "host:port", rank 0 listens there, so it has to be said
   std::string secret;     ///< for "host:port"; at least 16 bytes
   double timeout_s = 30;  ///< for all of them to come
+  std::string machine;    ///< for tests, with "host:port": the machine that it says it is on, instead of its own
 };
 
 /// Meets the others: returns once all have come. Errors: invalid_argument (an address that is none, a rank that is not below size, a secret too

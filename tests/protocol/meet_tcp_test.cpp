@@ -1,4 +1,4 @@
-// Meeting by TCP. The mesh of several machines is had on one by LACUNA_TEST_MACHINE. Who must not take part: meet_hostile_test.
+// Meeting by TCP. The mesh of several machines is had on one by Meeting::machine. Who must not take part: meet_hostile_test.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -24,12 +24,16 @@ inline const std::string kOtherSecret = "of those who may not";
 
 inline std::int64_t soon() { return base::now_ns() + kPatience; }
 
-inline Meeting at(const Port& port, int size, int rank) {
-  return {.address = port.address(), .size = size, .rank = rank, .secret = kSecret};
+/// The machine that this process says it is on; empty: its own.
+inline std::string& pretended_machine() {
+  static std::string machine;
+  return machine;
 }
+inline void pretend_machine(int number) { pretended_machine() = std::to_string(number); }
 
-/// From here on this process says that it is on a machine of that number.
-inline void pretend_machine(int number) { setenv("LACUNA_TEST_MACHINE", std::to_string(number).c_str(), 1); }
+inline Meeting at(const Port& port, int size, int rank) {
+  return {.address = port.address(), .size = size, .rank = rank, .secret = kSecret, .machine = pretended_machine()};
+}
 
 /// A connection that is introduced with a claim. Who has no CPU for a second is dropped, as a stranger is, and tries
 /// again.

@@ -25,6 +25,10 @@ from lacuna.schema import Failure, Row
 from lacuna.worker import Worker, WorkerError, find_worker
 
 
+FAULTY = Path(__file__).parents[2] / "build" / "release" / "bin" / "lacuna-faulty-worker"
+"""With the faults that are planted; the worker that is installed has none."""
+
+
 @pytest.fixture(autouse=True)
 def needs_the_worker() -> None:
     try:
@@ -40,7 +44,7 @@ def guide(directory: Path, *arguments: str, fault: str = "") -> subprocess.Compl
         text=True,
         timeout=PATIENCE,
         check=False,
-        env={**os.environ, "LACUNA_TEST_FAULT": fault},
+        env={**os.environ, **({"LACUNA_WORKER": str(FAULTY), "LACUNA_TEST_FAULT": fault} if fault else {})},
     )
 
 
@@ -56,7 +60,7 @@ SLOWER = 10
 def faulty(fault: str) -> Iterator[Worker]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LACUNA_TEST_FAULT", fault)
-        with Worker(find_worker(), "local", PATIENCE) as worker:
+        with Worker(FAULTY, "local", PATIENCE) as worker:
             assert worker.hello.fault == fault
             yield worker
 
@@ -135,7 +139,7 @@ def test_a_corrupt_method_fails_the_run(tmp_path: Path) -> None:
     file = tmp_path / "b.json"
     line = [sys.executable, "-m", "lacuna", "bench", "methods", "--quick", "--experiment", "F21", "--json", str(file)]
     line += ["--budget", f"{PATIENCE}", "--timeout", f"{PATIENCE}"]
-    environment = {**os.environ, "LACUNA_TEST_FAULT": "corrupt:umr_send"}
+    environment = {**os.environ, "LACUNA_WORKER": str(FAULTY), "LACUNA_TEST_FAULT": "corrupt:umr_send"}
     ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 1, ended.stderr
     assert "umr_send/" in ended.stderr

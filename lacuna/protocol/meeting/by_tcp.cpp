@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 
 #include "lacuna/protocol/meeting/handshake.hpp"
@@ -31,8 +30,8 @@ constexpr std::int64_t kListenNs = 1'000'000'000;   // for a port that is about 
 constexpr std::size_t kMeetingNameBytes = 16;
 
 // Equal for processes that can meet by name: one kernel, one set of abstract names, one numbering of users.
-std::string machine() {
-  if (const char* forced = std::getenv("LACUNA_TEST_MACHINE"); forced != nullptr) return digest(fmt::format("test {}", forced));
+std::string machine(const Plan& plan) {
+  if (!plan.machine.empty()) return digest("said " + plan.machine);
   std::string identity;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> identity;
   for (const char* name : {"/proc/self/ns/net", "/proc/self/ns/user"}) {
@@ -77,7 +76,7 @@ Result<Group> host(const std::vector<Endpoint>& endpoints, const Secret& secret,
   Fullest fullest;
   Gathered gathered = LACUNA_TRY(gather(acceptor, plan, check, fullest));
   acceptor.close();
-  const auto together = [&, here = machine()](const Member& member) {
+  const auto together = [&, here = machine(plan)](const Member& member) {
     const Claim claim = member.socket ? claim_of(member.request) : Claim{.user = geteuid(), .machine = here};
     return claim.machine == here && claim.user == geteuid();
   };
@@ -112,7 +111,7 @@ Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret
                 .to = 0,
                 .user = geteuid(),
                 .port = listening.port(),
-                .machine = machine(),
+                .machine = machine(plan),
                 .meeting = std::string(kDigestBytes, '\0')};
   if (const Result<void> known = introduce(self.control.get(), secret, self.claim, attempt); !known) {
     reason = fmt::format("{}: {}", endpoint.text(), known.error().message);

@@ -21,6 +21,7 @@ struct Plan {
   int rank = -1;              ///< -1: as they come
   std::int64_t deadline = 0;  ///< of base::now_ns()
   std::string where;          ///< for messages
+  std::string machine;        ///< that it says it is on; empty: its own
 };
 
 /// How many had come when the deadline passed: the most within the last second, since all leave at about the same time, and the last would say
