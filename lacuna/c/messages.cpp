@@ -1,4 +1,5 @@
 // The C API's messages.
+#include <cstring>
 #include <memory>
 
 #include "lacuna/c/connection.hpp"
@@ -54,13 +55,14 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
       if (!learn) return failed(learn.error());
       all->learn = *learn;
     }
-    library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
-    if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
     auto made = std::make_unique<lacuna_comm>();
     auto context = lacuna::nic::open(nic);
     if (!context) return failed(context.error());
     made->context = std::move(*context);
+    library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
+    if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
     auto group = library::meet(meeting);
+    explicit_bzero(meeting.secret.data(), meeting.secret.size());
     if (!group) return failed(group.error());
     auto ranks = Communicator::create(*made->context, nic, std::move(*group), *all);
     if (!ranks) return failed(ranks.error());

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "lacuna/guide/machine_json.hpp"
@@ -36,14 +37,18 @@ constexpr std::int64_t kTermsNs = 10'000'000'000;
 constexpr std::int64_t kForever = std::int64_t{1} << 62;  // a listener waits until somebody comes, or its input ends
 constexpr int kMostTold = 100;                            // refusals: a stranger shall not fill the terminal
 
+// Read once: then it is in the environment no more, neither of this process nor of those that it starts.
 Result<tcp::Secret> shared_secret() {
-  const char* secret = std::getenv("LACUNA_SECRET");
+  char* const secret = std::getenv("LACUNA_SECRET");
   const std::string_view text = secret != nullptr ? secret : "";
   if (text.size() < tcp::kLeastSecretBytes)
     return base::fail(Code::invalid_argument,
                       fmt::format("two machines need a secret of {} bytes or more, which both know, in LACUNA_SECRET; it has {}",
                                   tcp::kLeastSecretBytes, text.size()));
-  return tcp::Secret::create(text);
+  Result<tcp::Secret> made = tcp::Secret::create(text);
+  explicit_bzero(secret, text.size());
+  unsetenv("LACUNA_SECRET");
+  return made;
 }
 
 std::string word(const Json& json, const char* member) {

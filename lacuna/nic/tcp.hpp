@@ -43,12 +43,17 @@ class Secret {
  public:
   /// Errors: unsupported (no source of random numbers).
   static Result<Secret> create(std::string_view secret);
+  Secret(const Secret&) = default;
+  Secret& operator=(const Secret&) = default;
+  /// Leaves none of it in memory.
+  ~Secret();
   /// For what was said, by the one that said it.
   [[nodiscard]] std::string prove(std::string_view text) const;
   /// In constant time.
   [[nodiscard]] bool proves(std::string_view proof, std::string_view text) const;
 
  private:
+  Secret() = default;
   std::array<unsigned char, 32> key_{};
 };
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -60,6 +62,11 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void close_input() { in_ = base::Fd(); }
+  /// What others of this user, and what it starts, see of its environment.
+  [[nodiscard]] std::string environment() const {
+    std::ifstream file(fmt::format("/proc/{}/environ", child_), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   Json line() {
     std::string text;
     for (char c = 0; tcp::wait_for(out_.get(), POLLIN, soon()) && read(out_.get(), &c, 1) == 1 && c != '\n';) text.push_back(c);
@@ -172,6 +179,14 @@ TEST(Far, WhatDoesNotFitIsSaid) {
     const std::string errors = listening.worker.errors();
     EXPECT_NE(errors.find(error), std::string::npos) << error << " is not in: " << errors;
   }
+}
+
+TEST(Far, TheSecretIsInTheEnvironmentNoMore) {
+  const Listening listening;
+  const std::string environment = listening.worker.environment();
+  EXPECT_FALSE(environment.empty());
+  EXPECT_EQ(environment.find(kSecret), std::string::npos);
+  listening.call('a');  // and is known all the same
 }
 
 TEST(Far, ACallerThatGoesIsAnError) {

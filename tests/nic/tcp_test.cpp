@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 #include "tests/support/patience.hpp"
@@ -36,6 +38,14 @@ Hello hello_of(std::string_view text) {
   return hello;
 }
 std::string text_of(const Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
+
+TEST(TcpSecret, LeavesNothingInMemory) {
+  alignas(Secret) std::array<std::byte, sizeof(Secret)> memory{};
+  auto* made = new (memory.data()) Secret(secret());
+  EXPECT_TRUE(std::ranges::any_of(memory, [](std::byte byte) { return byte != std::byte{}; }));
+  made->~Secret();
+  EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte byte) { return byte == std::byte{}; }));
+}
 
 // A listening socket on this machine.
 class Here {

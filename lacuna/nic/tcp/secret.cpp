@@ -20,6 +20,8 @@ Result<Secret> Secret::create(std::string_view secret) {
   return result;
 }
 
+Secret::~Secret() { sodium_memzero(key_.data(), key_.size()); }
+
 std::string Secret::prove(std::string_view text) const {
   std::string proof(kProofBytes, '\0');
   crypto_auth(raw(proof), raw(text), text.size(), key_.data());
