@@ -1,7 +1,6 @@
 #include "lacuna/mpi/job.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/mpi/cpus.hpp"
 #include "lacuna/mpi/machine.hpp"
 
 namespace lacuna::mpi {
@@ -26,8 +26,9 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3330'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t magic = 0x3430'6970'6d6c'636c;  // changes with Descriptor and Card
   std::array<std::uint64_t, 2> node{};
+  Cpus cpus;
   Nonce random{};
   std::int32_t mode = 0;
   std::int32_t works = 0;
@@ -111,6 +112,7 @@ base::Result<void> connect(Job& made, const std::string& name, int ranks) {
 std::unique_ptr<Job> Job::begin() {
   Card mine;
   mine.node = node();
+  mine.cpus = own_cpus();
   mine.mode = static_cast<std::int32_t>(mode_of_environment());
   std::random_device random;
   for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());
@@ -137,6 +139,7 @@ std::unique_ptr<Job> Job::begin() {
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made->patience_ns / 1000, "microseconds", 0), kMostPatience);
 
   std::vector<Place> places(all.size());
+  std::vector<Cpus> cpus;  // of this node's ranks
   int here = 0, first = -1;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (!std::ranges::equal(all[rank].node, mine.node)) {
@@ -145,8 +148,9 @@ std::unique_ptr<Job> Job::begin() {
     }
     if (first < 0) first = static_cast<int>(rank);
     places[rank].local = here++;
+    cpus.push_back(all[rank].cpus);
   }
-  made->crowded = here > sysconf(_SC_NPROCESSORS_ONLN);
+  made->crowded = mpi::crowded(cpus);
   made->local_rank = std::exchange(places[static_cast<std::size_t>(made->world_rank)].local, -1);
   std::string name = fmt::format("mpi-{}-", first);
   for (const std::byte byte : made->nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));

@@ -5,18 +5,10 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <string_view>
+
+#include "lacuna/mpi/cpus.hpp"
 
 namespace lacuna::mpi {
-namespace {
-
-std::uint64_t digest_of(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
-
-}  // namespace
 
 std::array<std::uint64_t, 2> node() {
   std::string boot;
