@@ -47,7 +47,7 @@ class Ranks {
     Result<void> made;
     {
       const nb::gil_scoped_release unlocked;
-      made = open({.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s}, nic, options);
+      made = open({.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}}, nic, options);
     }
     value_or_raise(std::move(made));
   }
