@@ -41,7 +41,7 @@ CommOf* Comms::find(Comm comm) {
   if (comm == host().world) return &of_world_;
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto known = known_.find(comm); known != known_.end()) return known->second.get();
+    if (const auto known = known_.find(comm); known != known_.end() && known->second->kept) return known->second.get();
   }
   if (comm == host().no_comm) return nullptr;
   int inter = 0, size = 0;
@@ -60,18 +60,21 @@ CommOf* Comms::find(Comm comm) {
   if (made->of_host) worlds.clear();
   for (const int world : worlds) made->places.push_back(world < 0 ? Place{} : world_.at(static_cast<std::size_t>(world)));
   // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, where
-  // the other threads find it.
+  // the other threads find it. Where it cannot be set, nothing tells when the communicator is gone: it is looked at again at each use.
   CommOf* found = nullptr;
   {
     const std::scoped_lock lock(mutex_);
     const auto [known, first] = known_.try_emplace(comm, std::move(made));
     found = known->second.get();
-    if (!first) return found;
+    if (!first && (found->kept || found->in_making)) return found;
+    if (!first && found->places != made->places) *found = std::move(*made);
+    found->in_making = true;
   }
-  if (host().Comm_set_attr(comm, keyval_, nullptr) == kSuccess) return found;
+  const bool kept = host().Comm_set_attr(comm, keyval_, nullptr) == kSuccess;
   const std::scoped_lock lock(mutex_);
-  known_.erase(comm);
-  return nullptr;
+  found->kept = kept;
+  found->in_making = false;
+  return found;
 }
 
 }  // namespace lacuna::mpi

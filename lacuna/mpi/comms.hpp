@@ -71,6 +71,7 @@ struct Place {
   int local = -1;  ///< its rank on this node; -1: it has none, or is this process
   int far = -1;    ///< its rank in the world, if that is on another node; else -1
   [[nodiscard]] bool known() const { return local >= 0 || far >= 0; }
+  bool operator==(const Place&) const = default;
 };
 
 /// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank. MPI_PROC_NULL is none.
@@ -79,6 +80,7 @@ struct Neighbors {
 };
 
 struct CommOf {
+  bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
   bool inter = false;
   bool of_host = false;                       ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
   std::optional<Neighbors> neighbors;         ///< once they were asked for

@@ -27,7 +27,7 @@ struct Target {
   Count count = 0;  ///< those of them that can be: no memory has more
   Use type;         ///< null: not decoded
   std::int64_t capacity = 0;
-  Datatype handle{};  ///< while the receive is begun; of a type that is not decoded until it ends, which the loan sees to
+  Datatype handle{};  ///< while the receive is begun; if the host puts the bytes, until it ends, which the loan sees to
   Loan loan;
   bool unknowable = false;  ///< the type cannot be decoded
   enum class Memory { unknown, host, device } memory = Memory::unknown;

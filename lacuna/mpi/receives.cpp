@@ -308,10 +308,9 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
                              : host().Recv(at.base, to_int(at.count), at.type, source, tag, comm, &theirs);
   const std::int64_t bytes = bytes_of(theirs);
   if (bytes != Descriptor::kBytes || error != kSuccess) {  // most are no descriptors
-    if (bounce.data() != nullptr && bytes > 0)
-      put(job, target, theirs.source, bounce.data(), bytes);  // NOLINT(bugprone-unused-return-value)
     put_status(status, theirs);
-    return error;
+    const bool placed = bounce.data() == nullptr || bytes <= 0 || put(job, target, theirs.source, bounce.data(), bytes);
+    return placed || error != kSuccess ? error : raise(Call::message, comm, kErrOther);
   }
   const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
   operation->bounce = std::move(bounce);

@@ -68,7 +68,7 @@ bool Target::know(Types& types) {
 }
 
 void Target::keep(Types& types) {
-  if (type == nullptr) loan = Loan(types, handle);
+  if (type == nullptr || on_device()) loan = Loan(types, handle);  // the host needs the handle
   type.keep();
 }
 

@@ -1,12 +1,9 @@
 // Memory of GPUs through the interposer. The CPU cannot touch the memory of the emulated device: a read or a write that is not
 // the fake host's ends the test. The fake host moves such memory, as an MPI does that knows GPUs.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "lacuna/device/emulated/allocations.hpp"
 #include "lacuna/mpi/device_memory.hpp"
+#include "tests/interposer/buffer.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/support/patience.hpp"
@@ -15,54 +12,8 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using namespace fake;
-using device::emulated::Allocations;
 
-bool owner(std::uint64_t at, std::uint64_t* start, std::uint64_t* bytes) {
-  const Allocations::Found found = Allocations::all().find(at);
-  if (found.distance == 0 || at - found.start >= found.bytes) return false;
-  *start = found.start;
-  *bytes = found.bytes;
-  return true;
-}
-
-// What a program does that begins to use a GPU.
-void load_driver() {
-  void* const driver = dlopen(LACUNA_STUB_CUDA, RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(driver, nullptr) << dlerror();
-  using Owner = bool (*)(std::uint64_t, std::uint64_t*, std::uint64_t*);
-  *static_cast<Owner*>(dlsym(driver, "lacuna_stub_owner")) = owner;
-}
-
-// A driver that has only just been loaded is not looked for at once: none is as quick to give memory.
-std::string found() {
-  return await("the driver to be found", [] { return mpi::has_devices(); });
-}
-
-// Ints in memory of the host or of the device.
-class Ints {
- public:
-  Ints(bool on_device, const std::vector<int>& first) : host_(first) {
-    if (!on_device) return;
-    device_ = Allocations::all().take(bytes()).value();
-    std::memcpy(Allocations::all().reached(device_, bytes()), first.data(), static_cast<std::size_t>(bytes()));
-  }
-  Ints(const Ints&) = delete;
-  Ints& operator=(const Ints&) = delete;
-  ~Ints() {
-    if (device_ != nullptr) Allocations::all().give_back(device_);
-  }
-  void* data() { return device_ != nullptr ? device_ : host_.data(); }
-  [[nodiscard]] std::vector<int> read() const {
-    std::vector<int> made = host_;
-    if (device_ != nullptr) std::memcpy(made.data(), Allocations::all().reached(device_, bytes()), static_cast<std::size_t>(bytes()));
-    return made;
-  }
-
- private:
-  [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(host_.size() * sizeof(int)); }
-  std::vector<int> host_;
-  void* device_ = nullptr;
-};
+using Ints = Buffer<int>;
 
 using Move = int (*)(const Host& mpi, void* memory, Count count, Datatype type);
 
@@ -151,8 +102,7 @@ void expect_the_same(const Ways& ways, Count count, const std::function<Datatype
 class InterposedDeviceMemory : public testing::Test {
  protected:
   void SetUp() override {
-    load_driver();
-    ASSERT_EQ(found(), "");
+    ASSERT_EQ(load_driver(), "");
   }
 };
 
@@ -161,9 +111,9 @@ TEST(InterposedDevices, AreAskedOnceTheDriverIsLoaded) {
   const auto looks = [] {
     const Ints memory(true, {1});
     if (mpi::has_devices()) _exit(1);
-    load_driver();
+    const bool found = load_driver().empty();
     Ints there(true, {1}), here(false, {1});
-    _exit(found().empty() && mpi::on_device(there.data()) && !mpi::on_device(here.data()) ? 0 : 2);
+    _exit(found && mpi::on_device(there.data()) && !mpi::on_device(here.data()) ? 0 : 2);
   };
   EXPECT_EXIT(looks(), testing::ExitedWithCode(0), "");
 }
