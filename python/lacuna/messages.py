@@ -39,9 +39,10 @@ class Request:
 class Communicator:
     """Processes that send one another messages, by rank. Made by `connect`.
 
-    Arrays are NumPy arrays and all else that has the buffer protocol, or DLPack on the CPU, with any strides; or a
-    `layout` that lies `offset` bytes behind the array's first element. Tags are 0 or more. Messages are matched as in
-    MPI.
+    Arrays are NumPy arrays and all else that has the buffer protocol, or DLPack in memory that the CPU reaches (pinned
+    and managed memory of a GPU too), with any strides; or a `layout` that lies `offset` bytes behind the array's first
+    element. Their elements may be of any type but Python objects (TypeError). Tags are 0 or more. Messages are matched
+    as in MPI.
 
     Nothing moves but inside of a call, unless there is a `progress_thread`.
     """

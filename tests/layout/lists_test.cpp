@@ -90,6 +90,32 @@ TEST(Lists, OfSeveralLengthsEqualStructsOfThem) {
   }
 }
 
+// Also of blocks that begin elsewhere than at 0, and with lengths of 0: displacements in extents and in bytes.
+TEST(Lists, IndexedEqualStructsOfTheirBlocks) {
+  Random random(73);
+  const Layout eight = value(Layout::bytes(8));
+  const Layout shifted = value(Layout::resized(value(Layout::hindexed(List{1}, List{24}, eight)), 24, 8));
+  const Layout below = value(Layout::resized(eight, -4, 8));
+  const Layout gapped = value(Layout::resized(eight, 0, 12));
+  const Layout backwards = value(Layout::resized(eight, 0, -8));
+  for (int i = 0; i < 1000; ++i) {
+    const Layout olds[] = {eight, shifted, below, gapped, backwards};
+    const Layout& old = olds[random.below(5)];
+    const List places = numbers(random, random.between(1, 300));
+    List lengths;
+    List in_bytes;
+    std::int64_t length = 1;
+    for (const std::int64_t place : places) {
+      if (random.one_in(40)) length = random.between(0, 3);
+      lengths.push_back(random.one_in(30) ? 0 : length);
+      in_bytes.push_back(place * old.extent());
+    }
+    const Layout expected = value(Layout::structure(lengths, in_bytes, std::vector<Layout>(places.size(), old)));
+    expect_same(value(Layout::indexed(lengths, places, old)), expected);
+    expect_same(value(Layout::hindexed(lengths, in_bytes, old)), expected);
+  }
+}
+
 TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   const std::int64_t far = std::int64_t{1} << 59;
   const Layout block = value(Layout::bytes(8));
@@ -100,6 +126,13 @@ TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   EXPECT_EQ(Layout::indexed_block(1, List{INT64_MIN, INT64_MAX}, block).error().code, base::Code::overflow);
   EXPECT_EQ(Layout::indexed_block(-1, List{0}, block).error().code, base::Code::invalid_argument);
   EXPECT_EQ(Layout::hindexed_block(4, List(3, 0), value(Layout::bytes(far))).error().code, base::Code::overflow);
+  const std::int64_t most = std::int64_t{1} << 58;
+  EXPECT_EQ(value(Layout::blocks(List(4, 0), List(4, most))).size(), 4 * most);
+  EXPECT_EQ(Layout::blocks(List(5, 0), List(5, most)).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::blocks(List(1000, 0), List(1000, most)).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::blocks(List{0}, List{-1}).error().code, base::Code::invalid_argument);
+  EXPECT_EQ(Layout::indexed(List{1, 1}, List{0, INT64_MIN}, block).error().code, base::Code::overflow);
+  EXPECT_EQ(Layout::indexed(List{1}, List{1, 2}, block).error().code, base::Code::invalid_argument);
   EXPECT_EQ(value(Layout::indexed_block(0, List{1, 2}, block)).size(), 0);
   EXPECT_EQ(value(Layout::indexed_block(1, List{}, block)).size(), 0);
 }
