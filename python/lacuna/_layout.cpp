@@ -65,13 +65,11 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
     throw nb::value_error(text.c_str());
   }
   std::byte* base = to.base_of(layout, offset);
-  // Their first byte is the lowest one, which negative strides put before the first element.
-  const std::byte* bytes = from.data() + from.layout().true_lower_bound();
   const nb::gil_scoped_release unlocked;
   if (threads == 1) {
-    copy::unpack(layout, base, 0, layout.size(), bytes);
+    copy::unpack(layout, base, 0, layout.size(), from.data());
   } else {
-    copy::Team(useful(threads, layout.size())).unpack(layout, base, 0, layout.size(), bytes);
+    copy::Team(useful(threads, layout.size())).unpack(layout, base, 0, layout.size(), from.data());
   }
 }
 

@@ -143,7 +143,7 @@ def test_nothing_and_single_elements() -> None:
         lacuna.copy(np.zeros(0), np.zeros(1))
 
 
-def test_packed_bytes_may_come_backwards() -> None:
+def test_packed_bytes_have_no_gaps_and_are_in_order() -> None:
     layout = Layout.hvector(2, 1, 8, Layout.bytes(4))
     target = np.zeros(3, "i4")
     layout.unpack(np.arange(2, dtype="i8")[1::-1][1:], target)
