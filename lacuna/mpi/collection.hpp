@@ -46,7 +46,8 @@ struct Part {
   std::int64_t packed_at;
   bool moves;  ///< else it has its room among the others, and is neither read nor written
 };
-/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements, or in bytes if they have types of their own.
+/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements, or
+/// in bytes if they have types of their own.
 /// `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
 bool list(Job& job, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Part>& parts,

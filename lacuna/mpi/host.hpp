@@ -10,6 +10,7 @@ namespace lacuna::mpi {
 #define LACUNA_MPI_HOST_CALLS(X)                                                                                                \
   X(Init, (int*, char***))                                                                                                      \
   X(Init_thread, (int*, char***, int, int*))                                                                                    \
+  X(Abort, (Comm, int))                                                                                                         \
   X(Finalize, ())                                                                                                               \
   X(Query_thread, (int*))                                                                                                       \
   X(Comm_rank, (Comm, int*))                                                                                                    \

@@ -11,6 +11,7 @@
 
 #include "lacuna/mpi/cpus.hpp"
 #include "lacuna/mpi/machine.hpp"
+#include "lacuna/mpi/messages.hpp"
 
 namespace lacuna::mpi {
 
@@ -43,14 +44,6 @@ Mode mode_of_environment() {
   return Mode::full;
 }
 
-std::vector<Card> exchange(const Card& mine) {
-  int size = 0;
-  host().Comm_size(host().world, &size);
-  std::vector<Card> all(static_cast<std::size_t>(size));
-  host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
-  return all;
-}
-
 std::int64_t number_of_environment(const char* name, std::int64_t otherwise, const char* unit, std::int64_t above) {
   const char* said = std::getenv(name);
   if (said == nullptr || *said == '\0') return otherwise;
@@ -60,6 +53,72 @@ std::int64_t number_of_environment(const char* name, std::int64_t otherwise, con
   std::fprintf(stderr, "lacuna: %s is '%s'; it takes a number of %s above %lld\n", name, said, unit, static_cast<long long>(above));
   return otherwise;
 }
+
+// Waits until every rank is here, which one without the library never is; one that is late comes at last. By messages of no
+// bytes, which no collective of a program meets: each rank hears of twice as many in each round.
+class Gathering {
+ public:
+  Gathering() {
+    host().Comm_size(host().world, &size_);
+    host().Comm_rank(host().world, &rank_);
+  }
+  void wait() {
+    bool goes_on = true;
+    for (int step = 1; goes_on && step < size_; step *= 2) goes_on = exchange((rank_ + step) % size_, (rank_ + size_ - step) % size_);
+  }
+
+ private:
+  static constexpr int kTag = 32767;  // every MPI has it
+  static constexpr std::int64_t kSecond = 1'000'000'000;
+
+  bool exchange(int to, int from) {
+    const Host& h = host();
+    Request request{};
+    if (h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &request) != kSuccess) return false;
+    int sent = 0, received = 0;
+    for (int rounds = 0;; pause(rounds)) {
+      Message message{};
+      Status status{};
+      if (sent == 0 && h.Test(&request, &sent, ignored()) != kSuccess) return false;
+      if (received == 0) {
+        if (h.Improbe(from, kTag, h.world, &received, &message, &status) != kSuccess) return false;
+        if (received != 0 && h.Mrecv(nullptr, 0, h.byte, &message, ignored()) != kSuccess) return false;
+      }
+      if (sent != 0 && received != 0) return true;
+      if (!has_patience()) return false;
+    }
+  }
+  bool has_patience() {
+    const std::int64_t seconds = (base::now_ns() - began_) / kSecond;
+    if (!said_ && seconds >= std::min<std::int64_t>(limit_ / 2, 30)) {
+      say(seconds, "it waits on");
+      said_ = true;
+    }
+    if (seconds < limit_) return true;
+    say(seconds, "the job ends (LACUNA_MPI_WAIT is how many seconds it waits)");
+    host().Abort(host().world, 1);
+    return false;
+  }
+  void say(std::int64_t seconds, const char* end) const {
+    std::fprintf(stderr,
+                 "lacuna: rank %d has waited %lld s in MPI_Init for ranks that do not say whether they have Lacuna. "
+                 "All ranks are to be started with its library (LD_PRELOAD), or none; %s\n",
+                 rank_, static_cast<long long>(seconds), end);
+  }
+
+  int rank_ = 0, size_ = 1;
+  bool said_ = false;
+  std::int64_t began_ = base::now_ns(), limit_ = number_of_environment("LACUNA_MPI_WAIT", 600, "seconds", 0);
+};
+
+std::vector<Card> exchange(const Card& mine) {
+  int size = 0;
+  host().Comm_size(host().world, &size);
+  std::vector<Card> all(static_cast<std::size_t>(size));
+  host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
+  return all;
+}
+
 std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
   return number_of_environment(name, otherwise, "bytes", Descriptor::kBytes);
 }
@@ -116,6 +175,7 @@ std::unique_ptr<Job> Job::begin() {
   mine.mode = static_cast<std::int32_t>(mode_of_environment());
   std::random_device random;
   for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());
+  Gathering().wait();
   std::vector<Card> all = exchange(mine);
   if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;
 

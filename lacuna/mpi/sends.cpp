@@ -172,7 +172,8 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   }
   base::Result<Elements> layout = source.type->of(count);
   if (!layout) return How::host;
-  source.why = how == How::packed ? Why::no_memory : how == How::carried ? Why::on_the_way : Why::no_room;  // if it cannot be so
+  // If it cannot be so after all.
+  source.why = how == How::packed ? Why::no_memory : how == How::carried ? Why::on_the_way : Why::no_room;
   source.layout = std::move(*layout);
   return how;
 }

@@ -121,6 +121,11 @@ int Finalize() {
   Ibarrier(mpi::host().world, &request);
   return Wait(&request, mpi::ignored());
 }
+int Abort(Comm /*comm*/, int code) {
+  const Lock lock = enter();
+  complain("MPI_Abort: " + std::to_string(code));
+  return kSuccess;
+}
 int Query_thread(int* provided) {
   *provided = me->world->options.threads ? mpi::kThreadMultiple : 0;
   return kSuccess;

@@ -149,6 +149,17 @@ def test_a_death_ends_the_job(mpi: Ready, how: str, who: str) -> None:
     mpi.preloaded(death, built, wanted=run.ends_early)
 
 
+def test_a_rank_without_the_library_ends_the_job(mpi: Ready) -> None:
+    """The others wait for it no longer than they are told to, and say why they end."""
+    edges = program("edges")
+    wrapped = run.Program(edges.source, str(mpi.build(edges.source)), 2)
+    variables = {"LACUNA_TEST_PRELOAD": str(run.library(mpi.peer)), "LACUNA_MPI_WAIT": "2"}
+    done = run.run(mpi.started, wrapped, run.HERE / "one_rank.sh", None, variables)
+    assert run.ends_early(done), done.text()
+    # Said once while it waits and once as it ends, which launchers may lose.
+    assert "All ranks are to be started with its library (LD_PRELOAD), or none" in done.err
+
+
 def test_failures_are_noticed() -> None:
     plain = run.Outcome(0, "a\nb\n", "", 1.0, "")
     assert run.failure(plain, plain, "other") is None
