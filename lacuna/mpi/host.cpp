@@ -176,6 +176,16 @@ void* object_of_host() {
   return object;
 }
 
+std::string tool_behind(std::span<const char* const> functions) {
+  const void* const host = object_of_host();
+  for (const char* function : functions) {
+    Dl_info info{};
+    const void* const next = find(RTLD_NEXT, function);
+    if (next != nullptr && host != nullptr && dladdr(next, &info) != 0 && info.dli_fbase != host) return info.dli_fname;
+  }
+  return {};
+}
+
 const Host& host() {
   static const Host loaded = load();
   return loaded;

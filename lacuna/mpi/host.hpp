@@ -2,6 +2,9 @@
 // its MPI in a corner of its own, as Python's modules do.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "lacuna/mpi/abi.hpp"
 
 namespace lacuna::mpi {
@@ -220,6 +223,8 @@ std::int64_t bytes_of(const Status& status);
 #endif
 /// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host of this ABI.
 const Host& host();
+/// A library behind this one that has one of these functions and is no MPI: a tool that does not see the calls. Empty: none.
+std::string tool_behind(std::span<const char* const> functions);
 /// In missing.cpp: makes what the host lacks of what it has.
 void fill_missing(Host& host);
 

@@ -27,6 +27,8 @@ static_assert(std::size(kFunctions) == static_cast<std::size_t>(Function::count_
 
 }  // namespace
 
+std::span<const char* const> Passed::functions() { return kFunctions; }
+
 std::string Passed::text() const {
   std::string text;
   for (std::size_t function = 0; function < std::size(kFunctions); ++function) {

@@ -108,6 +108,8 @@ class Passed {
   [[nodiscard]] std::int64_t times(Function function, Why why) const {
     return times_[place(function, why)].load(std::memory_order_relaxed);
   }
+  /// Their names.
+  static std::span<const char* const> functions();
   /// A line for each function and reason that there was.
   [[nodiscard]] std::string text() const;
 

@@ -70,7 +70,10 @@ void Report::sampled(const Type* type, Count elements, int peer, Way way, std::i
 void Report::print(int world_rank) {
   if (!on_) return;
   const std::scoped_lock lock(mutex_);
-  std::string text = fmt::format("lacuna: rank {}\n", world_rank);
+  const std::string tool = tool_behind(Passed::functions());
+  std::string text = fmt::format("lacuna: rank {}", world_rank);
+  if (!tool.empty()) text += fmt::format("; {} is loaded behind Lacuna and does not see its calls: name it first in LD_PRELOAD", tool);
+  text += '\n';
   for (const auto& [key, line] : lines_) {
     const auto& [way, digest, elements, peer] = key;
     text += fmt::format("  {} x [{}]", elements, line.form);

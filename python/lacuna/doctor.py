@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from lacuna import device
-from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library
+from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, tools_behind
 
 LIBRARIES = {
     "libmpi.so.40": "openmpi",
@@ -271,11 +271,17 @@ def look_at_machine(mpirun: str | None, abi: str | None) -> list[Finding]:
             found.append(Finding("library", Verdict.OK, str(preload_library(chosen))))
         except MpiError as e:
             found.append(Finding("library", Verdict.WRONG, str(e)))
+    found += _tools(os.environ.get("LD_PRELOAD", ""))
     found += [_shared_memory(), _direct_copies(), _devices(), _gpus()]
     cpus = len(os.sched_getaffinity(0))
     if cpus == 1:
         found.append(Finding("CPUs", Verdict.NOTE, "one: ranks take turns, and nothing is packed while it is unpacked"))
     return found
+
+
+def _tools(preloads: str) -> list[Finding]:
+    text = "is behind Lacuna's library in LD_PRELOAD and does not see the calls that Lacuna takes; name it first"
+    return [Finding("tools", Verdict.NOTE, f"{name} {text}") for name in tools_behind(preloads)]
 
 
 def _shared_memory() -> Finding:

@@ -7,6 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
 import lacuna
 
 ABIS = {
@@ -68,6 +72,33 @@ def abi_of_launcher(mpirun: Path) -> str:
 
 
 def preloaded(library: Path, environment: dict[str, str]) -> dict[str, str]:
-    """The variables with the library in front of what is loaded already."""
-    before = environment.get("LD_PRELOAD", "").replace(":", " ").split()
-    return {**environment, "LD_PRELOAD": ":".join([str(library), *(p for p in before if p != str(library))])}
+    """The variables with the library behind what is loaded already, so that tools see the program's calls, but in front
+    of an MPI."""
+    others = [p for p in environment.get("LD_PRELOAD", "").replace(":", " ").split() if p != str(library)]
+    place = next((i for i, other in enumerate(others) if _has_mpi(other)), len(others))
+    return {**environment, "LD_PRELOAD": ":".join([*others[:place], str(library), *others[place:]])}
+
+
+def _has_mpi(library: str) -> bool:
+    return "PMPI_Init" in functions_of(Path(library)) or Path(library).name.startswith(("libmpi.", "libmpich."))
+
+
+def functions_of(library: Path) -> frozenset[str]:
+    """Those of MPI that a library defines. Empty: it has none, or cannot be read."""
+    try:
+        with library.open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(".dynsym")
+            if not isinstance(section, SymbolTableSection):
+                return frozenset()
+            names = (symbol.name for symbol in section.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF")
+            return frozenset(name for name in names if name.startswith(("MPI_", "PMPI_")))
+    except (OSError, ELFError):
+        return frozenset()
+
+
+def tools_behind(preloads: str) -> list[str]:
+    """What LD_PRELOAD names behind Lacuna's library and has functions of MPI, but is no MPI: it does not see the calls
+    that Lacuna takes."""
+    names = preloads.replace(":", " ").split()
+    own = next((i for i, name in enumerate(names) if Path(name).name.startswith("liblacuna_mpi_")), len(names))
+    return [name for name in names[own + 1 :] if functions_of(Path(name)) and not _has_mpi(name)]

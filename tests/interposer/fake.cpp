@@ -273,6 +273,8 @@ std::int64_t bytes_of(const Status& status) {
   return bytes;
 }
 
+std::string tool_behind(std::span<const char* const> /*functions*/) { return {}; }
+
 const Host& host() {
   static const Host made = [] {
     Host table = test::fake::table();

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lacuna import doctor
 from lacuna.cli import app
 from lacuna.doctor import Verdict
+from lacuna.mpi import preload_library, tools_behind
 
 CALLS = ("Init", "Send", "Type_vector", "Ialltoallw", "Put", "File_write_all", "Barrier")
 C = "".join(f"int MPI_{name}(void);\n" for name in CALLS) + "int main(void) { return %s; }\n"
@@ -169,3 +170,18 @@ def test_says_what_gpus_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("lacuna.device.cards", none)
     assert gpus() == (Verdict.OK, "none: GPUs need NVIDIA's driver")
+
+
+def test_the_doctor_names_what_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("tool", "int MPI_Send(void) { return 0; }"), ("other", "int send(void) { return 0; }")):
+        (tmp_path / f"{name}.c").write_text(text)
+        line = ["cc", "-w", "-shared", "-fPIC", str(tmp_path / f"{name}.c"), "-o", str(tmp_path / f"lib{name}.so")]
+        subprocess.run(line, check=True, capture_output=True)
+    tool, other, ours = tmp_path / "libtool.so", tmp_path / "libother.so", preload_library("mpich")
+    assert tools_behind(f"{ours}:{other}:{tool}") == [str(tool)]
+    assert tools_behind(f"{tool}:{other}:{ours}") == []
+    assert tools_behind(f"{tool}") == []
+    monkeypatch.setenv("LD_PRELOAD", f"{ours}:{tool}")
+    said = [finding for finding in doctor.look_at_machine(None, "mpich") if finding.what == "tools"]
+    assert [finding.verdict for finding in said] == [doctor.Verdict.NOTE]
+    assert str(tool) in said[0].text

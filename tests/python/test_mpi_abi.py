@@ -75,7 +75,7 @@ def test_the_abi_follows_from_the_launchers_words() -> None:
         abi_of("slurm 23")
 
 
-def test_the_library_comes_first_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_comes_last_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(tmp_path))
     with pytest.raises(MpiError, match="is not in"):
         preload_library("mpich")
@@ -85,5 +85,10 @@ def test_the_library_comes_first_and_once(tmp_path: Path, monkeypatch: pytest.Mo
     library.touch()
     assert preload_library("mpich") == library.resolve()
     environment = preloaded(library, {"LD_PRELOAD": "/a.so /b.so", "X": "1"})
-    assert environment == {"LD_PRELOAD": f"{library}:/a.so:/b.so", "X": "1"}
+    assert environment == {"LD_PRELOAD": f"/a.so:/b.so:{library}", "X": "1"}
     assert preloaded(library, environment) == environment
+    # But before an MPI.
+    assert (
+        preloaded(library, {"LD_PRELOAD": "/a.so:libmpi.so.40:/b.so"})["LD_PRELOAD"]
+        == f"/a.so:{library}:libmpi.so.40:/b.so"
+    )

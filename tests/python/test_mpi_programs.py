@@ -6,6 +6,8 @@ The programs are in tests/mpi, and tests/mpi/run.py runs one of them by hand.
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
@@ -158,6 +160,41 @@ def test_a_rank_without_the_library_ends_the_job(mpi: Ready) -> None:
     assert run.ends_early(done), done.text()
     # Said once while it waits and once as it ends, which launchers may lose.
     assert "All ranks are to be started with its library (LD_PRELOAD), or none" in done.err
+
+
+def tool_of(ready: Ready) -> Path:
+    built = ready.folder / ready.peer.name / "libcount_tool.so"
+    built.parent.mkdir(parents=True, exist_ok=True)
+    source = run.HERE / "tools" / "count.c"
+    line = [str(ready.peer.mpicc), "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(built)]
+    subprocess.run(line, env=ready.peer.environment(), check=True, capture_output=True)
+    return built
+
+
+def counts(done: run.Outcome) -> list[str]:
+    """What the tool says of each rank."""
+    assert run.ends_well(done), done.text()
+    return sorted(re.findall(r"^tool: .*", done.err, re.MULTILINE))
+
+
+def test_a_tool_that_is_loaded_first_sees_all_calls(mpi: Ready) -> None:
+    """As it does without Lacuna. One that is loaded behind does not, and the report names it."""
+    edges, tool = program("edges"), tool_of(mpi)
+    built = mpi.build(edges.source)
+    ours = run.library(mpi.peer)
+    report = {"LACUNA_MPI_REPORT": "1"}
+
+    def start(*preloads: Path) -> run.Outcome:
+        return run.run(mpi.started, edges, built, Path(":".join(map(str, preloads))), report)
+
+    alone, first, behind = start(tool), start(tool, ours), start(ours, tool)
+    assert len(counts(alone)) == edges.ranks
+    assert counts(first) == counts(alone)
+    assert first.out == alone.out == behind.out
+    assert ": offered, " in first.err
+    assert "is loaded behind" not in first.err
+    assert run.ends_well(behind)
+    assert re.search(r"^lacuna: rank 0; \S*libcount_tool.so is loaded behind Lacuna", behind.err, re.MULTILINE)
 
 
 def test_failures_are_noticed() -> None:
