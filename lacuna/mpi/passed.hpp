@@ -37,6 +37,7 @@ enum class Why : std::uint8_t {
 #define X(name, text) name,
   LACUNA_MPI_REASONS(X)
 #undef X
+      count_
 };
 
 // Those with a form for large counts, and those without. Collectives are in LACUNA_MPI_COLLECTIVES.
@@ -108,17 +109,13 @@ class Passed {
   [[nodiscard]] std::int64_t times(Function function, Why why) const {
     return times_[place(function, why)].load(std::memory_order_relaxed);
   }
-  /// Their names.
+  /// The names of the functions.
   static std::span<const char* const> functions();
   /// A line for each function and reason that there was.
   [[nodiscard]] std::string text() const;
 
  private:
-  static constexpr std::size_t kWhys = 0
-#define X(name, text) +1
-      LACUNA_MPI_REASONS(X)
-#undef X
-      ;
+  static constexpr std::size_t kWhys = static_cast<std::size_t>(Why::count_);
   static std::size_t place(Function function, Why why) {
     return static_cast<std::size_t>(function) * kWhys + static_cast<std::size_t>(why);
   }
