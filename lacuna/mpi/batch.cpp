@@ -5,15 +5,12 @@
 
 namespace lacuna::mpi {
 
-Batch::Batch(Job& job, int count, Request* requests, Takes takes)
-    : job_(job),
-      late_(takes == Takes::ended && !Mutex::multiple() && !job.operations.some_alone()),
-      requests_(requests),
-      handles_(requests, requests + count) {
+Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), requests_(requests), handles_(requests, requests + count) {
   const auto lock = job.enter();
+  late_ = takes == Takes::ended && !job.operations.some_alone();
   poll_orphans(job);
   if (late_) {
-    job.operations.begin_ending();
+    if (!holds()) job.operations.begin_ending();
     return;
   }
   taken_.resize(handles_.size());
@@ -32,10 +29,20 @@ Batch::~Batch() {
   for (Operations::Taken& taken : ended_) {
     if (!taken.empty()) job_.operations.put_back(std::move(taken));
   }
-  if (late_) job_.operations.end_ending();
+  if (late_ && !holds()) job_.operations.end_ending();
   for (const int i : ours_) {
     if (is_ours(i)) job_.operations.put_back(std::move(taken_[static_cast<std::size_t>(i)]));
   }
+}
+
+Batch::Hold::Hold(Batch& batch) : batch_(batch) {
+  if (!batch.holds()) return;
+  lock_ = batch.job_.enter();
+  batch.job_.operations.begin_ending();
+}
+
+Batch::Hold::~Hold() {
+  if (lock_.owns_lock()) batch_.job_.operations.end_ending();
 }
 
 int Batch::alone() {

@@ -1,9 +1,11 @@
 // The requests of one call (MPI_Waitall and its like). Those of ours are taken out of the table, since the host may give their handles to others once it has
-// completed them; what has not ended goes back. In a program whose threads do not call MPI at once no handle is given away meanwhile, so a call that ends a few
-// of many requests takes out those that it ends, and no others: else a loop of MPI_Waitany would take time that grows with the square of its requests.
+// completed them; what has not ended goes back. A call that ends a few of many requests takes out those that it ends, and no others: else a loop of MPI_Waitany
+// would take time that grows with the square of its requests. In a program whose threads call MPI at once it looks without waiting, and holds the job's lock
+// until what has ended is out of the table, so that no other thread comes by its handle meanwhile.
 #pragma once
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,19 @@ class Batch {
   /// How many there are that only we can complete.
   [[nodiscard]] int alone();
   [[nodiscard]] bool some_alone() { return alone() > 0; }
+  /// Held while the host completes requests that are in the table. Then it may not wait.
+  class Hold {
+   public:
+    explicit Hold(Batch& batch);
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Batch& batch_;
+    std::unique_lock<Mutex> lock_;
+  };
+  [[nodiscard]] bool holds() const { return late_ && Mutex::multiple(); }
   /// One of them that is complete; -1: none is.
   [[nodiscard]] int ready_alone();
   [[nodiscard]] bool all_ready_alone();
@@ -43,7 +58,7 @@ class Batch {
 
  private:
   Job& job_;
-  bool late_;  ///< nothing is taken out before it has ended
+  bool late_ = false;  ///< nothing is taken out before it has ended
   Request* requests_;
   std::vector<Request> handles_;
   std::vector<Operations::Taken> taken_;

@@ -37,12 +37,14 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
     if (*index >= 0) return raise(Call::completions, batch.end(*index, status));
     const bool alone = batch.some_alone();
     Status theirs{};
-    const int result = waits && !alone ? host().Waitany(count, batch.theirs(), index, &theirs)
-                                       : host().Testany(count, batch.theirs(), index, flag, &theirs);
-    if (*flag != 0 && *index >= 0) {
-      batch.ended(*index);
-      return raise(Call::completions, batch.end(*index, theirs, result, status));
+    int result = kSuccess;
+    {
+      const Batch::Hold hold(batch);
+      result = waits && !alone && !batch.holds() ? host().Waitany(count, batch.theirs(), index, &theirs)
+                                                 : host().Testany(count, batch.theirs(), index, flag, &theirs);
+      if (*flag != 0 && *index >= 0) batch.ended(*index);
     }
+    if (*flag != 0 && *index >= 0) return raise(Call::completions, batch.end(*index, theirs, result, status));
     if (result == kSuccess && alone) *flag = 0;
     if (*flag != 0) put_status(status, theirs);
     if (result != kSuccess || *flag != 0 || !waits) return result;
@@ -61,13 +63,17 @@ int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indi
       outcomes.all.push_back({.index = i, .status = status, .how = how});
     }
     const bool alone = batch.some_alone();
-    const auto call = waits && !alone && outcomes.all.empty() ? host().Waitsome : host().Testsome;
-    const int result = call(count, batch.theirs(), ended, indices, theirs.data());
+    const auto call = waits && !alone && !batch.holds() && outcomes.all.empty() ? host().Waitsome : host().Testsome;
+    int result = kSuccess;
+    {
+      const Batch::Hold hold(batch);
+      result = call(count, batch.theirs(), ended, indices, theirs.data());
+      for (int k = 0; k < *ended && (result == kSuccess || result == kErrInStatus); ++k) batch.ended(indices[k]);
+    }
     theirs.written(result == kSuccess ? *ended : count);
     if (result != kSuccess && result != kErrInStatus) return result;
     outcomes.host_returned(result);
     const bool none = *ended == kUndefined;
-    for (int k = 0; k < *ended; ++k) batch.ended(indices[k]);
     for (int k = 0; k < *ended; ++k) {
       Status status{};
       const Ended how = batch.end(indices[k], theirs[k], theirs[k].error, &status);
@@ -134,15 +140,19 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   *flag = 0;
   if (!batch.all_ready_alone()) return kSuccess;
   Statuses theirs(count);
-  const int result = host().Testall(count, batch.theirs(), flag, theirs.data());
-  theirs.written(count);
-  const bool failed = std::any_of(theirs.data(), theirs.data() + count, [](const Status& each) { return each.error != kSuccess; });
-  if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
+  int result = kSuccess;
+  {
+    const Batch::Hold hold(batch);
+    result = host().Testall(count, batch.theirs(), flag, theirs.data());
+    theirs.written(count);
+    const bool failed = std::any_of(theirs.data(), theirs.data() + count, [](const Status& each) { return each.error != kSuccess; });
+    if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
+    for (int i = 0; i < count; ++i) {
+      if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i);
+    }
+  }
   Outcomes outcomes;
   outcomes.host_returned(result);
-  for (int i = 0; i < count; ++i) {
-    if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i);
-  }
   for (int i = 0; i < count; ++i) {
     const Status& each = theirs[i];
     const int error = each.error;

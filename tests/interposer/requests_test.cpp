@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lacuna/mpi/job.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/support/random.hpp"
 
@@ -211,6 +212,37 @@ TEST(InterposedCounts, OfManyRequestsAreLookedAtFewAtATime) {
       mpi.Type_free(&type);
     });
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
+}
+
+// What a loop completes one by one leaves the table once, also where threads may call MPI at once.
+TEST(InterposedCounts, OfManyRequestsAreTakenOutOnceEach) {
+  constexpr int kMany = 500;
+  for (const bool threads : {false, true}) {
+    for (const bool some : {false, true}) {
+      run_preloaded({.threads = threads, .singly = true}, [&](const Host& mpi, int rank) {
+        Datatype type = fake::vector(100, 1, 2, int_type());
+        mpi.Type_commit(&type);
+        std::vector<int> memory(200, rank);
+        std::vector<std::vector<int>> received(kMany, memory);
+        std::vector<Request> requests(kMany, mpi.no_request);
+        for (int i = 0; i < kMany && rank == 0; ++i) mpi.Send(memory.data(), 1, type, 1, i, mpi.world);
+        for (int i = 0; i < kMany && rank == 1; ++i)
+          mpi.Irecv(received[static_cast<std::size_t>(i)].data(), 1, type, 0, i, mpi.world, &requests[static_cast<std::size_t>(i)]);
+        for (int i = 0; i < kMany && rank == 1; ++i) {
+          int index = 0, ended = 1;
+          if (some) {
+            mpi.Waitsome(kMany, requests.data(), &ended, &index, mpi::ignored());
+          } else {
+            mpi.Waitany(kMany, requests.data(), &index, mpi::ignored());
+          }
+          ASSERT_EQ(ended, 1);
+          ASSERT_EQ(received[static_cast<std::size_t>(index)].front(), 0);
+        }
+        EXPECT_LE(mpi::job->operations.moves(), kMany);
+        mpi.Type_free(&type);
+      });
+    }
   }
 }
 

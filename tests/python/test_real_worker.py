@@ -24,7 +24,6 @@ from lacuna.record import Guide
 from lacuna.schema import Failure, Row
 from lacuna.worker import Worker, WorkerError, find_worker
 
-
 FAULTY = Path(__file__).parents[2] / "build" / "release" / "bin" / "lacuna-faulty-worker"
 """With the faults that are planted; the worker that is installed has none."""
 
