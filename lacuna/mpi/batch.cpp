@@ -7,7 +7,7 @@ namespace lacuna::mpi {
 
 Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), requests_(requests), handles_(requests, requests + count) {
   const auto lock = job.enter();
-  late_ = takes == Takes::ended && !job.operations.some_alone();
+  if (takes == Takes::ended && !job.operations.some_alone()) late_ = true;
   poll_orphans(job);
   if (late_) {
     if (!holds()) job.operations.begin_ending();

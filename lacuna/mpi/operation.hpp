@@ -95,7 +95,6 @@ struct Operation {
   bool offers = false;
   Descriptor::Wire wire{};               ///< of any send: what the host reads
   std::unique_ptr<Departing> departing;  ///< packed
-  int failed = kSuccess;                 ///< what a send ends with, where the host knows of no error
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;
@@ -108,7 +107,8 @@ struct Operation {
   bool taken = false;  ///< the host's request was completed already
   Status status{};
   int error = kSuccess;
-  bool raised = false;  ///< the error handler knows
+  int failed = kSuccess;  ///< what a send ends with, where the host knows of no error
+  bool raised = false;    ///< the error handler knows
   std::int64_t began = 0;
 
   /// Whether the host has nothing to complete.

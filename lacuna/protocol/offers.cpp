@@ -106,7 +106,7 @@ void Ranks::set_aside(Request* offer) {
 
 // Without a lock: the place is this offer's, and nothing else has the request.
 void Ranks::pack(Request* offer) {
-  if (!offer->aside) return;
+  if (!offer->aside || !offer->out) return;
   const Result<bool> packed = offer->out->step(context_, *offer->aside, *offer->layout, offer->base);
   if (!packed) offer->error = packed.error();  // for leave() to see
 }
@@ -115,7 +115,8 @@ Result<void> Ranks::leave(Request* offer) {
   const auto lock = enter();
   Peer& peer = peers_[static_cast<std::size_t>(offer->peer)];
   if (offer->aside) {
-    peer.stores = *std::exchange(offer->aside, std::nullopt);
+    peer.stores = *offer->aside;
+    offer->aside.reset();
     if (offer->error) lose(peer, *offer->error);
     if (peer.lost) {
       fail(*offer, *peer.lost);
@@ -240,7 +241,7 @@ void Ranks::stop_copying(Request& request) {
   DirectCopy::stop(*memory);
   const std::int64_t deadline = base::now_ns() + kStopping;
   while (DirectCopy::at_work(*memory, request.bytes)) {
-    peer.channel->fault();  // looks whether the peer lives
+    [[maybe_unused]] const base::Error* const looked = peer.channel->fault();  // whether the peer lives
     if (copying == nullptr || copying->fault() != nullptr) return;
     if (base::now_ns() > deadline)
       return base::log(base::Level::error, fmt::format("rank {} does not end a copy into memory that is taken from it", peer.rank));
