@@ -129,7 +129,7 @@ base::Result<std::unique_ptr<Arriving>> Carrier::arrive(int from, const Descript
   if (far.by_device != 0 && rdma_ != nullptr) return rdma_->arrive(from, far, bytes, into);
   if (far.by_device != 0 || from < 0 || static_cast<std::size_t>(from) >= tags_.size() || bytes <= 0 || far.chunk <= 0 || far.number < 1 ||
       far.number >= kTags)
-    return base::fail(base::Code::malformed, "a message from another node that nobody sends");
+    return base::fail(base::Code::malformed, "a message from another node that no rank sends");
   return std::make_unique<ChunksIn>(*this, from, far.number, far.chunk, bytes, std::move(into));
 }
 

@@ -88,7 +88,7 @@ class Carrier {
 
   /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `bounded`: whether that counts.
   std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far);
-  /// Errors: those of Rdma::arrive(); malformed (nobody has sent that).
+  /// Errors: those of Rdma::arrive(); malformed (no rank has sent that).
   base::Result<std::unique_ptr<Arriving>> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into);
   /// What is packed, and not gone; after an error for good, since nobody knows whether the host still reads it.
   void leave(std::unique_ptr<Departing> departing) { left_.push_back(std::move(departing)); }

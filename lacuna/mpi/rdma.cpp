@@ -18,7 +18,7 @@ constexpr int kTag = 0;                            // of no message in chunks
 
 base::Error call_failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
 
-// Two ranks of the world tell one another what connects them. Nobody waits for one that does not speak. What the host may still send when one has given up is
+// Two ranks of the world tell one another what connects them. Neither waits for one that does not speak. What the host may still send when one has given up is
 // kept in `unsent`.
 class HostBootstrap final : public nic::Bootstrap {
  public:

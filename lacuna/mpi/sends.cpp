@@ -31,7 +31,7 @@ int outcome_of(const base::Result<protocol::Status>& ended) {
   return kErrOther;
 }
 
-// Packs all that is left of an offer, and ends it. Only memory can be wanting; then whoever takes it makes room.
+// Packs all that is left of an offer, and ends it. Only memory can be wanting; then the receiver makes room.
 int leave(Job& job, protocol::Request* offered) {
   if (!job.ranks->leave(offered)) return outcome_of(job.ranks->wait(offered));
   const auto left = job.ranks->test(offered);

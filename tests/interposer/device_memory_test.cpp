@@ -101,9 +101,7 @@ void expect_the_same(const Ways& ways, Count count, const std::function<Datatype
 
 class InterposedDeviceMemory : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(load_driver(), "");
-  }
+  void SetUp() override { ASSERT_EQ(load_driver(), ""); }
 };
 
 TEST(InterposedDevices, AreAskedOnceTheDriverIsLoaded) {

@@ -179,7 +179,7 @@ TEST(HostileDirect, ThatIsGivenUpLeavesTheSendersMemoryAlone) {
   at.memory().direct.begun = 1;
   EXPECT_TRUE(ends_before_it_returns(at.memory(), [&] { at.den.rank(0).give_up(at.offer); }));
 }
-// Both ends give it up: neither waits for pieces that nobody has begun.
+// Both ends give it up: neither waits for pieces that were not begun.
 TEST(HostileDirect, ThatTheOtherEndHasGivenUpTooIsNotWaitedFor) {
   if (!possible()) GTEST_SKIP() << kNotPossible;
   Offered at;
@@ -208,7 +208,7 @@ TEST(HostileDirect, ThatFailedIsStreamed) {
 testing::AssertionResult sent(const std::function<void(WindowMemory&)>& said) {
   Sent at;
   at.den.victim_moves();
-  if (at.den.rank(0).test(at.offer)) return testing::AssertionFailure() << "nobody took it";
+  if (at.den.rank(0).test(at.offer)) return testing::AssertionFailure() << "the offer was not taken";
   said(at.memory());
   at.den.victim_moves();
   const bool over = at.den.rank(0).test(at.offer).has_value();

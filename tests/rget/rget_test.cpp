@@ -329,7 +329,7 @@ std::string dies(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// A peer that goes away with messages that it has not read: nobody reads them any more, so they wait no longer.
+// A peer that goes away with messages that it has not read: no peer reads them any more, so they wait no longer.
 std::string goes_without_reading(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   Ends ends = LACUNA_END_TRY(Ends::make(path, bootstrap));
   const std::vector<std::byte> memory = pattern(5000, 1);
