@@ -75,16 +75,22 @@ class Gathering {
     const Host& h = host();
     Request request{};
     if (h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &request) != kSuccess) return false;
-    int sent = 0, received = 0;
+    const bool came = wait_for_both(request, from);
+    if (request != h.no_request) h.Request_free(&request);
+    return came;
+  }
+  bool wait_for_both(Request& sent, int from) {
+    const Host& h = host();
+    int gone = 0, came = 0;
     for (int rounds = 0;; pause(rounds)) {
       Message message{};
       Status status{};
-      if (sent == 0 && h.Test(&request, &sent, ignored()) != kSuccess) return false;
-      if (received == 0) {
-        if (h.Improbe(from, kTag, h.world, &received, &message, &status) != kSuccess) return false;
-        if (received != 0 && h.Mrecv(nullptr, 0, h.byte, &message, ignored()) != kSuccess) return false;
+      if (gone == 0 && h.Testall(1, &sent, &gone, ignored()) != kSuccess) return false;
+      if (came == 0) {
+        if (h.Improbe(from, kTag, h.world, &came, &message, &status) != kSuccess) return false;
+        if (came != 0 && h.Mrecv(nullptr, 0, h.byte, &message, ignored()) != kSuccess) return false;
       }
-      if (sent != 0 && received != 0) return true;
+      if (gone != 0 && came != 0) return true;
       if (!has_patience()) return false;
     }
   }
