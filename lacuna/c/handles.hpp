@@ -1,6 +1,8 @@
 // What the files of the C API share: handles, and statuses from Results.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -27,6 +29,8 @@ lacuna_status thrown() noexcept;
 lacuna_status guarded(const auto& body) {
   try {
     return body();
+  } catch (const abi::__forced_unwind&) {  // a thread that is cancelled, or ends itself
+    throw;
   } catch (...) {
     return thrown();
   }

@@ -86,8 +86,12 @@ Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
   const auto k = static_cast<std::size_t>(i);
   if (late_) {
     if (Operations::Taken taken = std::move(ended_.at(next_ended_++)); !taken.empty()) {
-      mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
+      {
+        const auto lock = job_.enter();
+        mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
+      }
       wait_for(job_, *taken.mapped());
+      const auto lock = job_.enter();
       return mpi::end(job_, std::move(taken), &requests_[k], status);
     }
   } else if (is_ours(i)) {

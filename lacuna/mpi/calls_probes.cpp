@@ -45,7 +45,8 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
     if (result != kSuccess || *flag == 0) return result;
     probed->size = bytes_of(probed->status);
     if (may_be_descriptor(j, comm, probed->status, probed->size)) {
-      host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
+      const int failed = host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
+      if (failed != kSuccess) return failed;
       probed->received = true;
       probed->descriptor = Descriptor::decode(probed->wire.data(), j.nonce);
       put_bytes(probed->status, probed->bytes());

@@ -80,10 +80,10 @@ int recv_init_or(Function function, void* base, Count count, Datatype type, int 
   if (result != kSuccess || source == kProcNull) return result;
   auto operation = std::make_unique<Operation>();
   Target& place = operation->target;
-  place = {.base = static_cast<std::byte*>(base), .type = j->types.find(type)};
+  place = {.base = static_cast<std::byte*>(base), .type = j->types.find(type), .handle = type};
   if (place.type == nullptr) return result;
-  place.type.keep();
   place.make_room(count);
+  place.keep(j->types);
   operation->persistent = operation->receives = operation->plain = true;
   operation->active = false;
   operation->comm = comm;

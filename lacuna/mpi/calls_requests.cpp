@@ -1,6 +1,8 @@
 // MPI_Wait, MPI_Test and their like, and what else is done to requests.
 //
 // Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
+#include <sched.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -28,10 +30,19 @@ int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
   return raise(ended.persistent ? Call::message : Call::completion, ended);
 }
 
+// A moment of waiting for a batch. Where threads call MPI at once, the others get the lock.
+void pause(const Batch& batch, int& rounds) {
+  if (batch.holds()) {
+    sched_yield();
+  } else {
+    mpi::pause(rounds);
+  }
+}
+
 // MPI_Waitany, or MPI_Testany.
 int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag, Status* status) {
   Batch batch(j, count, requests, Batch::Takes::ended);
-  for (int rounds = 0;; pause(rounds)) {
+  for (int rounds = 0;; pause(batch, rounds)) {
     *flag = 1;
     *index = batch.ready_alone();
     if (*index >= 0) return raise(Call::completions, batch.end(*index, status));
@@ -55,7 +66,7 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
 int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
   Batch batch(j, count, requests, Batch::Takes::ended);
   Outcomes outcomes;
-  for (int rounds = 0;; pause(rounds)) {
+  for (int rounds = 0;; pause(batch, rounds)) {
     Statuses theirs(count);
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
       Status status{};
@@ -103,7 +114,7 @@ Status status_of_none() {
 int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   Batch batch(j, count, requests);
   AtOnce now(batch);
-  std::vector<int> indices(AtOnce::kMost);
+  std::vector<int> indices(std::clamp<std::size_t>(static_cast<std::size_t>(count), 1, AtOnce::kMost));
   std::vector<Status> theirs(indices.size());
   Outcomes outcomes;
   const Status of_none = status_of_none();

@@ -212,12 +212,27 @@ Use Types::decoded(Datatype type) {
   if (!layout) return nullptr;
   auto made = std::make_shared<const Type>(std::move(*layout));
   Use use(made);
-  if (host().Type_set_attr(type, keyval_, nullptr) != kSuccess) {
-    use.keep();  // for this once
-    return use;
+  bool first = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto [known, added] = known_.try_emplace(type);
+    if (known->second.of != nullptr || known->second.in_making) {  // by another thread: to set the attribute again is to delete it
+      use.keep();
+      return use;
+    }
+    known->second.in_making = true;
+    first = added;
   }
+  const bool set = host().Type_set_attr(type, keyval_, nullptr) == kSuccess;
   const std::scoped_lock lock(mutex_);
-  known_[type].of = std::move(made);
+  Known& known = known_[type];
+  known.in_making = false;
+  if (set) {
+    known.of = std::move(made);
+  } else {
+    use.keep();  // for this once
+    if (first && known.loans == 0) known_.erase(type);
+  }
   return use;
 }
 

@@ -174,7 +174,8 @@ class Types {
     std::int64_t host_ns = 0;  // that its uses have taken, by estimate
     std::int64_t entries = 0;  // of its lists, at least
     int loans = 0;
-    bool freed = false;  // by the program; the host still has it
+    bool freed = false;      // by the program; the host still has it
+    bool in_making = false;  // a thread sets its attribute
   };
   bool is_early(Datatype type, Count count);
   Use decoded(Datatype type);

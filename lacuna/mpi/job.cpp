@@ -1,11 +1,12 @@
 #include "lacuna/mpi/job.hpp"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -73,24 +74,20 @@ class Gathering {
 
   bool exchange(int to, int from) {
     const Host& h = host();
-    Request request{};
-    if (h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &request) != kSuccess) return false;
-    const bool came = wait_for_both(request, from);
-    if (request != h.no_request) h.Request_free(&request);
-    return came;
+    Request both[] = {h.no_request, h.no_request};
+    const bool begun = h.Irecv(nullptr, 0, h.byte, from, kTag, h.world, &both[0]) == kSuccess &&
+                       h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &both[1]) == kSuccess;
+    const bool met = begun && wait_for_both(both);
+    if (both[0] != h.no_request) h.Cancel(&both[0]);
+    for (Request& request : both) {
+      if (request != h.no_request) h.Request_free(&request);
+    }
+    return met;
   }
-  bool wait_for_both(Request& sent, int from) {
-    const Host& h = host();
-    int gone = 0, came = 0;
-    for (int rounds = 0;; pause(rounds)) {
-      Message message{};
-      Status status{};
-      if (gone == 0 && h.Testall(1, &sent, &gone, ignored()) != kSuccess) return false;
-      if (came == 0) {
-        if (h.Improbe(from, kTag, h.world, &came, &message, &status) != kSuccess) return false;
-        if (came != 0 && h.Mrecv(nullptr, 0, h.byte, &message, ignored()) != kSuccess) return false;
-      }
-      if (gone != 0 && came != 0) return true;
+  bool wait_for_both(Request* both) {
+    for (int rounds = 0, over = 0;; pause(rounds)) {
+      if (host().Testall(2, both, &over, ignored()) != kSuccess) return false;
+      if (over != 0) return true;
       if (!has_patience()) return false;
     }
   }
@@ -179,8 +176,10 @@ std::unique_ptr<Job> Job::begin() {
   mine.node = node();
   mine.cpus = own_cpus();
   mine.mode = static_cast<std::int32_t>(mode_of_environment());
-  std::random_device random;
-  for (std::byte& byte : mine.random) byte = static_cast<std::byte>(random());
+  if (getrandom(mine.random.data(), mine.random.size(), 0) < 0) {  // an old kernel
+    const std::int64_t now = base::now_ns();
+    std::memcpy(mine.random.data(), &now, sizeof now);
+  }
   Gathering().wait();
   std::vector<Card> all = exchange(mine);
   if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;

@@ -20,7 +20,7 @@ void look_into(Job& job, Comm comm, const Status& status) {
     probed->size = bytes_of(probed->status);
     const bool it = probed->size == Descriptor::kBytes;
     if (it) {
-      host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());
+      if (host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored()) != kSuccess) return;
       probed->received = true;
       probed->descriptor = Descriptor::decode(probed->wire.data(), job.nonce);
       put_bytes(probed->status, probed->bytes());

@@ -209,7 +209,10 @@ int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing) 
     const auto lock = job.enter();
     departing->pack(source.layout, source.base, false);
     departing->reap();
-    if (departing->gone() && departing->error() == kSuccess) return kSuccess;
+    if (departing->gone() && departing->error() == kSuccess) {
+      departing.reset();  // while the lock is held: what it gives back is shared
+      return kSuccess;
+    }
     poll_receives(job);
     poll_orphans(job);
     if (departing->stands()) departing->pack(source.layout, source.base, true);
@@ -241,7 +244,12 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     if (departing == nullptr) return false;
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
     const Report::Way way = way_of(*departing);
-    if (result == kSuccess) result = result_of(carry(job, source, std::move(departing)), comm);
+    if (result == kSuccess) {
+      result = result_of(carry(job, source, std::move(departing)), comm);
+    } else {
+      const auto lock = job.enter();
+      departing.reset();
+    }
     count(job, way, source, began);
     return true;
   }
@@ -331,7 +339,10 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     if (offered == nullptr && operation->departing == nullptr) return false;
     result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);
     if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
-    if (result != kSuccess) return true;
+    if (result != kSuccess) {
+      operation.reset();
+      return true;
+    }
     if (way == Report::Way::read_out) operation->departing->pack(source.layout, source.base, true);  // a device is one thread's at a time
     if (offered != nullptr) job.ranks->set_aside(offered);
     kept = keep(job, std::move(operation), request, result);
@@ -351,7 +362,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   } else if (kept != nullptr && kept->departing != nullptr && way != Report::Way::read_out) {
     kept->departing->pack(source.layout, source.base, true);
   }
-  count(job, way, source, began);
+  if (result == kSuccess) count(job, way, source, began);
   return true;
 }
 

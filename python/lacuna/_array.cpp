@@ -48,6 +48,12 @@ bool has_object(const char* format) {
       role, type, role));
 }
 
+// What the format of a buffer does not say: ctypes calls any union bytes.
+bool holds_references(const nb::handle& object) {
+  if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return false;
+  return nb::cast<bool>(nb::module_::import_("lacuna.elements").attr("holds_references")(object));
+}
+
 [[noreturn]] void refuse_device(const char* role, int device) {
   raise_type(
       fmt::format("the {} lies on a device (DLPack calls its kind {}), where the CPU does not reach it; copy it to the host first, or use "
@@ -131,10 +137,12 @@ void Array::take_buffer(bool writable) {
     without_buffer(writable);
     return;
   }
-  if (!dtype_.is_valid() && buffer_.format != nullptr && has_object(buffer_.format)) {
-    const std::string format = buffer_.format;
-    PyBuffer_Release(&buffer_);
-    refuse_objects(role_, "format " + format);
+  if (!dtype_.is_valid()) {
+    const std::string format = buffer_.format == nullptr ? "B" : buffer_.format;
+    if (has_object(format.c_str()) || holds_references(object_)) {
+      PyBuffer_Release(&buffer_);
+      refuse_objects(role_, "format " + format);
+    }
   }
   data_ = static_cast<std::byte*>(buffer_.buf);
   item_bytes_ = buffer_.itemsize;
@@ -169,21 +177,13 @@ void Array::without_buffer(bool writable) {
 void Array::take_dlpack(bool writable) {
   const auto [kind, number] = device_of(object_);
   refuse_unreachable(role_, kind);
-  const nb::object capsule = capsule_of(object_);
-  nb::ndarray<> may_write;
-  if (writable && !nb::try_cast(capsule, may_write, false)) {
-    PyErr_SetString(
-        PyExc_BufferError,
-        fmt::format("the {} is read-only ({}); what is written to needs memory that may be written", role_, class_name(object_)).c_str());
-    throw nb::python_error();
-  }
-  if (writable) {
-    dlpack_ = nb::ndarray<nb::ro>(may_write);
-  } else if (!nb::try_cast(capsule, dlpack_, false)) {
-    raise_type(
-        fmt::format("the {} ({}) has a __dlpack__() that answers with something else than DLPack's capsule", role_, class_name(object_)));
-  }
+  const nb::object negative = nb::getattr(object_, "is_neg", nb::none());  // of torch
+  if (!negative.is_none() && nb::cast<bool>(negative()))
+    throw nb::value_error("the tensor's bytes are not its values yet: call resolve_neg() first");
+  import_dlpack(writable);
   refuse_unreachable(role_, dlpack_.device_type());
+  if (dlpack_.dtype().lanes != 1)
+    raise_type(fmt::format("the {} has elements of {} lanes; elements of one number are taken", role_, dlpack_.dtype().lanes));
   // What the GPU still does with it has to be done before the CPU looks.
   if (kind == kCudaManaged) nb::module_::import_("lacuna.device").attr("settle")(number);
   if (dlpack_.dtype().code == 3) refuse_objects(role_, "DLPack's opaque handles");
@@ -195,6 +195,24 @@ void Array::take_dlpack(bool writable) {
   own_strides_.assign(dlpack_.stride_ptr(), dlpack_.stride_ptr() + dlpack_.ndim());
   for (std::int64_t& stride : own_strides_) stride *= item_bytes_;
   strides_ = own_strides_;
+}
+
+void Array::import_dlpack(bool writable) {
+  const nb::object capsule = capsule_of(object_);
+  nb::ndarray<> may_write;
+  if (writable && nb::try_cast(capsule, may_write, false)) {
+    dlpack_ = nb::ndarray<nb::ro>(may_write);
+    return;
+  }
+  if (!nb::try_cast(capsule, dlpack_, false)) {
+    raise_type(
+        fmt::format("the {} ({}) has a __dlpack__() that answers with something else than DLPack's capsule", role_, class_name(object_)));
+  }
+  if (!writable) return;
+  PyErr_SetString(
+      PyExc_BufferError,
+      fmt::format("the {} is read-only ({}); what is written to needs memory that may be written", role_, class_name(object_)).c_str());
+  throw nb::python_error();
 }
 
 const layout::Layout& Array::layout() {

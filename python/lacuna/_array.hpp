@@ -61,6 +61,7 @@ class Array {
   void take_buffer(bool writable);
   void without_buffer(bool writable);
   void take_dlpack(bool writable);
+  void import_dlpack(bool writable);
 
   nb::object object_;
   const char* role_;

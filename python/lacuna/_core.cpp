@@ -41,12 +41,14 @@ void copy_array(const nb::handle& target, const nb::handle& source, bool as_byte
   Array from(source, false, "source");
   Array to(target, true, "target");
   if (!as_bytes) Array::check_same_elements(to, from);
-  if (value_or_raise(to.layout().overlaps()))
+  const Layout& read = from.layout();  // before the lock is given up, since it may raise
+  const Layout& written = to.layout();
+  if (value_or_raise(written.overlaps()))
     throw nb::value_error("the target view names some bytes twice: which of its values they get is not defined");
   check_apart(to, from);
   const auto moved = [&] {
     const nb::gil_scoped_release unlocked;
-    return copy::transpack(from.layout(), from.data(), to.layout(), to.data());
+    return copy::transpack(read, from.data(), written, to.data());
   }();
   value_or_raise(moved);
 }

@@ -20,10 +20,18 @@ namespace {
   raise(PyExc_OverflowError, fmt::format("{}[{}] is {}; a number of 64 bits with a sign is needed (at most 2^63 - 1)", name, index, value));
 }
 
+// Python refuses to write numbers of thousands of digits.
+std::string text_of(PyObject* integer) {
+  const nb::object text = nb::steal(PyObject_Str(integer));
+  if (text.is_valid()) return nb::cast<std::string>(text);
+  PyErr_Clear();
+  return "a number of very many digits";
+}
+
 std::int64_t number_of(PyObject* integer, const char* name, std::size_t index) {
   int beyond = 0;
   const long long number = PyLong_AsLongLongAndOverflow(integer, &beyond);
-  if (beyond != 0) raise_too_large(name, index, nb::cast<std::string>(nb::str(nb::handle(integer))));
+  if (beyond != 0) raise_too_large(name, index, text_of(integer));
   return number;
 }
 
@@ -32,6 +40,7 @@ nb::object index_of(nb::handle entry, const char* name, std::size_t index) {
   const nb::object kept = nb::borrow(entry);  // its own code may take it out of the list
   nb::object integer = nb::steal(PyNumber_Index(entry.ptr()));
   if (integer.is_valid()) return integer;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
   PyErr_Clear();
   raise(PyExc_TypeError, fmt::format("{}[{}] is of type {}; an integer is needed", name, index, class_name(entry)));
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "_array.hpp"
+#include "lacuna/base/wipe.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::python {
@@ -46,8 +47,10 @@ class Ranks {
     if (learning) options.learn = value_or_raise(guide::LearnOptions::from_text(*learning));
     Result<void> made;
     {
+      protocol::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}};
+      const base::Wipe wipe(meeting.secret);  // Python's own string stays as long as Python keeps it
       const nb::gil_scoped_release unlocked;
-      made = open({.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}}, nic, options);
+      made = open(meeting, nic, options);
     }
     value_or_raise(std::move(made));
   }

@@ -71,10 +71,19 @@ def is_host_memory(array: Any) -> bool:
 
 def settle(number: int) -> None:
     """Waits until a GPU has done what its default stream holds, as DLPack orders it before managed memory may be read.
-    Without a GPU nothing is under way."""
+    Without a GPU nothing is under way. One that Lacuna does not use (it is too old) is waited for by the library that
+    the array is of; raises ValueError if that is neither torch nor CuPy."""
     try:
         gpu = _opened(f"cuda:{number}")
     except ValueError:
+        if not look()[0]:
+            return
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.cuda.synchronize(number)
+        elif (cupy := sys.modules.get("cupy")) is not None:
+            cupy.cuda.Device(number).synchronize()
+        else:
+            raise
         return
     gpu.wait()
 

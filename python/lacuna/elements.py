@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,27 @@ def of_buffer(array: Any) -> ElementType:
         return np.asarray(view).dtype
     except (ValueError, TypeError, RuntimeError, NotImplementedError):
         return f"format {view.format}"
+
+
+def holds_references(array: Any) -> bool:
+    """Whether an object that has the buffer protocol is of ctypes and has a `py_object` within: a union has the format
+    of bytes, whatever is in it."""
+    owner: Any = array
+    while isinstance(owner, memoryview):
+        owner = owner.obj
+    ctypes = sys.modules.get("ctypes")
+    return ctypes is not None and _names_objects(type(owner), ctypes)
+
+
+def _names_objects(kind: type, ctypes: Any) -> bool:
+    if issubclass(kind, ctypes.py_object):
+        return True
+    if issubclass(kind, ctypes.Array):
+        return _names_objects(kind._type_, ctypes)
+    if not issubclass(kind, (ctypes.Structure, ctypes.Union)):
+        return False
+    fields = [field for base in kind.__mro__ for field in vars(base).get("_fields_", ())]
+    return any(_names_objects(field[1], ctypes) for field in fields)
 
 
 def check(target: ElementType, source: ElementType) -> None:

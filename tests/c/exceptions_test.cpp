@@ -30,6 +30,23 @@ TEST(CExceptions, HaveTheirStatus) {
   expect(7, LACUNA_ERR_OTHER, "fault");
 }
 
+// A thread that is cancelled unwinds its stack by an exception, which is not ours to end.
+TEST(CExceptions, LetAThreadBeCancelled) {
+  pthread_t thread{};
+  const auto waits = [](void*) -> void* {
+    (void)c::guarded([] {
+      pause();
+      return LACUNA_OK;
+    });
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, +waits, nullptr), 0);
+  ASSERT_EQ(pthread_cancel(thread), 0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
 TEST(CExceptions, AreNotSeenWhereThereAreNone) {
   EXPECT_EQ(c::guarded([] { return LACUNA_OK; }), LACUNA_OK);
   EXPECT_EQ(c::guarded([] { return LACUNA_ERR_TIMEOUT; }), LACUNA_ERR_TIMEOUT);

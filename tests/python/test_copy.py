@@ -412,3 +412,18 @@ def test_random_views_pack_and_unpack_as_numpy_does(seed: int) -> None:
         raw(base)[...] = before
         raw(view)[...] = source
         assert unpacked == raw(base).tobytes(), (dtype, view.shape, view.strides)
+
+
+def test_a_view_beyond_all_bytes_is_an_error() -> None:
+    """Of 2^61 bytes, which NumPy makes of one number: this ended the interpreter."""
+    with pytest.raises((ValueError, OverflowError)):
+        lacuna.copy(np.zeros(1), np.broadcast_to(np.float64(0), 2**58))
+
+
+def test_a_tensor_whose_bytes_are_not_its_values_is_refused() -> None:
+    class Negated(Dlpack):
+        def is_neg(self) -> bool:
+            return True
+
+    with pytest.raises(ValueError, match="resolve_neg"):
+        lacuna.copy(np.zeros(4), Negated(np.zeros(4)))

@@ -199,3 +199,14 @@ def test_random_lists_of_any_type(seed: int) -> None:
         assert Layout.paged(64, numbers) == Layout.paged(64, as_list)
         assert Layout.blocks(numbers, lengths) == Layout.blocks(as_list, [int(x) for x in lengths])
         assert Layout.indexed_block(3, numbers, FOUR) == Layout.indexed_block(3, as_list, FOUR)
+
+
+def test_an_error_of_an_entry_is_its_own() -> None:
+    class Interrupted:
+        def __index__(self) -> int:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Layout.paged(1, [1, Interrupted()])  # type: ignore[list-item]
+    with pytest.raises(OverflowError, match="very many digits"):
+        Layout.paged(1, [10**5000])

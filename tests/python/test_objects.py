@@ -29,6 +29,18 @@ TARGETS = """
     class Record(ctypes.Structure):
         _fields_ = [("number", ctypes.c_long), ("value", ctypes.py_object)]
 
+    class Either(ctypes.Union):  # whose format is that of bytes
+        _fields_ = [("number", ctypes.c_long), ("value", ctypes.py_object)]
+
+    class Within(ctypes.Structure):
+        _fields_ = [("number", ctypes.c_long), ("either", Either)]
+
+    def unions():
+        return (Either * 64)(*[Either(value=[i, str(i)]) for i in range(64)])
+
+    def unions_within():
+        return (Within * 64)(*[Within(i, Either(value=[i])) for i in range(64)])
+
     def records():
         return (Record * 64)(*[Record(i, [i, str(i)]) for i in range(64)])
 
@@ -60,7 +72,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["objects", "pairs", "records"])
+@pytest.mark.parametrize("kind", ["objects", "pairs", "records", "unions", "unions_within"])
 @pytest.mark.parametrize("case", CASES)
 def test_is_refused_and_the_interpreter_lives(case: str, kind: str) -> None:
     program = textwrap.dedent(TARGETS) + textwrap.dedent(f"""
