@@ -41,7 +41,7 @@ constexpr int kMostTold = 100;                            // refusals: a strange
 Result<tcp::Secret> shared_secret() {
   char* const secret = std::getenv("LACUNA_SECRET");
   const std::string_view text = secret != nullptr ? secret : "";
-  if (text.size() < tcp::kLeastSecretBytes)
+  if (secret == nullptr || text.size() < tcp::kLeastSecretBytes)
     return base::fail(Code::invalid_argument,
                       fmt::format("two machines need a secret of {} bytes or more, which both know, in LACUNA_SECRET; it has {}",
                                   tcp::kLeastSecretBytes, text.size()));

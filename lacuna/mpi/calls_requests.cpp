@@ -31,18 +31,18 @@ int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
 }
 
 // A moment of waiting for a batch. Where threads call MPI at once, the others get the lock.
-void pause(const Batch& batch, int& rounds) {
+void pause_in(const Batch& batch, int& rounds) {
   if (batch.holds()) {
     sched_yield();
   } else {
-    mpi::pause(rounds);
+    pause(rounds);
   }
 }
 
 // MPI_Waitany, or MPI_Testany.
 int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag, Status* status) {
   Batch batch(j, count, requests, Batch::Takes::ended);
-  for (int rounds = 0;; pause(batch, rounds)) {
+  for (int rounds = 0;; pause_in(batch, rounds)) {
     *flag = 1;
     *index = batch.ready_alone();
     if (*index >= 0) return raise(Call::completions, batch.end(*index, status));
@@ -66,7 +66,7 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
 int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
   Batch batch(j, count, requests, Batch::Takes::ended);
   Outcomes outcomes;
-  for (int rounds = 0;; pause(batch, rounds)) {
+  for (int rounds = 0;; pause_in(batch, rounds)) {
     Statuses theirs(count);
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
       Status status{};

@@ -80,10 +80,10 @@ struct Operation {
   // A receive.
   bool receives = false;
   bool plain = false;     ///< as the program asked for it: too short for a descriptor
+  bool typed = false;     ///< the host puts it where it belongs, though it has gaps
   int from = 0, tag = 0;  ///< of a persistent one
   Target target;
-  Bounce bounce;       ///< where the host puts it, if it has gaps; of a send, what the host reads
-  bool typed = false;  ///< the host puts it where it belongs, though it has gaps
+  Bounce bounce;  ///< where the host puts it, if it has gaps; of a send, what the host reads
   protocol::Request* payload = nullptr;
   std::unique_ptr<Arriving> arriving;
   Request matched{};  ///< of a message that a probe has matched, which the host puts
@@ -92,9 +92,9 @@ struct Operation {
 
   // A persistent send that is offered at each start.
   Source source;
-  bool offers = false;
-  Descriptor::Wire wire{};               ///< of any send: what the host reads
   std::unique_ptr<Departing> departing;  ///< packed
+  Descriptor::Wire wire{};               ///< of any send: what the host reads
+  bool offers = false;
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;
@@ -103,12 +103,12 @@ struct Operation {
   Request parts[2]{};
   bool pair = false;
 
+  bool taken = false;   ///< the host's request was completed already
+  bool raised = false;  ///< the error handler knows
   enum class State { posted, moving, done } state = State::posted;
-  bool taken = false;  ///< the host's request was completed already
-  Status status{};
   int error = kSuccess;
   int failed = kSuccess;  ///< what a send ends with, where the host knows of no error
-  bool raised = false;    ///< the error handler knows
+  Status status{};
   std::int64_t began = 0;
 
   /// Whether the host has nothing to complete.
