@@ -97,6 +97,20 @@ template <class T>
   }
 }
 
+// --- secrets --------------------------------------------------------------------------------------------------------
+
+/// Overwrites a text with zeros when a scope ends, however it ends.
+class Wipe {
+ public:
+  explicit Wipe(std::string& text) : text_(text) {}
+  ~Wipe() { explicit_bzero(text_.data(), text_.size()); }
+  Wipe(const Wipe&) = delete;
+  Wipe& operator=(const Wipe&) = delete;
+
+ private:
+  std::string& text_;
+};
+
 // --- time -----------------------------------------------------------------------------------------------------------
 
 /// CLOCK_MONOTONIC in nanoseconds; the same clock in every process of one machine.

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <memory>
 
-#include "lacuna/base/wipe.hpp"
 #include "lacuna/c/connection.hpp"
 
 using lacuna::base::Code;

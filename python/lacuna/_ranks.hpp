@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "_array.hpp"
-#include "lacuna/base/wipe.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::python {

@@ -80,7 +80,7 @@ def holds_references(array: Any) -> bool:
     return ctypes is not None and _names_objects(type(owner), ctypes)
 
 
-def _names_objects(kind: type, ctypes: Any) -> bool:
+def _names_objects(kind: Any, ctypes: Any) -> bool:
     if issubclass(kind, ctypes.py_object):
         return True
     if issubclass(kind, ctypes.Array):
