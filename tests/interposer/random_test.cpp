@@ -19,10 +19,12 @@ LACUNA_TIER(test, "RandomPrograms.*");
 using namespace fake;
 using support::Random;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kPrograms = 60;
+#if defined(__SANITIZE_THREAD__)
+constexpr int kPrograms = 8;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr int kPrograms = 20;
 #else
-constexpr int kPrograms = 400;
+constexpr int kPrograms = 100;
 #endif
 
 // Calls of the interposer's own: where one fails, it has to do without what it wanted to know.
