@@ -14,8 +14,9 @@ endfunction()
 # A tenth of the time that GCC takes goes into collecting garbage, unless it may take more memory.
 set(LACUNA_FEW_COLLECTIONS $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=300> $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=500000>)
 
-# Checks of UndefinedBehaviorSanitizer. AddressSanitizer sees most of what the checks left out are for: null pointers, objects that are too small, and
-# pointers that point elsewhere, once they are used. Those checks are a fifth of what such a build takes.
+# Checks of UndefinedBehaviorSanitizer. AddressSanitizer sees most of what the checks left out are for: null pointers,
+# objects that are too small, and pointers that point elsewhere, once they are used. Those checks are a fifth of what
+# such a build takes.
 set(LACUNA_UNDEFINED some CACHE STRING "Checks of UndefinedBehaviorSanitizer in builds with AddressSanitizer: some, or all")
 set_property(CACHE LACUNA_UNDEFINED PROPERTY STRINGS some all)
 if(NOT LACUNA_UNDEFINED MATCHES "^(some|all)$")

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "lacuna/mpi/cpus.hpp"
 #include "tests/interposer/buffer.hpp"
 #include "tests/interposer/drawn_types.hpp"
 
@@ -75,9 +76,7 @@ void draw_wildcards(Random& random, std::vector<DrawnMessage>& messages) {
 }
 
 std::uint64_t digest(const std::vector<std::byte>& bytes) {
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100'0000'01b3;
-  return hash;
+  return mpi::digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 // One side as it is while the program runs.
