@@ -65,6 +65,8 @@ VARIANTS = {
 """Programs that do one of several things, by their first argument, and with how many ranks."""
 
 _MARK = "LACUNA_TEST_RUN"
+_OWN_STDERR = 'exec 2>>"stderr-$$.txt"; exec "$@"'
+"""A rank's stderr goes to its own file. Launchers cut what ranks say, within a line too, mix it, and lose its end."""
 _SHARED_NAME = "lacuna"
 """In the name of what the library would leave in /dev/shm. What other programs and the MPIs have there is theirs."""
 
@@ -221,7 +223,8 @@ def run(
     }
     environment = own | started.environment | needed | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"
-    inner = ["env", mark, *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
+    inner = ["env", mark, "sh", "-c", _OWN_STDERR, "sh"]
+    inner += ["env", *([f"LD_PRELOAD={preload}"] if preload else []), str(built)]
     shared = _shared_memory()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
@@ -248,8 +251,11 @@ def run(
         out.seek(0)
         err.seek(0)
         said = [file.read().decode(errors="replace") for file in (out, err)]
-        left = [file.read_text(errors="replace") for file in sorted(Path(folder).glob("rank-*.txt"))]
-        return Outcome(code, said[0], said[1], seconds, "\n".join(left), remains, running)
+        of_ranks, left = (
+            [file.read_text(errors="replace") for file in sorted(Path(folder).glob(names))]
+            for names in ("stderr-*.txt", "rank-*.txt")
+        )
+        return Outcome(code, said[0], "".join([said[1], *of_ranks]), seconds, "\n".join(left), remains, running)
 
 
 def run_plain(

@@ -158,7 +158,6 @@ def test_a_rank_without_the_library_ends_the_job(mpi: Ready) -> None:
     variables = {"LACUNA_TEST_PRELOAD": str(run.library(mpi.peer)), "LACUNA_MPI_WAIT": "2"}
     done = run.run(mpi.started, wrapped, run.HERE / "one_rank.sh", None, variables)
     assert run.ends_early(done), done.text()
-    # Said once while it waits and once as it ends, which launchers may lose.
     assert "All ranks are to be started with its library (LD_PRELOAD), or none" in done.err
 
 
@@ -195,6 +194,16 @@ def test_a_tool_that_is_loaded_first_sees_all_calls(mpi: Ready) -> None:
     assert "is loaded behind" not in first.err
     assert run.ends_well(behind)
     assert re.search(r"^lacuna: rank 0; \S*libcount_tool.so is loaded behind Lacuna", behind.err, re.MULTILINE)
+
+
+def test_what_ranks_say_comes_whole(mpi: Ready, tmp_path: Path) -> None:
+    """As the launcher hands it on, lines of one rank are cut by another's: it reads 4 KiB or so at a time."""
+    speaks = tmp_path / "speaks.sh"
+    speaks.write_text("#!/bin/sh\nyes \"$(printf '%0999d' 0)\" | head -n 300 >&2\n")
+    speaks.chmod(0o755)
+    done = run.run(mpi.started, run.Program(speaks, "", 4), speaks, None)
+    assert run.ends_well(done), done.text()
+    assert [len(line) for line in done.err.splitlines() if "0000" in line] == [999] * 4 * 300
 
 
 def test_failures_are_noticed() -> None:
