@@ -150,10 +150,10 @@ Level wanted_level() {
 }  // namespace
 
 void log(Level level, std::string_view message) {
-  static constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
+  static constexpr const char* names[] = {"error", "warning", "info", "debug"};
   if (level > wanted_level()) return;
-  const std::string line = fmt::format("lacuna: {}: {}\n", names[static_cast<int>(level)], message);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  // Without memory of its own: it may tell that there is none.
+  std::fprintf(stderr, "lacuna: %s: %.*s\n", names[static_cast<int>(level)], static_cast<int>(message.size()), message.data());
 }
 
 }  // namespace lacuna::base

@@ -67,16 +67,18 @@ std::unique_ptr<Probed> ours(Message* message) {
   return probed;
 }
 
-int mrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
+int mrecv(Function function, std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
   Target target;
+  target.function = function;
   const int wrong = target_of(*job, base, count, type, probed->comm, target);
   return wrong == kSuccess ? deliver(*job, *probed, target, Call::completions, probed->comm, status) : wrong;
 }
 
-int imrecv(std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Request* request) {
+int imrecv(Function function, std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Request* request) {
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
   operation->comm = probed->comm;
+  operation->target.function = function;
   if (const int wrong = target_of(*job, base, count, type, probed->comm, operation->target); wrong != kSuccess) return wrong;
   const auto lock = job->enter();
   begin_delivery(*job, *probed, *operation);
@@ -134,18 +136,18 @@ LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Statu
 LACUNA_MPI_CAUGHT
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
-#define MATCHED(suffix, Number)                                                                                    \
-  LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {    \
-    if (auto probed = ours(message)) return mrecv(std::move(probed), base, count, type, status);                   \
-    return passed(job, Function::Mrecv##suffix, why_passed(job),                                                   \
-                  [&] { return host().Mrecv##suffix(base, count, type, message, status); });                       \
-  }                                                                                                                \
-  LACUNA_MPI_CAUGHT                                                                                                \
-  LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
-    if (auto probed = ours(message)) return imrecv(std::move(probed), base, count, type, request);                 \
-    return passed(job, Function::Imrecv##suffix, why_passed(job),                                                  \
-                  [&] { return host().Imrecv##suffix(base, count, type, message, request); });                     \
-  }                                                                                                                \
+#define MATCHED(suffix, Number)                                                                                              \
+  LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {              \
+    if (auto probed = ours(message)) return mrecv(Function::Mrecv##suffix, std::move(probed), base, count, type, status);    \
+    return passed(job, Function::Mrecv##suffix, why_passed(job),                                                             \
+                  [&] { return host().Mrecv##suffix(base, count, type, message, status); });                                 \
+  }                                                                                                                          \
+  LACUNA_MPI_CAUGHT                                                                                                          \
+  LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) {           \
+    if (auto probed = ours(message)) return imrecv(Function::Imrecv##suffix, std::move(probed), base, count, type, request); \
+    return passed(job, Function::Imrecv##suffix, why_passed(job),                                                            \
+                  [&] { return host().Imrecv##suffix(base, count, type, message, request); });                               \
+  }                                                                                                                          \
   LACUNA_MPI_CAUGHT
 MATCHED(, int)
 MATCHED(_c, Count)

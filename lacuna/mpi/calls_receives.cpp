@@ -19,10 +19,11 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
   if (const Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
     const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-    if (!probed->received) return pass_probed(&probed->message);
+    if (!probed->received) return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
     auto operation = std::make_unique<Operation>();
     operation->receives = true;
     operation->comm = comm;
+    operation->target.function = function;
     if (const int wrong = target_of(*j, base, count, type, comm, operation->target); wrong != kSuccess) return wrong;
     begin_delivery(*j, *probed, *operation);
     return generalize(*j, operation, request);
@@ -49,8 +50,9 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   }
   if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
     const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-    if (!probed->received) return pass_probed(&probed->message);
+    if (!probed->received) return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
     Target target;
+    target.function = function;
     const int wrong = target_of(*j, base, count, type, comm, target);
     return wrong == kSuccess ? deliver(*j, *probed, target, Call::message, comm, status) : wrong;
   }

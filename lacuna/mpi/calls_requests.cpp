@@ -180,14 +180,13 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   return outcomes.result();
 }
 
-// Does what comes before the host's start of a request of ours. `starts`: the host has to start it; a receive that finds its message in the stash is under
-// way without it. What the start fails with.
-int prepare(Job& j, Operation& operation, bool& starts) {
+// Does what comes before the host's start of a request of ours; a receive that finds its message in the stash is under way without it. What the start fails with.
+int prepare(Job& j, Operation& operation, Starts& starts) {
   operation.state = Operation::State::posted;
   operation.status = {};
   operation.began = j.report.on() ? base::now_ns() : 0;
   if (operation.offers) {
-    if (const int wrong = prepare_start(j, operation); wrong != kSuccess) return wrong;
+    if (const int wrong = prepare_start(j, operation, starts); wrong != kSuccess) return wrong;
   }
   if (operation.collection != nullptr) {
     operation.collection->load(j);
@@ -195,7 +194,7 @@ int prepare(Job& j, Operation& operation, bool& starts) {
     if (const Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {
       const std::unique_ptr<Probed> probed = j.comms->find(operation.comm)->take(*found);
       operation.active = true;
-      starts = false;
+      starts = Starts::already;
       j.operations.taken_while_here(operation);
       begin_delivery(j, *probed, operation);
     }
@@ -212,6 +211,24 @@ void started(Job& j, Request before, Request after, bool starts) {
   if (!starts && operation->departing != nullptr) j.carrier->leave(std::move(operation->departing));
 }
 
+// Requests of an array that the host starts by one call.
+struct Together {
+  std::vector<Request> handles;
+  std::vector<std::pair<std::size_t, bool>> places;  // of each in the array; whether it is ours to start
+};
+int start_together(Job& j, std::span<Request> requests, Together& these) {
+  if (these.handles.empty()) return kSuccess;
+  std::vector<Request>& handles = these.handles;
+  const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
+  for (std::size_t k = 0; k < handles.size(); ++k) {
+    const auto& [place, ours] = these.places[k];
+    const Request before = std::exchange(requests[place], handles[k]);
+    if (ours) started(j, before, handles[k], result == kSuccess);
+  }
+  these = {};
+  return result;
+}
+
 // In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
 // its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does. `wrong`: what one could not be prepared
 // for, which its communicator `comm` has to be told.
@@ -222,26 +239,24 @@ int start(Job& j, std::span<Request> requests, int& wrong, Comm& comm) {
     Request null = *none;
     return host().Start(&null);
   }
-  std::vector<Request> handles;
-  std::vector<std::pair<std::size_t, bool>> places;  // of each handle in the array; whether it is ours to start
+  Together together;
   for (std::size_t i = 0; i < requests.size() && wrong == kSuccess; ++i) {
     Operation* const operation = j.operations.find(requests[i]);
     const bool ours = operation != nullptr && !operation->active;
-    bool starts = true;
+    Starts starts = Starts::by_host;
     if (ours) wrong = prepare(j, *operation, starts);  // where one fails, those before it are under way
     if (wrong != kSuccess) comm = operation->comm;
-    if (!starts || wrong != kSuccess) continue;
-    handles.push_back(requests[i]);
-    places.emplace_back(i, ours);
+    if (wrong != kSuccess || starts == Starts::already) continue;
+    if (starts == Starts::instead) {
+      int result = start_together(j, requests, together);
+      if (result == kSuccess) result = send_instead(j, *operation);
+      if (result != kSuccess) return result;
+      continue;
+    }
+    together.handles.push_back(requests[i]);
+    together.places.emplace_back(i, ours);
   }
-  if (handles.empty()) return kSuccess;
-  const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
-  for (std::size_t k = 0; k < handles.size(); ++k) {
-    const auto& [place, ours] = places[k];
-    const Request before = std::exchange(requests[place], handles[k]);
-    if (ours) started(j, before, handles[k], result == kSuccess);
-  }
-  return result;
+  return start_together(j, requests, together);
 }
 // The program's error handler may call MPI, so it is called without the lock.
 int start(Job& j, std::span<Request> requests) {

@@ -15,32 +15,62 @@ constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
 constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
 constexpr int kTags = 32768;               // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
 
+// What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are. The host tells our handler in the thread
+// that calls; MPICH 5 calls it a success then.
+thread_local int on_ours = kSuccess;
+void tells_of_ours(Comm* /*comm*/, int* code, ...) { on_ours = *code; }  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+template <class Call>
+int told_by(const Call& call) {
+  on_ours = kSuccess;
+  const int said = call();
+  return on_ours != kSuccess ? on_ours : said;
+}
+
 bool test(Chunk& chunk, int& error) {
   int over = 0;
   Status status{};
-  const int said = host().Test(&chunk.request, &over, &status);
+  const int said = told_by([&] { return host().Test(&chunk.request, &over, &status); });
   if (said != kSuccess) error = said;
   return said != kSuccess || over != 0;
+}
+
+// Behind the others, before the host knows of it. Null: there is no memory.
+template <class Chunks>
+Chunk* add(Chunks& chunks, Chunk chunk) try {
+  return &chunks.emplace_back(std::move(chunk));
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 }  // namespace
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
+ChunksOut::ChunksOut(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk, bool behind)
+    : carrier_(carrier), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {
+  const auto count = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
+  for (const std::size_t wanted = behind ? count : 1; free_.size() < wanted;) {
+    free_.push_back({.request = {}, .memory = carrier.bounces_.take(std::min(chunk, bytes))});
+    if (free_.back().memory.data() == nullptr) throw std::bad_alloc();
+  }
+}
+
 void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
   while (packed_ < bytes_ && error_ == kSuccess && (all || chunks_.size() < kAhead)) {
-    const std::int64_t bytes = std::min(chunk_, bytes_ - packed_);
-    Chunk chunk{.request = {}, .memory = carrier_.bounces_.take(bytes), .at = packed_, .bytes = bytes};
-    if (chunk.memory.data() == nullptr) {
-      if (all || chunks_.empty()) fail(kErrNoMem, "no memory for a chunk");  // else there is room again when one of them has gone
-      return;
+    if (free_.empty()) {
+      Bounce memory = carrier_.bounces_.take(chunk_);
+      if (memory.data() == nullptr || add(free_, {.request = {}, .memory = std::move(memory)}) == nullptr) return;  // until one has gone
     }
-    copy::pack(layout, base, packed_, bytes, chunk.memory.data(), copy::Caching::kept);
-    const int error = host().Isend(chunk.memory.data(), static_cast<int>(bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
+    Chunk& chunk = free_.front();
+    chunk.bytes = std::min(chunk_, bytes_ - packed_);
+    copy::pack(layout, base, packed_, chunk.bytes, chunk.memory.data(), copy::Caching::kept);
+    const int error = told_by([&] {
+      return host().Isend(chunk.memory.data(), static_cast<int>(chunk.bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
+    });
     if (error != kSuccess) return fail(error, "MPI_Isend of a chunk failed");
-    packed_ += bytes;
-    carrier_.under_way_ += bytes;
-    chunks_.push_back(std::move(chunk));
+    packed_ += chunk.bytes;
+    carrier_.under_way_ += chunk.bytes;
+    chunks_.splice(chunks_.end(), free_, free_.begin());
     reap();
   }
 }
@@ -56,7 +86,7 @@ void ChunksOut::reap() {
   while (!chunks_.empty() && test(chunks_.front(), error)) {
     if (error != kSuccess && error_ == kSuccess) fail(error, "MPI_Test of a chunk failed");
     carrier_.under_way_ -= chunks_.front().bytes;
-    chunks_.pop_front();
+    free_.splice(free_.begin(), chunks_, chunks_.begin());
     moved = true;
   }
   const std::int64_t now = base::now_ns();
@@ -70,21 +100,31 @@ bool ChunksOut::stands() const { return waited_ > kStandsAfter; }
 
 void ChunksIn::ask() {
   while (asked_ < bytes_ && chunks_.size() < kAhead && error_ == kSuccess) {
-    Chunk chunk{.request = {}, .memory = {}, .at = asked_, .bytes = std::min(chunk_, bytes_ - asked_)};
-    std::byte* to = into_.straight == nullptr || asked_ + chunk.bytes > into_.capacity ? nullptr : into_.straight + asked_;
+    const std::int64_t bytes = std::min(chunk_, bytes_ - asked_);
+    std::byte* to = into_.straight == nullptr || asked_ + bytes > into_.capacity ? nullptr : into_.straight + asked_;
+    Bounce memory;
     if (to == nullptr) {
-      chunk.memory = carrier_.bounces_.take(chunk.bytes);
-      to = chunk.memory.data();
-      if (to == nullptr) {
-        if (chunks_.empty()) error_ = kErrNoMem;
-        return;
-      }
+      memory = carrier_.bounces_.take(bytes);
+      to = memory.data();
     }
-    error_ = host().Irecv(to, static_cast<int>(chunk.bytes), host().byte, from_, tag_, carrier_.comm_, &chunk.request);
-    if (error_ != kSuccess) return;
-    asked_ += chunk.bytes;
-    chunks_.push_back(std::move(chunk));
+    Chunk* const chunk = to == nullptr ? nullptr : add(chunks_, {.request = {}, .memory = std::move(memory), .at = asked_, .bytes = bytes});
+    if (chunk == nullptr) {
+      if (chunks_.empty()) error_ = kErrNoMem;
+      return;
+    }
+    error_ = told_by([&] { return host().Irecv(to, static_cast<int>(bytes), host().byte, from_, tag_, carrier_.comm_, &chunk->request); });
+    if (error_ != kSuccess) return chunks_.pop_back();
+    asked_ += bytes;
   }
+}
+
+// What is posted, and may never come.
+void ChunksIn::take_back() {
+  for (Chunk& chunk : chunks_) {
+    host().Cancel(&chunk.request);
+    host().Wait(&chunk.request, ignored());
+  }
+  chunks_.clear();
 }
 
 bool ChunksIn::move() {
@@ -97,32 +137,35 @@ bool ChunksIn::move() {
       copy::unpack(into_.layout, into_.base, chunk.at, wanted, chunk.memory.data(), copy::Caching::kept);
     here_ += chunk.bytes;
   }
-  return here_ == bytes_ || (error_ != kSuccess && chunks_.empty());
+  if (error_ != kSuccess) take_back();
+  return here_ == bytes_ || error_ != kSuccess;
 }
 
 // --- all of them -----------------------------------------------------------------------------------------------------
 
-std::unique_ptr<Carrier> Carrier::create(Bounces& bounces, int own_rank, const std::vector<Place>& places) {
-  Comm comm{};
-  if (host().Comm_dup(host().world, &comm) != kSuccess) return nullptr;
-  int size = 0;
-  host().Comm_size(comm, &size);
-  std::unique_ptr<Carrier> made(new Carrier(bounces, comm));
-  made->tags_.resize(static_cast<std::size_t>(size));
-  made->rdma_ = Rdma::create(comm, own_rank, places, made->unsent_);
-  return made;
+bool Carrier::connect(int own_rank, const std::vector<Place>& places) {
+  if (host().Comm_dup(host().world, &comm_) != kSuccess) return false;
+  Errhandler handler{};
+  if (host().Comm_create_errhandler(&tells_of_ours, &handler) == kSuccess) {
+    host().Comm_set_errhandler(comm_, handler);
+    host().Errhandler_free(&handler);
+  }
+  if (!rdma_->connect(comm_, own_rank, places, unsent_)) rdma_.reset();
+  return true;
 }
 
-std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far) {
+std::unique_ptr<Departing> Carrier::depart(int to, std::int64_t bytes, std::int64_t chunk, protocol::Behind behind, Descriptor::Far& far) {
   progress();
   if (rdma_ != nullptr) {
     if (std::unique_ptr<Departing> made = rdma_->depart(to, bytes, far); made != nullptr) return made;
   }
-  if (bounded && under_way_ + bytes > kRoom) return nullptr;
+  if (behind != protocol::Behind::always && under_way_ + bytes > kRoom) return nullptr;
   int& last = tags_.at(static_cast<std::size_t>(to));
-  last = last % (kTags - 1) + 1;
-  far = {.number = last, .chunk = static_cast<std::int32_t>(chunk)};
-  return std::make_unique<ChunksOut>(*this, to, last, bytes, chunk);
+  const int tag = last % (kTags - 1) + 1;
+  auto made = std::make_unique<ChunksOut>(*this, to, tag, bytes, chunk, behind != protocol::Behind::no);
+  last = tag;
+  far = {.number = tag, .chunk = static_cast<std::int32_t>(chunk)};
+  return made;
 }
 
 base::Result<std::unique_ptr<Arriving>> Carrier::arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into) {
@@ -134,16 +177,24 @@ base::Result<std::unique_ptr<Arriving>> Carrier::arrive(int from, const Descript
 }
 
 void Carrier::progress() {
-  std::erase_if(left_, [](const std::unique_ptr<Departing>& one) {
-    one->reap();
-    return one->gone();
-  });
+  for (std::unique_ptr<Departing>* at = &left_; *at != nullptr;) {
+    (*at)->reap();
+    if ((*at)->gone()) {
+      *at = std::move((*at)->next);
+    } else {
+      at = &(*at)->next;
+    }
+  }
 }
 
 void Carrier::end() {
   meet(false);  // whoever is here asks for nothing any more
-  const auto goes = [](const std::unique_ptr<Departing>& one) { return one->error() == kSuccess; };
-  while (std::ranges::any_of(left_, goes)) {
+  const auto some_go = [&] {
+    const Departing* one = left_.get();
+    while (one != nullptr && one->error() != kSuccess) one = one->next.get();
+    return one != nullptr;
+  };
+  while (some_go()) {
     progress();
     drop();
   }
@@ -153,7 +204,7 @@ void Carrier::end() {
 
 void Carrier::meet(bool drops) {
   Chunk barrier;
-  int error = host().Ibarrier(comm_, &barrier.request);
+  int error = told_by([&] { return host().Ibarrier(comm_, &barrier.request); });
   while (error == kSuccess && !test(barrier, error)) {
     progress();
     if (drops) drop();

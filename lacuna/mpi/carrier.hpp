@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -38,11 +39,12 @@ struct Chunk {
 /// The chunks of a message that leaves.
 class ChunksOut final : public Departing {
  public:
-  ChunksOut(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk)
-      : carrier_(carrier), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {}
+  /// `behind`: it gets memory for all its chunks, else for one at least. Throws std::bad_alloc.
+  ChunksOut(Carrier& carrier, int to, int tag, std::int64_t bytes, std::int64_t chunk, bool behind);
   void pack(const Layout& layout, const std::byte* base, bool all) override;
   void reap() override;
-  [[nodiscard]] bool gone() const override { return packed_ == bytes_ && chunks_.empty(); }
+  [[nodiscard]] bool packed() const override { return packed_ == bytes_; }
+  [[nodiscard]] bool gone() const override { return packed() && chunks_.empty(); }
   [[nodiscard]] bool stands() const override;
   [[nodiscard]] int error() const override { return error_; }
 
@@ -51,7 +53,7 @@ class ChunksOut final : public Departing {
   Carrier& carrier_;
   int to_, tag_;
   std::int64_t bytes_, chunk_, packed_ = 0;
-  std::deque<Chunk> chunks_;
+  std::list<Chunk> chunks_, free_;  // with the host; to be packed, the one that the caches know best first
   std::int64_t looked_ = 0, waited_ = 0;
   int error_ = kSuccess;
 };
@@ -68,6 +70,7 @@ class ChunksIn final : public Arriving {
 
  private:
   void ask();
+  void take_back();
   Carrier& carrier_;
   int from_, tag_;
   std::int64_t chunk_, bytes_, asked_ = 0, here_ = 0;
@@ -78,34 +81,41 @@ class ChunksIn final : public Arriving {
 
 class Carrier {
  public:
-  /// All ranks of the world, in MPI_Init. Null: the host has no communicator for us.
-  static std::unique_ptr<Carrier> create(Bounces& bounces, int own_rank, const std::vector<Place>& places);
+  /// Of so many ranks of the world.
+  Carrier(Bounces& bounces, std::size_t ranks) : bounces_(bounces), tags_(ranks), rdma_(std::make_unique<Rdma>(ranks)) {}
+  /// All ranks, in MPI_Init; throws nothing. False: the host has no communicator for us.
+  bool connect(int own_rank, const std::vector<Place>& places);
   /// All ranks, before MPI_Finalize, with nothing that arrives: waits for what was left behind.
   void end();
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
-  ~Carrier() = default;
+  ~Carrier() {
+    while (left_ != nullptr) left_ = std::move(left_->next);  // one by one: they may be many
+  }
 
-  /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `bounded`: whether that counts.
-  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, bool bounded, Descriptor::Far& far);
+  /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `behind`: whether it will be packed whole
+  /// before anybody asks for it; to Behind::always the bound is none. Throws std::bad_alloc; then nothing has begun.
+  std::unique_ptr<Departing> depart(int to, std::int64_t bytes, std::int64_t chunk, protocol::Behind behind, Descriptor::Far& far);
   /// Errors: those of Rdma::arrive(); malformed (no rank has sent that).
   base::Result<std::unique_ptr<Arriving>> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, Destination into);
   /// What is packed, and not gone; after an error for good, since nobody knows whether the host still reads it.
-  void leave(std::unique_ptr<Departing> departing) { left_.push_back(std::move(departing)); }
+  void leave(std::unique_ptr<Departing> departing) {
+    departing->next = std::move(left_);
+    left_ = std::move(departing);
+  }
   /// Looks after what was left.
   void progress();
 
  private:
   friend class ChunksOut;
   friend class ChunksIn;
-  Carrier(Bounces& bounces, Comm comm) : bounces_(bounces), comm_(comm) {}
   void meet(bool drops);
   void drop();
   Bounces& bounces_;
-  Comm comm_;
+  Comm comm_{};
   std::atomic<std::int64_t> under_way_ = 0;  ///< bytes that are packed, by any thread
   std::vector<int> tags_;                    ///< of each rank, the last
-  std::vector<std::unique_ptr<Departing>> left_;
+  std::unique_ptr<Departing> left_;          ///< the first
   Rdma::Unsent unsent_;
   std::unique_ptr<Rdma> rdma_;  ///< null: no device reaches any of them
 };

@@ -110,6 +110,12 @@ class Comms {
  public:
   /// `world`: of each rank of MPI_COMM_WORLD.
   explicit Comms(std::vector<Place> world);
+  /// No rank of another node can be reached. Before a communicator is asked for.
+  void forget_far() {
+    for (std::vector<Place>* const places : {&world_, &of_world_.places}) {
+      for (Place& place : *places) place.far = -1;
+    }
+  }
   /// Null: the host knows no such communicator.
   CommOf* find(Comm comm);
   /// Where a message goes to, or comes from.

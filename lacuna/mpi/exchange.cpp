@@ -52,7 +52,7 @@ bool Exchange::ask(bool understood, int& result) {
 protocol::Request* Exchange::offer(std::size_t i, int local) try {
   const auto lock = job_.enter();
   Descriptor descriptor;
-  base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, false, descriptor.ticket);
+  base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, protocol::Behind::no, descriptor.ticket);
   if (!made) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
   descriptor.source = job_.local_rank;

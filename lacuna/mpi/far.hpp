@@ -1,6 +1,8 @@
 // A message to or from another node, whoever moves its bytes: the host in chunks (carrier.hpp), or a device (rget.hpp). Under the job's lock, as all of this.
 #pragma once
 
+#include <memory>
+
 #include "lacuna/mpi/datatypes.hpp"
 
 namespace lacuna::mpi {
@@ -12,10 +14,12 @@ class Departing {
   Departing(const Departing&) = delete;
   Departing& operator=(const Departing&) = delete;
   virtual ~Departing() = default;
-  /// Packs and sends as much as there is room for on the way; with `all`, everything, and the memory may be used again.
+  /// Packs and sends as much as there is room for on the way; with `all`, everything there is memory for, which is all of what was made to be left behind.
   virtual void pack(const Layout& layout, const std::byte* base, bool all) = 0;
   /// Looks at what has gone since.
   virtual void reap() {}
+  /// Whether the message's own memory may be used again.
+  [[nodiscard]] virtual bool packed() const = 0;
   /// Whether nobody waits for any more of it.
   [[nodiscard]] virtual bool gone() const = 0;
   /// Whether nothing has gone for a while in which somebody looked.
@@ -23,6 +27,8 @@ class Departing {
   [[nodiscard]] virtual int error() const = 0;
   /// Whether a device moves it.
   [[nodiscard]] virtual bool by_device() const { return false; }
+
+  std::unique_ptr<Departing> next;  ///< of what is left behind, so that leaving wants no memory
 };
 
 /// A message that arrives.

@@ -114,12 +114,14 @@ class Gathering {
   std::int64_t began_ = base::now_ns(), limit_ = number_of_environment("LACUNA_MPI_WAIT", 600, "seconds", 0);
 };
 
-std::vector<Card> exchange(const Card& mine) {
+// Of all ranks, for tell_all() to fill in.
+std::vector<Card> cards() {
   int size = 0;
   host().Comm_size(host().world, &size);
-  std::vector<Card> all(static_cast<std::size_t>(size));
+  return std::vector<Card>(static_cast<std::size_t>(size));
+}
+void tell_all(const Card& mine, std::vector<Card>& all) {
   host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
-  return all;
 }
 
 std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
@@ -169,6 +171,51 @@ base::Result<void> connect(Job& made, const std::string& name, int ranks) {
   return {};
 }
 
+// Where the ranks are. Returns how many are on this node, and the name by which they meet.
+std::pair<int, std::string> find_places(Job& made, const std::vector<Card>& all, std::vector<Place>& places) {
+  const Card& mine = all[static_cast<std::size_t>(made.world_rank)];
+  places.resize(all.size());
+  std::vector<Cpus> cpus;  // of this node's ranks
+  int here = 0, first = -1;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!std::ranges::equal(all[rank].node, mine.node)) {
+      places[rank].far = static_cast<int>(rank);
+      continue;
+    }
+    if (first < 0) first = static_cast<int>(rank);
+    places[rank].local = here++;
+    cpus.push_back(all[rank].cpus);
+  }
+  made.crowded = mpi::crowded(cpus);
+  made.local_rank = std::exchange(places[static_cast<std::size_t>(made.world_rank)].local, -1);
+  std::string name = fmt::format("mpi-{}-", first);
+  for (const std::byte byte : made.nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return {here, std::move(name)};
+}
+
+// Whether this rank can take part. The others are told afterwards, so nothing is thrown.
+bool set_up(Job& made, const std::vector<Card>& all, std::vector<Place>& places) {
+  bool ready = true;
+  try {
+    made.library = library_of_host();
+    made.from = thresholds(made.library);
+    made.patience_ns =
+        1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
+    const auto [here, name] = find_places(made, all, places);
+    made.comms = std::make_unique<Comms>(places);
+    if (std::ranges::any_of(places, [](const Place& place) { return place.far >= 0; }))
+      made.carrier = std::make_unique<Carrier>(made.bounces, places.size());
+    const base::Result<void> connected = here > 1 ? connect(made, name, here) : base::Result<void>();
+    ready = connected.has_value();
+    if (!ready)
+      base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, connected.error().text()));
+  } catch (const std::bad_alloc&) {
+    base::log(base::Level::warn, "MPI messages go without Lacuna: a rank has no memory for it");
+    ready = false;
+  }
+  return ready;
+}
+
 }  // namespace
 
 std::unique_ptr<Job> Job::begin() {
@@ -180,11 +227,12 @@ std::unique_ptr<Job> Job::begin() {
     const std::int64_t now = base::now_ns();
     std::memcpy(mine.random.data(), &now, sizeof now);
   }
+  std::unique_ptr<Job> made(new Job);
+  std::vector<Card> all = cards();  // from here on nothing is thrown before the others have heard of this rank
   Gathering().wait();
-  std::vector<Card> all = exchange(mine);
+  tell_all(mine, all);
   if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;
 
-  std::unique_ptr<Job> made(new Job);
   made->mode = static_cast<Mode>(mine.mode);
   made->reports = made->report.on();
   made->types.decode_at(number_of_environment("LACUNA_MPI_DECODE", 0, "uses", 0));
@@ -198,38 +246,16 @@ std::unique_ptr<Job> Job::begin() {
     return made;
   }
   made->nonce = all.front().random;
-  made->library = library_of_host();
-  made->from = thresholds(made->library);
-  made->patience_ns =
-      1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made->patience_ns / 1000, "microseconds", 0), kMostPatience);
-
-  std::vector<Place> places(all.size());
-  std::vector<Cpus> cpus;  // of this node's ranks
-  int here = 0, first = -1;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!std::ranges::equal(all[rank].node, mine.node)) {
-      places[rank].far = static_cast<int>(rank);
-      continue;
-    }
-    if (first < 0) first = static_cast<int>(rank);
-    places[rank].local = here++;
-    cpus.push_back(all[rank].cpus);
+  std::vector<Place> places;
+  mine.works = set_up(*made, all, places) ? 1 : 0;
+  tell_all(mine, all);
+  if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) {
+    made->mode = Mode::pack;
+    made->carrier.reset();
+    return made;
   }
-  made->crowded = mpi::crowded(cpus);
-  made->local_rank = std::exchange(places[static_cast<std::size_t>(made->world_rank)].local, -1);
-  std::string name = fmt::format("mpi-{}-", first);
-  for (const std::byte byte : made->nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  const base::Result<void> connected = here > 1 ? connect(*made, name, here) : base::Result<void>();
-  if (!connected)
-    base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made->world_rank, connected.error().text()));
-  mine.works = connected ? 1 : 0;
-  all = exchange(mine);
-  if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) made->mode = Mode::pack;
-  if (made->mode == Mode::full &&
-      std::ranges::any_of(all, [&](const Card& card) { return !std::ranges::equal(card.node, all.front().node); }))
-    made->carrier = Carrier::create(made->bounces, made->world_rank, places);
-  if (made->carrier == nullptr) std::ranges::for_each(places, [](Place& place) { place.far = -1; });
-  made->comms = std::make_unique<Comms>(std::move(places));
+  if (made->carrier != nullptr && !made->carrier->connect(made->world_rank, places)) made->carrier.reset();
+  if (made->carrier == nullptr) made->comms->forget_far();
   return made;
 }
 

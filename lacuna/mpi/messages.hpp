@@ -52,8 +52,16 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
 int isend_packed(Job& job, Bounce bounce, std::int64_t bytes, int dest, int tag, Comm comm, Request* request);
 /// False: it is a request of the host's alone.
 bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
-/// Makes the descriptor of a persistent send that starts.
-int prepare_start(Job& job, Operation& operation);
+/// What a persistent request of ours needs to be under way.
+enum class Starts {
+  by_host,  ///< the host starts it
+  already,  ///< nothing: it is
+  instead   ///< send_instead()
+};
+/// Makes the descriptor of a persistent send that starts, or packs it where there is no memory that its receiver reaches.
+int prepare_start(Job& job, Operation& operation, Starts& starts);
+/// Has the host send what was packed.
+int send_instead(Job& job, Operation& operation);
 
 // --- target.cpp -------------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,8 @@ struct Operation {
   std::unique_ptr<Departing> departing;  ///< packed
   Descriptor::Wire wire{};               ///< of any send: what the host reads
   bool offers = false;
+  Request
+      instead{};  ///< of one that is packed in the bounce after all: its message, while the host sends it; what the program has is not started then
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;

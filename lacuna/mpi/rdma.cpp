@@ -93,6 +93,7 @@ class Leaving final : public Departing {
     base::log(base::Level::error, "MPI send: " + packed.error().text());
     error_ = kErrOther;
   }
+  [[nodiscard]] bool packed() const override { return gone_; }
   [[nodiscard]] bool gone() const override { return gone_; }
   [[nodiscard]] int error() const override { return error_; }
   [[nodiscard]] bool by_device() const override { return true; }
@@ -139,49 +140,61 @@ std::unique_ptr<nic::Context> open() {
   return nullptr;
 }
 
+constexpr const char* kNoMemory = "MPI messages between nodes go without RDMA: no memory";
+
+// In MPI_Init the others wait for what this rank says, so nothing is thrown. Null: there is none, or no memory for it.
+std::unique_ptr<Rget> endpoint(int others) try {
+  if (others > Rdma::kMostPeers) {
+    base::log(base::Level::info, fmt::format("MPI messages between nodes go without RDMA: {} ranks on other nodes; it takes up to {}",
+                                             others, Rdma::kMostPeers));
+    return nullptr;
+  }
+  std::unique_ptr<nic::Context> device = open();
+  if (device == nullptr) return nullptr;
+  base::Result<std::unique_ptr<Rget>> made = Rget::create(std::move(device), nic::Path::wire, std::max(others, 1));
+  if (made) return std::move(*made);
+  base::log(base::Level::warn, "MPI messages between nodes go without RDMA: " + made.error().text());
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  base::log(base::Level::warn, kNoMemory);
+  return nullptr;
+}
+
 }  // namespace
 
-std::unique_ptr<Rdma> Rdma::create(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent) {
-  std::unique_ptr<nic::Context> device;
+bool Rdma::meet(int number, int own_rank, int rank, nic::Bootstrap& bootstrap) try {
+  const base::Result<void> connected = rget_->connect(number, bootstrap, kTimeout);
+  if (!connected) {
+    base::log(base::Level::warn,
+              fmt::format("MPI messages between ranks {} and {} go without RDMA: {}", own_rank, rank, connected.error().text()));
+  }
+  return connected.has_value();
+} catch (const std::bad_alloc&) {
+  base::log(base::Level::warn, kNoMemory);
+  return false;
+}
+
+bool Rdma::connect(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent) {
   const auto others = static_cast<int>(std::ranges::count_if(places, [](const Place& place) { return place.far >= 0; }));
-  if (others > kMostPeers) {
-    base::log(base::Level::info,
-              fmt::format("MPI messages between nodes go without RDMA: {} ranks on other nodes; it takes up to {}", others, kMostPeers));
-  } else {
-    device = open();
-  }
-  std::unique_ptr<Rget> rget;
-  if (device != nullptr) {
-    base::Result<std::unique_ptr<Rget>> made = Rget::create(std::move(device), nic::Path::wire, std::max(others, 1));
-    if (made) {
-      rget = std::move(*made);
-    } else {
-      base::log(base::Level::warn, "MPI messages between nodes go without RDMA: " + made.error().text());
-    }
-  }
-  const std::int32_t mine = rget != nullptr ? 1 : 0;
-  std::vector<std::int32_t> have(places.size());
-  host().Allgather(&mine, sizeof mine, host().byte, have.data(), sizeof mine, host().byte, world);
-  if (rget == nullptr) return nullptr;
+  rget_ = endpoint(others);
+  const std::int32_t mine = rget_ != nullptr ? 1 : 0;
+  host().Allgather(&mine, sizeof mine, host().byte, have_.data(), sizeof mine, host().byte, world);
+  if (rget_ == nullptr) return false;
 
   // Pairs of ranks in one order for all, so that nobody waits in a circle.
-  std::vector<int> peers(places.size(), -1);
   int number = 0;
   bool any = false;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    if (places[rank].far < 0 || have[rank] == 0) continue;
-    HostBootstrap bootstrap(world, static_cast<int>(rank), unsent);
-    const base::Result<void> connected = rget->connect(number, bootstrap, kTimeout);
-    if (connected) {
-      peers[rank] = number;
+    if (places[rank].far < 0 || have_[rank] == 0) continue;
+    const int to = static_cast<int>(rank);
+    HostBootstrap bootstrap(world, to, unsent);
+    if (meet(number, own_rank, to, bootstrap)) {
+      peers_[rank] = number;
       any = true;
-    } else {
-      base::log(base::Level::warn,
-                fmt::format("MPI messages between ranks {} and {} go without RDMA: {}", own_rank, rank, connected.error().text()));
     }
     ++number;
   }
-  return any ? std::unique_ptr<Rdma>(new Rdma(std::move(rget), std::move(peers))) : nullptr;
+  return any;
 }
 
 int Rdma::peer(int rank) const {

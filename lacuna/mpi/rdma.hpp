@@ -17,10 +17,12 @@ class Rdma {
   /// A queue pair for each rank of another node: jobs with more of them leave the wire to the host.
   static constexpr int kMostPeers = 128;
 
-  /// All ranks of the world at once; `world` is the same communicator, of ours alone. Null: no rank of another node is reached by a device. LACUNA_MPI_NIC
-  /// names it, or says "off"; else it is the first that is not emulated. `unsent` has to stay until the host's MPI_Finalize.
+  /// Of so many ranks of the world.
+  explicit Rdma(std::size_t ranks) : peers_(ranks, -1), have_(ranks) {}
+  /// All ranks of the world at once; `world` is the same communicator, of ours alone. Throws nothing. False: no rank of another node is reached by a device.
+  /// LACUNA_MPI_NIC names it, or says "off"; else it is the first that is not emulated. `unsent` has to stay until the host's MPI_Finalize.
   using Unsent = std::vector<std::vector<std::byte>>;
-  static std::unique_ptr<Rdma> create(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent);
+  bool connect(Comm world, int own_rank, const std::vector<Place>& places, Unsent& unsent);
 
   /// A message to a rank of the world. Null: it is not reached, or there is no room.
   std::unique_ptr<Departing> depart(int to, std::int64_t bytes, Descriptor::Far& far);
@@ -28,10 +30,12 @@ class Rdma {
   base::Result<std::unique_ptr<Arriving>> arrive(int from, const Descriptor::Far& far, std::int64_t bytes, const Destination& into);
 
  private:
-  Rdma(std::unique_ptr<Rget> rget, std::vector<int> peers) : rget_(std::move(rget)), peers_(std::move(peers)) {}
+  /// Throws nothing.
+  bool meet(int number, int own_rank, int rank, nic::Bootstrap& bootstrap);
   [[nodiscard]] int peer(int rank) const;
   std::unique_ptr<Rget> rget_;
-  std::vector<int> peers_;  // of each rank of the world, its number here, or -1
+  std::vector<int> peers_;          // of each rank of the world, its number here, or -1
+  std::vector<std::int32_t> have_;  // whether each has a device
 };
 
 }  // namespace lacuna::mpi

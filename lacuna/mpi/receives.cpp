@@ -170,6 +170,20 @@ std::optional<Landing> landing_of(Job& job, Operation& operation) {
   return at;
 }
 
+// Of a message that came as it is, and that the host has put where it belongs.
+void count_as_put_by_host(Job& job, Target& target) {
+  if (!job.reports) return;
+  Why why = Why::no_memory;  // for a buffer
+  if (target.type == nullptr) {
+    why = target.unknowable ? Why::undecodable : Why::first_use;
+  } else if (target.contiguous()) {
+    why = Why::contiguous;
+  } else if (target.on_device()) {
+    why = Why::device_memory;
+  }
+  job.report.passed.add(target.function, why);
+}
+
 // A receive with more room gets no buffer of that length if its caller waits for it.
 constexpr std::int64_t kLongestBounce = 4 << 20;
 // What has come is looked at first: it is a descriptor, mostly. What is none the host puts where it belongs.
@@ -183,6 +197,7 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity))
     return deliver(job, probed, target, Call::message, comm, status);
   if (probed.size != Descriptor::kBytes) {
+    count_as_put_by_host(job, target);
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
                                   : host().Mrecv(target.base, to_int(target.asked), target.handle, &probed.message, status);
   }
@@ -236,9 +251,11 @@ void arrived(Job& job, Operation& operation) {
     }
     if (const auto descriptor = Descriptor::decode(landed, job.nonce)) return begin_payload(job, operation, *descriptor);
   }
-  if (operation.bounce.data() != nullptr && bytes > 0 &&
-      !put(job, operation.target, operation.status.source, operation.bounce.data(), bytes))
+  if (operation.bounce.data() == nullptr) {
+    if (operation.error == kSuccess) count_as_put_by_host(job, operation.target);
+  } else if (bytes > 0 && !put(job, operation.target, operation.status.source, operation.bounce.data(), bytes)) {
     fail(operation, kErrOther);
+  }
 }
 
 void came_through(Job& job, Operation& operation) {
@@ -309,6 +326,7 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
   const std::int64_t bytes = bytes_of(theirs);
   if (bytes != Descriptor::kBytes || error != kSuccess) {  // most are no descriptors
     put_status(status, theirs);
+    if (bounce.data() == nullptr && error == kSuccess) count_as_put_by_host(job, target);
     const bool placed = bounce.data() == nullptr || bytes <= 0 || put(job, target, theirs.source, bounce.data(), bytes);
     return placed || error != kSuccess ? error : raise(Call::message, comm, kErrOther);
   }

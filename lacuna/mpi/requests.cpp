@@ -49,6 +49,17 @@ void poll_payload(Job& job, Operation& operation) {
                      operation.status.source, bytes_of(operation.status), base::now_ns() - operation.began);
 }
 
+// Of a persistent send: what the host sends instead of it.
+void poll_instead(Operation& operation) {
+  int over = 0;
+  operation.error = host().Test(&operation.instead, &over, &operation.status);
+  if (operation.error == kSuccess && over == 0) return;
+  operation.raised = operation.error != kSuccess;
+  operation.instead = {};
+  operation.bounce = {};
+  operation.state = Operation::State::done;
+}
+
 // What goes to another node, or comes from one.
 void poll_chunks(Job& job, Operation& operation) {
   if (operation.departing != nullptr) {
@@ -101,6 +112,8 @@ bool poll(Job& job, Operation& operation) {
       poll_payload(job, operation);
     } else if (operation.aside.data() != nullptr) {
       poll_aside(job, operation);
+    } else if (operation.instead != Request{}) {
+      poll_instead(operation);
     } else {
       poll_chunks(job, operation);
     }

@@ -228,7 +228,13 @@ Result<Rget::Memory> Rget::take(std::int64_t bytes) {
   return made;
 }
 
-void Rget::give_back(Memory memory) { kept_[memory.size_class].push_back(std::move(memory)); }
+void Rget::give_back(Memory memory) noexcept {
+  try {
+    kept_[memory.size_class].push_back(std::move(memory));
+  } catch (const std::bad_alloc&) {
+    held_ -= static_cast<std::int64_t>(memory.buffer.buffer.size());
+  }
+}
 
 Result<std::size_t> Rget::take_part() {
   const auto found = std::ranges::find_if(parts_, [](const Part& part) { return part.state == Part::State::free && !part.wanted; });
@@ -262,32 +268,36 @@ Result<std::unique_ptr<Rget::Out>> Rget::offer(int to, std::int64_t bytes) {
   while ((number == 0 || who.used[number % kSlots]) && number != who.last + kSlots);
   if (number == 0 || who.used[number % kSlots])
     return base::fail(base::Code::limit, fmt::format("{} messages wait to be taken; there may be no more", kSlots));
-  Memory memory = LACUNA_TRY(take(bytes));
+  auto out = std::make_unique<Out>(*this, to, number, bytes);
+  out->own_.front().memory = LACUNA_TRY(take(bytes));
   who.last = number;
-  who.used[number % kSlots] = true;
-  return std::make_unique<Out>(*this, to, number, bytes, std::move(memory));
+  out->used_ = who.used[number % kSlots] = true;
+  return out;
 }
 
 Result<void> Rget::Out::pack(const layout::Layout& layout, const std::byte* base) {
   offered_ = true;
-  const std::uint64_t place = offsetof(Board, packed) + number_ % kSlots * sizeof(std::uint64_t);
+  auto& [peer, number, memory] = own_.front();
+  const std::uint64_t place = offsetof(Board, packed) + number % kSlots * sizeof(std::uint64_t);
   std::uint64_t parts = 0;
   for (std::int64_t at = 0; at < bytes_; at += kPart) {
-    rget_.context_->pack(layout, base, at, std::min(kPart, bytes_ - at), memory_.buffer.buffer.data() + at, copy::Caching::kept);
+    rget_.context_->pack(layout, base, at, std::min(kPart, bytes_ - at), memory.buffer.buffer.data() + at, copy::Caching::kept);
     const bool last = at + kPart >= bytes_;
     rget_.reap();
-    const std::optional<base::Error>& lost = rget_.peer(peer_).lost;
-    if (!rget_.tell(peer_, place, std::uint64_t{number_} << 32 | ++parts, last) && lost) return std::unexpected(*lost);
+    const std::optional<base::Error>& lost = rget_.peer(peer).lost;
+    if (!rget_.tell(peer, place, std::uint64_t{number} << 32 | ++parts, last) && lost) return std::unexpected(*lost);
   }
   return {};
 }
 
 Rget::Out::~Out() {
+  if (!used_) return;
   if (offered_) {
-    rget_.waiting_.push_back({peer_, number_, std::move(memory_)});
+    rget_.waiting_.splice(rget_.waiting_.end(), own_);
   } else {
-    rget_.peer(peer_).used[number_ % kSlots] = false;
-    rget_.give_back(std::move(memory_));
+    auto& [peer, number, memory] = own_.front();
+    rget_.peer(peer).used[number % kSlots] = false;
+    rget_.give_back(std::move(memory));
   }
 }
 
@@ -309,14 +319,14 @@ Result<void> Rget::In::ask() {
   const auto there = static_cast<std::int64_t>(word & 0xffff'ffff);
   if (there > parts_of(bytes_))
     return base::fail(base::Code::malformed, fmt::format("{} parts of a message of {} bytes, {} to a part", there, bytes_, kPart));
-  while (asked_ < std::min(there * kPart, wanted_) && parts_.size() < kReads) {
+  while (asked_ < std::min(there * kPart, wanted_) && end_ - first_ < kReads) {
     const std::size_t part = LACUNA_TRY(rget_.take_part());
     const std::int64_t bytes = std::min(kPart, wanted_ - asked_);
     if (!rget_.read(peer_, part, ticket_.addr + static_cast<std::uint64_t>(asked_), ticket_.rkey, bytes)) {
       rget_.release(part);
       break;
     }
-    parts_.push_back(part);
+    parts_[end_++ % kReads] = part;
     asked_ += bytes;
   }
   return {};
@@ -325,11 +335,11 @@ Result<void> Rget::In::ask() {
 Result<bool> Rget::In::step() {
   rget_.progress();
   LACUNA_TRY(ask());
-  while (!parts_.empty() && rget_.parts_[parts_.front()].state == Part::State::here) {
+  while (first_ != end_ && rget_.parts_[first()].state == Part::State::here) {
     const std::int64_t bytes = std::min(kPart, wanted_ - here_);
-    rget_.context_->unpack(layout_, base_, here_, bytes, rget_.parts_[parts_.front()].data, copy::Caching::kept);
-    rget_.release(parts_.front());
-    parts_.pop_front();
+    rget_.context_->unpack(layout_, base_, here_, bytes, rget_.parts_[first()].data, copy::Caching::kept);
+    rget_.release(first());
+    ++first_;
     here_ += bytes;
     LACUNA_TRY(ask());
   }
@@ -343,7 +353,7 @@ Result<bool> Rget::In::step() {
 }
 
 Rget::In::~In() {
-  for (const std::size_t part : parts_) rget_.release(part);
+  for (; first_ != end_; ++first_) rget_.release(first());
 }
 
 }  // namespace lacuna::mpi

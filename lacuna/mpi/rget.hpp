@@ -15,6 +15,7 @@
 
 #include <array>
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -89,8 +90,8 @@ class Rget {
     std::size_t size_class = 0;
   };
   struct Waiting {
-    int peer;
-    std::uint32_t number;
+    int peer = 0;
+    std::uint32_t number = 0;
     Memory memory;
   };
   /// What a READ lands in.
@@ -113,7 +114,7 @@ class Rget {
   bool tell(int to, std::uint64_t offset, std::uint64_t word, bool waits);
   bool read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes);
   Result<Memory> take(std::int64_t bytes);
-  void give_back(Memory memory);
+  void give_back(Memory memory) noexcept;
   Result<std::size_t> take_part();
   void release(std::size_t part);
 
@@ -126,29 +127,33 @@ class Rget {
   std::int64_t held_ = 0;                  // bytes of all Memory
   std::deque<nic::RegisteredBuffer> slabs_;
   std::vector<Part> parts_;
-  std::vector<Waiting> waiting_;
+  std::list<Waiting> waiting_;
   std::vector<Peer> peers_;  // first of all to go
 };
 
 /// A message that leaves. Gone before it was packed, it was never offered.
 class Rget::Out {
  public:
-  Out(Rget& rget, int peer, std::uint32_t number, std::int64_t bytes, Memory memory)
-      : rget_(rget), peer_(peer), number_(number), bytes_(bytes), memory_(std::move(memory)) {}
+  Out(Rget& rget, int peer, std::uint32_t number, std::int64_t bytes) : rget_(rget), bytes_(bytes), own_(1) {
+    own_.front().peer = peer;
+    own_.front().number = number;
+  }
   Out(const Out&) = delete;
   Out& operator=(const Out&) = delete;
   ~Out();
-  [[nodiscard]] Ticket ticket() const { return {memory_.buffer.region.addr(), memory_.buffer.region.rkey(), number_}; }
+  [[nodiscard]] Ticket ticket() const {
+    const Waiting& own = own_.front();
+    return {own.memory.buffer.region.addr(), own.memory.buffer.region.rkey(), own.number};
+  }
   /// All of it. Errors: peer_lost, transfer.
   Result<void> pack(const layout::Layout& layout, const std::byte* base);
 
  private:
+  friend class Rget;
   Rget& rget_;
-  int peer_;
-  std::uint32_t number_;
   std::int64_t bytes_;
-  Memory memory_;
-  bool offered_ = false;
+  std::list<Waiting> own_;  // one, which goes to the others that wait
+  bool used_ = false, offered_ = false;
 };
 
 /// A message that arrives.
@@ -176,7 +181,9 @@ class Rget::In {
   std::int64_t bytes_, wanted_, asked_ = 0, here_ = 0;
   layout::Layout layout_;
   std::byte* base_;
-  std::deque<std::size_t> parts_;
+  [[nodiscard]] std::size_t first() const { return parts_[first_ % kReads]; }
+  std::array<std::size_t, kReads> parts_{};  // in turn
+  std::size_t first_ = 0, end_ = 0;
 };
 
 }  // namespace lacuna::mpi

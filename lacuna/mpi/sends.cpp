@@ -12,9 +12,9 @@ constexpr int kSpinsPerLook = 64;
 constexpr std::int64_t kYieldAfter = 50'000;  // ns without a move: then the receiver may have no CPU
 
 // Null: it cannot be offered now.
-protocol::Request* offer(Job& job, const Source& source, bool whole, Descriptor::Wire& wire) try {
+protocol::Request* offer(Job& job, const Source& source, protocol::Behind behind, Descriptor::Wire& wire) try {
   Descriptor descriptor;
-  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.to.local, whole, descriptor.ticket);
+  base::Result<protocol::Request*> offered = job.ranks->offer(source.base, source.layout, source.to.local, behind, descriptor.ticket);
   if (!offered) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(source.bytes);
   descriptor.source = job.local_rank;
@@ -31,9 +31,9 @@ int outcome_of(const base::Result<protocol::Status>& ended) {
   return kErrOther;
 }
 
-// Packs all that is left of an offer, and ends it. Only memory can be wanting; then the receiver makes room.
-int leave(Job& job, protocol::Request* offered) {
-  if (!job.ranks->leave(offered)) return outcome_of(job.ranks->wait(offered));
+// Packs all that is left of an offer, and ends it. Nothing: there is no memory for it, which only one has whose receiver was to keep pace.
+std::optional<int> leave(Job& job, protocol::Request* offered) {
+  if (!job.ranks->leave(offered)) return std::nullopt;
   const auto left = job.ranks->test(offered);
   return left ? outcome_of(*left) : kSuccess;
 }
@@ -60,7 +60,10 @@ int stream(Job& job, protocol::Request* offered, bool& directly) {
       poll_receives(job);
       poll_orphans(job);
       if (since == 0 || moved) since = now;
-      if (now - since >= job.patience_ns) return leave(job, offered);
+      if (now - since >= job.patience_ns) {
+        if (const std::optional<int> left = leave(job, offered)) return *left;
+        since = now;  // its receiver makes room, or others do
+      }
     }
     if (job.crowded || now - since > kYieldAfter) sched_yield();
   }
@@ -193,10 +196,10 @@ How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, 
 namespace {
 
 // Null: too much is on the way, or there is no memory.
-std::unique_ptr<Departing> depart(Job& job, const Source& source, bool bounded, Descriptor::Wire& wire) try {
+std::unique_ptr<Departing> depart(Job& job, const Source& source, protocol::Behind behind, Descriptor::Wire& wire) try {
   const auto chunk = static_cast<std::int32_t>(std::min(source.bytes, job.from.chunk));
   Descriptor::Far far;
-  std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, bounded, far);
+  std::unique_ptr<Departing> made = job.carrier->depart(source.to.far, source.bytes, chunk, behind, far);
   if (made != nullptr) wire = Descriptor::of(far, source.bytes, job.world_rank).encode(job.nonce);
   return made;
 } catch (const std::bad_alloc&) {
@@ -215,9 +218,10 @@ int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing) 
     }
     poll_receives(job);
     poll_orphans(job);
-    if (departing->stands()) departing->pack(source.layout, source.base, true);
+    const bool stands = departing->stands();
+    if (stands) departing->pack(source.layout, source.base, true);
     const int error = departing->error();
-    if (!departing->stands() && error == kSuccess) continue;
+    if (error == kSuccess && !(stands && departing->packed())) continue;
     job.carrier->leave(std::move(departing));
     return error;
   }
@@ -239,7 +243,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     std::unique_ptr<Departing> departing;
     {
       const auto lock = job.enter();
-      departing = depart(job, source, true, wire);
+      departing = depart(job, source, protocol::Behind::no, wire);
     }
     if (departing == nullptr) return false;
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
@@ -263,7 +267,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     protocol::Request* offered = nullptr;
     {
       const auto lock = job.enter();
-      offered = offer(job, source, false, wire);
+      offered = offer(job, source, protocol::Behind::no, wire);
       if (offered == nullptr) return false;
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
@@ -331,10 +335,10 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     const auto lock = job.enter();
     job.operations.make_room();
     if (how == How::carried) {
-      operation->departing = depart(job, source, true, operation->wire);
+      operation->departing = depart(job, source, protocol::Behind::bounded, operation->wire);
       if (operation->departing != nullptr) way = way_of(*operation->departing);
     } else {
-      offered = offer(job, source, true, operation->wire);
+      offered = offer(job, source, protocol::Behind::bounded, operation->wire);
     }
     if (offered == nullptr && operation->departing == nullptr) return false;
     result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);
@@ -351,7 +355,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   if (offered != nullptr) {
     job.ranks->pack(offered);
     const auto lock = job.enter();
-    const int failed = leave(job, offered);
+    const int failed = leave(job, offered).value_or(kErrNoMem);
     if (kept != nullptr) kept->failed = failed;
     if (kept == nullptr && failed != kSuccess) {  // the host's part is over
       auto ended = std::make_unique<Operation>();
@@ -382,6 +386,7 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   operation->persistent = operation->offers = true;
   operation->active = false;
   operation->comm = comm;
+  operation->tag = tag;
   const Host& h = host();
   const auto lock = job.enter();
   job.operations.make_room();
@@ -392,12 +397,34 @@ bool send_init(Job& job, How how, SendMode mode, Source& source, int tag, Comm c
   return true;
 }
 
-int prepare_start(Job& job, Operation& operation) {
+namespace {
+
+int pack_instead(Job& job, Operation& operation, Starts& starts) {
+  if (!Bytes::fits(operation.source.bytes)) return kErrNoMem;
+  operation.bounce = packed(job, operation.source);
+  starts = Starts::instead;
+  return operation.bounce.data() == nullptr ? kErrNoMem : kSuccess;
+}
+
+}  // namespace
+
+int send_instead(Job& job, Operation& operation) {
+  const Source& source = operation.source;
+  const int result = Bytes::isend(SendMode::standard, operation.bounce.data(), source.bytes, source.dest, operation.tag, operation.comm,
+                                  &operation.instead);
+  if (result != kSuccess) return result;
+  operation.active = true;
+  operation.state = Operation::State::moving;
+  job.operations.taken_while_here(operation);
+  return kSuccess;
+}
+
+int prepare_start(Job& job, Operation& operation, Starts& starts) {
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   const Source& source = operation.source;
   if (source.to.far >= 0) {
-    operation.departing = depart(job, source, false, operation.wire);
-    if (operation.departing == nullptr) return kErrNoMem;
+    operation.departing = depart(job, source, protocol::Behind::always, operation.wire);
+    if (operation.departing == nullptr) return pack_instead(job, operation, starts);
     operation.departing->pack(source.layout, source.base, true);
     if (began != 0)
       job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
@@ -405,9 +432,9 @@ int prepare_start(Job& job, Operation& operation) {
     if (error != kSuccess) job.carrier->leave(std::move(operation.departing));  // the host may read some of it still
     return error;
   }
-  protocol::Request* offered = offer(job, source, false, operation.wire);  // a send that is started has to go: no bound but memory
-  if (offered == nullptr) return kErrNoMem;
-  const int error = leave(job, offered);
+  protocol::Request* offered = offer(job, source, protocol::Behind::always, operation.wire);  // one that is started has to go
+  if (offered == nullptr) return pack_instead(job, operation, starts);
+  const int error = leave(job, offered).value_or(kErrNoMem);
   // Nothing to compare with: the program may have freed the datatype since it made the request.
   if (began != 0)
     job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);

@@ -113,7 +113,7 @@ class Ranks final : public Communicator {
   Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns) override;
   Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) override;
   Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) override;
-  Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) override;
+  Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) override;
   void set_aside(Request* offer) override;
   void pack(Request* offer) override;
   Result<void> leave(Request* offer) override;
@@ -219,7 +219,8 @@ class Ranks final : public Communicator {
   Result<Peer*> sharing(int rank, std::int64_t bytes);
   [[nodiscard]] bool may_gain_directly(const Layout& layout) const;
   Advice advice(const Peer& peer, const Layout& layout);
-  Result<Windows::Place*> place_for(Peer& peer, const Layout& layout, bool whole);
+  Result<Windows::Place*> place_for(Peer& peer, const Layout& layout, Behind behind);
+  Result<std::vector<Windows::Hold>> rest_of(Peer& peer, const OutStream& out, std::int64_t bytes);
   Result<bool> copy_out(Peer& peer, Request& send, OutStream& out);
   void take_directly(Peer& peer, Request& receive, InStream& in);
   Result<bool> come_on(Request& receive, InStream& in);

@@ -42,8 +42,9 @@ Advice Ranks::advice(const Peer& peer, const Layout& layout) {
   return one_copy ? Advice::one_copy : Advice::two_copies;
 }
 
-Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool whole) {
+Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, Behind behind) {
   const std::int64_t bytes = layout.size();
+  const bool whole = behind != Behind::no;
   Transit transit = Transit::wide;
   if (!whole) {
     const Advice advised = advice(peer, layout);
@@ -55,7 +56,7 @@ Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool 
   }
   Windows::Place* window = LACUNA_TRY(peer.windows.take(context_, bytes, true, transit));
   if (window != nullptr && (!whole || std::cmp_less_equal(bytes, window->bytes))) return window;
-  if (whole && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
+  if (behind == Behind::bounded && peer.windows.extra_bytes() + bytes > options_.offered_bytes) {
     if (window != nullptr) window->taken = false;
     return base::fail(base::Code::limit, fmt::format("more than {} bytes would wait for rank {}", options_.offered_bytes, peer.rank));
   }
@@ -63,11 +64,22 @@ Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, bool 
   return peer.windows.take_extra(context_, whole ? bytes : std::min<std::int64_t>(bytes, Windows::kLongBytes));
 }
 
-Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) {
+// Places for all of it, so that leave() wants none.
+Result<std::vector<Windows::Hold>> Ranks::rest_of(Peer& peer, const OutStream& out, std::int64_t bytes) {
+  std::vector<Windows::Hold> rest;
+  for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes())
+    rest.emplace_back(*LACUNA_TRY(peer.windows.take_extra(context_, out.place_of(bytes - room))));
+  return rest;
+}
+
+Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) {
   const auto lock = enter();
   Peer& peer = *LACUNA_TRY(sharing(dest, layout.size()));
   if (peer.lost) return std::unexpected(*peer.lost);
-  Windows::Place* place = LACUNA_TRY(place_for(peer, layout, whole));
+  Windows::Hold place(*LACUNA_TRY(place_for(peer, layout, behind)));
+  const OutStream out(place.place(), peer.stores, layout.size());
+  std::vector<Windows::Hold> rest;
+  if (behind != Behind::no) rest = LACUNA_TRY(rest_of(peer, out, layout.size()));
   Request* request = fresh();
   request->sends = request->offered = true;
   request->status = {.source = rank_, .tag = 0, .bytes = layout.size()};
@@ -78,8 +90,9 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   request->base = static_cast<std::byte*>(const_cast<void*>(base));
   request->protocol = Protocol::stream;
   request->state = Request::State::moving;
-  request->out.emplace(*place, peer.stores, request->bytes);
-  peer.transits.sent(*place, *request->out);
+  request->out = out;
+  request->rest = std::move(rest);
+  peer.transits.sent(place.use(), *request->out);
   if (request->out->direct()) {
     const std::uint32_t number = tell(peer, layout);
     const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(base), .digest = layout.digest(), .layout = number};
@@ -134,7 +147,10 @@ Result<void> Ranks::leave(Request* offer) {
       if (!offer->out->withdraw()) idle();  // its receiver is at it
       continue;
     }
-    offer->out->move_to(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->left())));
+    if (offer->rest.empty())
+      offer->rest.emplace_back(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->place_of(offer->out->left()))));
+    offer->out->move_to(offer->rest.back().use());
+    offer->rest.pop_back();
     step("moved");
   }
   std::erase(peer.sending, offer);

@@ -91,6 +91,13 @@ struct Exposed {
   bool operator==(const Exposed&) const = default;
 };
 
+/// Whether an offered message will be left behind (Communicator::leave()).
+enum class Behind : std::uint8_t {
+  no,       ///< not while its receiver keeps pace
+  bounded,  ///< yes, where no more than Options::offered_bytes wait so
+  always,   ///< yes, if there is memory
+};
+
 /// What the receiver of an offered message has to be given, by whatever means.
 struct Ticket {
   std::array<std::byte, 32> bytes{};
@@ -249,17 +256,17 @@ class Communicator {
   // Messages that somebody else announces and matches, an MPI for example: only their bytes go from here to there, by a stream. Between ranks whose CPUs
   // share memory.
   /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test() and wait() do that, and are
-  /// done once the receiver needs this end no more. `whole`: it will be left behind. Errors: invalid_argument (no such rank, the own one, no
-  /// bytes), unsupported (CPUs do not share memory), limit (to be left behind, with Options::offered_bytes there already), out_of_memory,
-  /// peer_lost. Then nothing has begun.
-  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, Ticket& ticket) = 0;
+  /// done once the receiver needs this end no more. What will be left behind gets memory for all of it. Errors: invalid_argument (no such rank,
+  /// the own one, no bytes), unsupported (CPUs do not share memory), limit (Behind::bounded, with Options::offered_bytes there already),
+  /// out_of_memory, peer_lost. Then nothing has begun.
+  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) = 0;
   /// No other call moves this offer on until leave() or cancel(): so pack() may.
   virtual void set_aside(Request* offer) = 0;
   /// Packs of an offer that is set aside what its place has room for: all, but for what is longer than 64 MiB. Meanwhile other threads may be in other
   /// calls, as long as none names this offer.
   virtual void pack(Request* offer) = 0;
-  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has failed. Errors: out_of_memory (it goes on
-  /// as before).
+  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has failed. Errors: out_of_memory (of
+  /// Behind::no only; it goes on as before).
   virtual Result<void> leave(Request* offer) = 0;
   /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
   virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;

@@ -41,6 +41,7 @@ class Request : public Matchable {
   Status status;
   std::optional<base::Error> error;
   std::optional<OutStream> out;
+  std::vector<Windows::Hold> rest;  ///< of an offer that will be left behind: where what `out` has no room for goes
   std::optional<InStream> in;
   std::optional<Stores> aside;     ///< of an offer that no other call moves on: its own copy of the peer's
   std::optional<DirectCopy> copy;  ///< instead of what `out` and `in` do

@@ -18,6 +18,7 @@
 #include <list>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/protocol/channel.hpp"
@@ -85,6 +86,28 @@ class Windows {
     }
   };
 
+  /// A place that is taken, until it is used or this goes.
+  class Hold {
+   public:
+    explicit Hold(Place& place) : place_(&place) {}
+    Hold(Hold&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+    Hold& operator=(Hold&& other) noexcept {
+      std::swap(place_, other.place_);
+      return *this;
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() {
+      if (place_ != nullptr) place_->taken = false;
+    }
+    [[nodiscard]] std::uint32_t bytes() const { return place_->bytes; }
+    [[nodiscard]] Place& place() const { return *place_; }
+    [[nodiscard]] Place& use() { return *std::exchange(place_, nullptr); }
+
+   private:
+    Place* place_;
+  };
+
   /// Takes a window that is empty, for a message of so many bytes; `answered`: it is matched already; `transit`: which is best. Null: none is.
   /// Errors: those of Context::allocate and register_memory.
   Result<Place*> take(nic::Context& context, std::int64_t bytes, bool answered, Transit transit);
@@ -133,8 +156,12 @@ class OutStream {
   [[nodiscard]] std::uint64_t last() const {
     return first_ + (place_->transit == Transit::direct ? 1 : static_cast<std::uint64_t>((bytes_ + chunk_ - 1) / chunk_));
   }
-  /// Bytes of a place that takes what is left.
-  [[nodiscard]] std::int64_t left() const { return std::max<std::int64_t>(chunk_, bytes_ - packed_); }
+  /// Bytes that are not packed yet.
+  [[nodiscard]] std::int64_t left() const { return bytes_ - packed_; }
+  /// What its place takes of it.
+  [[nodiscard]] std::int64_t room() const { return place_->ring_bytes(); }
+  /// Bytes of a place that takes so many, at least.
+  [[nodiscard]] std::int64_t place_of(std::int64_t bytes) const { return std::max<std::int64_t>(chunk_, bytes); }
   /// What is left goes to another place, which is empty and this one's from now on.
   void move_to(Windows::Place& place);
   /// A direct copy of it, before anything else is done. `patient`: until it is withdrawn.

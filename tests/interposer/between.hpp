@@ -48,8 +48,8 @@ class Between : public protocol::Communicator {
   Result<Request*> get(void* base, const Layout& dst, const protocol::Exposed& from, std::int64_t offset, const Layout& src) override {
     return inner_->get(base, dst, from, offset, src);
   }
-  Result<Request*> offer(const void* base, const Layout& layout, int dest, bool whole, protocol::Ticket& ticket) override {
-    return inner_->offer(base, layout, dest, whole, ticket);
+  Result<Request*> offer(const void* base, const Layout& layout, int dest, protocol::Behind behind, protocol::Ticket& ticket) override {
+    return inner_->offer(base, layout, dest, behind, ticket);
   }
   void set_aside(Request* offer) override { inner_->set_aside(offer); }
   void pack(Request* offer) override { inner_->pack(offer); }

@@ -1,6 +1,7 @@
 // The fake's collectives: messages of their own, on a context beside the communicator's, numbered as the calls are.
 #include <algorithm>
 
+#include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
 
 namespace lacuna::test::fake {
@@ -182,6 +183,7 @@ void go_on(RequestObject& request, Name name, const Both& of) {
 }
 
 int begin(Name name, const Both& of, Comm comm, bool starts, Request* request) {
+  const scarce::Other others;
   const Lock lock = enter();
   if (find(comm) == nullptr) return kErrComm;
   auto made = std::make_shared<RequestObject>();
@@ -204,6 +206,7 @@ struct Call {
   }
   static int now(Arguments... arguments, Comm comm) {
     Request request{};
+    const scarce::Other others;
     const int wrong = later(arguments..., comm, &request);
     return wrong != kSuccess ? wrong : calls::Wait(&request, mpi::ignored());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
 
 namespace lacuna::test::fake {
@@ -60,6 +61,11 @@ CommObject* find(Comm comm) {
 int fault_of(const char* call) {
   const Lock lock = enter();
   const int n = ++me->calls[call];
+  const Options& options = me->world->options;
+  if (options.scarce_after >= 0 && me->number + 1 == options.ranks && n == 1 && std::string_view(call) == "Issend") {
+    scarce::for_good = true;
+    scarce::left = options.scarce_after;
+  }
   for (const Fault& fault : me->world->faults) {
     if (fault.call == call && fault.rank == me->number && (fault.n == n || fault.n == Fault::kAll)) return fault.code;
   }

@@ -58,6 +58,21 @@ using mpi::kSuccess;
   X(Start)                   \
   X(Startall)                \
   X(Request_free)            \
+  X(Put)                     \
+  X(Get)                     \
+  X(Win_create)              \
+  X(Win_create_dynamic)      \
+  X(Win_allocate)            \
+  X(Win_allocate_shared)     \
+  X(Win_free)                \
+  X(Win_fence)               \
+  X(Win_complete)            \
+  X(Win_unlock)              \
+  X(Win_unlock_all)          \
+  X(Win_flush)               \
+  X(Win_flush_all)           \
+  X(Win_flush_local)         \
+  X(Win_flush_local_all)     \
   X(Request_get_status)      \
   X(Request_get_status_all)  \
   X(Request_get_status_any)  \
@@ -135,26 +150,6 @@ int Get_library_version(char* version, int* length) {
   return kSuccess;
 }
 
-// Windows it has none.
-#define NONE(name, arguments) \
-  int name arguments { return mpi::kErrOther; }
-NONE(Put, (const void*, int, Datatype, int, Aint, int, Datatype, Win))
-NONE(Get, (void*, int, Datatype, int, Aint, int, Datatype, Win))
-NONE(Win_create, (void*, Aint, int, Info, Comm, Win*))
-NONE(Win_create_dynamic, (Info, Comm, Win*))
-NONE(Win_allocate, (Aint, int, Info, Comm, void*, Win*))
-NONE(Win_allocate_shared, (Aint, int, Info, Comm, void*, Win*))
-NONE(Win_free, (Win*))
-NONE(Win_fence, (int, Win))
-NONE(Win_complete, (Win))
-NONE(Win_unlock, (int, Win))
-NONE(Win_unlock_all, (Win))
-NONE(Win_flush, (int, Win))
-NONE(Win_flush_all, (Win))
-NONE(Win_flush_local, (int, Win))
-NONE(Win_flush_local_all, (Win))
-#undef NONE
-
 }  // namespace calls
 
 namespace {
@@ -214,6 +209,8 @@ Outcome run(const Options& options, const Program& program, const std::vector<Fa
         me = world.ranks[static_cast<std::size_t>(i)].get();
         int provided = 0;
         mpi.Init_thread(nullptr, nullptr, mpi::kThreadMultiple, &provided);
+        if (options.was_scarce != nullptr && i + 1 == options.ranks) *options.was_scarce = scarce::left == -1;
+        scarce::left = -2;
         jobs[static_cast<std::size_t>(i)].reset(mpi::job);
         program(mpi, i);
         mpi.Finalize();

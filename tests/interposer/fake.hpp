@@ -56,7 +56,10 @@ struct Options {
   int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
   int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
   bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
-  std::uint64_t slow = 0;     ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
+  long scarce_after =
+      -1;  ///< of the last rank, in MPI_Init, once it has told the others of itself: allocations of the interposer until all fail; -1: none does
+  bool* was_scarce = nullptr;  ///< whether some did
+  std::uint64_t slow = 0;      ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
 };
 
 /// The call of a rank that fails: the n-th of its name, from 1, with this code; it does nothing else.

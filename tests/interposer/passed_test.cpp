@@ -78,6 +78,24 @@ TEST(PassedCalls, WithoutGaps) {
                 line("Wait", "a request, message or communicator of the MPI's alone"));
 }
 
+// They are looked at afterwards; each was no descriptor.
+TEST(PassedCalls, ReceivesWithoutGaps) {
+  EXPECT_EQ(said(
+                [](const Host& mpi, int) {
+                  Request request{};
+                  mpi::Message message{};
+                  mpi.Recv(memory, 1000, int_type(), 1, 7, mpi.world, mpi::ignored());
+                  mpi.Irecv(memory, 1000, int_type(), 1, 7, mpi.world, &request);
+                  mpi.Wait(&request, mpi::ignored());
+                  mpi.Mprobe(1, 7, mpi.world, &message, mpi::ignored());
+                  mpi.Mrecv(memory, 1000, int_type(), &message, mpi::ignored());
+                },
+                [](const Host& mpi, int) {
+                  for (int i = 0; i < 3; ++i) mpi.Send(memory, 1000, int_type(), 0, 7, mpi.world);
+                }),
+            line("Recv", "no gaps") + line("Irecv", "no gaps") + line("Mrecv", "a request, message or communicator of the MPI's alone"));
+}
+
 TEST(PassedCalls, TooShort) {
   const auto send = [](const Host& mpi, int) {
     for (int i = 0; i < 3; ++i) mpi.Send(memory, 2, int_type(), 0, 7, mpi.world);

@@ -9,6 +9,7 @@
 #include "tests/interposer/drawn.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/fuzz.hpp"
 #include "tests/support/tier.hpp"
 
 namespace lacuna::test {
@@ -96,22 +97,7 @@ void expect_the_same(std::uint64_t seed) {
     ASSERT_EQ(seen[0][i], seen[1][i]) << "of rank " << i / programs.size() << ", thread " << i % programs.size();
 }
 
-TEST(RandomPrograms, DoTheSameAsWithout) {
-  const char* const seconds = std::getenv("LACUNA_FUZZ_SECONDS");
-  const char* const one = std::getenv("LACUNA_FUZZ_SEED");
-  std::uint64_t seed = one != nullptr       ? std::strtoull(one, nullptr, 0)
-                       : seconds != nullptr ? static_cast<std::uint64_t>(base::now_ns())
-                                            : 1;
-  const std::int64_t deadline = base::now_ns() + static_cast<std::int64_t>((seconds != nullptr ? std::atof(seconds) : 0) * 1e9);
-  int programs = 0;
-  do {
-    SCOPED_TRACE("LACUNA_FUZZ_SEED=" + std::to_string(seed));
-    if (std::getenv("LACUNA_FUZZ_TRACE") != nullptr) std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
-    expect_the_same(seed++);
-    ++programs;
-  } while (!HasFailure() && one == nullptr && (seconds != nullptr ? base::now_ns() < deadline : programs < kPrograms));
-  RecordProperty("programs", programs);
-}
+TEST(RandomPrograms, DoTheSameAsWithout) { RecordProperty("programs", support::fuzz(kPrograms, expect_the_same)); }
 
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

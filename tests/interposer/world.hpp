@@ -90,6 +90,7 @@ struct Mail {
   Held from;  ///< whose data is still the sender's
 };
 
+struct WinObject;  // windows.cpp
 struct World;
 
 struct Rank {
@@ -101,6 +102,8 @@ struct Rank {
   std::list<Mail> unexpected;
   std::map<Message, Mail> matched;
   std::uintptr_t messages = 0;
+  std::map<Win, std::shared_ptr<WinObject>> windows;
+  std::uintptr_t windows_made = 0;
   std::map<std::string, int> calls;
   support::Random random{1};
 };

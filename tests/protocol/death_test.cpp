@@ -54,7 +54,8 @@ base::Result<void> talk(Communicator& ranks) {
     const Layout ticket = LACUNA_TRY(Layout::bytes(sizeof(protocol::Ticket)));
     for (const bool leaves : {false, true}) {
       protocol::Ticket said, heard;
-      protocol::Request* offer = LACUNA_TRY(ranks.offer(out.data(), long_one, peer, leaves, said));
+      protocol::Request* offer =
+          LACUNA_TRY(ranks.offer(out.data(), long_one, peer, leaves ? protocol::Behind::bounded : protocol::Behind::no, said));
       if (leaves) LACUNA_TRY(ranks.leave(offer));
       LACUNA_TRY(ranks.send(&said, ticket, peer, 4));
       LACUNA_TRY(ranks.recv(&heard, ticket, peer, 4));
@@ -172,7 +173,7 @@ TEST(DeadPeer, LeavesWhatItOffered) {
     auto ranks = LACUNA_TRY(Communicator::create(*context, "local", std::move(group)));
     const std::vector<std::byte> source(5'000'000, std::byte{5});
     protocol::Ticket said;
-    LACUNA_TRY(ranks->leave(LACUNA_TRY(ranks->offer(source.data(), bytes, 0, true, said))));
+    LACUNA_TRY(ranks->leave(LACUNA_TRY(ranks->offer(source.data(), bytes, 0, protocol::Behind::bounded, said))));
     LACUNA_TRY(ranks->send(&said, ticket, 0, 1));
     _exit(0);
   };

@@ -76,7 +76,7 @@ struct Sent {
   Den den{setting(), 0, 0};
   Guarded source{message(), 1};
   Ticket ticket;
-  Request* offer = support::value(den.rank(0).offer(source.base(), source.layout, 1, false, ticket));
+  Request* offer = support::value(den.rank(0).offer(source.base(), source.layout, 1, protocol::Behind::no, ticket));
 
   static Setting setting() {
     Setting made;

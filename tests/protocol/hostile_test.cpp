@@ -1,8 +1,7 @@
 // A peer that says what is not so: refused with an error, nothing written that no receive named, and other peers work on.
-#include <cstdlib>
-
 #include "lacuna/protocol/message.hpp"
 #include "tests/protocol/hostile_rig.hpp"
+#include "tests/support/fuzz.hpp"
 #include "tests/support/tier.hpp"
 
 namespace lacuna::test {
@@ -715,21 +714,8 @@ constexpr int kRounds = 10;
 
 class Fuzz : public testing::TestWithParam<Field> {};
 TEST_P(Fuzz, NothingButErrors) {
-  static const auto fields_made = static_cast<double>(fields().size());
-  const char* asked = std::getenv("LACUNA_FUZZ_SECONDS");
-  const double seconds = (asked != nullptr ? std::atof(asked) : 0) / fields_made;
-  const char* one = std::getenv("LACUNA_FUZZ_SEED");
-  std::uint64_t seed = one != nullptr ? std::strtoull(one, nullptr, 0) : asked != nullptr ? static_cast<std::uint64_t>(base::now_ns()) : 1;
-  const std::int64_t deadline = base::now_ns() + static_cast<std::int64_t>(seconds * 1e9);
-  int rounds = 0;
-  do {
-    if (std::getenv("LACUNA_FUZZ_TRACE") != nullptr) std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
-    const std::string wrong = round(GetParam().setting, seed);
-    ASSERT_EQ(wrong, "") << "LACUNA_FUZZ_SEED=" << seed;
-    ++seed;
-    ++rounds;
-  } while (one == nullptr && (asked != nullptr ? base::now_ns() < deadline : rounds < kRounds));
-  RecordProperty("rounds", rounds);
+  const auto expect_no_harm = [](std::uint64_t seed) { EXPECT_EQ(round(GetParam().setting, seed), ""); };
+  RecordProperty("rounds", support::fuzz(kRounds, expect_no_harm, 1.0 / static_cast<double>(fields().size())));
 }
 INSTANTIATE_TEST_SUITE_P(Of, Fuzz, testing::ValuesIn(fields()), [](const auto& info) { return info.param.name; });
 

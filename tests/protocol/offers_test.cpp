@@ -67,7 +67,8 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
       std::vector<std::byte> source = pattern(shape.from, seed);
       LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));  // nobody waits long for one that looks at the message before
       Ticket ticket;
-      Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole, ticket));
+      Request* offer =
+          LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole ? protocol::Behind::bounded : protocol::Behind::no, ticket));
       if (leaves) {
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_EXPECT(ranks.test(offer).has_value());
@@ -142,7 +143,7 @@ TEST(Offers, AreCopiedDirectlyIntoOtherSizes) {
       Ticket ticket;
       if (ranks.rank() == 0) {
         const std::vector<std::byte> source = pattern(from, 5);
-        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), from, peer, false, ticket));
+        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), from, peer, protocol::Behind::no, ticket));
         LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
         LACUNA_END_TRY(ranks.wait(offer));
         continue;
@@ -167,7 +168,7 @@ TEST(Offers, AreWithdrawnFromWhoeverComesLate) {
       Ticket ticket;
       if (ranks.rank() == 0) {
         std::vector<std::byte> source = pattern(layout, 3);
-        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, false, ticket));
+        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, protocol::Behind::no, ticket));
         LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
         LACUNA_END_TRY(ranks.wait(offer));  // though nobody takes it
         std::ranges::fill(source, std::byte{});
@@ -196,7 +197,9 @@ std::string many(Communicator& ranks) {
     if (ranks.rank() == 0) {
       for (int i = 0; i < kMany; ++i) {
         const std::vector<std::byte> source = pattern(layout, static_cast<std::uint64_t>(i));
-        Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, i % 2 == 0, tickets[static_cast<std::size_t>(i)]));
+        Request* offer =
+            LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, i % 2 == 0 ? protocol::Behind::bounded : protocol::Behind::no,
+                                       tickets[static_cast<std::size_t>(i)]));
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_TRY(ranks.wait(offer));
       }
@@ -226,15 +229,15 @@ TEST(Offers, AreTruncatedAndBounded) {
     const Layout all = bytes(2 * sizeof(Ticket));
     if (ranks.rank() == 0) {
       Ticket none;
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 0, false, none)) == base::Code::invalid_argument);
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 2, false, none)) == base::Code::invalid_argument);
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(0), 1, false, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 0, protocol::Behind::no, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(8), 2, protocol::Behind::no, none)) == base::Code::invalid_argument);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(0), 1, protocol::Behind::no, none)) == base::Code::invalid_argument);
       for (Ticket& ticket : tickets) {
-        Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(4'000'000), peer, true, ticket));
+        Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(4'000'000), peer, protocol::Behind::bounded, ticket));
         LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_TRY(ranks.wait(offer));
       }
-      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(4'000'000), peer, true, none)) == base::Code::limit);
+      LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(4'000'000), peer, protocol::Behind::bounded, none)) == base::Code::limit);
       LACUNA_END_TRY(ranks.send(tickets.data(), all, peer, 1));
       return {};
     }
@@ -259,7 +262,8 @@ TEST(Offers, AreTakenBack) {
     std::vector<std::byte> memory(3'000'000);
     for (int i = 0; i < 100; ++i) {
       Ticket ticket;
-      Request* offer = LACUNA_END_TRY(ranks.offer(memory.data(), bytes(3'000'000), 1, i % 3 == 0, ticket));
+      Request* offer = LACUNA_END_TRY(
+          ranks.offer(memory.data(), bytes(3'000'000), 1, i % 3 == 0 ? protocol::Behind::bounded : protocol::Behind::no, ticket));
       if (i % 2 == 0) LACUNA_END_EXPECT(!ranks.test(offer));
       LACUNA_END_EXPECT(ranks.cancel(offer));
     }
@@ -273,7 +277,7 @@ TEST(Offers, NeedMemoryThatBothReach) {
   queues.nic.forbidden_paths = {nic::Path::mapped};
   const auto talk = [](Communicator& ranks) -> std::string {
     Ticket ticket;
-    const auto offer = ranks.offer(&ticket, bytes(8), 1 - ranks.rank(), false, ticket);
+    const auto offer = ranks.offer(&ticket, bytes(8), 1 - ranks.rank(), protocol::Behind::no, ticket);
     LACUNA_END_EXPECT(!offer && offer.error().code == base::Code::unsupported);
     return {};
   };

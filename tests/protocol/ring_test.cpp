@@ -1,12 +1,12 @@
 // The channel through shared memory: what it carries, and what a peer can do who writes anything anywhere in what he is given to write.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <thread>
 
 #include "lacuna/protocol/channel.hpp"
+#include "tests/support/fuzz.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/tier.hpp"
@@ -145,11 +145,7 @@ constexpr int kRounds = 20;
 // Bytes of the inbox become anything while both ends go on. Whatever arrives lies in the inbox, and an error is one of those there are.
 TEST(Ring, FuzzOfItsMemory) {
   constexpr std::size_t kInbox = 64 + 256 * 64 + (256 << 10);
-  const char* asked = std::getenv("LACUNA_FUZZ_SECONDS");
-  const std::int64_t deadline = base::now_ns() + static_cast<std::int64_t>((asked != nullptr ? std::atof(asked) / 20 : 0) * 1e9);
-  std::uint64_t seed = asked != nullptr ? static_cast<std::uint64_t>(base::now_ns()) : 1;
-  int rounds = 0;
-  do {
+  const auto round = [](std::uint64_t seed) {
     support::Random random(seed);
     Rings rings;
     std::byte* inbox = rings.bootstrap[0]->inbox();
@@ -164,20 +160,19 @@ TEST(Ring, FuzzOfItsMemory) {
       Channel::Arrival arrival;
       const auto came = rings.end[0]->next(arrival);
       if (!came) {
-        ASSERT_EQ(came.error().code, Code::malformed) << "seed " << seed;
+        ASSERT_EQ(came.error().code, Code::malformed);
         break;
       }
       if (!*came) continue;
       if (arrival.head.payload > 0) {
-        ASSERT_TRUE(arrival.payload >= inbox && arrival.payload + arrival.head.payload <= inbox + kInbox) << "seed " << seed;
+        ASSERT_TRUE(arrival.payload >= inbox && arrival.payload + arrival.head.payload <= inbox + kInbox);
         for (std::uint32_t k = 0; k < arrival.head.payload; ++k) sum += static_cast<std::uint64_t>(arrival.payload[k]);
       }
       rings.end[0]->pop();
     }
     EXPECT_LT(sum, ~std::uint64_t{0});
-    ++seed;
-    ++rounds;
-  } while (asked != nullptr ? base::now_ns() < deadline : rounds < kRounds);
+  };
+  support::fuzz(kRounds, round, 1.0 / 20);
 }
 
 }  // namespace LACUNA_TEST_FILE

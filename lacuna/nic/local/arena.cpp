@@ -26,11 +26,17 @@ Result<std::span<std::byte>> Arena::allocate(std::size_t bytes) {
   if (bytes == 0) return base::fail(base::Code::invalid_argument, "an allocation of 0 bytes");
   if (bytes <= memory_.size()) {
     const std::size_t wanted = rounded(bytes);
-    for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
-      if (hole->second < wanted) continue;
+    const auto hole = std::ranges::find_if(free_, [&](const auto& one) { return one.second >= wanted; });
+    if (hole != free_.end()) {
+      Holes one{{0, 0}};
+      spare_.push_back(one.extract(one.begin()));
       const auto [at, size] = *hole;
-      free_.erase(hole);
-      if (size > wanted) free_[at + wanted] = size - wanted;
+      Holes::node_type rest = free_.extract(hole);
+      if (size > wanted) {
+        rest.key() = at + wanted;
+        rest.mapped() = size - wanted;
+        free_.insert(std::move(rest));
+      }
       return std::span(memory_.data() + at, bytes);
     }
   }
@@ -38,9 +44,13 @@ Result<std::span<std::byte>> Arena::allocate(std::size_t bytes) {
                     fmt::format("no {} bytes in one piece left in the shared arena of {} bytes", bytes, memory_.size()));
 }
 
-void Arena::free(std::span<std::byte> bytes) {
+void Arena::free(std::span<std::byte> bytes) noexcept {
   memory_.discard(bytes.data(), rounded(bytes.size()));
-  auto hole = free_.emplace(static_cast<std::size_t>(bytes.data() - memory_.data()), rounded(bytes.size())).first;
+  Holes::node_type made = std::move(spare_.back());
+  spare_.pop_back();
+  made.key() = static_cast<std::size_t>(bytes.data() - memory_.data());
+  made.mapped() = rounded(bytes.size());
+  auto hole = free_.insert(std::move(made)).position;
   if (const auto next = std::next(hole); next != free_.end() && hole->first + hole->second == next->first) {
     hole->second += next->second;
     free_.erase(next);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "lacuna/nic/local/shared_memory.hpp"
 
@@ -13,7 +14,7 @@ class Arena {
   /// As large as the machine's memory, or as the process's address space allows.
   static Result<Arena> create_largest(const char* name);
   Result<std::span<std::byte>> allocate(std::size_t bytes);
-  void free(std::span<std::byte> bytes);
+  void free(std::span<std::byte> bytes) noexcept;
   /// Offset of a stretch that lies wholly in the arena.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const;
   [[nodiscard]] const SharedMemory& memory() const { return memory_; }
@@ -24,7 +25,9 @@ class Arena {
 
   SharedMemory memory_;
   std::size_t page_;
-  std::map<std::size_t, std::size_t> free_;  // offset -> bytes; neighbours are always merged
+  using Holes = std::map<std::size_t, std::size_t>;  // offset -> bytes
+  Holes free_;                                       // neighbours are always merged
+  std::vector<Holes::node_type> spare_;              // one for each stretch that is taken, so that free() wants no memory
 };
 
 }  // namespace lacuna::nic::local
