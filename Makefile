@@ -64,6 +64,14 @@ gate: .venv/.dev peers ## What a change has to pass: lint, more tests, sanitizer
 test-all: .venv/.dev peers ## Every test in full; hours. SHARD=K/N runs the K-th of N parts
 	@$(python) scripts/run_tests.py --tier all --jobs $(JOBS)
 
+.PHONY: coverage
+coverage: .venv/.dev ## Lines of the interposer that no test on the fake host reaches; fails above a tenth of them
+	@cmake --preset release -B build/coverage --log-level=WARNING -DLACUNA_COVERAGE=ON
+	@cmake --build build/coverage --parallel $(JOBS) --target lacuna_interposer_tests
+	@find build/coverage -name '*.gcda' -delete
+	@build/coverage/bin/lacuna_interposer_tests --gtest_brief=1 > build/coverage/tests.txt 2>&1 || { tail -n 40 build/coverage/tests.txt; exit 1; }
+	@.venv/bin/gcovr --root . --filter lacuna/mpi/ build/coverage --merge-lines --fail-under-line 90
+
 .PHONY: test-rdma
 test-rdma: build package ## Run the tests of NIC verbs on Soft-RoCE, in virtual machines
 	@scripts/setup.sh rdma
