@@ -29,13 +29,14 @@ from test_times import Times
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "results"
+GATE = ("lint", "build", "release", "python", "install", "asan", "tsan", "rdma")
 TIERS = {
     "check": ("build", "release", "python", "ruff"),
     "test": ("build", "release", "python", "install"),
-    "gate": ("lint", "build", "release", "python", "install", "asan", "tsan", "rdma"),
-    "all": ("lint", "build", "release", "python", "install", "static", "benchmarks", "asan", "tsan", "rdma"),
+    "gate": GATE,
+    "all": (*GATE, "static", "benchmarks", "coverage"),
 }
-WHOLE = ("lint", "install", "static", "benchmarks")
+WHOLE = ("lint", "install", "static", "benchmarks", "coverage")
 """Stages that have no parts: the first shard runs them."""
 SANITIZED_TIER = {"check": "check", "test": "check", "gate": "test", "all": "all"}
 """Of the tests that a sanitizer runs: it takes ten times as long, and sees most in the first tiers."""
@@ -274,6 +275,10 @@ def benchmarks(state: Run) -> Results:
     return one("benchmarks: building", run(command))
 
 
+def coverage(_: Run) -> Results:
+    return one("coverage of the interposer", run(["make", "coverage"]))
+
+
 def rdma(state: Run) -> Results:
     if not run(["scripts/setup.sh", "rdma"]):
         return Results(failed=["rdma: packages"])
@@ -295,6 +300,7 @@ STAGES: dict[str, Callable[[Run], Results]] = {
     "install": partial(install, "build/release"),
     "static": static,
     "benchmarks": benchmarks,
+    "coverage": coverage,
     "asan": partial(sanitizer, "asan"),
     "tsan": partial(sanitizer, "tsan"),
     "rdma": rdma,
