@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "lacuna/mpi/messages.hpp"
 
@@ -166,7 +167,9 @@ Ended end(Job& job, Operations::Taken taken, Request* request, Status* status) {
 void poll_orphans(Job& job) {
   auto& orphans = job.operations.orphans();
   if (orphans.empty()) return;
-  std::erase_if(orphans, [&](const std::unique_ptr<Operation>& orphan) {
+  std::vector<std::unique_ptr<Operation>> those;  // meanwhile an error handler of the program's may free others
+  those.swap(orphans);
+  std::erase_if(those, [&](const std::unique_ptr<Operation>& orphan) {
     if (!poll(job, *orphan)) return false;
     Request handle = orphan->handle;
     for (Request& part : orphan->parts)
@@ -179,6 +182,8 @@ void poll_orphans(Job& job) {
     }
     return true;
   });
+  those.swap(orphans);
+  std::ranges::move(those, std::back_inserter(orphans));
 }
 
 void poll_receives(Job& job) {

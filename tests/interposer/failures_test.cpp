@@ -179,6 +179,39 @@ TEST(InterposedFailures, AreToldToHandlersThatCallMpi) {
   }
 }
 
+int into[64 * 100];
+void frees(Comm* /*comm*/, int* /*code*/, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+  ++called;
+  for (int i = 0; i < 64; ++i) {
+    Request request{};
+    table->Irecv(into + 100 * i, 100, int_type(), 1, 9, table->world, &request);
+    table->Request_free(&request);
+  }
+}
+
+// Receives that the program has freed, the first of which is too short: its handler frees more of them.
+TEST(InterposedFailures, OfFreedReceivesAreToldToHandlersThatFreeOthers) {
+  called = 0;
+  run_preloaded({}, [&](const Host& mpi, int rank) {
+    std::vector<int> memory = numbers(1);
+    if (rank == 0) {
+      table = &mpi;
+      Errhandler handler{};
+      mpi.Comm_create_errhandler(&frees, &handler);
+      mpi.Comm_set_errhandler(mpi.world, handler);
+      Request request{};
+      mpi.Irecv(memory.data(), 100, int_type(), 1, 7, mpi.world, &request);
+      mpi.Request_free(&request);
+    } else {
+      mpi.Send(memory.data(), 200, int_type(), 0, 7, mpi.world);
+      for (int i = 0; i < 64; ++i) mpi.Send(memory.data(), 100, int_type(), 0, 9, mpi.world);
+    }
+    meet(mpi);
+  });
+  EXPECT_EQ(called, 1);
+  for (int i = 0; i < 64; ++i) ASSERT_EQ(into[100 * i + 99], 100) << "receive " << i;
+}
+
 // A device that two nodes do not come to use, since the host's calls fail: nothing of what they said is left with the host, and messages go in chunks.
 TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
   for (const char* const call : {"Irecv", "Isend", "Test"}) {
