@@ -36,7 +36,8 @@ int probe_once(Job& j, int source, int tag, Comm comm, int* flag, Status* status
 }
 
 int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* message, Status* status) {
-  auto probed = std::make_unique<Probed>();
+  Matched::Taken made = j.matched.make();  // before anything is taken from the host, so that it is not lost
+  std::unique_ptr<Probed>& probed = made.mapped();
   if (const Probed* found = stashed(j, comm, source, tag); found != nullptr) {
     probed = j.comms->find(comm)->take(*found);
     *flag = 1;
@@ -55,33 +56,50 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
   probed->comm = comm;
   put_status(status, probed->status);
   *message = probed->received ? Message{} : probed->message;
-  if (probed->received) *message = j.matched.add(std::move(probed));
+  if (probed->received) *message = j.matched.add(std::move(made));
   return kSuccess;
 }
 
-// Null: it is the host's.
-std::unique_ptr<Probed> ours(Message* message) {
-  if (!takes_messages(job)) return nullptr;
-  std::unique_ptr<Probed> probed = job->matched.take(*message);
-  if (probed != nullptr) *message = host().no_message;
-  return probed;
-}
+// A message that was received already, out of the table. Unless its delivery begins it is there again afterwards.
+class Ours {
+ public:
+  explicit Ours(Message* message) : message_(message) {
+    if (takes_messages(job)) taken_ = job->matched.take(*message);
+    if (!taken_.empty()) *message = host().no_message;
+  }
+  ~Ours() {
+    if (!taken_.empty()) *message_ = job->matched.put_back(std::move(taken_));
+  }
+  Ours(const Ours&) = delete;
+  Ours& operator=(const Ours&) = delete;
+  explicit operator bool() const { return !taken_.empty(); }
+  [[nodiscard]] Probed& probed() { return *taken_.mapped(); }
+  void begun() { taken_ = {}; }
 
-int mrecv(Function function, std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Status* status) {
+ private:
+  Message* message_;
+  Matched::Taken taken_;
+};
+
+int mrecv(Function function, Ours& ours, void* base, Count count, Datatype type, Status* status) {
+  const Comm comm = ours.probed().comm;
   Target target;
   target.function = function;
-  const int wrong = target_of(*job, base, count, type, probed->comm, target);
-  return wrong == kSuccess ? deliver(*job, *probed, target, Call::completions, probed->comm, status) : wrong;
+  if (const int wrong = target_of(*job, base, count, type, comm, target); wrong != kSuccess) return wrong;
+  const std::unique_ptr<Operation> operation = begin_delivery_of(*job, ours.probed(), target, comm);
+  ours.begun();
+  return end_delivery_of(*job, *operation, Call::completions, status);
 }
 
-int imrecv(Function function, std::unique_ptr<Probed> probed, void* base, Count count, Datatype type, Request* request) {
-  auto operation = std::make_unique<Operation>();
-  operation->receives = true;
-  operation->comm = probed->comm;
-  operation->target.function = function;
-  if (const int wrong = target_of(*job, base, count, type, probed->comm, operation->target); wrong != kSuccess) return wrong;
+int imrecv(Function function, Ours& ours, void* base, Count count, Datatype type, Request* request) {
+  const Comm comm = ours.probed().comm;
+  Target target;
+  target.function = function;
+  if (const int wrong = target_of(*job, base, count, type, comm, target); wrong != kSuccess) return wrong;
   const auto lock = job->enter();
-  begin_delivery(*job, *probed, *operation);
+  job->operations.make_room();
+  std::unique_ptr<Operation> operation = begin_delivery_of(*job, ours.probed(), target, comm);
+  ours.begun();
   return generalize(*job, operation, request);
 }
 
@@ -136,18 +154,18 @@ LACUNA_MPI_CALL(Mprobe, (int source, int tag, Comm comm, Message* message, Statu
 LACUNA_MPI_CAUGHT
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
-#define MATCHED(suffix, Number)                                                                                              \
-  LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {              \
-    if (auto probed = ours(message)) return mrecv(Function::Mrecv##suffix, std::move(probed), base, count, type, status);    \
-    return passed(job, Function::Mrecv##suffix, why_passed(job),                                                             \
-                  [&] { return host().Mrecv##suffix(base, count, type, message, status); });                                 \
-  }                                                                                                                          \
-  LACUNA_MPI_CAUGHT                                                                                                          \
-  LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) {           \
-    if (auto probed = ours(message)) return imrecv(Function::Imrecv##suffix, std::move(probed), base, count, type, request); \
-    return passed(job, Function::Imrecv##suffix, why_passed(job),                                                            \
-                  [&] { return host().Imrecv##suffix(base, count, type, message, request); });                               \
-  }                                                                                                                          \
+#define MATCHED(suffix, Number)                                                                                    \
+  LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {    \
+    if (Ours ours(message); ours) return mrecv(Function::Mrecv##suffix, ours, base, count, type, status);          \
+    return passed(job, Function::Mrecv##suffix, why_passed(job),                                                   \
+                  [&] { return host().Mrecv##suffix(base, count, type, message, status); });                       \
+  }                                                                                                                \
+  LACUNA_MPI_CAUGHT                                                                                                \
+  LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
+    if (Ours ours(message); ours) return imrecv(Function::Imrecv##suffix, ours, base, count, type, request);       \
+    return passed(job, Function::Imrecv##suffix, why_passed(job),                                                  \
+                  [&] { return host().Imrecv##suffix(base, count, type, message, request); });                     \
+  }                                                                                                                \
   LACUNA_MPI_CAUGHT
 MATCHED(, int)
 MATCHED(_c, Count)

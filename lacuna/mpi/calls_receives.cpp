@@ -17,15 +17,17 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
-  if (const Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
-    const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-    if (!probed->received) return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
-    auto operation = std::make_unique<Operation>();
-    operation->receives = true;
-    operation->comm = comm;
-    operation->target.function = function;
-    if (const int wrong = target_of(*j, base, count, type, comm, operation->target); wrong != kSuccess) return wrong;
-    begin_delivery(*j, *probed, *operation);
+  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
+    if (!found->received) {
+      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    }
+    Target target;
+    target.function = function;
+    if (const int wrong = target_of(*j, base, count, type, comm, target); wrong != kSuccess) return wrong;
+    j->operations.make_room();
+    std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
+    j->comms->find(comm)->take(*found);
     return generalize(*j, operation, request);
   }
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
@@ -49,12 +51,16 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
     return result == kSuccess ? wait(&request, status) : result;
   }
   if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
-    const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-    if (!probed->received) return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    if (!found->received) {
+      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    }
     Target target;
     target.function = function;
-    const int wrong = target_of(*j, base, count, type, comm, target);
-    return wrong == kSuccess ? deliver(*j, *probed, target, Call::message, comm, status) : wrong;
+    if (const int wrong = target_of(*j, base, count, type, comm, target); wrong != kSuccess) return wrong;
+    const std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
+    j->comms->find(comm)->take(*found);
+    return end_delivery_of(*j, *operation, Call::message, status);
   }
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   Target target;

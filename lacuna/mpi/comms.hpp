@@ -1,7 +1,7 @@
 // Communicators: which of their ranks are processes of this job on this node, and the messages that were probed in them.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -27,20 +27,35 @@ struct Probed {
 
 /// Matched messages that were received already have names of ours: small numbers, which are no handles of the host's.
 class Matched {
+  using Table = std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>>;
+
  public:
-  Message add(std::unique_ptr<Probed> probed) {
+  using Taken = Table::node_type;
+  /// For a message that will be matched, so that add() wants no memory then.
+  Taken make() {
+    Table one;
+    Taken made = one.extract(one.try_emplace(0, std::make_unique<Probed>()).first);
     const std::scoped_lock lock(mutex_);
-    const std::uintptr_t name = ++names_;
-    all_[name] = std::move(probed);
+    all_.reserve(all_.size() + kAtOnce);
+    return made;
+  }
+  Message add(Taken made) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = made.key() = ++names_;
+    all_.insert(std::move(made));
     return reinterpret_cast_message(name);
   }
-  std::unique_ptr<Probed> take(Message message) {
+  /// Empty: it is the host's.
+  Taken take(Message message) {
     const std::scoped_lock lock(mutex_);
-    const auto found = all_.find(number_of(message));
-    if (found == all_.end()) return nullptr;
-    std::unique_ptr<Probed> probed = std::move(found->second);
-    all_.erase(found);
-    return probed;
+    return all_.extract(number_of(message));
+  }
+  /// As it was; returns its name.
+  Message put_back(Taken taken) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = taken.key();
+    all_.insert(std::move(taken));
+    return reinterpret_cast_message(name);
   }
   /// As an int that is none of the host's; 0: it is the host's.
   int to_number(Message message) {
@@ -51,6 +66,7 @@ class Matched {
   static Message of_number(int number) { return reinterpret_cast_message(static_cast<std::uintptr_t>(number - kNumbers)); }
 
  private:
+  static constexpr std::size_t kAtOnce = 64;  // threads between make() and add()
   // Open MPI counts from 0, and MPICH's numbers have other bits above.
   static constexpr int kNumbers = 0x1000'0000;
 #if !defined(LACUNA_MPI_ABI_MPICH)
@@ -63,7 +79,7 @@ class Matched {
 #endif
   Mutex mutex_;
   std::uintptr_t names_ = 0;
-  std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>> all_;
+  Table all_;
 };
 
 /// A rank of a communicator.
@@ -82,10 +98,10 @@ struct Neighbors {
 struct CommOf {
   bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
   bool inter = false;
-  bool of_host = false;                       ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
-  std::optional<Neighbors> neighbors;         ///< once they were asked for
-  std::vector<Place> places;                  ///< of each rank, of the remote group if it is an intercommunicator
-  std::deque<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
+  bool of_host = false;                      ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
+  std::optional<Neighbors> neighbors;        ///< once they were asked for
+  std::vector<Place> places;                 ///< of each rank, of the remote group if it is an intercommunicator
+  std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
   /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more after the next that has nothing to gain.
   int unasked = 0, patience = 0;
 

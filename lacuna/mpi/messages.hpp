@@ -81,8 +81,9 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
 void arrived(Job& job, Operation& operation);
 /// A payload is here whose type cannot be decoded: the host puts it where it belongs.
 void came_through(Job& job, Operation& operation);
-/// What was probed, into a target.
-int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status);
+/// What was probed, into a target. Throws std::bad_alloc, and then nothing has begun: the message is what it was.
+std::unique_ptr<Operation> begin_delivery_of(Job& job, Probed& probed, Target& target, Comm comm);
+int end_delivery_of(Job& job, Operation& operation, Call call, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
 /// Moves on an operation whose message the host has set aside.
 void poll_aside(Job& job, Operation& operation);

@@ -14,7 +14,8 @@ void look_into(Job& job, Comm comm, const Status& status) {
   CommOf* of = job.comms->find(comm);
   if (of == nullptr) return;
   for (;;) {
-    auto probed = std::make_unique<Probed>();
+    std::list<std::unique_ptr<Probed>> one;  // made before it is taken from the host, so that it is not lost
+    const std::unique_ptr<Probed>& probed = one.emplace_back(std::make_unique<Probed>());
     int found = 0;
     if (host().Improbe(status.source, kAnyTag, comm, &found, &probed->message, &probed->status) != kSuccess || found == 0) return;
     probed->size = bytes_of(probed->status);
@@ -26,7 +27,7 @@ void look_into(Job& job, Comm comm, const Status& status) {
       put_bytes(probed->status, probed->bytes());
     }
     const bool last = it && probed->status.tag == status.tag;
-    of->stash.push_back(std::move(probed));
+    of->stash.splice(of->stash.end(), one);
     if (last) return;
   }
 }

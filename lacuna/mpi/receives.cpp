@@ -194,8 +194,11 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   probed.size = bytes_of(probed.status);
   // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which MPI_Mrecv knows nothing.
   const bool ours = !is_the_hosts(target) && probed.size <= kLongestBounce;
-  if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity))
-    return deliver(job, probed, target, Call::message, comm, status);
+  const auto delivered = [&] {
+    const std::unique_ptr<Operation> operation = begin_delivery_of(job, probed, target, comm);
+    return end_delivery_of(job, *operation, Call::message, status);
+  };
+  if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity)) return delivered();
   if (probed.size != Descriptor::kBytes) {
     count_as_put_by_host(job, target);
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
@@ -206,7 +209,7 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   probed.received = true;
   probed.descriptor = Descriptor::decode(probed.wire.data(), job.nonce);
   put_bytes(probed.status, probed.bytes());
-  return deliver(job, probed, target, Call::message, comm, status);
+  return delivered();
 }
 
 // Those that have come to where they belong. False: there is no memory for it.
@@ -302,15 +305,18 @@ void poll_aside(Job& job, Operation& operation) {
   }
 }
 
-int deliver(Job& job, Probed& probed, Target& target, Call call, Comm comm, Status* status) {
-  const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
-  {
-    const auto lock = job.enter();
-    begin_delivery(job, probed, *operation);
-  }
-  wait_for(job, *operation);
-  put_status(status, operation->status);
-  return raise(call, {.error = operation->error, .raised = false, .persistent = false, .comm = comm});
+std::unique_ptr<Operation> begin_delivery_of(Job& job, Probed& probed, Target& target, Comm comm) {
+  std::unique_ptr<Operation> operation = operation_for(job, target, comm);
+  const auto lock = job.enter();
+  begin_delivery(job, probed, *operation);
+  if (!probed.received && operation->matched == Request{} && operation->error == kErrNoMem) throw std::bad_alloc();
+  return operation;
+}
+
+int end_delivery_of(Job& job, Operation& operation, Call call, Status* status) {
+  wait_for(job, operation);
+  put_status(status, operation.status);
+  return raise(call, {.error = operation.error, .raised = false, .persistent = false, .comm = operation.comm});
 }
 
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status) {

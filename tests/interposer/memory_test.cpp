@@ -66,6 +66,24 @@ int begun_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory,
   result = scarcity([&] { return mpi.Waitall(1, &request, mpi::ignored()); });
   return result == mpi::kErrNoMem && request != mpi.no_request ? mpi.Waitall(1, &request, mpi::ignored()) : result;
 }
+// A message that is matched already is received at the second try.
+int matched_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  mpi::Message message{};
+  int result = scarcity([&] { return mpi.Mprobe(0, 7, mpi.world, &message, mpi::ignored()); });
+  if (result != mpi::kSuccess) return result;
+  result = scarcity([&] { return mpi.Mrecv(memory.data(), 1, type, &message, mpi::ignored()); });
+  return result == mpi::kSuccess ? result : mpi.Mrecv(memory.data(), 1, type, &message, mpi::ignored());
+}
+int begun_matched_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
+  mpi::Message message{};
+  Request request{};
+  int result = scarcity([&] { return mpi.Mprobe(0, 7, mpi.world, &message, mpi::ignored()); });
+  if (result != mpi::kSuccess) return result;
+  result = scarcity([&] { return mpi.Imrecv(memory.data(), 1, type, &message, &request); });
+  if (result != mpi::kSuccess) result = mpi.Imrecv(memory.data(), 1, type, &message, &request);
+  return result != mpi::kSuccess ? result : mpi.Wait(&request, mpi::ignored());
+}
+
 // One message, where `scarce_rank` has scarcity; whether an allocation failed.
 bool exchange(const Options& options, const Send& send, const Receive& receive, int scarce_rank, long after, bool all) {
   std::atomic<bool> failed = false, sent = false;
@@ -108,7 +126,8 @@ bool exchange(const Options& options, const Send& send, const Receive& receive, 
 }
 
 constexpr std::pair<const char*, Send> kSends[] = {{"Send", blocking_send}, {"Isend", begun_send}, {"Send_init", persistent_send}};
-constexpr std::pair<const char*, Receive> kReceives[] = {{"Recv", blocking_receive}, {"Irecv", begun_receive}};
+constexpr std::pair<const char*, Receive> kReceives[] = {
+    {"Recv", blocking_receive}, {"Irecv", begun_receive}, {"Mprobe, Mrecv", matched_receive}, {"Mprobe, Imrecv", begun_matched_receive}};
 
 void expect_sound(const Send& send, const Receive& receive, int scarce_rank, bool all, const Options& options = {}) {
   long after = 0;
