@@ -13,6 +13,7 @@ constexpr std::size_t kAhead = 8;                  // chunks on the way while th
 constexpr std::int64_t kRoom = 256 << 20;          // of packed bytes, as long as nobody took them
 constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
 constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
+constexpr int kInVain = 1000;              // looks at which there is no memory for a chunk, until the message is given up
 constexpr int kTags = 32768;               // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
 
 // What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are. The host tells our handler in the thread
@@ -111,11 +112,12 @@ void ChunksIn::ask() {
     }
     Chunk* const chunk = to == nullptr ? nullptr : add(chunks_, {.request = {}, .memory = std::move(memory), .at = asked_, .bytes = bytes});
     if (chunk == nullptr) {
-      if (chunks_.empty()) error_ = kErrNoMem;
+      if (chunks_.empty() && ++in_vain_ > kInVain) error_ = kErrNoMem;  // else once a chunk has come, or at another look
       return;
     }
     error_ = told_by([&] { return host().Irecv(to, static_cast<int>(bytes), host().byte, from_, tag_, carrier_.comm_, &chunk->request); });
     if (error_ != kSuccess) return chunks_.pop_back();
+    in_vain_ = 0;
     asked_ += bytes;
   }
 }
@@ -130,6 +132,7 @@ void ChunksIn::take_back() {
 }
 
 bool ChunksIn::move() {
+  if (chunks_.empty()) ask();
   while (!chunks_.empty() && test(chunks_.front(), error_)) {
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
