@@ -103,7 +103,7 @@ bool exchange(const Options& options, const Send& send, const Receive& receive, 
       int still = 0;  // what was not received is there still
       EXPECT_EQ(await("the message", [&] { return sent.load(); }), "");
       mpi.Iprobe(0, 7, mpi.world, &still, mpi::ignored());
-      EXPECT_NE(still, 0) << "after " << after;
+      EXPECT_NE(still, 0) << "error " << result << " after " << after;
       if (still != 0) {
         mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
         EXPECT_EQ(memory, received(1, -100'000)) << "after " << after;
