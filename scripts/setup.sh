@@ -54,7 +54,7 @@ install() {
   fi
   say "installing Debian packages: ${missing[*]}"
   "${as_root[@]}" apt-get update -q || say "apt-get update failed; trying with the package lists at hand"
-  "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" ||
+  "${as_root[@]}" apt-get install -o DPkg::Lock::Timeout=600 -y -q --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install the missing Debian packages; $by_hand"
 }
 

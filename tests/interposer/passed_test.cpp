@@ -55,7 +55,7 @@ Datatype gaps(const Host& mpi, int ints) {
   return type;
 }
 
-int memory[20'000];
+thread_local int memory[20'000];  // of a rank
 
 TEST(PassedCalls, WithoutGaps) {
   const auto receive = [](const Host& mpi, int) {
