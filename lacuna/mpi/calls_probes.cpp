@@ -85,7 +85,7 @@ int mrecv(Function function, Ours& ours, void* base, Count count, Datatype type,
   const Comm comm = ours.probed().comm;
   Target target;
   target.function = function;
-  if (const int wrong = target_of(*job, base, count, type, comm, target); wrong != kSuccess) return wrong;
+  if (const auto wrong = target_of(*job, base, count, type, comm, target)) return *wrong;
   const std::unique_ptr<Operation> operation = begin_delivery_of(*job, ours.probed(), target, comm);
   ours.begun();
   return end_delivery_of(*job, *operation, Call::completions, status);
@@ -95,7 +95,7 @@ int imrecv(Function function, Ours& ours, void* base, Count count, Datatype type
   const Comm comm = ours.probed().comm;
   Target target;
   target.function = function;
-  if (const int wrong = target_of(*job, base, count, type, comm, target); wrong != kSuccess) return wrong;
+  if (const auto wrong = target_of(*job, base, count, type, comm, target)) return *wrong;
   const auto lock = job->enter();
   job->operations.make_room();
   std::unique_ptr<Operation> operation = begin_delivery_of(*job, ours.probed(), target, comm);

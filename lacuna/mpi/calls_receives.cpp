@@ -24,7 +24,7 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
     }
     Target target;
     target.function = function;
-    if (const int wrong = target_of(*j, base, count, type, comm, target); wrong != kSuccess) return wrong;
+    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
     j->operations.make_room();
     std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
     j->comms->find(comm)->take(*found);
@@ -57,7 +57,7 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
     }
     Target target;
     target.function = function;
-    if (const int wrong = target_of(*j, base, count, type, comm, target); wrong != kSuccess) return wrong;
+    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
     const std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
     j->comms->find(comm)->take(*found);
     return end_delivery_of(*j, *operation, Call::message, status);

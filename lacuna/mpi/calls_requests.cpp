@@ -191,15 +191,27 @@ int prepare(Job& j, Operation& operation, Starts& starts) {
   if (operation.collection != nullptr) {
     operation.collection->load(j);
   } else if (operation.receives) {
-    if (const Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {
-      const std::unique_ptr<Probed> probed = j.comms->find(operation.comm)->take(*found);
+    if (Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {
+      begin_delivery(j, *found, operation);
+      if (!found->received && operation.error == kErrNoMem) {  // it stays in the stash
+        operation.error = kSuccess;
+        return kErrNoMem;
+      }
+      j.comms->find(operation.comm)->take(*found);
       operation.active = true;
       starts = Starts::already;
       j.operations.taken_while_here(operation);
-      begin_delivery(j, *probed, operation);
     }
   }
   return kSuccess;
+}
+
+// Without memory it does not start.
+int prepare_or_not(Job& j, Operation& operation, Starts& starts) try {
+  return prepare(j, operation, starts);
+} catch (const std::bad_alloc&) {
+  if (operation.departing != nullptr) j.carrier->leave(std::move(operation.departing));
+  return kErrNoMem;
 }
 
 // The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where the last send of a persistent request is
@@ -225,7 +237,8 @@ int start_together(Job& j, std::span<Request> requests, Together& these) {
     const Request before = std::exchange(requests[place], handles[k]);
     if (ours) started(j, before, handles[k], result == kSuccess);
   }
-  these = {};
+  these.handles.clear();
+  these.places.clear();
   return result;
 }
 
@@ -240,11 +253,13 @@ int start(Job& j, std::span<Request> requests, int& wrong, Comm& comm) {
     return host().Start(&null);
   }
   Together together;
+  together.handles.reserve(requests.size());  // before anything is prepared
+  together.places.reserve(requests.size());
   for (std::size_t i = 0; i < requests.size() && wrong == kSuccess; ++i) {
     Operation* const operation = j.operations.find(requests[i]);
     const bool ours = operation != nullptr && !operation->active;
     Starts starts = Starts::by_host;
-    if (ours) wrong = prepare(j, *operation, starts);  // where one fails, those before it are under way
+    if (ours) wrong = prepare_or_not(j, *operation, starts);  // where one fails, those before it are under way
     if (wrong != kSuccess) comm = operation->comm;
     if (wrong != kSuccess || starts == Starts::already) continue;
     if (starts == Starts::instead) {

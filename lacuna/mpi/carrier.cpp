@@ -13,8 +13,8 @@ constexpr std::size_t kAhead = 8;                  // chunks on the way while th
 constexpr std::int64_t kRoom = 256 << 20;          // of packed bytes, as long as nobody took them
 constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
 constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
-constexpr int kInVain = 1000;              // looks at which there is no memory for a chunk, until the message is given up
-constexpr int kTags = 32768;               // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
+constexpr std::int64_t kInVain = 10'000'000'000;  // ns without memory for a chunk, after which the message is given up
+constexpr int kTags = 32768;                      // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
 
 // What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are. The host tells our handler in the thread
 // that calls; MPICH 5 calls it a success then.
@@ -70,7 +70,7 @@ void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
     const int error = told_by([&] {
       return host().Isend(chunk.memory.data(), static_cast<int>(chunk.bytes), host().byte, to_, tag_, carrier_.comm_, &chunk.request);
     });
-    if (error != kSuccess) return fail(error, "MPI_Isend of a chunk failed");
+    if (error != kSuccess) return fail(error, "MPI send: MPI_Isend of a chunk failed");
     packed_ += chunk.bytes;
     carrier_.under_way_ += chunk.bytes;
     chunks_.splice(chunks_.end(), free_, free_.begin());
@@ -79,15 +79,15 @@ void ChunksOut::pack(const Layout& layout, const std::byte* base, bool all) {
 }
 
 void ChunksOut::fail(int error, const char* what) {
-  base::log(base::Level::error, std::string("MPI send: ") + what);
   error_ = error == kErrNoMem ? error : kErrOther;
+  base::log(base::Level::error, what);
 }
 
 void ChunksOut::reap() {
   bool moved = false;
   int error = kSuccess;
   while (!chunks_.empty() && test(chunks_.front(), error)) {
-    if (error != kSuccess && error_ == kSuccess) fail(error, "MPI_Test of a chunk failed");
+    if (error != kSuccess && error_ == kSuccess) fail(error, "MPI send: MPI_Test of a chunk failed");
     carrier_.under_way_ -= chunks_.front().bytes;
     free_.splice(free_.begin(), chunks_, chunks_.begin());
     moved = true;
@@ -112,12 +112,15 @@ void ChunksIn::ask() {
     }
     Chunk* const chunk = to == nullptr ? nullptr : add(chunks_, {.request = {}, .memory = std::move(memory), .at = asked_, .bytes = bytes});
     if (chunk == nullptr) {
-      if (chunks_.empty() && ++in_vain_ > kInVain) error_ = kErrNoMem;  // else once a chunk has come, or at another look
+      if (!chunks_.empty()) return;  // once a chunk has come
+      const std::int64_t now = base::now_ns();
+      if (in_vain_since_ == 0) in_vain_since_ = now;
+      if (now - in_vain_since_ > kInVain) error_ = kErrNoMem;
       return;
     }
     error_ = told_by([&] { return host().Irecv(to, static_cast<int>(bytes), host().byte, from_, tag_, carrier_.comm_, &chunk->request); });
     if (error_ != kSuccess) return chunks_.pop_back();
-    in_vain_ = 0;
+    in_vain_since_ = 0;
     asked_ += bytes;
   }
 }

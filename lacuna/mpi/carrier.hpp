@@ -76,7 +76,7 @@ class ChunksIn final : public Arriving {
   std::int64_t chunk_, bytes_, asked_ = 0, here_ = 0;
   Destination into_;
   std::deque<Chunk> chunks_;
-  int in_vain_ = 0;
+  std::int64_t in_vain_since_ = 0;
   int error_ = kSuccess;
 };
 

@@ -14,6 +14,14 @@ Comm alive(Comm comm) { return job != nullptr && job->comms != nullptr && !job->
 
 }  // namespace
 
+void tell(const char* of, const base::Error& error) noexcept {
+  try {
+    base::log(base::Level::error, of + (": " + error.text()));
+  } catch (const std::bad_alloc&) {
+    base::log(base::Level::error, of);
+  }
+}
+
 // The standard's ABI is offered by MPICH and Intel MPI so far.
 #if !defined(LACUNA_MPI_ABI_OPENMPI)
 

@@ -20,6 +20,7 @@ bool Exchange::ask(bool understood, int& result) {
   began_ = job_.report.on() ? base::now_ns() : 0;
   host().Comm_rank(comm_, &rank_);
   offers_.resize(static_cast<std::size_t>(size_));
+  takes_.resize(offers_.size());
   tells_.resize(offers_.size());
   told_.resize(offers_.size());
   const auto has_gaps = [](const Part& part) { return part.bytes > 0 && !part.type->contiguous(part.count); };
@@ -63,8 +64,8 @@ protocol::Request* Exchange::offer(std::size_t i, int local) try {
   return nullptr;
 }
 
+// Once others were told, nothing is thrown.
 void Exchange::take() {
-  takes_.resize(told_.size());
   const auto lock = job_.enter();
   for (std::size_t i = 0; i < told_.size(); ++i) {
     if (std::cmp_equal(i, rank_) || (told_[i].says & Slot::offers) == 0) continue;
@@ -73,12 +74,16 @@ void Exchange::take() {
       error_ = kErrTruncate;
       continue;
     }
-    base::Result<protocol::Request*> begun =
-        job_.ranks->accept(in[i].base, in[i].layout, descriptor->source, static_cast<std::int64_t>(descriptor->bytes), descriptor->ticket);
+    base::Result<protocol::Request*> begun = base::fail(base::Code::out_of_memory, "");
+    try {
+      begun = job_.ranks->accept(in[i].base, in[i].layout, descriptor->source, static_cast<std::int64_t>(descriptor->bytes),
+                                 descriptor->ticket);
+    } catch (const std::bad_alloc&) {  // said below
+    }
     if (begun) {
       takes_[i] = *begun;
     } else {
-      base::log(base::Level::error, "MPI_Alltoallw: " + begun.error().text());
+      tell("MPI_Alltoallw", begun.error());
       error_ = kErrOther;
     }
   }
@@ -103,40 +108,42 @@ bool Exchange::look() {
       }
       request = nullptr;
       if (*ended) continue;
-      base::log(base::Level::error, "MPI_Alltoallw: " + ended->error().text());
+      tell("MPI_Alltoallw", ended->error());
       error_ = ended->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
     }
   }
   return done;
 }
 
+void Exchange::move_on(std::int64_t now, std::int64_t& since) {
+  const auto lock = job_.enter();
+  const bool moved = job_.ranks->progress();
+  poll_receives(job_);
+  poll_orphans(job_);
+  if (since == 0 || moved) since = now;
+  if (now - since <= job_.patience_ns) return;
+  for (protocol::Request* offered : offers_) {
+    if (offered != nullptr) (void)job_.ranks->leave(offered);  // only memory can be wanting; then its receiver makes room
+  }
+}
+
 int Exchange::finish() {
   copy_own();
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
-    {
-      const auto lock = job_.enter();
-      if (look()) break;
-    }
-    if (spins % kSpinsPerLook != 0) {
-      base::cpu_relax();
-      continue;
-    }
-    const std::int64_t now = base::now_ns();
-    {
-      const auto lock = job_.enter();
-      const bool moved = job_.ranks->progress();
-      poll_receives(job_);
-      poll_orphans(job_);
-      if (since == 0 || moved) since = now;
-      if (now - since > job_.patience_ns) {
-        for (protocol::Request* offered : offers_) {
-          if (offered == nullptr) continue;
-          // Only memory can be wanting; then whoever takes it makes room.
-          if (const base::Result<void> left = job_.ranks->leave(offered); !left)
-            base::log(base::Level::debug, "MPI_Alltoallw: " + left.error().text());
-        }
+    std::int64_t now = 0;
+    try {
+      {
+        const auto lock = job_.enter();
+        if (look()) break;
       }
+      if (spins % kSpinsPerLook != 0) {
+        base::cpu_relax();
+        continue;
+      }
+      now = base::now_ns();
+      move_on(now, since);
+    } catch (const std::bad_alloc&) {  // nothing has moved
     }
     if (job_.crowded || now - since > kYieldAfter) sched_yield();
   }

@@ -58,6 +58,7 @@ class Exchange {
   protocol::Request* offer(std::size_t i, int local);
   void copy_own();
   bool look();
+  void move_on(std::int64_t now, std::int64_t& since);
   Job& job_;
   Comm comm_;
   CommOf& of_;
@@ -89,14 +90,14 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   } catch (const std::bad_alloc&) {
     understood = false;  // the others have to be told
   }
+  std::vector<Number> out_counts(static_cast<std::size_t>(size)), in_counts(out_counts);  // before the others hear of anything
   result = kSuccess;
   if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();
   if (now.has_rest()) {
-    std::vector<Number> out_counts(out.counts, out.counts + size), in_counts(in.counts, in.counts + size);
     for (int i = 0; i < size; ++i) {
-      if (now.offered_to(i)) out_counts[static_cast<std::size_t>(i)] = 0;
-      if (now.offered_by(i)) in_counts[static_cast<std::size_t>(i)] = 0;
+      out_counts[static_cast<std::size_t>(i)] = now.offered_to(i) ? 0 : out.counts[i];
+      in_counts[static_cast<std::size_t>(i)] = now.offered_by(i) ? 0 : in.counts[i];
     }
     result = rest(out_counts.data(), in_counts.data());
   }

@@ -276,6 +276,7 @@ void Job::end() {
     for (const std::unique_ptr<Operation>& orphan :
          operations.orphans()) {  // the host ends them in its MPI_Finalize, from our memory, which stays
       Request handle = orphan->handle;
+      if (orphan->instead != Request{}) host().Request_free(&orphan->instead);
       if (!orphan->generalized) host().Request_free(&handle);
     }
   }

@@ -25,6 +25,8 @@ enum class Call {
 int raise(Call call, Comm comm, int code);
 /// The same of a call that has found no memory for what it has to know.
 int no_memory();
+/// Logs what went wrong with an operation `of` this name; without memory, less of it.
+void tell(const char* of, const base::Error& error) noexcept;
 /// The same for what MPI_Waitall and its like return MPI_ERR_IN_STATUS for.
 int raise_in_status(const Ended& first);
 /// The same, unless there is no error, or the host has done it.
@@ -73,7 +75,7 @@ int send_instead(Job& job, Operation& operation);
 /// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`: the request is not persistent.
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong);
 /// The target of a receive that gets what was probed, whatever its size and type; returns what the call returns if there is none.
-int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
+std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
 int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
@@ -81,7 +83,7 @@ int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request*
 void arrived(Job& job, Operation& operation);
 /// A payload is here whose type cannot be decoded: the host puts it where it belongs.
 void came_through(Job& job, Operation& operation);
-/// What was probed, into a target. Throws std::bad_alloc, and then nothing has begun: the message is what it was.
+/// What was probed, into a target. Throws std::bad_alloc, and then nothing has begun: `probed` is what it was.
 std::unique_ptr<Operation> begin_delivery_of(Job& job, Probed& probed, Target& target, Comm comm);
 int end_delivery_of(Job& job, Operation& operation, Call call, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -189,13 +190,15 @@ class Operations {
   /// The program has freed the request (MPI_Request_free), and it goes on.
   void orphan(Request handle) {
     const auto found = all_.find(handle);
+    std::unique_ptr<Operation>& orphan = orphans_.emplace_back();
     leaves(*found->second);
-    orphans_.push_back(std::move(found->second));
+    orphan = std::move(found->second);
     all_.erase(found);
   }
   /// How often one was taken out: for tests, which count instead of measuring.
   [[nodiscard]] std::int64_t moves() const { return moves_; }
-  [[nodiscard]] std::vector<std::unique_ptr<Operation>>& orphans() { return orphans_; }
+  using Orphans = std::list<std::unique_ptr<Operation>>;
+  [[nodiscard]] Orphans& orphans() { return orphans_; }
   template <class Visit>
   void each(const Visit& visit) {
     for (auto& [handle, operation] : all_) visit(*operation);
@@ -213,7 +216,7 @@ class Operations {
   int endings_ = 0;
   std::int64_t moves_ = 0;
   std::vector<Taken> displaced_;
-  std::vector<std::unique_ptr<Operation>> orphans_;
+  Orphans orphans_;
 };
 
 // In requests.cpp, under the job's lock where it has one.

@@ -37,11 +37,16 @@ class HostBootstrap final : public nic::Bootstrap {
       return std::unexpected(call_failed("Irecv"));
     Status status{};
     Result<void> ended = base::fail(base::Code::io, "");
-    if (host().Isend(said.data(), static_cast<int>(said.size()), host().byte, rank_, kTag, comm_, &out) != kSuccess) {
-      out = host().no_request;
-      ended = std::unexpected(call_failed("Isend"));
-    } else {
-      ended = wait(in, out, status, base::now_ns() + timeout_ns);
+    try {
+      if (host().Isend(said.data(), static_cast<int>(said.size()), host().byte, rank_, kTag, comm_, &out) != kSuccess) {
+        out = host().no_request;
+        ended = std::unexpected(call_failed("Isend"));
+      } else {
+        ended = wait(in, out, status, base::now_ns() + timeout_ns);
+      }
+    } catch (const std::bad_alloc&) {
+      give_up(in, out, std::move(said));
+      throw;
     }
     give_up(in, out, std::move(said));
     if (!ended) return std::unexpected(ended.error());

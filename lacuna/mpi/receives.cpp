@@ -16,7 +16,7 @@ void fail(Operation& operation, int code) {
 }
 
 void fail_aloud(Operation& operation, const base::Error& why) {
-  base::log(base::Level::error, "MPI receive: " + why.text());
+  tell("MPI receive", why);
   fail(operation, kErrOther);
 }
 
@@ -109,7 +109,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 
-int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target) {
+std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target) {
   int wrong = kSuccess;
   bool early = false;
   try {
@@ -124,17 +124,28 @@ int target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Targe
   if (count < 0 || (target.type == nullptr && !target.make_room_undecoded(count))) return raise(Call::message, comm, kErrType);
   if (target.type != nullptr) target.make_room(count);
   target.keep(job.types);
-  return kSuccess;
+  return std::nullopt;
 }
 
 namespace {
 
+// What there is no memory for gets what was kept for other messages.
+template <class Call>
+auto at_second_try(Job& job, const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    job.bounces.drop();
+  }
+  return call();
+}
+
 std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
-  auto operation = std::make_unique<Operation>();
+  auto operation = at_second_try(job, [] { return std::make_unique<Operation>(); });
   operation->receives = true;
   operation->comm = comm;
+  at_second_try(job, [&] { target.keep(job.types); });
   operation->target = std::move(target);
-  operation->target.keep(job.types);
   operation->began = job.report.on() ? base::now_ns() : 0;
   return operation;
 }
@@ -198,8 +209,11 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
     const std::unique_ptr<Operation> operation = begin_delivery_of(job, probed, target, comm);
     return end_delivery_of(job, *operation, Call::message, status);
   };
-  if (probed.size != Descriptor::kBytes && (ours || probed.size > target.capacity)) return delivered();
   if (probed.size != Descriptor::kBytes) {
+    try {
+      if (ours || probed.size > target.capacity) return delivered();
+    } catch (const std::bad_alloc&) {  // the host puts it there, which takes longer
+    }
     count_as_put_by_host(job, target);
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)
                                   : host().Mrecv(target.base, to_int(target.asked), target.handle, &probed.message, status);
@@ -280,7 +294,7 @@ void begin_delivery(Job& job, Probed& probed, Operation& operation) {
   }
   // Matched, but perhaps not here yet: its sender is in MPI, or will be.
   operation.aside = job.bounces.take(probed.bytes());
-  if (operation.aside.data() == nullptr) return fail(operation, kErrNoMem);  // the host keeps the message
+  if (operation.aside.data() == nullptr) return fail(operation, kErrNoMem);  // and the message is with the host still
   const bool large = probed.bytes() > INT_MAX && host().large;
   const int result = large
                          ? host().Imrecv_c(operation.aside.data(), probed.bytes(), host().byte, &probed.message, &operation.matched)

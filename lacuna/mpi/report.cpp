@@ -43,7 +43,7 @@ Report::Report() {
   on_ = said != nullptr && *said != '\0' && std::string_view(said) != "0";
 }
 
-void Report::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) {
+void Report::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) try {
   const std::scoped_lock lock(mutex_);
   Line& line = lines_[{way, type->layout().digest(), elements, peer}];
   if (line.messages++ == 0) {
@@ -52,6 +52,7 @@ void Report::count(Way way, const Type* type, Count elements, int peer, std::int
   }
   line.bytes += bytes;
   line.ns += ns;
+} catch (const std::bad_alloc&) {  // a line less
 }
 
 bool Report::samples(const Type* type, Count elements, int peer, Way way) {
@@ -60,11 +61,12 @@ bool Report::samples(const Type* type, Count elements, int peer, Way way) {
   return line != lines_.end() && line->second.messages % kBetweenSamples == 1;
 }
 
-void Report::sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns) {
+void Report::sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns) try {
   const std::scoped_lock lock(mutex_);
   Line& line = lines_[{way, type->layout().digest(), elements, peer}];
   ++line.samples;
   line.sampled_ns += ns;
+} catch (const std::bad_alloc&) {  // a line less
 }
 
 void Report::print(int world_rank) {

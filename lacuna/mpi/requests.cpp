@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "lacuna/mpi/messages.hpp"
 
@@ -42,7 +41,7 @@ void poll_payload(Job& job, Operation& operation) {
   operation.payload = nullptr;
   operation.state = Operation::State::done;
   if (!*moved) operation.error = moved->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
-  if (operation.error == kErrOther) base::log(base::Level::error, "MPI receive: " + moved->error().text());
+  if (operation.error == kErrOther) tell("MPI receive", moved->error());
   if (operation.through.data() != nullptr) return came_through(job, operation);
   const bool directly = *moved && (*moved)->protocol == protocol::Protocol::direct;
   if (operation.began != 0)
@@ -164,26 +163,42 @@ Ended end(Job& job, Operations::Taken taken, Request* request, Status* status) {
   return ended;
 }
 
+namespace {
+
+// An orphan that is complete.
+void end_orphan(Job& job, Operation& orphan) {
+  Request handle = orphan.handle;
+  for (Request& part : orphan.parts)
+    if (orphan.pair) end_part(job, part, ignored());
+  if (orphan.generalized) host().Grequest_complete(handle);
+  if (orphan.persistent) {
+    host().Request_free(&handle);
+  } else {
+    host().Wait(&handle, ignored());
+  }
+}
+
+}  // namespace
+
 void poll_orphans(Job& job) {
-  auto& orphans = job.operations.orphans();
+  Operations::Orphans& orphans = job.operations.orphans();
   if (orphans.empty()) return;
-  std::vector<std::unique_ptr<Operation>> those;  // meanwhile an error handler of the program's may free others
-  those.swap(orphans);
-  std::erase_if(those, [&](const std::unique_ptr<Operation>& orphan) {
-    if (!poll(job, *orphan)) return false;
-    Request handle = orphan->handle;
-    for (Request& part : orphan->parts)
-      if (orphan->pair) end_part(job, part, ignored());
-    if (orphan->generalized) host().Grequest_complete(handle);
-    if (orphan->persistent) {
-      host().Request_free(&handle);
-    } else {
-      host().Wait(&handle, ignored());
-    }
-    return true;
-  });
-  those.swap(orphans);
-  std::ranges::move(those, std::back_inserter(orphans));
+  // Meanwhile an error handler of the program's may free others, and whatever is thrown, none is lost.
+  struct Some {
+    Operations::Orphans& home;
+    Operations::Orphans list;
+    explicit Some(Operations::Orphans& home) : home(home) { list.swap(home); }
+    ~Some() { home.splice(home.begin(), list); }
+    Some(const Some&) = delete;
+    Some& operator=(const Some&) = delete;
+  } some(orphans);
+  for (auto at = some.list.begin(); at != some.list.end();) {
+    const auto one = at++;
+    if (!poll(job, **one)) continue;
+    Operations::Orphans ended;
+    ended.splice(ended.begin(), some.list, one);
+    end_orphan(job, *ended.front());
+  }
 }
 
 void poll_receives(Job& job) {

@@ -27,43 +27,51 @@ protocol::Request* offer(Job& job, const Source& source, protocol::Behind behind
 // What an offer ends with; why it failed is said here.
 int outcome_of(const base::Result<protocol::Status>& ended) {
   if (ended) return kSuccess;
-  base::log(base::Level::error, "MPI send: " + ended.error().text());
+  tell("MPI send", ended.error());
   return kErrOther;
 }
 
 // Packs all that is left of an offer, and ends it. Nothing: there is no memory for it, which only one has whose receiver was to keep pace.
-std::optional<int> leave(Job& job, protocol::Request* offered) {
+std::optional<int> leave(Job& job, protocol::Request* offered) try {
   if (!job.ranks->leave(offered)) return std::nullopt;
   const auto left = job.ranks->test(offered);
   return left ? outcome_of(*left) : kSuccess;
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
 }
 
-// With a receiver that keeps pace, through windows that stay in the caches. `directly`: it was copied past them.
+// Another look at a stream that goes on. Returns what it ends with, if it is left.
+std::optional<int> look(Job& job, protocol::Request* offered, std::int64_t now, std::int64_t& since) {
+  const auto lock = job.enter();
+  const bool moved = job.ranks->progress();
+  poll_receives(job);
+  poll_orphans(job);
+  if (since == 0 || moved) since = now;
+  if (now - since < job.patience_ns) return std::nullopt;
+  since = now;  // if it is not left, its receiver makes room, or others do
+  return leave(job, offered);
+}
+
+// With a receiver that keeps pace, through windows that stay in the caches. `directly`: it was copied past them. Where a look finds no memory, nothing has moved.
 int stream(Job& job, protocol::Request* offered, bool& directly) {
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
-    {
-      const auto lock = job.enter();
-      if (const auto gone = job.ranks->test(offered)) {
-        directly = *gone && (*gone)->protocol == protocol::Protocol::direct;
-        return outcome_of(*gone);
+    std::int64_t now = 0;
+    try {
+      {
+        const auto lock = job.enter();
+        if (const auto gone = job.ranks->test(offered)) {
+          directly = *gone && (*gone)->protocol == protocol::Protocol::direct;
+          return outcome_of(*gone);
+        }
       }
-    }
-    if (spins % kSpinsPerLook != 0) {
-      base::cpu_relax();
-      continue;
-    }
-    const std::int64_t now = base::now_ns();
-    {
-      const auto lock = job.enter();
-      const bool moved = job.ranks->progress();
-      poll_receives(job);
-      poll_orphans(job);
-      if (since == 0 || moved) since = now;
-      if (now - since >= job.patience_ns) {
-        if (const std::optional<int> left = leave(job, offered)) return *left;
-        since = now;  // its receiver makes room, or others do
+      if (spins % kSpinsPerLook != 0) {
+        base::cpu_relax();
+        continue;
       }
+      now = base::now_ns();
+      if (const std::optional<int> left = look(job, offered, now, since)) return *left;
+    } catch (const std::bad_alloc&) {
     }
     if (job.crowded || now - since > kYieldAfter) sched_yield();
   }
@@ -95,44 +103,6 @@ void count(Job& job, Report::Way way, const Source& source, std::int64_t began) 
               host().self);
   job.report.sampled(source.type.get(), source.count, source.dest, way, base::now_ns() - start);
 }
-
-}  // namespace
-
-bool Bytes::fits(std::int64_t bytes) { return bytes <= INT_MAX || host().large; }
-
-int Bytes::send(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm) {
-  const Host& h = host();
-  if (bytes > INT_MAX) {
-    const auto call = mode == SendMode::standard      ? h.Send_c
-                      : mode == SendMode::synchronous ? h.Ssend_c
-                      : mode == SendMode::ready       ? h.Rsend_c
-                                                      : h.Bsend_c;
-    return call(base, bytes, h.byte, dest, tag, comm);
-  }
-  const auto call = mode == SendMode::standard      ? h.Send
-                    : mode == SendMode::synchronous ? h.Ssend
-                    : mode == SendMode::ready       ? h.Rsend
-                                                    : h.Bsend;
-  return call(base, static_cast<int>(bytes), h.byte, dest, tag, comm);
-}
-
-int Bytes::isend(SendMode mode, const void* base, std::int64_t bytes, int dest, int tag, Comm comm, Request* request) {
-  const Host& h = host();
-  if (bytes > INT_MAX) {
-    const auto call = mode == SendMode::standard      ? h.Isend_c
-                      : mode == SendMode::synchronous ? h.Issend_c
-                      : mode == SendMode::ready       ? h.Irsend_c
-                                                      : h.Ibsend_c;
-    return call(base, bytes, h.byte, dest, tag, comm, request);
-  }
-  const auto call = mode == SendMode::standard      ? h.Isend
-                    : mode == SendMode::synchronous ? h.Issend
-                    : mode == SendMode::ready       ? h.Irsend
-                                                    : h.Ibsend;
-  return call(base, static_cast<int>(bytes), h.byte, dest, tag, comm, request);
-}
-
-namespace {
 
 How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
          int& wrong) {
@@ -208,23 +178,24 @@ std::unique_ptr<Departing> depart(Job& job, const Source& source, protocol::Behi
 
 // Until the last chunk is with the host, and taken, or nobody takes any.
 int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing) {
-  for (int rounds = 0;; pause(rounds)) {
-    const auto lock = job.enter();
-    departing->pack(source.layout, source.base, false);
-    departing->reap();
-    if (departing->gone() && departing->error() == kSuccess) {
-      departing.reset();  // while the lock is held: what it gives back is shared
-      return kSuccess;
+  for (int rounds = 0;; pause(rounds)) try {
+      const auto lock = job.enter();
+      departing->pack(source.layout, source.base, false);
+      departing->reap();
+      if (departing->gone() && departing->error() == kSuccess) {
+        departing.reset();  // while the lock is held: what it gives back is shared
+        return kSuccess;
+      }
+      poll_receives(job);
+      poll_orphans(job);
+      const bool stands = departing->stands();
+      if (stands) departing->pack(source.layout, source.base, true);
+      const int error = departing->error();
+      if (error == kSuccess && !(stands && departing->packed())) continue;
+      job.carrier->leave(std::move(departing));
+      return error;
+    } catch (const std::bad_alloc&) {  // at another round
     }
-    poll_receives(job);
-    poll_orphans(job);
-    const bool stands = departing->stands();
-    if (stands) departing->pack(source.layout, source.base, true);
-    const int error = departing->error();
-    if (error == kSuccess && !(stands && departing->packed())) continue;
-    job.carrier->leave(std::move(departing));
-    return error;
-  }
 }
 
 // What a send returns whose message the host has taken, and whose bytes have gone by us: without the job's lock, since the program's error handler may call MPI.
@@ -355,7 +326,9 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
   if (offered != nullptr) {
     job.ranks->pack(offered);
     const auto lock = job.enter();
-    const int failed = leave(job, offered).value_or(kErrNoMem);
+    std::optional<int> left = leave(job, offered);
+    while (!left) left = leave(job, offered);  // it has memory for all
+    const int failed = *left;
     if (kept != nullptr) kept->failed = failed;
     if (kept == nullptr && failed != kSuccess) {  // the host's part is over
       auto ended = std::make_unique<Operation>();
@@ -410,9 +383,13 @@ int pack_instead(Job& job, Operation& operation, Starts& starts) {
 
 int send_instead(Job& job, Operation& operation) {
   const Source& source = operation.source;
+  operation.instead = host().no_request;  // what an MPI leaves that has told of an error, and returns none
   const int result = Bytes::isend(SendMode::standard, operation.bounce.data(), source.bytes, source.dest, operation.tag, operation.comm,
                                   &operation.instead);
-  if (result != kSuccess) return result;
+  if (result != kSuccess) {
+    operation.instead = {};
+    return result;
+  }
   operation.active = true;
   operation.state = Operation::State::moving;
   job.operations.taken_while_here(operation);
@@ -434,7 +411,9 @@ int prepare_start(Job& job, Operation& operation, Starts& starts) {
   }
   protocol::Request* offered = offer(job, source, protocol::Behind::always, operation.wire);  // one that is started has to go
   if (offered == nullptr) return pack_instead(job, operation, starts);
-  const int error = leave(job, offered).value_or(kErrNoMem);
+  std::optional<int> left = leave(job, offered);
+  while (!left) left = leave(job, offered);  // it has memory for all
+  const int error = *left;
   // Nothing to compare with: the program may have freed the datatype since it made the request.
   if (began != 0)
     job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);

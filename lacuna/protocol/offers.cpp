@@ -67,8 +67,10 @@ Result<Windows::Place*> Ranks::place_for(Peer& peer, const Layout& layout, Behin
 // Places for all of it, so that leave() wants none.
 Result<std::vector<Windows::Hold>> Ranks::rest_of(Peer& peer, const OutStream& out, std::int64_t bytes) {
   std::vector<Windows::Hold> rest;
-  for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes())
-    rest.emplace_back(*LACUNA_TRY(peer.windows.take_extra(context_, out.place_of(bytes - room))));
+  for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes()) {
+    Windows::Hold place(*LACUNA_TRY(peer.windows.take_extra(context_, out.place_of(bytes - room))));
+    rest.push_back(std::move(place));
+  }
   return rest;
 }
 
@@ -80,6 +82,7 @@ Result<Request*> Ranks::offer(const void* base, const Layout& layout, int dest, 
   const OutStream out(place.place(), peer.stores, layout.size());
   std::vector<Windows::Hold> rest;
   if (behind != Behind::no) rest = LACUNA_TRY(rest_of(peer, out, layout.size()));
+  if (peer.sending.size() == peer.sending.capacity()) peer.sending.reserve(2 * peer.sending.size() + 8);
   Request* request = fresh();
   request->sends = request->offered = true;
   request->status = {.source = rank_, .tag = 0, .bytes = layout.size()};
@@ -147,8 +150,10 @@ Result<void> Ranks::leave(Request* offer) {
       if (!offer->out->withdraw()) idle();  // its receiver is at it
       continue;
     }
-    if (offer->rest.empty())
-      offer->rest.emplace_back(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->place_of(offer->out->left()))));
+    if (offer->rest.empty()) {
+      Windows::Hold place(*LACUNA_TRY(peer.windows.take_extra(context_, offer->out->place_of(offer->out->left()))));
+      offer->rest.push_back(std::move(place));
+    }
     offer->out->move_to(offer->rest.back().use());
     offer->rest.pop_back();
     step("moved");

@@ -57,7 +57,7 @@ struct Options {
   int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
   bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
   long scarce_after =
-      -1;  ///< of the last rank, in MPI_Init, once it has told the others of itself: allocations of the interposer until all fail; -1: none does
+      -1;  ///< of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all fail; -1: none does
   bool* was_scarce = nullptr;  ///< whether some did
   std::uint64_t slow = 0;      ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
 };

@@ -140,13 +140,14 @@ TEST(InterposedScarcity, OfSenders) {
   for (const auto& [name, send] : kSends) {
     SCOPED_TRACE(name);
     for (const bool all : {false, true}) expect_sound(send, blocking_receive, 0, all);
+    expect_sound(send, blocking_receive, 0, false, {.eager = 100});
   }
 }
 
 TEST(InterposedScarcity, OfReceivers) {
   for (const auto& [name, receive] : kReceives) {
     SCOPED_TRACE(name);
-    expect_sound(blocking_send, receive, 1, false);
+    for (const bool threads : {false, true}) expect_sound(blocking_send, receive, 1, false, {.threads = threads});
   }
 }
 
@@ -156,11 +157,13 @@ TEST(InterposedScarcity, BetweenNodes) {
   setenv("LACUNA_MPI_CHUNK", "3000", 1);
   for (const auto& [name, send] : kSends) {
     SCOPED_TRACE(name);
-    for (const bool all : {false, true}) expect_sound(send, blocking_receive, 0, all, {.nodes = 2});
+    for (const bool all : {false, true}) {
+      for (const std::int64_t eager : {100, 4096}) expect_sound(send, blocking_receive, 0, all, {.eager = eager, .nodes = 2});
+    }
   }
   for (const auto& [name, receive] : kReceives) {
     SCOPED_TRACE(name);
-    expect_sound(blocking_send, receive, 1, false, {.nodes = 2});
+    for (const bool threads : {false, true}) expect_sound(blocking_send, receive, 1, false, {.threads = threads, .nodes = 2});
   }
   unsetenv("LACUNA_MPI_OFFER_FAR");
   unsetenv("LACUNA_MPI_CHUNK");
