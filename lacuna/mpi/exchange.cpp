@@ -64,6 +64,12 @@ protocol::Request* Exchange::offer(std::size_t i, int local) try {
   return nullptr;
 }
 
+base::Result<protocol::Request*> Exchange::accept(std::size_t i, const Descriptor& descriptor) try {
+  return job_.ranks->accept(in[i].base, in[i].layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
+} catch (const std::bad_alloc&) {
+  return base::fail(base::Code::out_of_memory, "no memory");
+}
+
 // Once others were told, nothing is thrown.
 void Exchange::take() {
   const auto lock = job_.enter();
@@ -74,12 +80,7 @@ void Exchange::take() {
       error_ = kErrTruncate;
       continue;
     }
-    base::Result<protocol::Request*> begun = base::fail(base::Code::out_of_memory, "");
-    try {
-      begun = job_.ranks->accept(in[i].base, in[i].layout, descriptor->source, static_cast<std::int64_t>(descriptor->bytes),
-                                 descriptor->ticket);
-    } catch (const std::bad_alloc&) {  // said below
-    }
+    const base::Result<protocol::Request*> begun = accept(i, *descriptor);
     if (begun) {
       takes_[i] = *begun;
     } else {
@@ -143,7 +144,8 @@ int Exchange::finish() {
       }
       now = base::now_ns();
       move_on(now, since);
-    } catch (const std::bad_alloc&) {  // nothing has moved
+    } catch (const std::bad_alloc&) {
+      now = base::now_ns();  // nothing has moved
     }
     if (job_.crowded || now - since > kYieldAfter) sched_yield();
   }

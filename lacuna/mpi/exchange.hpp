@@ -57,6 +57,7 @@ class Exchange {
  private:
   protocol::Request* offer(std::size_t i, int local);
   void copy_own();
+  base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);
   bool look();
   void move_on(std::int64_t now, std::int64_t& since);
   Job& job_;

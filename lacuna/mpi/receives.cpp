@@ -212,7 +212,8 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   if (probed.size != Descriptor::kBytes) {
     try {
       if (ours || probed.size > target.capacity) return delivered();
-    } catch (const std::bad_alloc&) {  // the host puts it there, which takes longer
+    } catch (const std::bad_alloc&) {
+      job.bounces.drop();  // the host puts it there, which takes longer
     }
     count_as_put_by_host(job, target);
     return target.asked > INT_MAX ? host().Mrecv_c(target.base, target.asked, target.handle, &probed.message, status)

@@ -52,7 +52,8 @@ void Report::count(Way way, const Type* type, Count elements, int peer, std::int
   }
   line.bytes += bytes;
   line.ns += ns;
-} catch (const std::bad_alloc&) {  // a line less
+} catch (const std::bad_alloc&) {
+  lost_ = true;
 }
 
 bool Report::samples(const Type* type, Count elements, int peer, Way way) {
@@ -66,7 +67,8 @@ void Report::sampled(const Type* type, Count elements, int peer, Way way, std::i
   Line& line = lines_[{way, type->layout().digest(), elements, peer}];
   ++line.samples;
   line.sampled_ns += ns;
-} catch (const std::bad_alloc&) {  // a line less
+} catch (const std::bad_alloc&) {
+  lost_ = true;
 }
 
 void Report::print(int world_rank) {
@@ -88,6 +90,7 @@ void Report::print(int world_rank) {
     text += '\n';
   }
   text += passed.text();
+  if (lost_) text += "  something is missing here: there was no memory for it\n";
   std::fputs(text.c_str(), stderr);
 }
 

@@ -1,6 +1,7 @@
 // LACUNA_MPI_REPORT=1: what was done with each datatype and peer, printed in MPI_Finalize.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,6 +52,7 @@ class Report {
   };
   using Key = std::tuple<Way, layout::Digest, Count, int>;
   bool on_ = false;
+  std::atomic<bool> lost_ = false;  ///< there was no memory for a line
   Mutex mutex_;
   std::map<Key, Line> lines_;
 };

@@ -72,6 +72,7 @@ int stream(Job& job, protocol::Request* offered, bool& directly) {
       now = base::now_ns();
       if (const std::optional<int> left = look(job, offered, now, since)) return *left;
     } catch (const std::bad_alloc&) {
+      now = base::now_ns();
     }
     if (job.crowded || now - since > kYieldAfter) sched_yield();
   }
@@ -194,7 +195,8 @@ int carry(Job& job, const Source& source, std::unique_ptr<Departing> departing) 
       if (error == kSuccess && !(stands && departing->packed())) continue;
       job.carrier->leave(std::move(departing));
       return error;
-    } catch (const std::bad_alloc&) {  // at another round
+    } catch (const std::bad_alloc&) {
+      continue;  // at another round
     }
 }
 
