@@ -19,9 +19,9 @@ constexpr int kTags = 32768;                      // that every MPI has at least
 // What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are. The host tells our handler in the thread
 // that calls; MPICH 5 calls it a success then.
 thread_local int on_ours = kSuccess;
-void tells_of_ours(Comm* /*comm*/, int* code, ...) {
+void tells_of_ours(Comm* /*comm*/, int* code, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
   on_ours = *code;
-}  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+}
 template <class Call>
 int told_by(const Call& call) {
   on_ours = kSuccess;

@@ -124,7 +124,8 @@ void Exchange::move_on(std::int64_t now, std::int64_t& since) {
   if (since == 0 || moved) since = now;
   if (now - since <= job_.patience_ns) return;
   for (protocol::Request* offered : offers_) {
-    if (offered != nullptr) (void)job_.ranks->leave(offered);  // only memory can be wanting; then its receiver makes room
+    if (offered == nullptr) continue;
+    if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;  // only memory is wanting: its receiver makes room
   }
 }
 
