@@ -43,7 +43,10 @@ int match_once(Job& j, int source, int tag, Comm comm, int* flag, Message* messa
     *flag = 1;
   } else {
     const int result = host().Improbe(source, tag, comm, flag, &probed->message, &probed->status);
-    if (result != kSuccess || *flag == 0) return result;
+    if (result != kSuccess || *flag == 0) {
+      j.matched.keep(std::move(made));
+      return result;
+    }
     probed->size = bytes_of(probed->status);
     if (may_be_descriptor(j, comm, probed->status, probed->size)) {
       const int failed = host().Mrecv(probed->wire.data(), Descriptor::kBytes, host().byte, &probed->message, ignored());

@@ -33,11 +33,18 @@ class Matched {
   using Taken = Table::node_type;
   /// For a message that will be matched, so that add() wants no memory then.
   Taken make() {
+    const std::scoped_lock lock(mutex_);
+    if (!spare_.empty()) return std::move(spare_);
     Table one;
     Taken made = one.extract(one.try_emplace(0, std::make_unique<Probed>()).first);
-    const std::scoped_lock lock(mutex_);
     all_.reserve(all_.size() + kAtOnce);
     return made;
+  }
+  /// What was made, and not needed: a program that polls wants no memory each time.
+  void keep(Taken made) {
+    const std::scoped_lock lock(mutex_);
+    *made.mapped() = {};
+    spare_ = std::move(made);
   }
   Message add(Taken made) {
     const std::scoped_lock lock(mutex_);
@@ -80,6 +87,7 @@ class Matched {
   Mutex mutex_;
   std::uintptr_t names_ = 0;
   Table all_;
+  Taken spare_;
 };
 
 /// A rank of a communicator.

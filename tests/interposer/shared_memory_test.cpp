@@ -174,7 +174,7 @@ TEST(InterposedSharedMemory, FreedPersistentSendsArrive) {
   }));
 }
 
-// The host takes none of it. By the program's own handler MPICH 5 calls that a success.
+// The host takes none of it.
 TEST(InterposedSharedMemory, StartsThatTheHostRefuses) {
   run_preloaded({},
                 [](const Host& mpi, int rank) {

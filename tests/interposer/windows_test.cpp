@@ -81,7 +81,7 @@ TEST(InterposedWindows, OfTheMpisMemory) {
   }
 }
 
-// Both ways at once, with gaps on both sides, and more than may wait in buffers.
+// Both ways at once, and more than may wait in buffers.
 TEST(InterposedWindows, MoreThanThereIsRoomFor) {
   constexpr int kTimes = 4000;  // 80 MB
   expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
