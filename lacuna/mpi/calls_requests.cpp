@@ -220,7 +220,7 @@ void started(Job& j, Request before, Request after, bool starts) {
   Operation* const operation = before == after ? j.operations.find(after) : j.operations.rename(before, after);
   if (operation == nullptr) return;
   operation->active = starts;
-  if (!starts && operation->departing != nullptr) j.carrier->leave(std::move(operation->departing));
+  after_start(j, *operation, starts);
 }
 
 // Requests of an array that the host starts by one call.

@@ -62,6 +62,8 @@ enum class Starts {
 };
 /// Makes the descriptor of a persistent send that starts, or packs it where there is no memory that its receiver reaches.
 int prepare_start(Job& job, Operation& operation, Starts& starts);
+/// Once the host has started it, or refused to: what was offered is packed, or taken back.
+void after_start(Job& job, Operation& operation, bool starts);
 /// Has the host send what was packed.
 int send_instead(Job& job, Operation& operation);
 

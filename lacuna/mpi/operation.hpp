@@ -93,6 +93,7 @@ struct Operation {
 
   // A persistent send that is offered at each start.
   Source source;
+  protocol::Request* offered = nullptr;  ///< until the host has started it
   std::unique_ptr<Departing> departing;  ///< packed
   Descriptor::Wire wire{};               ///< of any send: what the host reads
   bool offers = false;
@@ -138,7 +139,10 @@ class Operations {
   }
   /// Gets what add() needs next, so that it wants no memory once the host has begun a request.
   void make_room() {
-    if (all_.size() + 1 >= all_.bucket_count()) all_.reserve(2 * all_.size() + 16);
+    if (all_.size() + 1 >= all_.bucket_count()) {
+      ++changes_;
+      all_.reserve(2 * all_.size() + 16);
+    }
     if (!spare_.empty()) return;
     Table one;
     spare_ = one.extract(one.try_emplace(Request{}).first);
@@ -150,12 +154,14 @@ class Operations {
     alone_ += operation->alone() ? 1 : 0;
     spare_.key() = handle;
     spare_.mapped() = std::move(operation);
+    ++changes_;
     return *all_.insert(std::move(spare_)).position->second;
   }
   /// The host has put another request in the place of one; null: that one is not here.
   Operation* rename(Request before, Request after) {
     Taken taken = all_.extract(before);
     if (taken.empty()) return nullptr;
+    ++changes_;
     taken.key() = taken.mapped()->handle = taken.mapped()->left = after;
     return all_.insert(std::move(taken)).position->second.get();
   }
@@ -163,6 +169,7 @@ class Operations {
     const auto found = all_.find(handle);
     if (found == all_.end()) return;
     leaves(*found->second);
+    ++changes_;
     all_.erase(found);
   }
   /// Takes one that is active out, before the host completes it: then another may get its handle. Empty: the host's alone.
@@ -170,6 +177,7 @@ class Operations {
     const auto found = all_.find(handle);
     if (found == all_.end() || !found->second->active) return {};
     ++moves_;
+    ++changes_;
     leaves(*found->second);
     return all_.extract(found);
   }
@@ -185,6 +193,7 @@ class Operations {
   }
   void put_back(Taken taken) {
     alone_ += taken.mapped()->alone() ? 1 : 0;
+    ++changes_;
     all_.insert(std::move(taken));
   }
   /// The program has freed the request (MPI_Request_free), and it goes on.
@@ -192,6 +201,7 @@ class Operations {
     const auto found = all_.find(handle);
     std::unique_ptr<Operation>& orphan = orphans_.emplace_back();
     leaves(*found->second);
+    ++changes_;
     orphan = std::move(found->second);
     all_.erase(found);
   }
@@ -199,9 +209,14 @@ class Operations {
   [[nodiscard]] std::int64_t moves() const { return moves_; }
   using Orphans = std::list<std::unique_ptr<Operation>>;
   [[nodiscard]] Orphans& orphans() { return orphans_; }
+  /// All of them, some perhaps again: an error handler of the program may begin and end requests while one is visited.
   template <class Visit>
   void each(const Visit& visit) {
-    for (auto& [handle, operation] : all_) visit(*operation);
+    for (auto at = all_.begin(); at != all_.end();) {
+      const std::uint64_t before = changes_;
+      visit(*at->second);
+      at = changes_ == before ? std::next(at) : all_.begin();
+    }
   }
 
  private:
@@ -215,6 +230,7 @@ class Operations {
   int alone_ = 0;
   int endings_ = 0;
   std::int64_t moves_ = 0;
+  std::uint64_t changes_ = 0;  // of the table
   std::vector<Taken> displaced_;
   Orphans orphans_;
 };

@@ -399,27 +399,38 @@ int send_instead(Job& job, Operation& operation) {
 }
 
 int prepare_start(Job& job, Operation& operation, Starts& starts) {
-  const std::int64_t began = job.report.on() ? base::now_ns() : 0;
+  operation.failed = kSuccess;
   const Source& source = operation.source;
   if (source.to.far >= 0) {
     operation.departing = depart(job, source, protocol::Behind::always, operation.wire);
     if (operation.departing == nullptr) return pack_instead(job, operation, starts);
     operation.departing->pack(source.layout, source.base, true);
-    if (began != 0)
-      job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
+    if (operation.began != 0)
+      job.report.count(way_of(*operation.departing), source.type.get(), source.count, source.dest, source.bytes,
+                       base::now_ns() - operation.began);
     const int error = operation.departing->error();
     if (error != kSuccess) job.carrier->leave(std::move(operation.departing));  // the host may read some of it still
     return error;
   }
-  protocol::Request* offered = offer(job, source, protocol::Behind::always, operation.wire);  // one that is started has to go
-  if (offered == nullptr) return pack_instead(job, operation, starts);
+  operation.offered = offer(job, source, protocol::Behind::always, operation.wire);  // one that is started has to go
+  return operation.offered == nullptr ? pack_instead(job, operation, starts) : kSuccess;
+}
+
+void after_start(Job& job, Operation& operation, bool starts) {
+  if (!starts && operation.departing != nullptr) job.carrier->leave(std::move(operation.departing));
+  protocol::Request* const offered = std::exchange(operation.offered, nullptr);
+  if (offered == nullptr) return;
+  if (!starts) {  // no receiver hears of it
+    job.ranks->cancel(offered);
+    return;
+  }
   std::optional<int> left = leave(job, offered);
   while (!left) left = leave(job, offered);  // it has memory for all
-  const int error = *left;
+  operation.failed = *left;
   // Nothing to compare with: the program may have freed the datatype since it made the request.
-  if (began != 0)
-    job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
-  return error;
+  const Source& source = operation.source;
+  if (operation.began != 0)
+    job.report.count(Report::Way::offered, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - operation.began);
 }
 
 }  // namespace lacuna::mpi

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "lacuna/mpi/job.hpp"
 #include "tests/interposer/fake.hpp"
@@ -269,6 +270,23 @@ TEST(InterposedCounts, BelowZeroEndNothing) {
     for (Message& each : all) mpi.Type_free(&each.type);
   });
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// As by an error handler of the program's.
+TEST(InterposedOperations, MayChangeWhileTheyAreVisited) {
+  constexpr std::uintptr_t kFirst = 1, kLater = 6, kEnd = 200;
+  const auto name = [](std::uintptr_t number) { return reinterpret_cast<Request>(64 * number); };
+  mpi::Operations all;
+  for (std::uintptr_t i = kFirst; i < kLater; ++i) all.add(name(i), std::make_unique<mpi::Operation>());
+  std::set<Request> visited;
+  all.each([&](const mpi::Operation& operation) {
+    const Request own = operation.handle;
+    visited.insert(own);
+    if (visited.size() > 1) return;
+    all.remove(own);
+    for (std::uintptr_t i = kLater; i < kEnd; ++i) all.add(name(i), std::make_unique<mpi::Operation>());
+  });
+  EXPECT_EQ(visited.size(), kEnd - kFirst);
 }
 
 }  // namespace LACUNA_TEST_FILE

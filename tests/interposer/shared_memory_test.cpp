@@ -192,5 +192,32 @@ TEST(InterposedSharedMemory, StartsThatTheHostRefuses) {
                 {{.call = "Isend"}});
 }
 
+// The host refuses three starts. The fourth has their memory, though no more can be had.
+TEST(InterposedSharedMemory, OfStartsThatTheHostRefusesIsGivenBack) {
+  constexpr int kInts = 3 << 20;
+  run_preloaded({},
+                [](const Host& mpi, int rank) {
+                  return_errors(mpi.world);
+                  Datatype type = every_second_of(mpi, kInts);
+                  std::vector<int> memory = numbers_of(kInts, rank == 0 ? 1 : -100'000);
+                  if (rank == 0) {
+                    Request request{};
+                    mpi.Send_init(memory.data(), 1, type, 1, 7, mpi.world, &request);
+                    EXPECT_EQ(mpi.Start(&request), mpi::kErrOther);
+                    const Hog hog;
+                    for (int again = 1; again < 3; ++again) EXPECT_EQ(mpi.Start(&request), mpi::kErrOther);
+                    EXPECT_EQ(mpi.Start(&request), mpi::kSuccess);
+                    EXPECT_EQ(calls_of("Isend"), 0);
+                    EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+                    mpi.Request_free(&request);
+                  } else {
+                    EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
+                    EXPECT_TRUE(memory == received(kInts, 1, -100'000));
+                  }
+                  mpi.Type_free(&type);
+                },
+                {{.call = "Start", .n = 1}, {.call = "Start", .n = 2}, {.call = "Start", .n = 3}});
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test
