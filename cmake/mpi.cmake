@@ -5,7 +5,7 @@ endif()
 
 # liblacuna_mpi_openmpi, _mpich and _abi (that of MPI-5.0): the interposer, once for each ABI. No MPI is needed to build them.
 
-file(GLOB lacuna_mpi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
+file(GLOB_RECURSE lacuna_mpi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
 foreach(abi openmpi mpich abi)
   set(target lacuna_mpi_${abi})
   string(TOUPPER ${abi} upper)

@@ -81,7 +81,7 @@ if(NOT LACUNA_EXAMPLES)
 endif()
 
 # The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is looked up there.
-file(GLOB interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
+file(GLOB_RECURSE interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
 list(FILTER interposer_sources EXCLUDE REGEX "/(host|lookup|machine)\\.cpp$")
 add_library(lacuna_interposer OBJECT ${interposer_sources})
 target_compile_definitions(lacuna_interposer PUBLIC LACUNA_MPI_ABI_STANDARD LACUNA_MPI_RANKS_ARE_THREADS)

@@ -301,7 +301,7 @@ Rget::Out::~Out() {
   }
 }
 
-// --- arriving --------------------------------------------------------------------------------------------------------
+// --- incoming --------------------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Rget::In>> Rget::accept(int from, const Ticket& ticket, std::int64_t bytes, layout::Layout layout, std::byte* base,
                                                std::int64_t capacity) {

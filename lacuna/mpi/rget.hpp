@@ -1,5 +1,5 @@
 // Messages that lie packed in registered memory of their sender until their receiver has read them from there: a rendezvous by RDMA READ, RGET in Open MPI and
-// UCX. It hides the device; who announces a message, and who matches it, is somebody else (carrier.hpp).
+// UCX. It hides the device; who announces a message, and who matches it, is somebody else (transport.hpp).
 //
 //   sender                                                            receiver
 //   offer(): memory ─────────────── ticket, by whatever means ──────▶ accept()

@@ -1,7 +1,7 @@
 // What stands between the interposer and its communicator, for tests that make it do something else: all calls go on as they are.
 #pragma once
 
-#include "lacuna/mpi/job.hpp"
+#include "lacuna/mpi/job/job.hpp"
 
 namespace lacuna::test {
 

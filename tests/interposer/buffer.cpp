@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "lacuna/mpi/device_memory.hpp"
+#include "lacuna/mpi/types/device_memory.hpp"
 #include "tests/support/patience.hpp"
 
 namespace lacuna::test::fake {

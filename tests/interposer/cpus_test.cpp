@@ -7,7 +7,7 @@
 #include <fstream>
 #include <vector>
 
-#include "lacuna/mpi/cpus.hpp"
+#include "lacuna/mpi/host/cpus.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {

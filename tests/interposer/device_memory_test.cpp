@@ -2,7 +2,7 @@
 // the fake host's ends the test. The fake host moves such memory, as an MPI does that knows GPUs.
 #include <gtest/gtest.h>
 
-#include "lacuna/mpi/device_memory.hpp"
+#include "lacuna/mpi/types/device_memory.hpp"
 #include "tests/interposer/buffer.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "lacuna/mpi/cpus.hpp"
+#include "lacuna/mpi/host/cpus.hpp"
 #include "tests/interposer/buffer.hpp"
 #include "tests/interposer/drawn_types.hpp"
 

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "lacuna/mpi/job.hpp"
-#include "lacuna/mpi/machine.hpp"
+#include "lacuna/mpi/host/machine.hpp"
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
 #include "tests/support/mlx5/fake.hpp"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "lacuna/mpi/host.hpp"
+#include "lacuna/mpi/host/host.hpp"
 
 namespace lacuna::test::fake {
 

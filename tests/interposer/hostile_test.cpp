@@ -6,7 +6,7 @@
 
 #include <deque>
 
-#include "lacuna/mpi/job.hpp"
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/support/fuzz.hpp"
@@ -36,12 +36,12 @@ Descriptor true_one(int local, const mpi::Elements& layout, const std::vector<in
   Descriptor made;
   const auto lock = job.enter();
   if (local < 0) {
-    Descriptor::Far far;
-    auto departing = job.carrier->depart(0, kBytes, 3000, protocol::Behind::always, far);
-    if (departing == nullptr) return made;
-    departing->pack(layout, base, true);
-    job.carrier->leave(std::move(departing));
-    return Descriptor::of(far, kBytes, job.world_rank);
+    Descriptor::InterNode head;
+    auto outgoing = job.transport->begin_outgoing(0, kBytes, 3000, protocol::Behind::always, head);
+    if (outgoing == nullptr) return made;
+    outgoing->pack(layout, base, true);
+    job.transport->leave(std::move(outgoing));
+    return Descriptor::of(head, kBytes, job.world_rank);
   }
   const auto offered = job.ranks->offer(base, layout, local, protocol::Behind::always, made.ticket);
   if (!offered) return made;

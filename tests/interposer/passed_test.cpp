@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "lacuna/mpi/job.hpp"
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/interposer/scarce.hpp"

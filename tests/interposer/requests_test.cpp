@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "lacuna/mpi/job.hpp"
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/support/random.hpp"
 

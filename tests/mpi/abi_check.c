@@ -1,5 +1,5 @@
 /* Whether the ABI that lacuna/mpi writes down is that of the mpi.h at hand. Compiled, not run, by test_mpi_abi.py, with what it finds in
- * abi_openmpi.hpp, abi_mpich.hpp or abi_standard.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
+ * lacuna/mpi/abi/openmpi.hpp, mpich.hpp or standard.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>

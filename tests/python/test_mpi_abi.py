@@ -12,7 +12,7 @@ from lacuna.mpi import MpiError, abi_of, preload_library, preloaded
 from lacuna.peers import Peer
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "lacuna" / "mpi"
+FOLDER = ROOT / "lacuna" / "mpi" / "abi"
 
 
 def peers() -> list[Peer]:
@@ -24,7 +24,7 @@ def peers() -> list[Peer]:
 
 def written(abi: str) -> dict[str, str]:
     """Names and numbers of an ABI's header and of the one that all share."""
-    text = (FOLDER / f"abi_{abi}.hpp").read_text() + (FOLDER / "abi.hpp").read_text()
+    text = (FOLDER / f"{abi}.hpp").read_text() + (FOLDER / "abi.hpp").read_text()
     found = dict(re.findall(r"inline constexpr [\w:]+ (k\w+)(?: = |\{)([-\w]+)", text))
     combiners = re.search(r"enum class Combiner : int \{(.*?)\};", text, re.DOTALL)
     assert combiners

@@ -1,0 +1,295 @@
+// MPI_Alltoall and its like: blocking, with a request, and persistent.
+#include "lacuna/mpi/calls/calls.hpp"
+#include "lacuna/mpi/messages/exchange.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+enum class Collective { alltoall, allgather, gather, scatter, bcast, neighbor_alltoall, neighbor_allgather };
+
+// How a call ends: with its own return, with a request, or with one that is started first.
+struct Ending {
+  Request* request = nullptr;
+  bool persistent = false;
+};
+
+// Beyond a border of a Cartesian grid there is MPI_PROC_NULL, and a graph may name it.
+std::optional<Neighbors> neighbors_of(Comm comm, int rank) {
+  const Host& h = host();
+  int topology = 0, number = 0, out = 0, weighted = 0;
+  if (h.Topo_test(comm, &topology) != kSuccess) return std::nullopt;
+  Neighbors made;
+  if (topology == kCart && h.Cartdim_get(comm, &number) == kSuccess) {
+    for (int dim = 0; dim < number; ++dim) {
+      int before = 0, behind = 0;
+      if (h.Cart_shift(comm, dim, 1, &before, &behind) != kSuccess) return std::nullopt;
+      for (const int neighbor : {before, behind}) made.in.push_back(neighbor != kProcNull);
+    }
+    made.out = made.in;
+  } else if (topology == kGraph) {
+    if (h.Graph_neighbors_count(comm, rank, &number) != kSuccess) return std::nullopt;
+    made.out = made.in = std::vector<bool>(static_cast<std::size_t>(number), true);
+  } else if (topology == kDistGraph && h.Dist_graph_neighbors_count(comm, &number, &out, &weighted) == kSuccess) {
+    std::vector<int> sources(static_cast<std::size_t>(number) + 1), destinations(static_cast<std::size_t>(out) + 1);
+    std::vector<int> weights(std::max(sources.size(), destinations.size()));
+    if (h.Dist_graph_neighbors(comm, number, sources.data(), weights.data(), out, destinations.data(), weights.data()) != kSuccess)
+      return std::nullopt;
+    for (int i = 0; i < number; ++i) made.in.push_back(sources[static_cast<std::size_t>(i)] != kProcNull);
+    for (int i = 0; i < out; ++i) made.out.push_back(destinations[static_cast<std::size_t>(i)] != kProcNull);
+  } else {
+    return std::nullopt;
+  }
+  return made;
+}
+
+// Asked for once: a communicator keeps its topology.
+const Neighbors* neighbors(Job& j, Comm comm, int rank) {
+  CommOf* of = j.comms->find(comm);
+  if (of == nullptr) return nullptr;
+  const auto lock = j.enter();
+  if (!of->neighbors) of->neighbors = neighbors_of(comm, rank);
+  return of->neighbors ? &*of->neighbors : nullptr;
+}
+
+// False: between groups, or not as it should be; the host says what is wrong.
+bool shape_of(Job& j, Collective kind, int root, Comm comm, bool out_in_place, bool in_in_place, Shape& shape, Why& why) {
+  int inter = 0, size = 0, rank = 0;
+  const Host& h = host();
+  why = Why::in_error;
+  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess) return false;
+  if (inter != 0) why = Why::intercommunicator;
+  if (inter != 0) return false;
+  h.Comm_size(comm, &size);
+  h.Comm_rank(comm, &rank);
+  if (root < 0 || root >= size) return false;
+  switch (kind) {
+    case Collective::alltoall:
+      shape = {.out = out_in_place ? 0 : size, .in = size, .also_out = out_in_place ? Shape::all : Shape::none};
+      break;
+    case Collective::allgather:
+      shape = {.out = out_in_place ? 0 : 1, .in = size};
+      if (out_in_place) shape.also_out = shape.not_in = rank;
+      break;
+    case Collective::gather:
+      shape = {.out = out_in_place ? 0 : 1, .in = rank == root ? size : 0};
+      if (out_in_place) shape.not_in = root;
+      break;
+    case Collective::scatter: shape = {.out = rank == root ? size : 0, .in = in_in_place ? 0 : 1}; break;
+    case Collective::bcast: shape = {.out = rank == root ? 1 : 0, .in = rank == root ? 0 : 1}; break;
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_allgather: {
+      shape.neighbors = neighbors(j, comm, rank);
+      if (shape.neighbors == nullptr) return false;
+      shape.in = static_cast<int>(shape.neighbors->in.size());
+      shape.out = kind == Collective::neighbor_allgather ? 1 : static_cast<int>(shape.neighbors->out.size());
+    }
+  }
+  return true;
+}
+
+template <class Number, class At>
+bool is_basic(const Job& j, const Blocks<Number, At>& blocks) {
+  return blocks.types == nullptr && j.types.is_short(blocks.type, 0, 1);
+}
+
+// The host has begun it. What is over already may share its request with others that are.
+void begun(Job& j, std::unique_ptr<Operation> operation, const Ending& ending) {
+  if (!operation->persistent && is_over(*ending.request)) return operation->collection->store(j);
+  const auto lock = j.enter();
+  j.operations.add(*ending.request, std::move(operation));
+}
+
+std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) {
+  auto operation = std::make_unique<Operation>();
+  operation->receives = true;
+  operation->comm = comm;
+  operation->persistent = ending.persistent;
+  operation->active = !ending.persistent;
+  operation->collection = std::move(collection);
+  const auto lock = j.enter();
+  j.operations.make_room();
+  return operation;
+}
+
+// A persistent call is there for many starts, which pay for decoding its types.
+template <class Number, class At>
+void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
+  }
+}
+
+// What is packed here of a call; null: nothing.
+template <class Number, class At>
+std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out,
+                                      const Blocks<Number, At>& in, bool persistent, Why& why) try {
+  auto made = std::make_unique<Collection>();
+  Shape& shape = made->shape;
+  if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape, why)) return nullptr;
+  if (persistent) {
+    decode_all(j, out, shape.out);
+    decode_all(j, in, shape.in);
+  }
+  // One after the other: each that is not worth packing stays as it is.
+  const std::vector<bool> all;
+  const bool one_for_all = kind == Collective::neighbor_allgather;
+  const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
+  const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
+  Why of_out = Why::no_data, of_in = Why::no_data;
+  if (shape.out > 0 && !made->out.take(j, out, shape.out, to, of_out)) made->out = {};
+  if (shape.in > 0 && !made->in.take(j, in, shape.in, from, of_in)) made->in = {};
+  why = shape.in == 0 || (shape.out > 0 && of_out != Why::long_runs) ? of_out : of_in;
+  return made->packed() ? std::move(made) : nullptr;
+} catch (const std::bad_alloc&) {
+  why = Why::no_memory;
+  return nullptr;
+}
+
+template <class Number, class At, class Go>
+int collect(Function function, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
+            const Ending& ending, const Go& go) {
+  Job* const j = job;
+  std::unique_ptr<Collection> made;
+  Why why = Why::not_full;
+  if (takes_messages(j)) why = Why::contiguous;
+  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
+    made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
+  if (made == nullptr) return passed(j, function, why, [&] { return go(PackedSide().given(out), PackedSide().given(in)); });
+  if (!ending.persistent) made->load(*j);
+  if (ending.request == nullptr) {
+    const int result = go(made->out.given(out), made->in.given(in));
+    if (result == kSuccess) made->store(*j);
+    return result;
+  }
+  std::unique_ptr<Operation> operation = operation_of(*j, std::move(made), comm, ending);
+  const Collection& collection = *operation->collection;
+  const int result = go(collection.out.given(out), collection.in.given(in));
+  if (result == kSuccess) begun(*j, std::move(operation), ending);
+  return result;
+}
+
+// What a host does not have, but a program that asks the loader for it finds here.
+int has_none(Comm comm, const char* name) {
+  base::log(base::Level::error, std::string("this MPI has no ") + name);
+  return raise(Call::message, comm, kErrOther);
+}
+
+template <class Number, class At>
+Blocks<Number, At> even(const void* base, Number count, Datatype type) {
+  return {.base = base, .count = count, .type = type};
+}
+template <class Number, class At>
+Blocks<Number, At> uneven(const void* base, const Number* counts, const At* places, Datatype type) {
+  return {.base = base, .counts = counts, .places = places, .type = type};
+}
+template <class Number, class At>
+Blocks<Number, At> typed(const void* base, const Number* counts, const At* places, const Datatype* types) {
+  return {.base = base, .counts = counts, .places = places, .types = types};
+}
+
+}  // namespace
+
+// A function of each kind three times. `arguments`: as the program calls it; `sides`: its two sides; `passed`: what the host gets, of what the program said and
+// of both sides as they are given (o and i). Everything comes in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses): types, parts of names and lists
+#define LIST(...) __VA_ARGS__
+#define LIST_OF(parentheses) LIST parentheses
+#define COLLECTIVE(name, kind, root, At, arguments, sides, passed)                                              \
+  LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm)) {                                                      \
+    if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                            \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {},                                        \
+                   [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); }); \
+  }                                                                                                             \
+  LACUNA_MPI_CAUGHT
+#define COLLECTIVE_LATER(name, kind, root, At, arguments, sides, passed)                                                 \
+  LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Request * request)) {                                            \
+    if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                     \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {.request = request, .persistent = false},          \
+                   [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, request); }); \
+  }                                                                                                                      \
+  LACUNA_MPI_CAUGHT
+#define COLLECTIVE_INIT(name, kind, root, At, arguments, sides, passed)                                                        \
+  LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm, Info info, Request * request)) {                                       \
+    if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                           \
+    return collect(Function::name, kind, root, comm, LIST_OF(sides), {.request = request, .persistent = true},                 \
+                   [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, info, request); }); \
+  }                                                                                                                            \
+  LACUNA_MPI_CAUGHT
+// Blocks of everyone for everyone, with types of their own, need not be packed as a whole (exchange.hpp).
+#define EXCHANGED(name, At, arguments, sides, passed, rest)                                                          \
+  LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm)) {                                                           \
+    if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                 \
+    int result = kSuccess;                                                                                           \
+    const auto others = [&](const auto* out_rest, const auto* in_rest) { return host().name(LIST_OF(rest), comm); }; \
+    if (takes_messages(job) && exchange(*job, LIST_OF(sides), comm, result, others)) return result;                  \
+    return collect(Function::name, Collective::alltoall, 0, comm, LIST_OF(sides), {},                                \
+                   [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); });      \
+  }                                                                                                                  \
+  LACUNA_MPI_CAUGHT
+
+#define EVEN(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type)
+#define EVEN_ROOT(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root)
+#define ONE_ROOT(N, At) (void* all, N count, Datatype type, int root)
+#define IN_V(N, At) (const void* out, N out_count, Datatype out_type, void* in, const N* in_counts, const At* in_places, Datatype in_type)
+#define IN_V_ROOT(N, At) \
+  (const void* out, N out_count, Datatype out_type, void* in, const N* in_counts, const At* in_places, Datatype in_type, int root)
+#define OUT_V_ROOT(N, At) \
+  (const void* out, const N* out_counts, const At* out_places, Datatype out_type, void* in, N in_count, Datatype in_type, int root)
+#define BOTH_V(N, At)                                                                                                                \
+  (const void* out, const N* out_counts, const At* out_places, Datatype out_type, void* in, const N* in_counts, const At* in_places, \
+   Datatype in_type)
+#define BOTH_W(N, At)                                                                                                   \
+  (const void* out, const N* out_counts, const At* out_places, const Datatype* out_types, void* in, const N* in_counts, \
+   const At* in_places, const Datatype* in_types)
+
+#define SIDES_EVEN(N, At) (even<N, At>(out, out_count, out_type), even<N, At>(in, in_count, in_type))
+#define SIDES_ONE(N, At) (even<N, At>(all, count, type), even<N, At>(all, count, type))
+#define SIDES_IN_V(N, At) (even<N, At>(out, out_count, out_type), uneven<N, At>(in, in_counts, in_places, in_type))
+#define SIDES_OUT_V(N, At) (uneven<N, At>(out, out_counts, out_places, out_type), even<N, At>(in, in_count, in_type))
+#define SIDES_BOTH_V(N, At) (uneven<N, At>(out, out_counts, out_places, out_type), uneven<N, At>(in, in_counts, in_places, in_type))
+#define SIDES_BOTH_W(N, At) (typed<N, At>(out, out_counts, out_places, out_types), typed<N, At>(in, in_counts, in_places, in_types))
+
+#define PASSED_EVEN (o.base, out_count, o.type, i.base, in_count, i.type)
+#define PASSED_EVEN_ROOT (o.base, out_count, o.type, i.base, in_count, i.type, root)
+#define PASSED_ONE_ROOT ((o.base != all ? o : i).base, count, (o.base != all ? o : i).type, root)
+#define PASSED_IN_V (o.base, out_count, o.type, i.base, in_counts, i.places, i.type)
+#define PASSED_IN_V_ROOT (o.base, out_count, o.type, i.base, in_counts, i.places, i.type, root)
+#define PASSED_OUT_V_ROOT (o.base, out_counts, o.places, o.type, i.base, in_count, i.type, root)
+#define PASSED_BOTH_V (o.base, out_counts, o.places, o.type, i.base, in_counts, i.places, i.type)
+#define PASSED_BOTH_W (o.base, out_counts, o.places, o.types, i.base, in_counts, i.places, i.types)
+
+#define REST_W (out, out_rest, out_places, out_types, in, in_rest, in_places, in_types)
+
+#define LATER_AND_INIT(name, later, suffix, kind, root, N, At, arguments, sides, passed)  \
+  COLLECTIVE_LATER(later##suffix, kind, root, At, arguments(N, At), sides(N, At), passed) \
+  COLLECTIVE_INIT(name##_init##suffix, kind, root, At, arguments(N, At), sides(N, At), passed)
+#define THREE(name, later, suffix, kind, root, N, At, arguments, sides, passed)    \
+  COLLECTIVE(name##suffix, kind, root, At, arguments(N, At), sides(N, At), passed) \
+  LATER_AND_INIT(name, later, suffix, kind, root, N, At, arguments, sides, passed)
+
+#define ALL_COLLECTIVES(suffix, N, At)                                                                                                   \
+  THREE(Alltoall, Ialltoall, suffix, Collective::alltoall, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)                                      \
+  THREE(Alltoallv, Ialltoallv, suffix, Collective::alltoall, 0, N, At, BOTH_V, SIDES_BOTH_V, PASSED_BOTH_V)                              \
+  EXCHANGED(Alltoallw##suffix, At, BOTH_W(N, At), SIDES_BOTH_W(N, At), PASSED_BOTH_W, REST_W)                                            \
+  LATER_AND_INIT(Alltoallw, Ialltoallw, suffix, Collective::alltoall, 0, N, At, BOTH_W, SIDES_BOTH_W, PASSED_BOTH_W)                     \
+  THREE(Allgather, Iallgather, suffix, Collective::allgather, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)                                   \
+  THREE(Allgatherv, Iallgatherv, suffix, Collective::allgather, 0, N, At, IN_V, SIDES_IN_V, PASSED_IN_V)                                 \
+  THREE(Gather, Igather, suffix, Collective::gather, root, N, At, EVEN_ROOT, SIDES_EVEN, PASSED_EVEN_ROOT)                               \
+  THREE(Gatherv, Igatherv, suffix, Collective::gather, root, N, At, IN_V_ROOT, SIDES_IN_V, PASSED_IN_V_ROOT)                             \
+  THREE(Scatter, Iscatter, suffix, Collective::scatter, root, N, At, EVEN_ROOT, SIDES_EVEN, PASSED_EVEN_ROOT)                            \
+  THREE(Scatterv, Iscatterv, suffix, Collective::scatter, root, N, At, OUT_V_ROOT, SIDES_OUT_V, PASSED_OUT_V_ROOT)                       \
+  THREE(Bcast, Ibcast, suffix, Collective::bcast, root, N, At, ONE_ROOT, SIDES_ONE, PASSED_ONE_ROOT)                                     \
+  THREE(Neighbor_alltoall, Ineighbor_alltoall, suffix, Collective::neighbor_alltoall, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)           \
+  THREE(Neighbor_alltoallv, Ineighbor_alltoallv, suffix, Collective::neighbor_alltoall, 0, N, At, BOTH_V, SIDES_BOTH_V, PASSED_BOTH_V)   \
+  THREE(Neighbor_alltoallw, Ineighbor_alltoallw, suffix, Collective::neighbor_alltoall, 0, N, Aint, BOTH_W, SIDES_BOTH_W, PASSED_BOTH_W) \
+  THREE(Neighbor_allgather, Ineighbor_allgather, suffix, Collective::neighbor_allgather, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)        \
+  THREE(Neighbor_allgatherv, Ineighbor_allgatherv, suffix, Collective::neighbor_allgather, 0, N, At, IN_V, SIDES_IN_V, PASSED_IN_V)
+
+ALL_COLLECTIVES(, int, int)
+#if defined(LACUNA_MPI_LARGE_COLLECTIVES)
+ALL_COLLECTIVES(_c, Count, Aint)
+#endif
+
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace lacuna::mpi

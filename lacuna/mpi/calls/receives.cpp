@@ -1,0 +1,308 @@
+// MPI_Recv and its like, and what sends and receives at once.
+#include <climits>
+
+#include "lacuna/mpi/calls/calls.hpp"
+
+namespace lacuna::mpi {
+
+extern "C" int MPI_Request_free(Request* request);
+extern "C" int MPI_Cancel(Request* request);
+
+namespace {
+
+// `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
+template <class Pass, class PassProbed>
+int irecv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
+             const PassProbed& pass_probed) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  const auto lock = j->enter();  // nobody may take into the stash what this receive would find
+  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
+    if (!found->received) {
+      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    }
+    Target target;
+    target.function = function;
+    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
+    j->operations.make_room();
+    std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
+    j->comms->find(comm)->take(*found);
+    return generalize(*j, operation, request);
+  }
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  Target target;
+  target.function = function;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::host) return passed(j, function, target.why, pass);
+  return irecv(*j, target, source, tag, comm, request);
+}
+
+template <class Pass, class PassProbed, class Begin>
+int recv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Status* status, const Pass& pass,
+            const PassProbed& pass_probed, const Begin& begin) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (Mutex::multiple()) {
+    Request request{};
+    const int result = begin(&request);
+    return result == kSuccess ? wait(&request, status) : result;
+  }
+  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
+    if (!found->received) {
+      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
+      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    }
+    Target target;
+    target.function = function;
+    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
+    const std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
+    j->comms->find(comm)->take(*found);
+    return end_delivery_of(*j, *operation, Call::message, status);
+  }
+  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  Target target;
+  target.function = function;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::host) return passed(j, function, target.why, pass);
+  return recv(*j, target, source, tag, comm, status);
+}
+
+// Each of them is known, since each start may find its message in the stash.
+template <class Pass>
+int recv_init_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request,
+                 const Pass& pass) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  Target target;
+  target.function = function;
+  int wrong = kSuccess;
+  const How how = plan_receive(*j, base, count, type, source, comm, false, target, wrong);
+  if (how == How::wrong) return wrong;
+  if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
+  const int result = passed(j, function, target.why, pass);
+  if (result != kSuccess || source == kProcNull) return result;
+  auto operation = std::make_unique<Operation>();
+  Target& place = operation->target;
+  place = {.base = static_cast<std::byte*>(base), .type = j->types.find(type), .handle = type};
+  if (place.type == nullptr) return result;
+  place.make_room(count);
+  place.keep(j->types);
+  operation->persistent = operation->receives = operation->plain = true;
+  operation->active = false;
+  operation->comm = comm;
+  operation->from = source;
+  operation->tag = tag;
+  const auto lock = j->enter();
+  j->operations.add(*request, std::move(operation));
+  return result;
+}
+
+bool nothing_stashed(Job& j, Comm comm) {
+  const auto lock = j.enter();
+  const CommOf* of = j.comms->find(comm);
+  return of == nullptr || of->stash.empty();
+}
+
+// A send and a receive at once: each as if it stood alone.
+template <class Pass, class Send, class Receive>
+int both(Function function, bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (shorts && nothing_stashed(*j, comm)) return passed(j, function, Why::contiguous, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
+  Request request{};
+  if (const int wrong = send(&request); wrong != kSuccess) return wrong;
+  const int received = receive();
+  const int sent = wait(&request, ignored());
+  return received != kSuccess ? received : sent;
+}
+
+// The same, begun: one request for the two.
+template <class Pass, class Send, class Receive>
+int begin_both(Function function, Comm comm, Request* request, const Pass& pass, const Send& send, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
+  auto operation = std::make_unique<Operation>();
+  operation->pair = true;
+  operation->comm = comm;
+  Request* const parts = operation->parts;
+  if (const int wrong = send(&parts[0]); wrong != kSuccess) return wrong;
+  int wrong = receive(&parts[1]);
+  if (wrong != kSuccess) {
+    MPI_Request_free(&parts[0]);  // a send cannot be taken back: it goes on
+    return wrong;
+  }
+  {
+    const auto lock = j->enter();
+    wrong = generalize(*j, operation, request);
+  }
+  if (wrong == kSuccess) return wrong;
+  MPI_Request_free(&parts[0]);
+  MPI_Cancel(&parts[1]);
+  MPI_Request_free(&parts[1]);
+  return wrong;
+}
+
+// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it,
+// or has said so and `wrong` is what the call returns.
+std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, Comm comm, std::int64_t& bytes, int& wrong) {
+  if (count < 0) return std::nullopt;
+  bool early = false;
+  const Use of = j.types.of_message(type, Types::kDecode, comm, early, wrong);
+  if (wrong != kSuccess) return std::nullopt;
+  const std::int64_t size = of != nullptr ? of->size() : size_of(type);
+  if (size < 0 || !base::mul(size, count, bytes) || bytes > layout::kMaxBytes) return std::nullopt;
+  if (bytes == 0) return Bounce();
+  if (base == nullptr && (of == nullptr || !of->absolute())) return std::nullopt;
+  j.comms->find(comm);  // if there is an error to raise, it is known
+  const bool by_host = of == nullptr || on_device(*of.get(), base, count);
+  if (by_host && (bytes > INT_MAX || count > INT_MAX)) return std::nullopt;
+  const base::Result<Elements> layout = by_host ? Elements() : of->of(count);
+  if (!layout) return std::nullopt;
+  Bounce bounce = j.bounces.take(bytes);
+  if (bounce.data() == nullptr) return bounce;
+  int position = 0;
+  if (!by_host) {
+    copy::pack(*layout, static_cast<const std::byte*>(base), 0, bytes, bounce.data());
+  } else if (host().Pack(base, static_cast<int>(count), type, bounce.data(), static_cast<int>(bytes), &position, host().self) != kSuccess) {
+    return std::nullopt;
+  }
+  return bounce;
+}
+
+int too_long(Comm comm) {
+  base::log(base::Level::error, "MPI_Sendrecv_replace of more than 2 GiB, which this MPI cannot send as bytes");
+  return raise(Call::message, comm, kErrOther);
+}
+
+template <class Pass, class Receive>
+int replace(Function function, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, const Pass& pass,
+            const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm)) return passed(j, function, Why::too_short, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
+  std::int64_t bytes = 0;
+  int wrong = kSuccess;
+  const std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
+  if (wrong != kSuccess) return wrong;
+  if (!bounce) return passed(j, function, count == 0 ? Why::no_data : Why::undecodable, pass);
+  if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
+  if (!Bytes::fits(bytes)) return too_long(comm);
+  Request request{};
+  wrong = Bytes::isend(SendMode::standard, bounce->data(), bytes, dest, tag, comm, &request);
+  if (wrong != kSuccess) return wrong;
+  const int received = receive();
+  const int sent = wait(&request, ignored());
+  return received != kSuccess ? received : sent;
+}
+
+template <class Pass, class Receive>
+int begin_replace(Function function, const void* base, Count count, Datatype type, int dest, int tag, Comm comm, Request* request,
+                  const Pass& pass, const Receive& receive) {
+  Job* const j = job;
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
+  std::int64_t bytes = 0;
+  int wrong = kSuccess;
+  std::optional<Bounce> bounce = copy_of(*j, base, count, type, comm, bytes, wrong);
+  if (wrong != kSuccess) return wrong;
+  if (!bounce) return passed(j, function, count == 0 ? Why::no_data : Why::undecodable, pass);
+  if (bytes > 0 && bounce->data() == nullptr) return raise(Call::message, comm, kErrNoMem);
+  if (!Bytes::fits(bytes)) return too_long(comm);
+  const auto send = [&](Request* sent) { return isend_packed(*j, std::move(*bounce), bytes, dest, tag, comm, sent); };
+  return begin_both(function, comm, request, pass, send, receive);
+}
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
+#define RECEIVES(suffix, Number)                                                                                                           \
+  static int irecv_for(Function function, void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request) try { \
+    return irecv_or(                                                                                                                       \
+        function, base, count, type, source, tag, comm, request,                                                                           \
+        [&] { return host().Irecv##suffix(base, count, type, source, tag, comm, request); },                                               \
+        [&](Message* message) { return host().Imrecv##suffix(base, count, type, message, request); });                                     \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  static int recv_for(Function function, void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status) try {    \
+    return recv_or(                                                                                                                        \
+        function, base, count, type, source, tag, comm, status,                                                                            \
+        [&] { return host().Recv##suffix(base, count, type, source, tag, comm, status); },                                                 \
+        [&](Message* message) { return host().Mrecv##suffix(base, count, type, message, status); },                                        \
+        [&](Request* request) { return irecv_for(function, base, count, type, source, tag, comm, request); });                             \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Irecv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {            \
+    return irecv_for(Function::Irecv##suffix, base, count, type, source, tag, comm, request);                                              \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Recv##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Status* status)) {               \
+    return recv_for(Function::Recv##suffix, base, count, type, source, tag, comm, status);                                                 \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Recv_init##suffix, (void* base, Number count, Datatype type, int source, int tag, Comm comm, Request* request)) {        \
+    return recv_init_or(Function::Recv_init##suffix, base, count, type, source, tag, comm, request,                                        \
+                        [&] { return host().Recv_init##suffix(base, count, type, source, tag, comm, request); });                          \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT
+RECEIVES(, int)
+RECEIVES(_c, Count)
+
+#define EXCHANGES(suffix, Number)                                                                                                          \
+  LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,                \
+                                     Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {              \
+    const Job* const j = job;                                                                                                              \
+    return both(                                                                                                                           \
+        Function::Sendrecv##suffix,                                                                                                        \
+        j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                      \
+            j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                      \
+        comm,                                                                                                                              \
+        [&] {                                                                                                                              \
+          return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);    \
+        },                                                                                                                                 \
+        [&](Request* request) { return isend_for(Function::Sendrecv##suffix, out, out_count, out_type, dest, out_tag, comm, request); },   \
+        [&] { return recv_for(Function::Sendrecv##suffix, in, in_count, in_type, source, in_tag, comm, status); });                        \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Sendrecv_replace##suffix,                                                                                                \
+                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Status* status)) {   \
+    return replace(                                                                                                                        \
+        Function::Sendrecv_replace##suffix, base, count, type, dest, out_tag, comm,                                                        \
+        [&] { return host().Sendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, status); },                   \
+        [&] { return recv_for(Function::Sendrecv_replace##suffix, base, count, type, source, in_tag, comm, status); });                    \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Isendrecv_replace##suffix,                                                                                               \
+                  (void* base, Number count, Datatype type, int dest, int out_tag, int source, int in_tag, Comm comm, Request* request)) { \
+    return begin_replace(                                                                                                                  \
+        Function::Isendrecv_replace##suffix, base, count, type, dest, out_tag, comm, request,                                              \
+        [&] { return host().Isendrecv_replace##suffix(base, count, type, dest, out_tag, source, in_tag, comm, request); },                 \
+        [&](Request* receive) {                                                                                                            \
+          return irecv_for(Function::Isendrecv_replace##suffix, base, count, type, source, in_tag, comm, receive);                         \
+        });                                                                                                                                \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT                                                                                                                        \
+  LACUNA_MPI_CALL(Isendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,               \
+                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Request* request)) {           \
+    return begin_both(                                                                                                                     \
+        Function::Isendrecv##suffix, comm, request,                                                                                        \
+        [&] {                                                                                                                              \
+          return host().Isendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, request);  \
+        },                                                                                                                                 \
+        [&](Request* send) { return isend_for(Function::Isendrecv##suffix, out, out_count, out_type, dest, out_tag, comm, send); },        \
+        [&](Request* receive) { return irecv_for(Function::Isendrecv##suffix, in, in_count, in_type, source, in_tag, comm, receive); });   \
+  }                                                                                                                                        \
+  LACUNA_MPI_CAUGHT
+EXCHANGES(, int)
+EXCHANGES(_c, Count)
+
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,107 @@
+// A collective's blocks with gaps: packed here, moved by the host, unpacked here.
+//
+// The host gets as many elements as the program said, each of as many bytes, only without gaps. So its algorithms, which may cut a buffer into pieces of
+// whole elements, do on each rank what they would have done without us, and every rank may decide by itself.
+#pragma once
+
+#include "lacuna/mpi/process/comms.hpp"
+#include "lacuna/mpi/process/process.hpp"
+
+namespace lacuna::mpi {
+
+/// One side of a collective as the program says it: blocks for each rank, one behind the other, or each at its place, in extents of one type or in bytes.
+template <class Number, class At>
+struct Blocks {
+  const void* base = nullptr;
+  Number count = 0;                 ///< of each block, or
+  const Number* counts = nullptr;   ///< one for each
+  const At* places = nullptr;       ///< null: one behind the other
+  Datatype type{};                  ///< of all blocks, or
+  const Datatype* types = nullptr;  ///< one for each
+
+  [[nodiscard]] Count count_of(int i) const { return counts != nullptr ? counts[i] : count; }
+  [[nodiscard]] Datatype type_of(int i) const { return types != nullptr ? types[i] : type; }
+};
+
+/// What the host gets of a side. Its counts are the program's.
+template <class At>
+struct Given {
+  void* base = nullptr;
+  const At* places = nullptr;
+  Datatype type{};
+  const Datatype* types = nullptr;
+};
+
+/// One of them, as what it is made of.
+struct Block {
+  std::byte* base;
+  Count count;
+  Use type;
+  Elements layout;
+  std::int64_t bytes;
+  std::int64_t packed_at;
+  bool moves;  ///< else it has its room among the others, and is neither read nor written
+};
+/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements, or
+/// in bytes if they have types of their own.
+/// `there`: whether each is somebody's; empty: all are.
+template <class Number, class At>
+bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
+          std::vector<std::int64_t>& places, Why& why);
+/// Whether packing it pays.
+bool has_short_runs(const Block& part);
+
+/// Blocks that are packed, or will be.
+class PackedSide {
+ public:
+  /// False: the host is to have them as they are, and `why`: there is nothing to gain, or they are not understood.
+  template <class Number, class At>
+  bool take(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why);
+  [[nodiscard]] bool packed() const { return bounce_.data() != nullptr; }
+  /// As they are packed, or as the program said them.
+  template <class Number, class At>
+  [[nodiscard]] Given<At> given(const Blocks<Number, At>& blocks) const {
+    if (!packed()) return {.base = const_cast<void*>(blocks.base), .places = blocks.places, .type = blocks.type, .types = blocks.types};
+    const auto* places = static_cast<const At*>(nullptr);
+    if (blocks.places != nullptr) {
+      if constexpr (std::is_same_v<At, int>) {
+        places = ints_.data();
+      } else {
+        places = longs_.data();
+      }
+    }
+    return {.base = bounce_.data(), .places = places, .type = type_, .types = blocks.types != nullptr ? types_.data() : nullptr};
+  }
+  /// One of the blocks.
+  void pack(Process& process, int block) const;
+  void unpack(Process& process, int block) const;
+  [[nodiscard]] int size() const { return static_cast<int>(parts_.size()); }
+
+ private:
+  std::vector<Block> parts_;
+  Datatype type_{};
+  std::vector<Datatype> types_;
+  std::vector<int> ints_;
+  std::vector<Aint> longs_;
+  Bounce bounce_;
+};
+
+/// Which blocks of a collective have to do with this rank, and which of them are where they belong.
+struct Shape {
+  int out = 0, in = 0;  ///< blocks on either side that count here
+  enum : int { none = -1, all = -2 };
+  int also_out = none;  ///< blocks of `in` that are sent: MPI_IN_PLACE
+  int not_in = none;    ///< a block of `in` that nobody writes
+  const Neighbors* neighbors = nullptr;
+};
+
+/// Both sides of one call, for as long as it lasts.
+struct Collection {
+  PackedSide out, in;
+  Shape shape;
+  [[nodiscard]] bool packed() const { return out.packed() || in.packed(); }
+  void load(Process& process) const;
+  void store(Process& process) const;
+};
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,280 @@
+#include "lacuna/mpi/job/job.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lacuna/mpi/host/cpus.hpp"
+#include "lacuna/mpi/host/machine.hpp"
+#include "lacuna/mpi/host/pause.hpp"
+
+namespace lacuna::mpi {
+
+#if defined(LACUNA_MPI_RANKS_ARE_THREADS)
+thread_local
+#endif
+    Job* job = nullptr;
+
+namespace {
+
+constexpr const char* kNic = "local";
+constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
+
+/// What each rank says of itself in MPI_Init.
+struct Card {
+  std::uint64_t magic = 0x3430'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::array<std::uint64_t, 2> node{};
+  Cpus cpus;
+  Nonce random{};
+  std::int32_t mode = 0;
+  std::int32_t works = 0;
+};
+
+Mode mode_of_environment() {
+  const char* said = std::getenv("LACUNA_MPI");
+  const std::string_view mode = said == nullptr ? "full" : said;
+  if (mode == "off") return Mode::off;
+  if (mode == "pack") return Mode::pack;
+  if (mode != "full" && !mode.empty()) std::fprintf(stderr, "lacuna: LACUNA_MPI is '%s'; it may be off, pack or full. Taking full\n", said);
+  return Mode::full;
+}
+
+std::int64_t number_of_environment(const char* name, std::int64_t otherwise, const char* unit, std::int64_t above) {
+  const char* said = std::getenv(name);
+  if (said == nullptr || *said == '\0') return otherwise;
+  char* end = nullptr;
+  const long long value = std::strtoll(said, &end, 10);
+  if (*end == '\0' && value > above) return value;
+  std::fprintf(stderr, "lacuna: %s is '%s'; it takes a number of %s above %lld\n", name, said, unit, static_cast<long long>(above));
+  return otherwise;
+}
+
+// Waits until every rank is here, which one without the library never is; one that is late comes at last. By messages of no
+// bytes, which no collective of a program meets: each rank hears of twice as many in each round.
+class Gathering {
+ public:
+  Gathering() {
+    host().Comm_size(host().world, &size_);
+    host().Comm_rank(host().world, &rank_);
+  }
+  void wait() {
+    bool goes_on = true;
+    for (int step = 1; goes_on && step < size_; step *= 2) goes_on = exchange((rank_ + step) % size_, (rank_ + size_ - step) % size_);
+  }
+
+ private:
+  static constexpr int kTag = 32767;  // every MPI has it
+  static constexpr std::int64_t kSecond = 1'000'000'000;
+
+  bool exchange(int to, int from) {
+    const Host& h = host();
+    Request both[] = {h.no_request, h.no_request};
+    const bool begun = h.Irecv(nullptr, 0, h.byte, from, kTag, h.world, &both[0]) == kSuccess &&
+                       h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &both[1]) == kSuccess;
+    const bool met = begun && wait_for_both(both);
+    if (both[0] != h.no_request) h.Cancel(&both[0]);
+    for (Request& request : both) {
+      if (request != h.no_request) h.Request_free(&request);
+    }
+    return met;
+  }
+  bool wait_for_both(Request* both) {
+    for (int rounds = 0, over = 0;; pause(rounds)) {
+      if (host().Testall(2, both, &over, ignored()) != kSuccess) return false;
+      if (over != 0) return true;
+      if (!has_patience()) return false;
+    }
+  }
+  bool has_patience() {
+    const std::int64_t seconds = (base::now_ns() - began_) / kSecond;
+    if (!said_ && seconds >= std::min<std::int64_t>(limit_ / 2, 30)) {
+      say(seconds, "it waits on");
+      said_ = true;
+    }
+    if (seconds < limit_) return true;
+    say(seconds, "the job ends (LACUNA_MPI_WAIT is how many seconds it waits)");
+    host().Abort(host().world, 1);
+    return false;
+  }
+  void say(std::int64_t seconds, const char* end) const {
+    std::fprintf(stderr,
+                 "lacuna: rank %d has waited %lld s in MPI_Init for ranks that do not say whether they have Lacuna. "
+                 "All ranks are to be started with its library (LD_PRELOAD), or none; %s\n",
+                 rank_, static_cast<long long>(seconds), end);
+  }
+
+  int rank_ = 0, size_ = 1;
+  bool said_ = false;
+  std::int64_t began_ = base::now_ns(), limit_ = number_of_environment("LACUNA_MPI_WAIT", 600, "seconds", 0);
+};
+
+// Of all ranks, for tell_all() to fill in.
+std::vector<Card> cards() {
+  int size = 0;
+  host().Comm_size(host().world, &size);
+  return std::vector<Card>(static_cast<std::size_t>(size));
+}
+void tell_all(const Card& mine, std::vector<Card>& all) {
+  host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
+}
+
+std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
+  return number_of_environment(name, otherwise, "bytes", Descriptor::kBytes);
+}
+
+Library library_of_host() {
+  std::string version(8192, '\0');
+  int length = 0;
+  host().Get_library_version(version.data(), &length);
+  version.resize(static_cast<std::size_t>(std::max(length, 0)));
+  if (version.contains("Open MPI")) return Library::open_mpi;
+  if (version.contains("Intel")) return Library::intel;
+  return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
+}
+
+// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less than the host does with as many packed
+// bytes. Open MPI asks for an answer before it sends more than 4 KiB with its header, others later. Intel MPI's own way through shared memory is so fast that on the
+// EPYC packing for it takes 0.5 to 0.9 of the time up to 90 KiB (`lacuna bench mpi --forced`), and 1.4 of it above; blocks of MPI_Alltoallw it does not pack.
+Thresholds thresholds(Library library) {
+  constexpr std::int64_t open_mpi_header = 64;
+  Thresholds from;
+  from.gaps = library == Library::open_mpi ? (4 << 10) - open_mpi_header : library == Library::intel ? 96 << 10 : 8 << 10;
+  if (library != Library::open_mpi) from.exchanged = 8 << 10;
+  // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel MPI every message costs more, and with
+  // MPICH 4.0, whose wire is UCX, more still (docs/mpi.md has the figures).
+  if (library == Library::intel) {
+    from.inter_node = 512 << 10;
+    from.chunk = 256 << 10;
+  } else if (library == Library::mpich_4_0) {
+    from.inter_node = 2 << 20;
+    from.chunk = 512 << 10;
+  }
+  from.gaps = bytes_of_environment("LACUNA_MPI_OFFER", from.gaps);
+  from.exchanged = bytes_of_environment("LACUNA_MPI_OFFER", from.exchanged);
+  from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
+  from.inter_node = bytes_of_environment("LACUNA_MPI_OFFER_FAR", from.inter_node);
+  from.chunk = std::min<std::int64_t>(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), 1 << 30);
+  return from;
+}
+
+base::Result<void> connect(Job& made, const std::string& name, int ranks) {
+  protocol::Group group = LACUNA_TRY(protocol::meet({.address = name, .size = ranks, .rank = made.local_rank, .secret = {}}));
+  made.context = LACUNA_TRY(nic::open(kNic));
+  protocol::Options options = LACUNA_TRY(protocol::Options::from_environment({}));
+  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), std::move(options)));
+  return {};
+}
+
+// Where the ranks are. Returns how many are on this node, and the name by which they meet.
+std::pair<int, std::string> find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
+  const Card& mine = all[static_cast<std::size_t>(made.world_rank)];
+  places.resize(all.size());
+  std::vector<Cpus> cpus;  // of this node's ranks
+  int here = 0, first = -1;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!std::ranges::equal(all[rank].node, mine.node)) {
+      places[rank].remote = static_cast<int>(rank);
+      continue;
+    }
+    if (first < 0) first = static_cast<int>(rank);
+    places[rank].local = here++;
+    cpus.push_back(all[rank].cpus);
+  }
+  made.crowded = mpi::crowded(cpus);
+  made.local_rank = std::exchange(places[static_cast<std::size_t>(made.world_rank)].local, -1);
+  std::string name = fmt::format("mpi-{}-", first);
+  for (const std::byte byte : made.nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return {here, std::move(name)};
+}
+
+// Whether this rank can take part. The others are told afterwards, so nothing is thrown.
+bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
+  bool ready = true;
+  try {
+    made.library = library_of_host();
+    made.from = thresholds(made.library);
+    made.patience_ns =
+        1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
+    const auto [here, name] = find_places(made, all, places);
+    made.comms = std::make_unique<Comms>(places);
+    if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
+      made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
+    const base::Result<void> connected = here > 1 ? connect(made, name, here) : base::Result<void>();
+    ready = connected.has_value();
+    if (!ready)
+      base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, connected.error().text()));
+  } catch (const std::bad_alloc&) {
+    base::log(base::Level::warn, "MPI messages go without Lacuna: a rank has no memory for it");
+    ready = false;
+  }
+  return ready;
+}
+
+}  // namespace
+
+std::unique_ptr<Job> Job::begin() {
+  Card mine;
+  mine.node = node();
+  mine.cpus = own_cpus();
+  mine.mode = static_cast<std::int32_t>(mode_of_environment());
+  if (getrandom(mine.random.data(), mine.random.size(), 0) < 0) {  // an old kernel
+    const std::int64_t now = base::now_ns();
+    std::memcpy(mine.random.data(), &now, sizeof now);
+  }
+  std::unique_ptr<Job> made(new Job);
+  std::vector<Card> all = cards();  // from here on nothing is thrown before the others have heard of this rank
+  Gathering().wait();
+  tell_all(mine, all);
+  if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;
+
+  made->mode = static_cast<Mode>(mine.mode);
+  made->reports = made->report.on();
+  made->types.decode_at(number_of_environment("LACUNA_MPI_DECODE", 0, "uses", 0));
+  int provided = 0;
+  host().Query_thread(&provided);
+  Mutex::say_multiple(provided == kThreadMultiple);
+  host().Comm_rank(host().world, &made->world_rank);
+  const auto full = [&](const Card& card) { return card.magic == mine.magic && static_cast<Mode>(card.mode) == Mode::full; };
+  if (!std::ranges::all_of(all, full)) {
+    made->mode = Mode::pack;
+    return made;
+  }
+  made->nonce = all.front().random;
+  std::vector<RankPlace> places;
+  mine.works = set_up(*made, all, places) ? 1 : 0;
+  tell_all(mine, all);
+  if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) {
+    made->mode = Mode::pack;
+    made->transport.reset();
+    return made;
+  }
+  if (made->transport != nullptr && !made->transport->connect(made->world_rank, places)) made->transport.reset();
+  if (made->transport == nullptr) made->comms->forget_other_nodes();
+  return made;
+}
+
+// What was sent to ranks of this node is packed, and theirs to take. What the program freed may want us still, and chunks for other nodes the host.
+void Job::end() {
+  {
+    const auto lock = enter();
+    if (transport != nullptr) transport->end();
+    for (const std::unique_ptr<Operation>& orphan :
+         operations.orphans()) {  // the host ends them in its MPI_Finalize, from our memory, which stays
+      Request handle = orphan->handle;
+      if (orphan->instead != Request{}) host().Request_free(&orphan->instead);
+      if (!orphan->generalized) host().Request_free(&handle);
+    }
+  }
+  types.end();
+  report.print(world_rank);
+}
+
+Job::~Job() = default;
+
+}  // namespace lacuna::mpi

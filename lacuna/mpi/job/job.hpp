@@ -1,0 +1,66 @@
+// The job, as one of its processes sees it: what MPI_Init found out, and everything that lives until MPI_Finalize.
+#pragma once
+
+#include <memory>
+
+#include "lacuna/mpi/inter_node/transport.hpp"
+#include "lacuna/mpi/job/operation.hpp"
+#include "lacuna/mpi/mpi.hpp"
+#include "lacuna/mpi/process/comms.hpp"
+#include "lacuna/mpi/process/descriptor.hpp"
+#include "lacuna/mpi/process/process.hpp"
+#include "lacuna/mpi/rma/rma.hpp"
+
+namespace lacuna::mpi {
+
+/// From how many bytes on a message is offered instead of sent by the host.
+struct Thresholds {
+  std::int64_t gaps = 4 << 10;
+  std::int64_t exchanged = 4 << 10;  ///< of a block of MPI_Alltoallw
+  std::int64_t contiguous = 4 << 20;
+  std::int64_t inter_node = 64 << 10;  ///< to other nodes
+  std::int64_t chunk = 60 << 10;       ///< of what goes there in chunks
+};
+
+class Job : public Process {
+ public:
+  /// After the host's MPI_Init, by all ranks. Null: this job does without us.
+  static std::unique_ptr<Job> begin();
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  /// While MPI is still there, after the last message of the program (end_messages() in messages.hpp).
+  void end();
+  bool ends_with_self = false;  ///< an attribute of MPI_COMM_SELF calls end()
+
+  Mode mode = Mode::full;
+  Thresholds from;
+  std::int64_t patience_ns = 1'000'000;  ///< a receiver that takes nothing for so long does something else: the rest is packed
+  Nonce nonce{};
+  int world_rank = 0;
+  int local_rank = 0;    ///< on this node
+  bool crowded = false;  ///< it has fewer CPUs than ranks: who waits lets others have his
+  std::unique_ptr<Comms> comms;
+  Operations operations;
+  Matched matched;
+  RmaWindows windows;
+  std::unique_ptr<nic::Context> context;
+  std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
+  std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
+
+  /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has threads that call MPI at once.
+  [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }
+
+ private:
+  Job() = default;
+  Mutex mutex_;
+};
+
+/// Null before MPI_Init, after MPI_Finalize, and if this job does without us.
+#if defined(LACUNA_MPI_RANKS_ARE_THREADS)  // tests/interposer
+extern thread_local Job* job;
+#else
+extern Job* job;
+#endif
+
+}  // namespace lacuna::mpi

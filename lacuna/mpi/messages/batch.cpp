@@ -1,0 +1,137 @@
+#include "lacuna/mpi/messages/batch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace lacuna::mpi {
+
+Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), requests_(requests), handles_(requests, requests + count) {
+  const auto lock = job.enter();
+  if (takes == Takes::ended && !job.operations.some_alone()) late_ = true;
+  poll_orphans(job);
+  if (late_) {
+    if (!holds()) job.operations.begin_ending();
+    return;
+  }
+  taken_.resize(handles_.size());
+  for (std::size_t i = 0; i < handles_.size(); ++i) {
+    taken_[i] = job.operations.take(handles_[i]);
+    if (taken_[i].empty()) continue;
+    ours_.push_back(static_cast<int>(i));
+    if (!taken_[i].mapped()->alone()) continue;
+    handles_[i] = host().no_request;
+    alone_.push_back(static_cast<int>(i));
+  }
+}
+
+Batch::~Batch() {
+  const auto lock = job_.enter();
+  for (Operations::Taken& taken : ended_) {
+    if (!taken.empty()) job_.operations.put_back(std::move(taken));
+  }
+  if (late_ && !holds()) job_.operations.end_ending();
+  for (const int i : ours_) {
+    if (is_ours(i)) job_.operations.put_back(std::move(taken_[static_cast<std::size_t>(i)]));
+  }
+}
+
+Batch::Hold::Hold(Batch& batch) : batch_(batch) {
+  if (!batch.holds()) return;
+  lock_ = batch.job_.enter();
+  batch.job_.operations.begin_ending();
+}
+
+Batch::Hold::~Hold() {
+  if (lock_.owns_lock()) batch_.job_.operations.end_ending();
+}
+
+int Batch::alone() {
+  std::erase_if(alone_, [&](int i) { return !is_alone(i); });
+  return static_cast<int>(alone_.size());
+}
+
+int Batch::ready_alone() {
+  const auto lock = job_.enter();
+  const auto found =
+      std::ranges::find_if(alone_, [&](int i) { return is_alone(i) && poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+  return found == alone_.end() ? -1 : *found;
+}
+
+bool Batch::all_ready_alone() {
+  const auto lock = job_.enter();
+  return std::ranges::all_of(alone_, [&](int i) { return !is_alone(i) || poll(job_, *taken_[static_cast<std::size_t>(i)].mapped()); });
+}
+
+void Batch::host_completed(int i, const Status& theirs, int error) {
+  const auto k = static_cast<std::size_t>(i);
+  const auto lock = job_.enter();
+  mpi::host_completed(job_, *taken_[k].mapped(), handles_[k], theirs, error);
+  handles_[k] = host().no_request;
+  alone_.push_back(i);
+}
+
+void Batch::ended(int i) {
+  if (!late_) return;
+  const auto lock = job_.enter();
+  ended_.push_back(job_.operations.take_ended(requests_[static_cast<std::size_t>(i)]));
+}
+
+Ended Batch::end(int i, Status* status) {
+  const auto k = static_cast<std::size_t>(i);
+  const auto lock = job_.enter();
+  return mpi::end(job_, std::move(taken_[k]), &requests_[k], status);
+}
+
+Ended Batch::end(int i, const Status& theirs, int error, Status* status) {
+  const auto k = static_cast<std::size_t>(i);
+  if (late_) {
+    if (Operations::Taken taken = std::move(ended_.at(next_ended_++)); !taken.empty()) {
+      {
+        const auto lock = job_.enter();
+        mpi::host_completed(job_, *taken.mapped(), handles_[k], theirs, error);
+      }
+      wait_for(job_, *taken.mapped());
+      const auto lock = job_.enter();
+      return mpi::end(job_, std::move(taken), &requests_[k], status);
+    }
+  } else if (is_ours(i)) {
+    host_completed(i, theirs, error);
+    wait_for(job_, *taken_[k].mapped());
+    return end(i, status);
+  }
+  requests_[k] = handles_[k];
+  put_status(status, theirs);
+  return {.error = error, .raised = true, .persistent = false, .comm = host().world};
+}
+
+void AtOnce::fill() {
+  std::erase(places_, kNone);
+  const std::size_t most = kMost - std::min(kMost, static_cast<std::size_t>(batch_.alone()));
+  for (; places_.size() < most && !last(); ++next_) {
+    if (batch_.theirs()[next_] != host().no_request) places_.push_back(next_);
+  }
+  handles_.clear();
+  for (const int place : places_) handles_.push_back(batch_.theirs()[place]);
+}
+
+int AtOnce::take(int which) {
+  const int place = std::exchange(places_[static_cast<std::size_t>(which)], kNone);
+  batch_.theirs()[place] = handles_[static_cast<std::size_t>(which)];
+  return place;
+}
+
+void Outcomes::put(Status* statuses) const {
+  const bool failed = std::ranges::any_of(all, [](const One& one) { return one.how.error != kSuccess; });
+  for (std::size_t k = 0; k < all.size() && statuses != ignored(); ++k) {
+    put_status(&statuses[k], all[k].status);
+    if (failed) statuses[k].error = all[k].how.error;
+  }
+}
+
+int Outcomes::result() const {
+  if (failed_) return kErrInStatus;
+  const auto ours = std::ranges::find_if(all, [](const One& one) { return one.how.error != kSuccess && !one.how.raised; });
+  return ours == all.end() ? kSuccess : raise_in_status(ours->how);
+}
+
+}  // namespace lacuna::mpi

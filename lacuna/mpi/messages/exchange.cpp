@@ -1,0 +1,172 @@
+#include "lacuna/mpi/messages/exchange.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lacuna/mpi/messages/messages.hpp"
+
+namespace lacuna::mpi::detail {
+namespace {
+
+constexpr std::int64_t kYieldAfter = 50'000;  // ns
+constexpr int kSpinsPerLook = 64;
+constexpr int kMostUnasked = 256;
+
+}  // namespace
+
+bool Exchange::ask(bool understood, int& result) {
+  began_ = job_.report.on() ? base::now_ns() : 0;
+  host().Comm_rank(comm_, &rank_);
+  offers_.resize(static_cast<std::size_t>(size_));
+  takes_.resize(offers_.size());
+  tells_.resize(offers_.size());
+  told_.resize(offers_.size());
+  const auto has_gaps = [](const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); };
+  const bool gains = std::ranges::any_of(out, has_gaps) || std::ranges::any_of(in, has_gaps);
+  unsigned char all = understood ? 0 : Slot::refuses;
+  for (std::size_t i = 0; understood && i < out.size(); ++i) {
+    const int local = of_.places[i].local;
+    if (std::cmp_equal(i, rank_) || out[i].bytes == 0) continue;
+    if (gains && local >= 0 && out[i].bytes >= job_.from.exchanged) {
+      offers_[i] = offer(i, local);
+      if (offers_[i] != nullptr) {
+        all |= Slot::offers_some;
+        continue;
+      }
+    }
+    all |= Slot::has_rest;
+  }
+  for (Slot& slot : tells_) slot.says |= all;
+  result = host().Alltoall(tells_.data(), sizeof(Slot), host().byte, told_.data(), sizeof(Slot), host().byte, comm_);
+  if (result != kSuccess) return false;
+  for (const Slot& slot : told_) all |= slot.says;
+  has_rest_ = (all & Slot::has_rest) != 0;
+  const bool some = (all & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
+  of_.patience = some ? 0 : std::clamp(of_.patience * 2, 1, kMostUnasked);
+  of_.unasked = of_.patience;
+  return some;
+}
+
+// Null: it cannot be offered now.
+protocol::Request* Exchange::offer(std::size_t i, int local) try {
+  const auto lock = job_.enter();
+  Descriptor descriptor;
+  base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, protocol::Behind::no, descriptor.ticket);
+  if (!made) return nullptr;
+  descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
+  descriptor.source = job_.local_rank;
+  tells_[i].wire = descriptor.encode(job_.nonce);
+  tells_[i].says = Slot::offers;
+  return *made;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+base::Result<protocol::Request*> Exchange::accept(std::size_t i, const Descriptor& descriptor) try {
+  return job_.ranks->accept(in[i].base, in[i].layout, descriptor.source, static_cast<std::int64_t>(descriptor.bytes), descriptor.ticket);
+} catch (const std::bad_alloc&) {
+  return base::fail(base::Code::out_of_memory, "no memory");
+}
+
+// Once others were told, nothing is thrown.
+void Exchange::take() {
+  const auto lock = job_.enter();
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    if (std::cmp_equal(i, rank_) || (told_[i].says & Slot::offers) == 0) continue;
+    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
+    if (!descriptor || descriptor->is_inter_node() || i >= in.size() || std::cmp_less(in[i].bytes, descriptor->bytes)) {
+      error_ = kErrTruncate;
+      continue;
+    }
+    const base::Result<protocol::Request*> begun = accept(i, *descriptor);
+    if (begun) {
+      takes_[i] = *begun;
+    } else {
+      tell("MPI_Alltoallw", begun.error());
+      error_ = kErrOther;
+    }
+  }
+}
+
+void Exchange::copy_own() {
+  const auto i = static_cast<std::size_t>(rank_);
+  if (i >= out.size() || i >= in.size() || out[i].bytes == 0) return;
+  if (out[i].bytes != in[i].bytes || !copy::transpack(out[i].layout, out[i].base, in[i].layout, in[i].base)) error_ = kErrTruncate;
+}
+
+// Whether all is done.
+bool Exchange::look() {
+  bool done = true;
+  for (auto* list : {&offers_, &takes_}) {
+    for (protocol::Request*& request : *list) {
+      if (request == nullptr) continue;
+      const std::optional<base::Result<protocol::Status>> ended = job_.ranks->test(request);
+      if (!ended) {
+        done = false;
+        continue;
+      }
+      request = nullptr;
+      if (*ended) continue;
+      tell("MPI_Alltoallw", ended->error());
+      error_ = ended->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
+    }
+  }
+  return done;
+}
+
+void Exchange::move_on(std::int64_t now, std::int64_t& since) {
+  const auto lock = job_.enter();
+  const bool moved = job_.ranks->progress();
+  poll_receives(job_);
+  poll_orphans(job_);
+  if (since == 0 || moved) since = now;
+  if (now - since <= job_.patience_ns) return;
+  for (protocol::Request* offered : offers_) {
+    if (offered == nullptr) continue;
+    if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;  // only memory is wanting: its receiver makes room
+  }
+}
+
+int Exchange::finish() {
+  copy_own();
+  std::int64_t since = 0;
+  for (int spins = 1;; ++spins) {
+    std::int64_t now = 0;
+    try {
+      {
+        const auto lock = job_.enter();
+        if (look()) break;
+      }
+      if (spins % kSpinsPerLook != 0) {
+        base::cpu_relax();
+        continue;
+      }
+      now = base::now_ns();
+      move_on(now, since);
+    } catch (const std::bad_alloc&) {
+      now = base::now_ns();  // nothing has moved
+    }
+    if (job_.crowded || now - since > kYieldAfter) sched_yield();
+  }
+  for (std::size_t i = 0; began_ != 0 && i < out.size(); ++i) {
+    const std::int64_t took = base::now_ns() - began_;
+    const auto peer = static_cast<int>(i);
+    if ((tells_[i].says & Slot::offers) != 0)
+      job_.report.count(MessageReport::Way::exchanged_out, out[i].type.get(), out[i].count, peer, out[i].bytes, took);
+    if ((told_[i].says & Slot::offers) != 0)
+      job_.report.count(MessageReport::Way::exchanged_in, in[i].type.get(), in[i].count, peer, in[i].bytes, took);
+  }
+  return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);
+}
+
+// What nobody was told of.
+Exchange::~Exchange() {
+  const auto lock = job_.enter();
+  for (protocol::Request* offered : offers_) {
+    if (offered != nullptr) job_.ranks->cancel(offered);
+  }
+}
+
+}  // namespace lacuna::mpi::detail

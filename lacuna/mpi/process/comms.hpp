@@ -1,0 +1,171 @@
+// Communicators: which of their ranks are processes of this job on this node, and the messages that were probed in them.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "lacuna/mpi/host/host.hpp"
+#include "lacuna/mpi/host/mutex.hpp"
+#include "lacuna/mpi/process/descriptor.hpp"
+
+namespace lacuna::mpi {
+
+/// A message that a probe took from the host. If it has a descriptor's size it was received, else the host still has its bytes.
+struct Probed {
+  Comm comm{};
+  Status status{};  ///< as the program is to see it
+  Message message{};
+  bool received = false;
+  Descriptor::Wire wire;
+  std::optional<Descriptor> descriptor;
+  std::int64_t size = 0;  ///< of its bytes in the host
+  [[nodiscard]] std::int64_t bytes() const { return descriptor ? static_cast<std::int64_t>(descriptor->bytes) : size; }
+};
+
+/// Matched messages that were received already have names of ours: small numbers, which are no handles of the host's.
+class Matched {
+  using Table = std::unordered_map<std::uintptr_t, std::unique_ptr<Probed>>;
+
+ public:
+  using Taken = Table::node_type;
+  /// For a message that will be matched, so that add() wants no memory then.
+  Taken make() {
+    const std::scoped_lock lock(mutex_);
+    if (!spare_.empty()) return std::move(spare_);
+    Table one;
+    Taken made = one.extract(one.try_emplace(0, std::make_unique<Probed>()).first);
+    all_.reserve(all_.size() + kAtOnce);
+    return made;
+  }
+  /// What was made, and not needed: a program that polls wants no memory each time.
+  void keep(Taken made) {
+    const std::scoped_lock lock(mutex_);
+    *made.mapped() = {};
+    spare_ = std::move(made);
+  }
+  Message add(Taken made) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = made.key() = ++names_;
+    all_.insert(std::move(made));
+    return reinterpret_cast_message(name);
+  }
+  /// Empty: it is the host's.
+  Taken take(Message message) {
+    const std::scoped_lock lock(mutex_);
+    return all_.extract(number_of(message));
+  }
+  /// As it was; returns its name.
+  Message put_back(Taken taken) {
+    const std::scoped_lock lock(mutex_);
+    const std::uintptr_t name = taken.key();
+    all_.insert(std::move(taken));
+    return reinterpret_cast_message(name);
+  }
+  /// As an int that is none of the host's; 0: it is the host's.
+  int to_number(Message message) {
+    const std::scoped_lock lock(mutex_);
+    return all_.contains(number_of(message)) ? kNumbers + static_cast<int>(number_of(message)) : 0;
+  }
+  static bool is_number(int number) { return number > kNumbers && number < kNumbers * 4; }
+  static Message of_number(int number) { return reinterpret_cast_message(static_cast<std::uintptr_t>(number - kNumbers)); }
+
+ private:
+  static constexpr std::size_t kAtOnce = 64;  // threads between make() and add()
+  // Open MPI counts from 0, and MPICH's numbers have other bits above.
+  static constexpr int kNumbers = 0x1000'0000;
+#if !defined(LACUNA_MPI_ABI_MPICH)
+  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
+  static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
+  static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / kStep; }
+#else
+  static Message reinterpret_cast_message(std::uintptr_t name) { return static_cast<Message>(name); }
+  static std::uintptr_t number_of(Message message) { return static_cast<std::uintptr_t>(static_cast<unsigned>(message)); }
+#endif
+  Mutex mutex_;
+  std::uintptr_t names_ = 0;
+  Table all_;
+  Taken spare_;
+};
+
+/// A rank of a communicator.
+struct RankPlace {
+  int local = -1;   ///< its rank on this node; -1: it has none, or is this process
+  int remote = -1;  ///< its rank in the world, if that is on another node; else -1
+  [[nodiscard]] bool known() const { return local >= 0 || remote >= 0; }
+  bool operator==(const RankPlace&) const = default;
+};
+
+/// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank. MPI_PROC_NULL is none.
+struct Neighbors {
+  std::vector<bool> out, in;
+};
+
+struct CommOf {
+  bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
+  bool inter = false;
+  bool of_host = false;                      ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
+  std::optional<Neighbors> neighbors;        ///< once they were asked for
+  std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
+  std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
+  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more after the next that has nothing to gain.
+  int unasked = 0, patience = 0;
+
+  [[nodiscard]] Probed* find(int source, int tag) const {
+    for (const auto& one : stash) {
+      if ((source == kAnySource || source == one->status.source) && (tag == kAnyTag || tag == one->status.tag)) return one.get();
+    }
+    return nullptr;
+  }
+  std::unique_ptr<Probed> take(const Probed& which) {
+    for (auto at = stash.begin(); at != stash.end(); ++at) {
+      if (at->get() != &which) continue;
+      std::unique_ptr<Probed> found = std::move(*at);
+      stash.erase(at);
+      return found;
+    }
+    return nullptr;
+  }
+};
+
+class Comms {
+ public:
+  /// `world`: of each rank of MPI_COMM_WORLD.
+  explicit Comms(std::vector<RankPlace> world);
+  /// No rank of another node can be reached. Before a communicator is asked for.
+  void forget_other_nodes() {
+    for (std::vector<RankPlace>* const places : {&world_, &of_world_.places}) {
+      for (RankPlace& place : *places) place.remote = -1;
+    }
+  }
+  /// Null: the host knows no such communicator.
+  CommOf* find(Comm comm);
+  /// Where a message goes to, or comes from.
+  RankPlace place(Comm comm, int rank) {
+    const CommOf* found = rank < 0 ? nullptr : find(comm);
+    return found != nullptr && static_cast<std::size_t>(rank) < found->places.size() ? found->places[static_cast<std::size_t>(rank)]
+                                                                                     : RankPlace{};
+  }
+  /// Whether its messages are the host's alone.
+  bool of_host(Comm comm) {
+    if (host().Comm_test_threadcomm == nullptr && host().Comm_get_stream == nullptr) return false;
+    const CommOf* found = find(comm);
+    return found != nullptr && found->of_host;
+  }
+  /// Whether it is known and was not freed.
+  [[nodiscard]] bool lives(Comm comm);
+
+ private:
+  static int copied(Comm, int, void*, void*, void*, int* flag);
+  static int deleted(Comm comm, int, void*, void* comms);
+  Mutex mutex_;
+  std::vector<RankPlace> world_;
+  CommOf of_world_;
+  std::unordered_map<Comm, std::unique_ptr<CommOf>> known_;
+  Group group_{};
+  int keyval_ = 0;
+};
+
+}  // namespace lacuna::mpi

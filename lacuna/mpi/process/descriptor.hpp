@@ -1,0 +1,73 @@
+// What travels through the host MPI in a message's place.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "lacuna/protocol/protocol.hpp"
+
+namespace lacuna::mpi {
+
+/// 128 random bits that all ranks of a job share.
+using Nonce = std::array<std::byte, 16>;
+
+struct Descriptor {
+  /// No array of numbers is that long, so that hardly any message has to be looked at. Whatever is offered is longer.
+  static constexpr int kBytes = 61;
+  using Wire = std::array<std::byte, kBytes>;
+
+  protocol::Ticket ticket;
+  std::uint64_t bytes = 0;  ///< of the message
+  std::int32_t source = 0;  ///< the sender, in the communicator of this node; of another node: its rank in the world, with all bits turned
+
+  /// Of a message that comes from another node, in the ticket's place: in chunks (transport.hpp), or to be read by a device (rget.hpp).
+  struct InterNode {
+    std::int32_t by_device = 0;
+    std::int32_t number = 0;  ///< of chunks, their tag
+    std::int32_t chunk = 0;   ///< bytes of each but the last
+    std::uint32_t rkey = 0;
+    std::uint64_t addr = 0;
+  };
+  static Descriptor of(const InterNode& head, std::int64_t bytes, int world_rank) {
+    Descriptor made;
+    made.bytes = static_cast<std::uint64_t>(bytes);
+    made.source = ~world_rank;
+    std::memcpy(made.ticket.bytes.data(), &head, sizeof head);
+    return made;
+  }
+  [[nodiscard]] bool is_inter_node() const { return source < 0; }
+  [[nodiscard]] int world_rank() const { return ~source; }
+  [[nodiscard]] InterNode inter_node() const {
+    InterNode made;
+    std::memcpy(&made, ticket.bytes.data(), sizeof made);
+    return made;
+  }
+
+  [[nodiscard]] Wire encode(const Nonce& nonce) const {
+    Wire wire{};
+    std::byte* at = wire.data();
+    for (const auto& [from, size] : {std::pair<const void*, std::size_t>{nonce.data(), nonce.size()},
+                                     {&ticket, sizeof ticket},
+                                     {&bytes, sizeof bytes},
+                                     {&source, sizeof source}}) {
+      std::memcpy(at, from, size);
+      at += size;
+    }
+    return wire;
+  }
+  /// Nothing, if it is a message of the program's.
+  static std::optional<Descriptor> decode(const std::byte* wire, const Nonce& nonce) {
+    if (std::memcmp(wire, nonce.data(), nonce.size()) != 0) return std::nullopt;
+    Descriptor made;
+    wire += nonce.size();
+    std::memcpy(&made.ticket, wire, sizeof made.ticket);
+    std::memcpy(&made.bytes, wire + sizeof made.ticket, sizeof made.bytes);
+    std::memcpy(&made.source, wire + sizeof made.ticket + sizeof made.bytes, sizeof made.source);
+    return made;
+  }
+};
+static_assert(sizeof(Descriptor::InterNode) <= sizeof(protocol::Ticket));
+static_assert(sizeof(Nonce) + sizeof(protocol::Ticket) + 8 + 4 < Descriptor::kBytes);
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,60 @@
+// LACUNA_MPI_REPORT=1: what was done with each datatype and peer, printed in MPI_Finalize.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "lacuna/mpi/report/passed.hpp"
+#include "lacuna/mpi/types/types.hpp"
+
+namespace lacuna::mpi {
+
+class MessageReport {
+ public:
+  enum class Way {
+    packed,
+    offered,
+    offered_directly,
+    accepted,
+    accepted_directly,
+    unpacked,
+    chunked_out,
+    chunked_in,
+    read_out,
+    read_in,
+    pack,
+    unpack,
+    collected_out,
+    collected_in,
+    exchanged_out,
+    exchanged_in,
+    put,
+    got
+  };
+  MessageReport();
+  [[nodiscard]] bool on() const { return on_; }
+  /// A message, or a call of MPI_Pack or MPI_Unpack (peer -1), that took `ns` of this process in MPI calls.
+  void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns);
+  /// What the host takes to pack or unpack the same, timed now and then: whether it is to be timed now.
+  [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
+  void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
+  Passed passed;
+  void print(int world_rank);
+
+ private:
+  struct Line {
+    Way way;
+    std::int64_t messages = 0, bytes = 0, ns = 0;
+    std::int64_t samples = 0, sampled_ns = 0;
+    std::string form;
+  };
+  using Key = std::tuple<Way, layout::Digest, Count, int>;
+  bool on_ = false;
+  std::atomic<bool> lost_ = false;  ///< there was no memory for a line
+  Mutex mutex_;
+  std::map<Key, Line> lines_;
+};
+
+}  // namespace lacuna::mpi

@@ -1,0 +1,106 @@
+#include "lacuna/mpi/rma/rma.hpp"
+
+#include <climits>
+
+#include "lacuna/copy/copy.hpp"
+#include "lacuna/mpi/types/device_memory.hpp"
+
+namespace lacuna::mpi {
+namespace {
+
+// Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as memory.
+constexpr std::int64_t kLeastBytes = 2048, kLongOriginRun = 1024;
+
+bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
+
+// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/mpi.md): Open MPI copies straight in memory that it shares, and
+// makes an operation of each block elsewhere, whichever side has them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not
+// shared, even if the target's have gaps.
+bool pays(Library library, bool gets, bool shared, bool target_has_gaps) {
+  switch (library) {
+    case Library::open_mpi: return !shared && !target_has_gaps;
+    case Library::intel: return !shared && gets;
+    case Library::mpich: return !target_has_gaps;
+    case Library::mpich_4_0: break;  // its MPI_Win_complete may return before what was got is there
+  }
+  return false;
+}
+
+}  // namespace
+
+void RmaWindows::made(Win win, bool shared) {
+  const std::scoped_lock lock(mutex_);
+  all_[win].shared = shared;
+}
+
+void RmaWindows::freed(Win win) {
+  const std::scoped_lock lock(mutex_);
+  all_.erase(win);
+}
+
+Bounce RmaWindows::take(Process& process, bool gets, const void* base, Count count, Datatype type, int target, Count target_count,
+                        Datatype target_type, Win win, Origin& origin) try {
+  const auto left = [&](Why why) {
+    origin.why = why;
+    return Bounce();
+  };
+  if (count <= 0 || target < 0) return left(Why::no_data);
+  if (process.types.is_short(type, count, INT64_MAX)) return left(Why::contiguous);
+  bool early = false, early_there = false;
+  origin.type = process.types.find(type, count, early);
+  const Use there = process.types.find(target_type, target_count, early_there);
+  if (origin.type == nullptr) return left(early ? Why::first_use : Why::undecodable);
+  if (!has_gaps(*origin.type.get(), count)) return left(Why::contiguous);
+  origin.bytes = origin.type->bytes(count);
+  if (origin.bytes < kLeastBytes) return left(Why::too_short);
+  if (origin.bytes > INT_MAX) return left(Why::too_long);
+  if (origin.type->size() / kLongOriginRun >= origin.type->layout().run_count()) return left(Why::long_runs);
+  if (base == nullptr && !origin.type->absolute()) return left(Why::in_error);
+  if (on_device(*origin.type.get(), base, count)) return left(Why::device_memory);
+  if (there == nullptr) return left(early_there ? Why::first_use : Why::undecodable);
+  if (there->bytes(target_count) != origin.bytes) return left(Why::in_error);
+  origin.base = static_cast<std::byte*>(const_cast<void*>(base));
+  origin.count = count;
+  const std::scoped_lock lock(mutex_);
+  const auto window = all_.find(win);
+  if (window == all_.end()) return left(Why::of_host);
+  if (window->second.bytes + origin.bytes > kRoom) return left(Why::no_room);
+  if (!pays(process.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return left(Why::host_is_fast);
+  std::vector<Operation>& operations = window->second.operations;
+  if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);  // add() is to want no memory
+  origin.why = Why::no_memory;
+  return process.bounces.take(origin.bytes);
+} catch (const std::bad_alloc&) {
+  origin.why = Why::no_memory;
+  return {};
+}
+
+void RmaWindows::add(Win win, int target, bool gets, Origin origin, Bounce bounce) {
+  const std::scoped_lock lock(mutex_);
+  RmaWindow& window = all_[win];
+  window.bytes += origin.bytes;
+  origin.type.keep();
+  window.operations.push_back({target, gets, std::move(origin), std::move(bounce)});
+}
+
+void RmaWindows::complete(Process& process, Win win, int target) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = all_.find(win);
+  if (found == all_.end() || found->second.operations.empty()) return;
+  RmaWindow& window = found->second;
+  const auto is_over = [&](const Operation& one) { return target == kAll || one.target == target; };
+  for (const Operation& one : window.operations) {
+    if (!is_over(one)) continue;
+    window.bytes -= one.origin.bytes;
+    if (!one.gets) continue;
+    const std::int64_t began = process.report.on() ? base::now_ns() : 0;
+    if (const base::Result<Elements> layout = one.origin.type->of(one.origin.count); layout)
+      copy::unpack(*layout, one.origin.base, 0, one.origin.bytes, one.bounce.data(), copy::Caching::kept);
+    if (began != 0)
+      process.report.count(MessageReport::Way::got, one.origin.type.get(), one.origin.count, one.target, one.origin.bytes,
+                           base::now_ns() - began);
+  }
+  std::erase_if(window.operations, is_over);
+}
+
+}  // namespace lacuna::mpi

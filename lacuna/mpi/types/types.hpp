@@ -1,0 +1,217 @@
+// Datatypes as layouts: decoded through their envelopes and contents (MPI-4.1, 5.1.13), once for each handle.
+//
+// Many a program makes a type, sends one message with it and frees it. So a type's uses are the host's until they have taken ten times as long as decoding the
+// type takes, both by estimate. A receive of that kind may get a descriptor still: then the type is decoded, and so it has to be there.
+//
+// A handle that was freed may come back as another type. MPI_Type_free takes it out of the table; a decoded type carries an attribute of ours, whose deletion
+// does the same where that call is not seen. Types of equal runs have equal layouts, whichever constructors made them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lacuna/layout/layout.hpp"
+#include "lacuna/mpi/host/host.hpp"
+#include "lacuna/mpi/host/mutex.hpp"
+
+namespace lacuna::mpi {
+
+using layout::Layout;
+
+/// The layout of some elements of a type, for as long as that is kept.
+class Elements {
+ public:
+  Elements() = default;
+  explicit Elements(const Layout& one) : one_(&one) {}
+  explicit Elements(Layout&& several) : several_(std::move(several)) {}
+  operator const Layout&() const { return several_ ? *several_ : *one_; }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  const Layout* one_ = nullptr;
+  std::optional<Layout> several_;
+};
+
+/// One datatype. Immutable but for the layouts of several elements that it keeps.
+class Type : public std::enable_shared_from_this<Type> {
+ public:
+  explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()) {
+    const bool one = layout_.run_count() == 1;
+    contiguous_ = one && layout_.extent() == size_;
+    single_ = one;
+  }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] std::int64_t bytes(Count count) const;  ///< -1: more than there can be
+  /// More elements than any memory has.
+  [[nodiscard]] Count most() const {
+    return layout::kMaxBytes / 2 / std::max<std::int64_t>({size_, layout_.extent(), -layout_.extent(), 1});
+  }
+  /// Whether so many elements are one stretch of memory, which begins at start().
+  [[nodiscard]] bool contiguous(Count count) const { return contiguous_ || (single_ && count == 1); }
+  [[nodiscard]] std::int64_t start() const { return layout_.true_lower_bound(); }
+  /// Whether its bytes are where no buffer is: MPI_BOTTOM's types.
+  [[nodiscard]] bool absolute() const { return layout_.true_lower_bound() > 65536; }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  /// Of `count` elements one after another. Errors: overflow.
+  base::Result<Elements> of(Count count) const;
+
+ private:
+  Layout layout_;
+  std::int64_t size_;
+  bool contiguous_ = false;
+  bool single_ = false;
+  static constexpr std::size_t kKept = 8;
+  mutable Mutex mutex_;
+  mutable std::vector<std::pair<Count, Layout>> several_;
+  mutable std::size_t next_ = 0;
+};
+
+/// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as long as packing 300 bytes.
+class Use {
+ public:
+  Use() = default;
+  Use(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as of pointers
+  explicit Use(const std::shared_ptr<const Type>& of) : of_(of.get()) {
+    if (Mutex::multiple()) kept_ = of;
+  }
+  const Type* operator->() const { return of_; }
+  [[nodiscard]] const Type* get() const { return of_; }
+  bool operator==(std::nullptr_t) const { return of_ == nullptr; }
+  /// For longer.
+  void keep() {
+    if (of_ != nullptr && kept_ == nullptr) kept_ = of_->shared_from_this();
+  }
+
+ private:
+  const Type* of_ = nullptr;
+  std::shared_ptr<const Type> kept_;
+};
+
+class Types;
+
+/// Keeps a datatype that a receive may have to decode later: while there is one, MPI_Type_free waits.
+class Loan {
+ public:
+  Loan() = default;
+  Loan(Types& types, Datatype type);
+  Loan(Loan&& other) noexcept : types_(std::exchange(other.types_, nullptr)), type_(other.type_) {}
+  Loan& operator=(Loan&& other) noexcept {
+    std::swap(types_, other.types_);
+    std::swap(type_, other.type_);
+    return *this;
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  ~Loan();
+
+ private:
+  Types* types_ = nullptr;
+  Datatype type_{};
+};
+
+class Types {
+ public:
+  /// Once MPI is up.
+  Types();
+  /// The use of a type at which it is decoded; 1 is the first, 0: when it pays.
+  void decode_at(std::int64_t use) { decode_at_ = use; }
+  /// Null: it was not committed that we know of, or its layout is larger than any.
+  Use find(Datatype type) { return find(type, kDecode); }
+  /// The same for a use of so many elements that the host can do as well: null also if decoding does not pay yet.
+  Use find(Datatype type, Count count) {
+    bool early = false;
+    return find(type, count, early);
+  }
+  /// `early`: null, since decoding does not pay yet.
+  Use find(Datatype type, Count count, bool& early);
+  /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was committed where we did not see it, the host
+  /// takes for a message to nobody; else `wrong` is what it says, its error handler has been called, and so the program's call is over.
+  Use of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong);
+  /// However many.
+  static constexpr Count kDecode = -1;
+  /// MPI_Type_free is called. False: the host is to do it. True: it is put off until no receive needs the type any more.
+  bool puts_off_free(Datatype type);
+  /// A type of so many bytes and no gaps, of the host's; no_type: there is none.
+  Datatype without_gaps(std::int64_t size);
+  /// Before MPI_Finalize: frees what it has made.
+  void end();
+  /// MPI_Type_commit took it.
+  void committed(Datatype type);
+  [[nodiscard]] bool is_committed(Datatype type) {
+    const std::scoped_lock lock(mutex_);
+    return known_.contains(type);
+  }
+  /// Whether so many elements are of a predefined type without gaps, and fewer bytes than `below`: what most messages are, told at once.
+  [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
+#if defined(LACUNA_MPI_ABI_MPICH)
+    const auto handle = static_cast<unsigned>(type);  // which has the size in it
+    return (handle & 0xfc00'0000U) == 0x4c00'0000U && count * static_cast<Count>((handle >> 8) & 0xff) < below;
+#else
+    const Predefined& found = predefined_[slot_of(type)];
+    return found.type == type && count * found.size < below;
+#endif
+  }
+
+ private:
+#if !defined(LACUNA_MPI_ABI_MPICH)
+  struct Predefined {
+    Datatype type = nullptr;
+    Count size = 0;
+  };
+  static constexpr std::size_t kSlots = 1024;  // few enough collide; who is not found is looked up elsewhere
+  static std::size_t slot_of(Datatype type) { return reinterpret_cast<std::uintptr_t>(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
+  std::array<Predefined, kSlots> predefined_{};
+#endif
+  friend class Loan;
+  struct Known {
+    std::shared_ptr<const Type> of;  // null: committed, and not decoded
+    std::int64_t uses = 0;
+    std::int64_t size = -1;    // of an element; below 0: not known yet
+    std::int64_t host_ns = 0;  // that its uses have taken, by estimate
+    std::int64_t entries = 0;  // of its lists, at least
+    int loans = 0;
+    bool freed = false;      // by the program; the host still has it
+    bool in_making = false;  // a thread sets its attribute
+  };
+  bool is_early(Datatype type, Count count);
+  Use decoded(Datatype type);
+  void forget(Datatype type);
+  void give_back(Datatype type);
+  static int copied(Datatype, int, void*, void*, void*, int* flag);
+  static int deleted(Datatype type, int, void*, void* types);
+  Mutex mutex_;
+  std::unordered_map<Datatype, Known> known_;
+  std::int64_t decode_at_ = 0;
+  struct Recent {
+    Datatype type{};
+    std::shared_ptr<const Type> of;
+  };
+  static constexpr std::size_t kRecent = 64;
+  Recent& recent(Datatype type) {
+#if !defined(LACUNA_MPI_ABI_MPICH)
+    const auto bits = reinterpret_cast<std::uintptr_t>(type);
+#else
+    const auto bits = static_cast<std::uintptr_t>(type);
+#endif
+    return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
+  }
+  std::array<Recent, kRecent> recent_;  // of known_, each in one place
+  static constexpr std::size_t kSizes = 4096;
+  std::unordered_map<std::int64_t, Datatype> without_gaps_;
+  int keyval_ = 0;
+};
+
+/// Whether MPI has it, and it need not be committed.
+bool is_predefined(Datatype type);
+/// The layout that the constructors of a type describe. Errors: those of Layout's constructors; unsupported (a constructor that is not known).
+base::Result<Layout> decode(Datatype type);
+/// Numbers and types that a type's constructors have; more than `most`: at least so many.
+std::int64_t entries_of(Datatype type, std::int64_t most);
+/// Bytes of an element; below 0: the host cannot tell.
+std::int64_t size_of(Datatype type);
+
+}  // namespace lacuna::mpi
