@@ -169,6 +169,45 @@ TEST(InterposedScarcity, BetweenNodes) {
   unsetenv("LACUNA_MPI_CHUNK");
 }
 
+// MPI_Alltoallw of blocks that are offered, where one rank has scarcity; whether an allocation failed.
+bool exchange_all(long after) {
+  bool failed = false;
+  const Outcome outcome = run_preloaded({}, [&](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    const Datatype types[] = {type, type};
+    const int counts[] = {1, 1}, places[] = {0, 2 * kCount * static_cast<int>(sizeof(int))};
+    const auto both = [](int first) {
+      std::vector<int> made = numbers(first);
+      const std::vector<int> second = numbers(first + 7);
+      made.insert(made.end(), second.begin(), second.end());
+      return made;
+    };
+    Scarcity scarcity{.after = rank == 1 ? after : 1'000'000'000, .all = false};
+    for (int round = 0; round < 2; ++round) {
+      const std::vector<int> out = both(10 * rank);
+      std::vector<int> in(out.size(), -1);
+      EXPECT_EQ(scarcity([&] { return mpi.Alltoallw(out.data(), counts, places, types, in.data(), counts, places, types, mpi.world); }),
+                mpi::kSuccess)
+          << "after " << after;
+      for (int from = 0; from < 2; ++from) {
+        const std::vector<int> sent = numbers(10 * from + 7 * rank);
+        for (std::size_t i = 0; i < sent.size(); ++i)
+          ASSERT_EQ(in[static_cast<std::size_t>(from) * sent.size() + i], i % 2 == 0 ? sent[i] : -1) << "after " << after;
+      }
+    }
+    if (rank == 1) failed = scarcity.failed;
+    mpi.Type_free(&type);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  return failed;
+}
+
+TEST(InterposedScarcity, OfExchanges) {
+  long after = 0;
+  while (!HasFailure() && exchange_all(after)) ++after;
+  EXPECT_GT(after, 0);
+}
+
 // Without memory in MPI_Init the job goes on, by the host where ours cannot. Between nodes, since ranks of one node wait half a minute for one that does not meet them.
 TEST(InterposedScarcity, InInit) {
   bool failed = true;

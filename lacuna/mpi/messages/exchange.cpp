@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lacuna/mpi/messages/messages.hpp"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::int64_t kYieldAfter = 50'000;  // ns
 constexpr int kSpinsPerLook = 64;
 constexpr int kMostUnasked = 256;
+constexpr std::int64_t kInVain = 10'000'000'000;  // ns without memory to take what was offered, after which it is given up
 
 }  // namespace
 
@@ -21,6 +23,7 @@ bool Exchange::ask(bool understood, int& result) {
   host().Comm_rank(comm_, &rank_);
   offers_.resize(static_cast<std::size_t>(size_));
   takes_.resize(offers_.size());
+  wanted_.resize(offers_.size());
   tells_.resize(offers_.size());
   told_.resize(offers_.size());
   const auto has_gaps = [](const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); };
@@ -78,27 +81,61 @@ void Exchange::take() {
     const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
     if (!descriptor || descriptor->is_inter_node() || i >= in.size() || std::cmp_less(in[i].bytes, descriptor->bytes)) {
       error_ = kErrTruncate;
-      continue;
+    } else {
+      wanted_[i] = 1;
     }
-    const base::Result<protocol::Request*> begun = accept(i, *descriptor);
+  }
+  begin_takes();
+}
+
+// What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether none is left.
+bool Exchange::begin_takes() {
+  bool none = true;
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i] == 0) continue;
+    const base::Result<protocol::Request*> begun = accept(i, *Descriptor::decode(told_[i].wire.data(), job_.nonce));
+    const std::int64_t now = base::now_ns();
+    if (!begun && begun.error().code == base::Code::out_of_memory) {
+      if (in_vain_since_ == 0) in_vain_since_ = now;
+      if (now - in_vain_since_ < kInVain) {
+        none = false;
+        continue;
+      }
+    }
+    wanted_[i] = 0;
     if (begun) {
       takes_[i] = *begun;
     } else {
       tell("MPI_Alltoallw", begun.error());
-      error_ = kErrOther;
+      error_ = begun.error().code == base::Code::out_of_memory ? kErrNoMem : kErrOther;
     }
   }
+  return none;
 }
 
 void Exchange::copy_own() {
   const auto i = static_cast<std::size_t>(rank_);
   if (i >= out.size() || i >= in.size() || out[i].bytes == 0) return;
-  if (out[i].bytes != in[i].bytes || !copy::transpack(out[i].layout, out[i].base, in[i].layout, in[i].base)) error_ = kErrTruncate;
+  if (out[i].bytes != in[i].bytes) {
+    error_ = kErrTruncate;
+    return;
+  }
+  try {
+    if (!copy::transpack(out[i].layout, out[i].base, in[i].layout, in[i].base)) error_ = kErrTruncate;
+  } catch (const std::bad_alloc&) {  // packing and unpacking want no memory
+    std::array<std::byte, 4096> some;
+    const auto step = static_cast<std::int64_t>(some.size());
+    for (std::int64_t at = 0; at < out[i].bytes; at += step) {
+      const std::int64_t bytes = std::min(step, out[i].bytes - at);
+      copy::pack(out[i].layout, out[i].base, at, bytes, some.data());
+      copy::unpack(in[i].layout, in[i].base, at, bytes, some.data());
+    }
+  }
 }
 
 // Whether all is done.
 bool Exchange::look() {
-  bool done = true;
+  bool done = begin_takes();
   for (auto* list : {&offers_, &takes_}) {
     for (protocol::Request*& request : *list) {
       if (request == nullptr) continue;

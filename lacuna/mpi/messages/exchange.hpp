@@ -8,6 +8,7 @@
 // anything to offer, the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
 #pragma once
 
+#include <memory_resource>
 #include <new>
 
 #include "lacuna/mpi/collectives/collectives.hpp"
@@ -49,6 +50,8 @@ class Exchange {
     return rank == rank_ || (told_[static_cast<std::size_t>(rank)].says & Slot::offers) != 0;
   }
   [[nodiscard]] int size() const { return size_; }
+  /// Enough for some 60 ranks without a call of the allocator, so that none of them can fail to tell the others.
+  [[nodiscard]] std::pmr::memory_resource* memory() { return &memory_; }
   /// Begins to take what was offered.
   void take();
   /// Copies the own block, and waits. What the call returns.
@@ -58,6 +61,7 @@ class Exchange {
   protocol::Request* offer(std::size_t i, int local);
   void copy_own();
   base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);
+  bool begin_takes();
   bool look();
   void move_on(std::int64_t now, std::int64_t& since);
   Job& job_;
@@ -67,8 +71,13 @@ class Exchange {
   bool has_rest_ = false;
   int error_ = kSuccess;
   std::int64_t began_ = 0;
-  std::vector<protocol::Request*> offers_, takes_;  // of each rank
-  std::vector<Slot> tells_, told_;
+  static constexpr std::size_t kOnStack = 10 << 10;
+  alignas(std::max_align_t) std::byte stack_[kOnStack];  // NOLINT(modernize-avoid-c-arrays): it stays uninitialized
+  std::pmr::monotonic_buffer_resource memory_{stack_, kOnStack};
+  std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each rank
+  std::pmr::vector<Slot> tells_{&memory_}, told_{&memory_};
+  std::pmr::vector<unsigned char> wanted_{&memory_};  // of each rank: whether its offer is to be taken still
+  std::int64_t in_vain_since_ = 0;
 };
 
 }  // namespace detail
@@ -91,7 +100,8 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   } catch (const std::bad_alloc&) {
     understood = false;  // the others have to be told
   }
-  std::vector<Number> out_counts(static_cast<std::size_t>(size)), in_counts(out_counts);  // before the others hear of anything
+  std::pmr::vector<Number> out_counts(static_cast<std::size_t>(size), now.memory()),
+      in_counts(out_counts, now.memory());  // before others are told
   result = kSuccess;
   if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();
