@@ -46,7 +46,7 @@ struct Group {
   [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
 };
 
-struct Meeting {
+struct BootstrapOptions {
   std::string address;    ///< a name: processes of one user on one machine; or "host:port": whoever has the secret
   int size = 2;           ///< how many there shall be
   int rank = -1;          ///< -1: as they come. With "host:port", rank 0 listens there, so it has to be said
@@ -60,9 +60,9 @@ struct Meeting {
 /// name; a wrong secret); timeout (and who is missing); limit (more than kMostRanks or than there may be open files, a name too long);
 /// io (the host is unknown, the port is in use); malformed, peer_lost. Of processes on several machines, or of several users, the peers carry no
 /// files: a NIC that connects one machine's processes says so (unsupported) when it is to connect them.
-Result<Group> meet(const Meeting& meeting);
+Result<Group> form_group(const BootstrapOptions& options);
 /// A rank of a simulated world among all others, within World::run(). The world outlives it.
-Group meet(nic::World& world, int rank);
+Group form_group(nic::World& world, int rank);
 inline constexpr int kMostRanks = 1024;
 
 // --- messages --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // A peer that changes what it wrote into shared memory while its victim looks at it: what was checked is what is used.
-#include "lacuna/protocol/message.hpp"
+#include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/hostile_rig.hpp"
 
 namespace lacuna::test {

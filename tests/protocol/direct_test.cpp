@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lacuna/protocol/message.hpp"
+#include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/hostile_rig.hpp"
 
 namespace lacuna::test {

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "lacuna/protocol/layouts.hpp"
+#include "lacuna/protocol/channel/known_layouts.hpp"
 
 namespace lacuna::test {
 

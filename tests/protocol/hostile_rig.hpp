@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "lacuna/protocol/channel.hpp"
-#include "lacuna/protocol/stream.hpp"
+#include "lacuna/protocol/channel/channel.hpp"
+#include "lacuna/protocol/stream/stream.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
 

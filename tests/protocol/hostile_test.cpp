@@ -1,5 +1,5 @@
 // A peer that says what is not so: refused with an error, nothing written that no receive named, and other peers work on.
-#include "lacuna/protocol/message.hpp"
+#include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/hostile_rig.hpp"
 #include "tests/support/fuzz.hpp"
 #include "tests/support/tier.hpp"

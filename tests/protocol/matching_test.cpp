@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "lacuna/protocol/matching.hpp"
+#include "lacuna/protocol/matching/matching.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/tier.hpp"

@@ -1,5 +1,5 @@
 // Which messages are copied, which are registered, and in how many parts.
-#include "lacuna/protocol/policy.hpp"
+#include "lacuna/protocol/registration/cut.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

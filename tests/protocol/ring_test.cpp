@@ -5,7 +5,7 @@
 #include <deque>
 #include <thread>
 
-#include "lacuna/protocol/channel.hpp"
+#include "lacuna/protocol/channel/channel.hpp"
 #include "tests/support/fuzz.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_layout.hpp"

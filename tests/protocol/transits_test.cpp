@@ -1,4 +1,4 @@
-#include "lacuna/protocol/transits.hpp"
+#include "lacuna/protocol/stream/transits.hpp"
 
 #include <gtest/gtest.h>
 

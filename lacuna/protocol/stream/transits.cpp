@@ -1,0 +1,152 @@
+#include "lacuna/protocol/stream/transits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lacuna::protocol {
+
+namespace {
+
+Transit other_window(Transit window) { return window == Transit::wide ? Transit::narrow : Transit::wide; }
+
+constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
+constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
+constexpr int kPairs = 4;
+// Messages before the one that counts: each way leaves caches as another does not want them. A long one fills them itself.
+constexpr int kWarm = 2;
+constexpr int kBetweenTrials = 512;  // messages, or more
+constexpr double kMostCost = 0.005;  // of them, for trials
+constexpr int kUntilAgain = 4;       // after a pair that was broken off; twice as many after the next one, and so on,
+constexpr int kLongestPause = 8192;  // until a pair costs nothing, though nobody knows what it took
+constexpr int kMostInVain = 3;
+constexpr double kMostLog = 0.7;      // of one pair: somebody else had the CPU
+constexpr double kMostDoubted = 2.1;  // of its cost: eight times; a peer writes what it likes
+constexpr double kNoise = 0.03;       // of the mean of a trial's pairs
+// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times, or as much less: to go on costs more than it may show.
+constexpr double kHopeless = 0.6;
+constexpr int kFewestPairs = 2;  // to change for what seems so much better
+
+}  // namespace
+
+// Each in turn.
+void Transits::Class::next_other() {
+  constexpr std::array kAll{Transit::wide, Transit::narrow, Transit::direct};
+  const std::size_t count = advice == Advice::impossible ? 2 : 3;
+  auto at = static_cast<std::size_t>(other);
+  do {
+    at = (at + 1) % count;
+  } while (kAll.at(at) == best);
+  other = kAll.at(at);
+}
+
+// Which windows are better is a matter of the two CPUs, so classes of one length begin with what another has found.
+Transit Transits::best_window(std::size_t length) const {
+  for (const auto& of_advice : classes_) {
+    for (const Class& of : of_advice.at(length))
+      if (of.trials > 0 && of.best != Transit::direct) return of.best;
+  }
+  return Transit::wide;
+}
+
+Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run) {
+  settle();
+  if (bytes < WindowMemory::kTimed) return Transit::wide;
+  const std::size_t length = bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2;
+  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
+  last_ = &of;
+  if (!std::exchange(of.begun, true)) {
+    const Transit window = best_window(length);
+    of.advice = advice;
+    of.best = advice == Advice::one_copy ? Transit::direct : window;
+    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? window : other_window(window);
+  }
+  const bool in_pair = of.has_first || of.warm > 0;
+  if (in_pair && (of.bytes != bytes || of.digest != digest)) {
+    of.break_off();
+  } else if (in_pair || --of.until_trial <= 0) {
+    of.bytes = bytes;
+    of.digest = digest;
+    const Transit transit = of.has_first == of.other_first ? of.best : of.other;
+    if (transit == of.other) ++of.others;
+    if (++of.warm <= (bytes < kLong ? kWarm : 0)) return transit;
+    of.warm = 0;
+    trial_ = {.of = &of, .transit = transit};
+    return transit;
+  }
+  return of.best;
+}
+
+void Transits::sent(const Windows::Place& place, const OutStream& stream) {
+  if (trial_.of == nullptr || trial_.window != nullptr || place.transit != trial_.transit) return;
+  trial_.window = place.memory;
+  trial_.last = stream.last();
+}
+
+// Nobody knows what it would have taken, but waiting for somebody who comes late costs the sender as much as packing (OutStream::waited_for_long).
+void Transits::offered(bool taken) {
+  if (last_ == nullptr) return;
+  Class& of = *last_;
+  of.in_vain = taken ? 0 : of.in_vain + 1;
+  if (taken) return;
+  trial_ = {};
+  of.break_off();
+  if (of.in_vain < kMostInVain) return;
+  of.in_vain = 0;
+  if (of.best == Transit::direct) {
+    of.best = Transit::wide;
+    of.other = Transit::direct;
+  }
+  of.end(true);
+}
+
+void Transits::settle() {
+  if (trial_.of == nullptr) return;
+  const Trial trial = std::exchange(trial_, {});
+  if (trial.window == nullptr || trial.window->took_of.load(std::memory_order_acquire) != trial.last) {
+    trial.of->break_off();
+    return;
+  }
+  trial.of->time(static_cast<double>(std::max<std::uint64_t>(trial.window->took_ns.load(std::memory_order_relaxed), 1)));
+}
+
+void Transits::Class::time(double ns) {
+  has_first = !has_first;
+  if (has_first) {
+    first_ns = ns;
+    return;
+  }
+  judge(std::log(other_first ? first_ns / ns : ns / first_ns));
+}
+
+void Transits::Class::judge(double log_ratio) {
+  log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
+  excess = std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
+  cost += std::exchange(others, 0) * excess;
+  other_first = !other_first;
+  until_trial = 1;
+  broken = 0;
+  ++pairs;
+  const bool clear = log_ratios >= kHopeless || (pairs >= kFewestPairs && log_ratios <= -kHopeless);
+  if (pairs < kPairs && !clear) return;
+  if (log_ratios < -kNoise * kPairs) std::swap(best, other);
+  // At first one trial follows the other: what is best may be the last that is tried.
+  end(++trials >= (advice == Advice::impossible ? 1 : 2));
+}
+
+void Transits::Class::end(bool pause) {
+  next_other();
+  pairs = 0;
+  log_ratios = 0;
+  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost)) : 1;
+}
+
+void Transits::Class::break_off() {
+  has_first = false;
+  warm = 0;
+  cost += std::exchange(others, 0) * excess;  // as in the pair before
+  until_trial = kUntilAgain << broken;
+  if (until_trial < kLongestPause) ++broken;
+}
+
+}  // namespace lacuna::protocol
