@@ -193,65 +193,67 @@ class Communicator {
   /// All of the group at the same time. `context` must outlive it. `nic`: as guide::find_profile() takes it.
   /// Errors: those of nic::Context::connect(); unsupported (no path that takes messages); timeout.
   static Result<std::unique_ptr<Communicator>> create(nic::Context& context, const std::string& nic, Group group, Options options = {});
-  virtual ~Communicator() = default;
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
-  [[nodiscard]] virtual int rank() const = 0;
-  [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual nic::Context& context() = 0;
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] nic::Context& context();
 
   // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is done; of a send, nobody
   // may change it meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive whose layout overlaps itself), limit,
   // out_of_memory, peer_lost (the peer is gone already). Then nothing has begun.
-  virtual Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag) = 0;
-  virtual Result<Request*> irecv(void* base, const Layout& layout, int source, int tag) = 0;
+  Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag);
+  Result<Request*> irecv(void* base, const Layout& layout, int source, int tag);
   /// Moves on; what became of the request if it is done, which then is gone. Errors, of the message: truncated (it was longer than the receive; the
   /// memory may hold a part of it); peer_lost; transfer; malformed.
-  virtual std::optional<Result<Status>> test(Request* request) = 0;
+  std::optional<Result<Status>> test(Request* request);
   /// Moves on until one of them is done; nullptrs are skipped. The index of one that is, without ending it: test() says what became of it.
   /// Errors: invalid_argument (none that is not null); timeout, where `timeout_ns` went by.
-  virtual Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever) = 0;
+  Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever);
   /// Moves on until it is done. Errors: as test().
-  virtual Result<Status> wait(Request* request) = 0;
+  Result<Status> wait(Request* request);
   /// Takes back a receive that has found no message, or an offer that is not done and whose ticket nobody has; then the request is gone. False: it has
   /// found one, or it is another send; test() or wait() ends it.
-  virtual bool cancel(Request* request) = 0;
+  bool cancel(Request* request);
   /// Ends a request that is not done, so that its memory is the caller's again. What the peer waits for meanwhile never comes, so unless it is a receive
   /// that has found no message, or goes to the own rank, that peer is lost.
-  virtual void give_up(Request* request) = 0;
+  void give_up(Request* request);
   /// Errors: the first one's; all are ended, whatever becomes of them.
   Result<void> wait_all(std::span<Request* const> requests);
   static constexpr std::int64_t kForever = INT64_MAX;
   /// A tag for the messages of a layer between this one and the program, which no wildcard finds. Negative, taken wherever a tag is. Ranks that make the
   /// same calls in the same order get the same tags; they come again after 2^29.
-  virtual int take_tag() = 0;
+  int take_tag();
 
   // The same, done.
-  virtual Result<void> send(const void* base, const Layout& layout, int dest, int tag) = 0;
-  virtual Result<Status> recv(void* base, const Layout& layout, int source, int tag) = 0;
+  Result<void> send(const void* base, const Layout& layout, int dest, int tag);
+  Result<Status> recv(void* base, const Layout& layout, int source, int tag);
   /// Whether a receive would find a message now, and what.
-  virtual Result<std::optional<Status>> probe(int source, int tag) = 0;
+  Result<std::optional<Status>> probe(int source, int tag);
   /// Moves on without waiting; true if something moved.
-  virtual bool progress() = 0;
+  bool progress();
 
   /// Registers memory until deregister_memory(), for all messages in it: the program promises to keep it mapped until then. It spares messages their registration where
   /// nobody tells of freed memory (Statistics::memory), and the look at it elsewhere. Errors: those of nic::Context::register_memory.
-  virtual Result<std::uint32_t> register_memory(void* base, std::int64_t bytes) = 0;
+  Result<std::uint32_t> register_memory(void* base, std::int64_t bytes);
   /// Errors: invalid_argument (no such number).
-  virtual Result<void> deregister_memory(std::uint32_t number) = 0;
+  Result<void> deregister_memory(std::uint32_t number);
 
   // One-sided: the program of the other rank makes no call for it, but it has to be in calls, or to have a progress thread: what is put or got travels
   // as a message does, by the same protocols.
   /// Errors: invalid_argument (no bytes, or a null pointer).
-  virtual Result<Exposed> expose(void* base, std::int64_t bytes) = 0;
+  Result<Exposed> expose(void* base, std::int64_t bytes);
   /// Nobody reaches it afterwards; waits for what is under way. Errors: invalid_argument (it is not exposed here), timeout (it is refused to whoever
   /// asks, but something is under way still; to be called again).
-  virtual Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns = kForever) = 0;
+  Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns = kForever);
   /// Moves `src` at base into `dst`, which lies `offset` bytes behind the exposed memory's beginning. Done once the bytes are there. Several puts and
   /// gets are done in any order. Errors: invalid_argument (sizes differ, dst overlaps itself or is not within the memory), limit (dst's wire form is
   /// longer than 256 KiB, or whether it overlaps takes too long to say), peer_lost; of the request: invalid_argument (it was withdrawn).
-  virtual Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) = 0;
+  Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst);
   /// Moves `src` of the exposed memory into `dst` at base. Errors: as put().
-  virtual Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) = 0;
+  Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src);
 
   // Messages that somebody else announces and matches, an MPI for example: only their bytes go from here to there, by a stream. Between ranks whose CPUs
   // share memory.
@@ -259,21 +261,29 @@ class Communicator {
   /// done once the receiver needs this end no more. What will be left behind gets memory for all of it. Errors: invalid_argument (no such rank,
   /// the own one, no bytes), unsupported (CPUs do not share memory), limit (Behind::bounded, with Options::offered_bytes there already),
   /// out_of_memory, peer_lost. Then nothing has begun.
-  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) = 0;
+  Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket);
   /// No other call moves this offer on until leave() or cancel(): so pack() may.
-  virtual void set_aside(Request* offer) = 0;
+  void set_aside(Request* offer);
   /// Packs of an offer that is set aside what its place has room for: all, but for what is longer than 64 MiB. Meanwhile other threads may be in other
   /// calls, as long as none names this offer.
-  virtual void pack(Request* offer) = 0;
+  void pack(Request* offer);
   /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has failed. Errors: out_of_memory (of
   /// Behind::no only; it goes on as before).
-  virtual Result<void> leave(Request* offer) = 0;
+  Result<void> leave(Request* offer);
   /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
-  virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;
+  Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket);
 
-  [[nodiscard]] virtual Statistics statistics() const = 0;
+  [[nodiscard]] Statistics statistics() const;
   /// How a message would travel to `dest`, in words, with the ways that there are.
-  virtual Result<std::string> explain(const Layout& src, const Layout& dst, int dest) = 0;
+  Result<std::string> explain(const Layout& src, const Layout& dst, int dest);
+
+  /// For tests: every request that ends from now on ends with this error, whatever became of its message.
+  void end_all_with(base::Error error);
+
+ private:
+  class Parts;
+  explicit Communicator(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace lacuna::protocol

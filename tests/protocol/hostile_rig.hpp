@@ -22,10 +22,10 @@ class Tap final : public protocol::Channel {
   /// Sends what a test makes up.
   void say(protocol::Head head, std::span<const std::byte> payload = {});
   /// The windows that the victim named, and those that this end did. Ranks are in one process: they are memory of this one.
-  [[nodiscard]] const std::vector<protocol::Window>& victims_windows() const { return theirs_; }
-  [[nodiscard]] const std::vector<protocol::Window>& own_windows() const { return own_; }
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& victims_windows() const { return theirs_; }
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& own_windows() const { return own_; }
   /// What the victim said last of a kind.
-  [[nodiscard]] const protocol::Head& last(protocol::Kind kind) const { return said_[static_cast<std::uint8_t>(kind)]; }
+  [[nodiscard]] const protocol::Head& last(protocol::HeadKind kind) const { return said_[static_cast<std::uint8_t>(kind)]; }
   /// Counters and contents of windows become anything, now and then.
   void scribble();
 
@@ -50,7 +50,7 @@ class Tap final : public protocol::Channel {
   support::Random random_;
   int rarity_;  // 0: honest
   std::vector<std::byte> scratch_;
-  std::vector<protocol::Window> own_, theirs_;
+  std::vector<protocol::RingDescriptor> own_, theirs_;
   std::array<protocol::Head, 256> said_{};
   std::optional<std::pair<protocol::Head, std::vector<std::byte>>> held_back_;
 };

@@ -13,15 +13,15 @@ using base::Code;
 using layout::Layout;
 using protocol::Announce;
 using protocol::Answer;
+using protocol::AnswerKind;
 using protocol::Communicator;
 using protocol::Head;
-using protocol::How;
-using protocol::Kind;
+using protocol::HeadKind;
 using protocol::LayoutPart;
 using protocol::Request;
-using protocol::Window;
-using protocol::WindowMemory;
-using protocol::Windows;
+using protocol::RingDescriptor;
+using protocol::RingMemory;
+using protocol::StreamRings;
 using support::Random;
 
 Layout bytes(std::int64_t n) { return support::value(Layout::bytes(n)); }
@@ -42,7 +42,7 @@ Setting forced(const char* method) {
 }
 
 template <class Body>
-Head head(Kind kind, const Body& body, std::uint64_t size = 0, std::uint32_t number = 0, std::int32_t tag = 1) {
+Head head(HeadKind kind, const Body& body, std::uint64_t size = 0, std::uint32_t number = 0, std::int32_t tag = 1) {
   Head made;
   made.kind = kind;
   made.tag = tag;
@@ -51,7 +51,7 @@ Head head(Kind kind, const Body& body, std::uint64_t size = 0, std::uint32_t num
   protocol::put_body(made, body);
   return made;
 }
-Head plain(Kind kind, std::uint64_t size = 0, std::uint32_t number = 0, std::int32_t tag = 1) {
+Head plain(HeadKind kind, std::uint64_t size = 0, std::uint32_t number = 0, std::int32_t tag = 1) {
   return head(kind, std::uint8_t{0}, size, number, tag);
 }
 
@@ -83,40 +83,40 @@ std::vector<Lie> lies() {
     made.push_back({name + "Queues", false, what, std::vector<std::byte>(payload)});
   };
   const auto sharing = [&](const std::string& name, const Head& what) { made.push_back({name, true, what, {}}); };
-  sharing("KindZero", plain(Kind{}));
-  both("KindThirteen", plain(static_cast<Kind>(13)));
-  both("KindLast", plain(static_cast<Kind>(255)));
-  both("AnswerToNothing", head(Kind::answer, Answer{1, 0, {}, How::nothing}, 0, 77), 16);
-  both("PartOfNothing", head(Kind::part, protocol::Part{1, {}, 0}, 0, 77), 16);
-  both("ReadyForNothing", plain(Kind::ready, 0, 77), 16);
-  both("DroppedNothing", plain(Kind::dropped, 0, 77));
-  both("AccessOfNoLayout", head(Kind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 7, .gets = 0}, 100, 1));
-  both("AccessOfNoBytes", head(Kind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 0, .gets = 1}, 0, 1));
-  both("AccessedNothing", head(Kind::accessed, protocol::Accessed{.code = 0, .gets = 0}, 0, 77));
-  both("AccessedNothingRefused", head(Kind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 77));
-  both("EagerOfNoAccess", plain(Kind::eager, 8, 0, protocol::access_tag(3, false)));
-  sharing("AnnounceOfNoAccess", head(Kind::announce, Announce{0, 0, 0}, 100'000, 1, protocol::access_tag(3, true)));
-  both("EagerOfOtherBytes", plain(Kind::eager, 50), 100);
-  both("EagerBeyondTheBody", plain(Kind::eager, protocol::kBody + 1));
-  both("EagerHuge", plain(Kind::eager, ~0ull));
-  both("EagerTagBelowZero", plain(Kind::eager, 8, 0, -1));
-  both("AnnounceTagBelowZero", head(Kind::announce, Announce{0, 1, 0}, 100'000, 1, -1));
-  both("AnnounceHuge", head(Kind::announce, Announce{0, 1, 0}, 1ull << 63, 1));
-  both("AnnounceOfUnknownLayout", head(Kind::announce, Announce{3, 1, 0}, 100'000, 1));
-  made.push_back({"AnnounceOfAStreamQueues", false, head(Kind::announce, Announce{0, 0, 0}, 100'000, 1), {}});
-  made.push_back({"StreamQueues", false, head(Kind::stream, Window{0, 0, 1, 4096, 0}, 100'000), {}});
-  sharing("StreamFromNowhere", head(Kind::stream, Window{0, 0, 1, 4096, 0}, 100'000));
-  sharing("StreamToNoAnswer", head(Kind::stream, Window{0, 0, 1, 4096, 5}, 100'000));
+  sharing("KindZero", plain(HeadKind{}));
+  both("KindThirteen", plain(static_cast<HeadKind>(13)));
+  both("KindLast", plain(static_cast<HeadKind>(255)));
+  both("AnswerToNothing", head(HeadKind::answer, Answer{1, 0, {}, AnswerKind::nothing}, 0, 77), 16);
+  both("PartOfNothing", head(HeadKind::part, protocol::PartBody{1, {}, 0}, 0, 77), 16);
+  both("ReadyForNothing", plain(HeadKind::ready, 0, 77), 16);
+  both("DroppedNothing", plain(HeadKind::dropped, 0, 77));
+  both("AccessOfNoLayout", head(HeadKind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 7, .gets = 0}, 100, 1));
+  both("AccessOfNoBytes", head(HeadKind::access, protocol::Access{.offset = 0, .exposed = 1, .layout = 0, .gets = 1}, 0, 1));
+  both("AccessedNothing", head(HeadKind::accessed, protocol::Accessed{.code = 0, .gets = 0}, 0, 77));
+  both("AccessedNothingRefused", head(HeadKind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 77));
+  both("EagerOfNoAccess", plain(HeadKind::eager, 8, 0, protocol::access_tag(3, false)));
+  sharing("AnnounceOfNoAccess", head(HeadKind::announce, Announce{0, 0, 0}, 100'000, 1, protocol::access_tag(3, true)));
+  both("EagerOfOtherBytes", plain(HeadKind::eager, 50), 100);
+  both("EagerBeyondTheBody", plain(HeadKind::eager, protocol::kBody + 1));
+  both("EagerHuge", plain(HeadKind::eager, ~0ull));
+  both("EagerTagBelowZero", plain(HeadKind::eager, 8, 0, -1));
+  both("AnnounceTagBelowZero", head(HeadKind::announce, Announce{0, 1, 0}, 100'000, 1, -1));
+  both("AnnounceHuge", head(HeadKind::announce, Announce{0, 1, 0}, 1ull << 63, 1));
+  both("AnnounceOfUnknownLayout", head(HeadKind::announce, Announce{3, 1, 0}, 100'000, 1));
+  made.push_back({"AnnounceOfAStreamQueues", false, head(HeadKind::announce, Announce{0, 0, 0}, 100'000, 1), {}});
+  made.push_back({"StreamQueues", false, head(HeadKind::stream, RingDescriptor{0, 0, 1, 4096, 0}, 100'000), {}});
+  sharing("StreamFromNowhere", head(HeadKind::stream, RingDescriptor{0, 0, 1, 4096, 0}, 100'000));
+  sharing("StreamToNoAnswer", head(HeadKind::stream, RingDescriptor{0, 0, 1, 4096, 5}, 100'000));
   for (const std::uint32_t layout : {0u, 257u, ~0u})
-    both("LayoutNumber" + std::to_string(layout), head(Kind::layout, LayoutPart{layout, 0, 100, 0}), 100);
-  both("LayoutFromTheMiddle", head(Kind::layout, LayoutPart{1, 0, 100, 50}), 50);
-  both("LayoutOfNothing", head(Kind::layout, LayoutPart{1, 0, 0, 0}));
-  both("LayoutOverlong", head(Kind::layout, LayoutPart{1, 0, 100, 0}), 101);
-  both("LayoutHuge", head(Kind::layout, LayoutPart{1, 0, ~0ull, 0}), 100);
-  both("LayoutOfZeros", head(Kind::layout, LayoutPart{1, 0, 100, 0}), 100);
-  both("CreditForNothing", plain(Kind::credit, 1));
-  both("CreditHuge", plain(Kind::credit, ~0ull));
-  Lie long_payload{"PayloadBeyondAny", true, plain(Kind::eager, protocol::kMostPayload + 1), {}};
+    both("LayoutNumber" + std::to_string(layout), head(HeadKind::layout, LayoutPart{layout, 0, 100, 0}), 100);
+  both("LayoutFromTheMiddle", head(HeadKind::layout, LayoutPart{1, 0, 100, 50}), 50);
+  both("LayoutOfNothing", head(HeadKind::layout, LayoutPart{1, 0, 0, 0}));
+  both("LayoutOverlong", head(HeadKind::layout, LayoutPart{1, 0, 100, 0}), 101);
+  both("LayoutHuge", head(HeadKind::layout, LayoutPart{1, 0, ~0ull, 0}), 100);
+  both("LayoutOfZeros", head(HeadKind::layout, LayoutPart{1, 0, 100, 0}), 100);
+  both("CreditForNothing", plain(HeadKind::credit, 1));
+  both("CreditHuge", plain(HeadKind::credit, ~0ull));
+  Lie long_payload{"PayloadBeyondAny", true, plain(HeadKind::eager, protocol::kMostPayload + 1), {}};
   long_payload.head.payload = protocol::kMostPayload + 1;
   made.push_back(long_payload);
   long_payload.name = "PayloadOfAllBits";
@@ -147,14 +147,14 @@ INSTANTIATE_TEST_SUITE_P(Of, Lies, testing::ValuesIn(lies()), [](const auto& inf
 struct Windowed {
   Den den{shared(), 0, 0};
   nic::RegisteredBuffer buffer =
-      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(WindowMemory) + Windows::kBytes)));
-  WindowMemory& memory = *reinterpret_cast<WindowMemory*>(buffer.buffer.data());
+      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(RingMemory) + StreamRings::kBytes)));
+  RingMemory& memory = *reinterpret_cast<RingMemory*>(buffer.buffer.data());
   Guarded target{vector(1000, 100, 150), 1};
   Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-  Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, Windows::kBytes / 4096, 128};
+  RingDescriptor window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, StreamRings::kBytes / 4096, 128};
 
   Code say(std::uint64_t size = 100'000) {
-    den.tap().say(head(Kind::stream, window, size));
+    den.tap().say(head(HeadKind::stream, window, size));
     return ended(den.rank(0), receive);
   }
 };
@@ -201,14 +201,14 @@ TEST(HostileWindow, OfChunksThatAreNone) {
   }
 }
 TEST(HostileWindow, OfNoBytesOrMoreThanThereAre) {
-  for (const std::uint16_t pages : {0U, 1U, 129U, 2 * Windows::kLongBytes / 4096, 0xffffU}) {
+  for (const std::uint16_t pages : {0U, 1U, 129U, 2 * StreamRings::kLongBytes / 4096, 0xffffU}) {
     Windowed at;
     at.window.pages = pages;
     EXPECT_EQ(at.say(), Code::malformed) << pages;
   }
 }
 TEST(HostileWindow, OfPlacesThatAreNone) {
-  for (const std::uint32_t place : {1u, 4096u, Windows::kBytes, 1u << 31, ~0u}) {
+  for (const std::uint32_t place : {1u, 4096u, StreamRings::kBytes, 1u << 31, ~0u}) {
     Windowed at;
     at.window.at = place;
     EXPECT_EQ(at.say(), Code::malformed) << place;
@@ -219,7 +219,7 @@ TEST(HostileWindow, OfAnyChunksStaysInside) {
     Windowed at;
     at.window.lines = lines;
     at.window.first = ~0ull - 3;  // it goes over the end of all numbers
-    at.memory.filled = at.window.first + Windows::kBytes / (lines * 64ull);
+    at.memory.filled = at.window.first + StreamRings::kBytes / (lines * 64ull);
     const Code code = at.say();
     EXPECT_TRUE(code == kSuccess || code == kPending) << lines;
     EXPECT_TRUE(at.target.intact());
@@ -279,9 +279,9 @@ TEST(HostileAccess, RefusesWhatItSends) {
   std::vector<std::byte> memory(100'000);
   const Layout all = bytes(100'000);
   Request* get = support::value(at.den.rank(0).get(memory.data(), all, protocol::Exposed{1, 5, 1 << 20}, 0, all));
-  at.den.tap().say(head(Kind::stream, at.window, 100'000, 0, protocol::access_tag(1, true)));
+  at.den.tap().say(head(HeadKind::stream, at.window, 100'000, 0, protocol::access_tag(1, true)));
   at.den.victim_moves();
-  at.den.tap().say(head(Kind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 1));
+  at.den.tap().say(head(HeadKind::accessed, protocol::Accessed{.code = 1, .gets = 1}, 0, 1));
   EXPECT_EQ(ended(at.den.rank(0), get), Code::malformed);
   EXPECT_EQ(ended(at.den.rank(0), at.receive), Code::malformed);
   EXPECT_TRUE(at.target.untouched());
@@ -293,7 +293,7 @@ TEST(HostileWindow, EmptiedOfMoreThanWasFilled) {
   Guarded source(bytes(2'500'000), 1);  // more than a window holds
   Request* send = support::value(den.rank(0).isend(source.base(), source.layout, 1, 1));
   ASSERT_TRUE(den.until([&] { return !den.tap().victims_windows().empty(); }));
-  reinterpret_cast<WindowMemory*>(den.tap().victims_windows().front().addr)->emptied = 1ull << 40;
+  reinterpret_cast<RingMemory*>(den.tap().victims_windows().front().addr)->emptied = 1ull << 40;
   EXPECT_EQ(ended(den.rank(0), send), Code::malformed);
   EXPECT_TRUE(source.untouched());
 }
@@ -304,10 +304,10 @@ TEST(HostileWindow, ToAnAnswer) {
     Den den(shared(), 0, 0);
     Guarded target(bytes(100'000), 1);
     Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-    den.tap().say(head(Kind::announce, Announce{0, 0, 0}, 100'000, 1));
+    den.tap().say(head(HeadKind::announce, Announce{0, 0, 0}, 100'000, 1));
     den.victim_moves();
-    Window window{64, 0, 1, 0, 1, Windows::kBytes / 4096, 64};
-    den.tap().say(head(Kind::stream, window, other_bytes ? 100'001 : 100'000));
+    RingDescriptor window{64, 0, 1, 0, 1, StreamRings::kBytes / 4096, 64};
+    den.tap().say(head(HeadKind::stream, window, other_bytes ? 100'001 : 100'000));
     EXPECT_EQ(ended(den.rank(0), receive), Code::malformed);
     EXPECT_TRUE(target.untouched());
   }
@@ -320,7 +320,7 @@ struct Announced {
   Den den;
   Guarded source{vector(1000, 100, 150), 1};
   Request* send = support::value(den.rank(0).isend(source.base(), source.layout, 1, 1));
-  Answer answer{1, 0, {}, How::method, 100'000, {0, 0}};
+  Answer answer{1, 0, {}, AnswerKind::method, 100'000, {0, 0}};
 
   explicit Announced(const Setting& setting = queues()) : den(setting, 0, 0) {
     set({support::value(method::find("pack")), nic::Path::slots, {}});
@@ -331,7 +331,7 @@ struct Announced {
     std::memcpy(answer.way, wire.data(), sizeof answer.way);
   }
   Code say(std::span<const std::byte> target) {
-    den.tap().say(head(Kind::answer, answer, 0, 1), target);
+    den.tap().say(head(HeadKind::answer, answer, 0, 1), target);
     const Code code = ended(den.rank(0), send);
     EXPECT_TRUE(source.untouched());
     return code;
@@ -391,11 +391,11 @@ TEST(HostileAnswer, WithAMalformedTarget) {
 }
 TEST(HostileAnswer, OfAStreamWhereThereIsNone) {
   Announced at;
-  at.answer.how = How::stream;
+  at.answer.how = AnswerKind::stream;
   EXPECT_EQ(at.say(), Code::malformed);
 }
 TEST(HostileAnswer, OfNothing) {
-  for (const How how : {How::nothing, static_cast<How>(3), static_cast<How>(255)}) {
+  for (const AnswerKind how : {AnswerKind::nothing, static_cast<AnswerKind>(3), static_cast<AnswerKind>(255)}) {
     Announced at;
     at.answer.how = how;
     EXPECT_EQ(at.say(), Code::malformed);
@@ -405,7 +405,7 @@ TEST(HostileAnswer, WithALayoutOfAnotherSizeOrNone) {
   for (const bool told : {false, true}) {
     Announced at;
     const auto wire = layout::encode(bytes(99'999));
-    if (told) at.den.tap().say(head(Kind::layout, LayoutPart{1, 0, wire.size(), 0}), wire);
+    if (told) at.den.tap().say(head(HeadKind::layout, LayoutPart{1, 0, wire.size(), 0}), wire);
     at.answer.layout = 1;
     EXPECT_EQ(at.say(), Code::malformed);
   }
@@ -426,14 +426,14 @@ TEST(HostileAnswer, ThatCutsAsNobodyMay) {
   EXPECT_EQ(cut(50'000, ~0u, ~0u), Code::malformed);
 }
 TEST(HostilePart, OutOfTurnOrOfAnotherKind) {
-  const auto say = [](protocol::Part body) {
+  const auto say = [](protocol::PartBody body) {
     Announced at;
     at.answer.part = 10'000;
-    at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
+    at.den.tap().say(head(HeadKind::answer, at.answer, 0, 1), method::Target{}.encode());
     at.den.victim_moves();
     const auto way = guide::Way{support::value(method::find("pack")), nic::Path::slots, {}}.encode();
     if (body.way[0] == 0) std::memcpy(body.way, way.data(), sizeof body.way);
-    at.den.tap().say(head(Kind::part, body, 0, 1), method::Target{}.encode());
+    at.den.tap().say(head(HeadKind::part, body, 0, 1), method::Target{}.encode());
     return ended(at.den.rank(0), at.send);
   };
   for (const std::uint32_t index : {0u, 2u, 9u, 10u, ~0u}) EXPECT_EQ(say({index, {}, 0}), Code::malformed) << index;
@@ -444,26 +444,26 @@ TEST(HostilePart, OutOfTurnOrOfAnotherKind) {
 TEST(HostilePart, TooManyAhead) {
   Announced at;
   at.answer.part = 10'000;
-  at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
+  at.den.tap().say(head(HeadKind::answer, at.answer, 0, 1), method::Target{}.encode());
   for (std::uint32_t index = 1; index < 5; ++index) {
-    protocol::Part body{index, {}, 0};
+    protocol::PartBody body{index, {}, 0};
     std::memcpy(body.way, at.answer.way, sizeof body.way);
-    at.den.tap().say(head(Kind::part, body, 0, 1), method::Target{}.encode());
+    at.den.tap().say(head(HeadKind::part, body, 0, 1), method::Target{}.encode());
   }
   EXPECT_EQ(ended(at.den.rank(0), at.send), Code::malformed);
 }
 TEST(HostileAnswer, Twice) {
   Announced at;
-  at.den.tap().say(head(Kind::answer, at.answer, 0, 1), method::Target{}.encode());
+  at.den.tap().say(head(HeadKind::answer, at.answer, 0, 1), method::Target{}.encode());
   EXPECT_EQ(at.say(), Code::malformed);
 }
 TEST(HostileAnswer, ToAMessageOfNoBytes) {
-  for (const How how : {How::stream, How::method}) {
-    Setting setting = how == How::stream ? shared() : queues();
+  for (const AnswerKind how : {AnswerKind::stream, AnswerKind::method}) {
+    Setting setting = how == AnswerKind::stream ? shared() : queues();
     setting.options.unexpected_bytes = 0;  // so that it is announced
     Den den(setting, 0, 0);
     Request* send = support::value(den.rank(0).isend(nullptr, bytes(0), 1, 1));
-    den.tap().say(head(Kind::answer, Answer{1, 0, {}, how, 1, {0, 0}}, 0, 1), method::Target{}.encode());
+    den.tap().say(head(HeadKind::answer, Answer{1, 0, {}, how, 1, {0, 0}}, 0, 1), method::Target{}.encode());
     EXPECT_EQ(ended(den.rank(0), send), Code::malformed);
   }
 }
@@ -474,8 +474,8 @@ TEST(HostileReady, BeforeItsAnswer) {
   Den den(forced("umr_read"), 0, 0);
   Guarded target(vector(1000, 100, 150), 1);
   Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-  den.tap().say(head(Kind::announce, Announce{0, 1, 0}, 100'000, 7));
-  den.tap().say(plain(Kind::ready, 0, 1), method::Target{}.encode());
+  den.tap().say(head(HeadKind::announce, Announce{0, 1, 0}, 100'000, 7));
+  den.tap().say(plain(HeadKind::ready, 0, 1), method::Target{}.encode());
   EXPECT_EQ(ended(den.rank(0), receive), Code::malformed);
   EXPECT_TRUE(target.untouched());
 }
@@ -485,9 +485,9 @@ TEST(HostileReady, MalformedOrForAWayThatReadsNothing) {
       Den den(forced(method), 0, 0);
       Guarded target(vector(1000, 100, 150), 1);
       Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-      den.tap().say(head(Kind::announce, Announce{0, 1, 0}, 100'000, 7));
+      den.tap().say(head(HeadKind::announce, Announce{0, 1, 0}, 100'000, 7));
       den.victim_moves();
-      den.tap().say(plain(Kind::ready, 0, 1), std::vector<std::byte>(size));
+      den.tap().say(plain(HeadKind::ready, 0, 1), std::vector<std::byte>(size));
       const Code code = ended(den.rank(0), receive);
       const bool waits = size == 3 * sizeof(method::Target::Part) && code == kPending;  // for the peer to say that its source is ready
       EXPECT_TRUE(code == Code::malformed || code == Code::transfer || code == Code::peer_lost || waits)
@@ -505,8 +505,8 @@ TEST(HostileLayout, ThatChangesOnItsWay) {
       Den den(shares ? shared() : queues(), 0, 0);
       Guarded target(bytes(100), 1);
       Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-      den.tap().say(head(Kind::layout, LayoutPart{1, 0, wire.size(), 0}), std::span(wire).first(10));
-      den.tap().say(head(Kind::layout, second), std::span(wire).subspan(10));
+      den.tap().say(head(HeadKind::layout, LayoutPart{1, 0, wire.size(), 0}), std::span(wire).first(10));
+      den.tap().say(head(HeadKind::layout, second), std::span(wire).subspan(10));
       EXPECT_EQ(ended(den.rank(0), receive), Code::malformed);
     }
   }
@@ -516,8 +516,8 @@ TEST(HostileLayout, OfAnotherSizeThanItsMessage) {
   Guarded target(bytes(100'000), 1);
   Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
   const auto wire = layout::encode(bytes(100'001));
-  den.tap().say(head(Kind::layout, LayoutPart{1, 0, wire.size(), 0}), wire);
-  den.tap().say(head(Kind::announce, Announce{1, 1, 0}, 100'000, 1));
+  den.tap().say(head(HeadKind::layout, LayoutPart{1, 0, wire.size(), 0}), wire);
+  den.tap().say(head(HeadKind::announce, Announce{1, 1, 0}, 100'000, 1));
   EXPECT_EQ(ended(den.rank(0), receive), Code::malformed);
 }
 
@@ -527,9 +527,9 @@ TEST(HostileCredit, ThatRunsBackwardsOrAhead) {
     Guarded memory(bytes(8), 1);
     Request* receive = support::value(den.rank(0).irecv(memory.base(), memory.layout, 1, 1));
     ASSERT_TRUE(den.rank(0).send(memory.base(), memory.layout, 1, 1));
-    den.tap().say(plain(Kind::credit, 100));
+    den.tap().say(plain(HeadKind::credit, 100));
     den.victim_moves();
-    den.tap().say(plain(Kind::credit, second));
+    den.tap().say(plain(HeadKind::credit, second));
     EXPECT_EQ(ended(den.rank(0), receive), Code::malformed) << second;
   }
 }
@@ -540,7 +540,7 @@ TEST(HostileAnnounce, OfMoreThanThereIsMemory) {
     Den den(queues(), 0, 0);
     Guarded target(bytes(1000), 1);
     Request* receive = support::value(den.rank(0).irecv(target.base(), target.layout, 1, 1));
-    den.tap().say(head(Kind::announce, Announce{0, 1, 0}, 1ull << shift, 1));
+    den.tap().say(head(HeadKind::announce, Announce{0, 1, 0}, 1ull << shift, 1));
     EXPECT_EQ(ended(den.rank(0), receive), Code::truncated) << shift;
     EXPECT_TRUE(target.untouched());
     Guarded word(bytes(4), 2);

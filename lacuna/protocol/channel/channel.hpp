@@ -1,13 +1,19 @@
-// A channel to one peer: heads and payloads, in order, none lost. It hides whether CPUs share memory or messages go through queue pairs.
+// channel: what two ranks say to one another, in order, with nothing lost. It hides whether CPUs share memory (ring_channel.cpp) or messages go
+// through queue pairs (queue_channel.cpp).
 //
-// To send: claim() room for the payload, write it there, commit() the head. To receive: next() shows the oldest that has come, which
-// stays where it is until pop().
+//   sender    claim(): room for a payload │ write it there │ commit(head) ──▶     receiver    next(): the oldest head │ pop(): it may go
+//
+//   head.hpp            what heads and their bodies say
+//   credit.hpp          how many bytes of small messages may wait at the other end
+//   known_layouts.hpp   layouts that travel once, then by number
 #pragma once
 
 #include <memory>
 
 #include "lacuna/nic/nic.hpp"
+#include "lacuna/protocol/channel/credit.hpp"
 #include "lacuna/protocol/channel/head.hpp"
+#include "lacuna/protocol/channel/known_layouts.hpp"
 
 namespace lacuna::protocol {
 
@@ -30,7 +36,7 @@ class Channel {
   [[nodiscard]] virtual std::byte* claim(std::size_t bytes) = 0;
   /// Sends what was claimed last; head.payload is as many bytes.
   virtual void commit(Head& head) = 0;
-  /// Errors: malformed, where the peer breaks the channel's rules.
+  /// The oldest head that has come; it stays in place until pop(). Errors: malformed (the peer breaks the channel's rules).
   virtual Result<bool> next(Arrival& arrival) = 0;
   virtual void pop() = 0;
   /// Why nothing more can come or go, once all that came was taken; null while it works.
@@ -44,7 +50,7 @@ class Channel {
 };
 
 /// Over memory that both CPUs reach; path mapped. Errors: as Context::connect(); unsupported.
-Result<std::unique_ptr<Channel>> make_ring(nic::Context& context, nic::Bootstrap& bootstrap);
+Result<std::unique_ptr<Channel>> make_ring_channel(nic::Context& context, nic::Bootstrap& bootstrap);
 /// Over sends and receives of a queue pair.
 Result<std::unique_ptr<Channel>> make_queue_channel(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path);
 

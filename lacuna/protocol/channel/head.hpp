@@ -1,4 +1,5 @@
-// What ranks tell one another: heads of one cache line, some with a payload behind them. Everything in them is a peer's word.
+// Heads: what ranks tell one another, in one cache line each, some with a payload behind them. A peer may write anything into them, so everything
+// is checked where it is used.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +10,19 @@
 
 namespace lacuna::protocol {
 
-enum class Kind : std::uint8_t {
-  none,      ///< the channel's own: it carries what every head carries
-  eager,     ///< a message, whole: in the body if it fits there, else in the payload
-  stream,    ///< a message that its sender packs into a window; or, to an answer, where it does
+enum class HeadKind : std::uint8_t {
+  none,      ///< the channel's own: only the fields that every head has
+  eager,     ///< a whole message: in the body if it fits there, else in the payload
+  stream,    ///< a message that its sender packs into a ring; after an answer, only the ring: RingDescriptor
   announce,  ///< a message whose bytes wait for an answer: Announce
   answer,    ///< to an announcement: Answer, and the receiver's target as payload
-  part,      ///< the same for a further part of its message: Part
-  ready,     ///< to an answer, or a part: Part, and the sender's target as payload
-  dropped,   ///< a transfer that cannot be: Dropped
+  part,      ///< the same for a further part of its message: PartBody
+  ready,     ///< to an answer, or a part: PartBody, and the sender's target as payload
+  dropped,   ///< an announced message cannot be received: Dropped
   access,    ///< the sender wants to put to, or to get from, exposed memory: Access
-  accessed,  ///< what became of it: Accessed
+  accessed,  ///< the outcome of an access: Accessed
   layout,    ///< a part of a layout's wire form as payload: LayoutPart
-  credit,    ///< how much of the small messages was received
+  credit,    ///< how many bytes of small messages were received
   bye,       ///< nothing will follow
 };
 
@@ -31,7 +32,7 @@ inline constexpr std::int64_t kEagerCost = 256;
 
 struct Head {
   std::uint32_t mark = 0;  ///< the channel's own
-  Kind kind = Kind::none;
+  HeadKind kind = HeadKind::none;
   std::uint8_t again = 0;     ///< the channel's own
   std::uint16_t credits = 0;  ///< the channel's own
   std::int32_t tag = 0;
@@ -42,7 +43,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64 && std::is_trivially_copyable_v<Head>);
 
-// Bodies; stream.hpp has the one of a stream.
+// Bodies; stream/stream_ring.hpp has the one of a stream.
 
 struct Announce {
   std::uint32_t layout;  ///< its number, or 0: it was not told
@@ -51,10 +52,10 @@ struct Announce {
   std::uint8_t known;    ///< 1: the source is registered
 };
 
-/// What is to become of an announced message.
-enum class How : std::uint8_t {
+/// How an announced message is to be sent.
+enum class AnswerKind : std::uint8_t {
   nothing,  ///< it has no bytes
-  stream,   ///< it comes through a window; the head of the stream names the answer
+  stream,   ///< through a ring; the head of the stream names the answer
   method,   ///< by the way that the answer says
 };
 
@@ -62,22 +63,22 @@ struct Answer {
   std::uint32_t number;  ///< the receiver's
   std::uint32_t layout;
   std::uint8_t way[3];  ///< guide::Way::encode()
-  How how;
-  // Of a method: the message is cut into parts (policy.hpp).
+  AnswerKind how;
+  // Of a method: the message is cut into parts (choice/cut.hpp).
   std::uint64_t part;       ///< bytes of each but the last
   std::uint32_t copied[2];  ///< parts of which the sender, and the receiver, copies its side
 };
 
 static_assert(sizeof(Answer) <= kBody);
 
-struct Part {
+struct PartBody {
   std::uint32_t index;
   std::uint8_t way[3];  ///< of the receiver's
   std::uint8_t copied;  ///< 1: the receiver copies its side, whatever the cut says: it could not register it
 };
 
 struct Dropped {
-  std::uint32_t number;  ///< of whoever is told
+  std::uint32_t number;  ///< of the message, at the rank that is told
   std::uint32_t code;    ///< base::Code
 };
 

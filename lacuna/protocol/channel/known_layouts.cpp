@@ -4,7 +4,7 @@
 
 namespace lacuna::protocol {
 
-Told::Telling Told::tell(const layout::Layout& layout) {
+LayoutsTold::Telling LayoutsTold::tell(const layout::Layout& layout) {
   const layout::Digest digest = layout.digest();
   if (const auto found = numbers_.find(digest); found != numbers_.end()) return {found->second, {}};
   std::vector<std::byte> wire = layout::encode(layout);
@@ -20,7 +20,7 @@ Told::Telling Told::tell(const layout::Layout& layout) {
   return {index + 1, std::move(wire)};
 }
 
-Result<void> Heard::part(const LayoutPart& part, std::span<const std::byte> bytes) {
+Result<void> LayoutsHeard::part(const LayoutPart& part, std::span<const std::byte> bytes) {
   const auto malformed = [](std::string what) { return base::fail(base::Code::malformed, "a peer's layout: " + std::move(what)); };
   if (part.layout < 1 || part.layout > kNumbers) return malformed(fmt::format("number {} of {}", part.layout, kNumbers));
   if (part.total > kMostWireForm) return malformed(fmt::format("{} bytes; at most {}", part.total, kMostWireForm));
@@ -39,7 +39,7 @@ Result<void> Heard::part(const LayoutPart& part, std::span<const std::byte> byte
   return {};
 }
 
-Result<layout::Layout> Heard::find(std::uint32_t number) const {
+Result<layout::Layout> LayoutsHeard::find(std::uint32_t number) const {
   if (number >= 1 && number <= layouts_.size()) {
     if (const std::optional<layout::Layout>& told = layouts_[number - 1]) return *told;
   }

@@ -1,19 +1,24 @@
-// Which layouts two ranks know of one another, by number: a layout travels once, then its number does. The teller owns the numbers: it has
-// kNumbers of them and gives them out in turn, so what the told keeps is bounded.
+// Which layouts two ranks know of one another, by number: a layout travels once, then its number does. The sender owns the numbers: it has
+// kNumbers of them and gives them out in turn, so what the receiver keeps is bounded.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "lacuna/protocol/channel/channel.hpp"
+#include "lacuna/layout/layout.hpp"
+#include "lacuna/protocol/channel/head.hpp"
 
 namespace lacuna::protocol {
+
+using base::Result;
 
 inline constexpr std::uint32_t kNumbers = 256;           ///< layouts of one rank that another knows
 inline constexpr std::size_t kMostWireForm = 256 << 10;  ///< longer ones are not told: such transfers begin or end in one piece
 
-/// What was told to a peer.
-class Told {
+/// The layouts that were told to a peer.
+class LayoutsTold {
  public:
   struct Telling {
     std::uint32_t number = 0;     ///< 0: too long to be told
@@ -30,8 +35,8 @@ class Told {
   std::uint32_t next_ = 0;
 };
 
-/// What a peer told.
-class Heard {
+/// The layouts that a peer told.
+class LayoutsHeard {
  public:
   /// A part of a wire form. Errors: malformed; those of layout::decode.
   Result<void> part(const LayoutPart& part, std::span<const std::byte> bytes);

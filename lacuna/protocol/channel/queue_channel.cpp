@@ -71,7 +71,7 @@ class QueueChannel final : public Channel {
         credits_ += arrival.head.credits;
       }
       arrival.payload = slot + sizeof(Head);
-      if (arrival.head.kind != Kind::none) return true;
+      if (arrival.head.kind != HeadKind::none) return true;
       pop();
     }
     return false;

@@ -39,7 +39,7 @@ struct Inbox {
   alignas(64) std::array<std::byte, kPayload> payload;
 };
 
-struct Place {
+struct InboxAddress {
   std::uint64_t addr;
   std::uint64_t rkey;
 };
@@ -48,10 +48,10 @@ std::uint64_t rounded(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 base::Error read_what_was_not_sent() { return {base::Code::malformed, "the peer says that it read what was not sent"}; }
 
-class Ring final : public Channel {
+class RingChannel final : public Channel {
  public:
-  Ring(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> qp,
-       Inbox& theirs)
+  RingChannel(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue,
+              std::unique_ptr<nic::QueuePair> qp, Inbox& theirs)
       : context_(context),
         memory_(std::move(memory)),
         queue_(std::move(queue)),
@@ -59,9 +59,9 @@ class Ring final : public Channel {
         own_(*reinterpret_cast<Inbox*>(memory_.buffer.data())),
         theirs_(theirs) {}
 
-  ~Ring() override { qp_->keep(std::move(memory_)); }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
+  ~RingChannel() override { qp_->keep(std::move(memory_)); }
+  RingChannel(const RingChannel&) = delete;
+  RingChannel& operator=(const RingChannel&) = delete;
 
   std::byte* claim(std::size_t bytes) override {
     again_ = false;
@@ -183,22 +183,22 @@ class Ring final : public Channel {
 
 }  // namespace
 
-Result<std::unique_ptr<Channel>> make_ring(nic::Context& context, nic::Bootstrap& bootstrap) {
+Result<std::unique_ptr<Channel>> make_ring_channel(nic::Context& context, nic::Bootstrap& bootstrap) {
   nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, sizeof(Inbox)));
   auto queue = LACUNA_TRY(context.create_completion_queue(16));
   auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {nic::Path::mapped, 1, 1}));
-  const Place mine{memory.region.addr(), memory.region.rkey()};
+  const InboxAddress mine{memory.region.addr(), memory.region.rkey()};
   nic::Hello hello;
   hello.bytes.resize(sizeof mine);
   std::memcpy(hello.bytes.data(), &mine, sizeof mine);
   const nic::Hello answer = LACUNA_TRY(bootstrap.exchange(hello, kTimeout));
-  Place place{};
+  InboxAddress place{};
   if (answer.bytes.size() != sizeof place) return base::fail(base::Code::malformed, "the peer does not say where its inbox is");
   std::memcpy(&place, answer.bytes.data(), sizeof place);
   std::byte* theirs = qp->rkey_ptr(place.addr, static_cast<std::uint32_t>(place.rkey), sizeof(Inbox));
   if (theirs == nullptr || reinterpret_cast<std::uintptr_t>(theirs) % alignof(Inbox) != 0)
     return base::fail(base::Code::malformed, "the peer's inbox is not where it says");
-  return std::make_unique<Ring>(context, std::move(memory), std::move(queue), std::move(qp), *reinterpret_cast<Inbox*>(theirs));
+  return std::make_unique<RingChannel>(context, std::move(memory), std::move(queue), std::move(qp), *reinterpret_cast<Inbox*>(theirs));
 }
 
 }  // namespace lacuna::protocol

@@ -1,12 +1,19 @@
 // What a communicator did, and would do, in words.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "lacuna/protocol/communicator/communicator.hpp"
 
 namespace lacuna::protocol {
+namespace {
+
+constexpr std::array<std::string_view, kProtocols> kProtocolNames{"eager", "stream", "rendezvous", "self", "direct"};
+
+}  // namespace
+
+std::string_view protocol_name(Protocol protocol) { return kProtocolNames.at(static_cast<std::size_t>(protocol)); }
 
 std::string Statistics::describe() const {
   std::string text = "protocol     sent                       received\n";
@@ -36,38 +43,41 @@ std::string Statistics::describe() const {
   return text + learning;
 }
 
-Result<std::string> Ranks::explain(const Layout& src, const Layout& dst, int dest) {
-  const auto lock = enter();
-  const Peer& peer = *LACUNA_TRY(peer_of(dest, 0));
+Statistics Communicator::statistics() const {
+  const auto lock = parts_->enter();
+  Statistics all = parts_->local.statistics;
+  all.memory = parts_->registrations().statistics();
+  all.learning = parts_->choices.describe_learning();
+  return all;
+}
+
+Result<std::string> Communicator::explain(const Layout& src, const Layout& dst, int dest) {
+  const auto lock = parts_->enter();
+  const Peer& peer = *LACUNA_TRY(parts_->peer_of(dest, 0));
   LACUNA_TRY(layout::check_sizes(src, dst));
   const std::int64_t bytes = src.size();
+  const std::int64_t eager_bytes = parts_->local.options.eager_bytes;
   std::string text = fmt::format("{} bytes to rank {}: ", bytes, dest);
   auto out = std::back_inserter(text);
   if (peer.channel == nullptr) {
     text += "self: one copy from layout to layout.\n";
-  } else if (streams_first(peer, bytes)) {
+  } else if (parts_->streams.preferred(peer, bytes)) {
+    const copy::Caching caching = peer.streams.stores.caching();
     fmt::format_to(
         out,
         "stream: packed into a window of shared memory, {} bytes at a time, and unpacked out of it side by side; it begins before "
         "the receiver asks. Stores {}.\n",
-        chunk_of(bytes, peer.stores.caching()),
-        peer.stores.caching() == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share"
-                                                       : "leave the bytes in the caches");
-    if (bytes <= options_.eager_bytes)
-      fmt::format_to(out, "While no window is free: eager, as all up to {} bytes.\n", options_.eager_bytes);
-  } else if (bytes <= options_.eager_bytes) {
-    fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", options_.eager_bytes);
+        chunk_of(bytes, caching),
+        caching == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share" : "leave the bytes in the caches");
+    if (bytes <= eager_bytes) fmt::format_to(out, "While no window is free: eager, as all up to {} bytes.\n", eager_bytes);
+  } else if (bytes <= eager_bytes) {
+    fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", eager_bytes);
   } else {
-    const guide::Placement placement{.src_shared = false, .dst_shared = false, .uses = 1};
-    const auto why = LACUNA_TRY(guide_.explain(src, dst, *kind_, placement));
-    const Side sides[2] = {{.fits = true, .registered = false, .register_ns = registrations_.cost_ns(src.true_extent())},
-                           {.fits = true, .registered = false, .register_ns = registrations_.cost_ns(dst.true_extent())}};
-    const Cut cut = choose_cut(registering(), src, dst, sides, options_.part_bytes, guide_, *kind_, placement);
-    const bool pays =
-        registering() == Registering::automatic && cut.saves_ns > 0 && registrations_.mode() != Registrations::Mode::each_transfer;
-    fmt::format_to(out, "rendezvous: the receiver chooses the way. Memory that is not registered goes {} ({}{}). Here {}.\n", describe(cut),
-                   registering_name(registering()), pays ? "; used again, it is registered once that has paid" : "", registrations_.why());
-    text += guide::describe(why);
+    const Registrations& registrations = parts_->registrations();
+    const CutSide sides[2] = {{.fits = true, .registered = false, .register_ns = registrations.cost_ns(src.true_extent())},
+                              {.fits = true, .registered = false, .register_ns = registrations.cost_ns(dst.true_extent())}};
+    const bool stays = registrations.mode() != Registrations::Mode::each_transfer;
+    text += LACUNA_TRY(parts_->choices.explain(src, dst, sides, stays, registrations.why()));
   }
   return text;
 }

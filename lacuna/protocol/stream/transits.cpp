@@ -8,7 +8,7 @@ namespace lacuna::protocol {
 
 namespace {
 
-Transit other_window(Transit window) { return window == Transit::wide ? Transit::narrow : Transit::wide; }
+Transit other_ring(Transit ring) { return ring == Transit::wide ? Transit::narrow : Transit::wide; }
 
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
 constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
@@ -41,7 +41,7 @@ void Transits::Class::next_other() {
 }
 
 // Which windows are better is a matter of the two CPUs, so classes of one length begin with what another has found.
-Transit Transits::best_window(std::size_t length) const {
+Transit Transits::best_ring(std::size_t length) const {
   for (const auto& of_advice : classes_) {
     for (const Class& of : of_advice.at(length))
       if (of.trials > 0 && of.best != Transit::direct) return of.best;
@@ -51,15 +51,15 @@ Transit Transits::best_window(std::size_t length) const {
 
 Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run) {
   settle();
-  if (bytes < WindowMemory::kTimed) return Transit::wide;
+  if (bytes < RingMemory::kTimed) return Transit::wide;
   const std::size_t length = bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2;
   Class& of = classes_.at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
   last_ = &of;
   if (!std::exchange(of.begun, true)) {
-    const Transit window = best_window(length);
+    const Transit ring = best_ring(length);
     of.advice = advice;
-    of.best = advice == Advice::one_copy ? Transit::direct : window;
-    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? window : other_window(window);
+    of.best = advice == Advice::one_copy ? Transit::direct : ring;
+    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? ring : other_ring(ring);
   }
   const bool in_pair = of.has_first || of.warm > 0;
   if (in_pair && (of.bytes != bytes || of.digest != digest)) {
@@ -77,9 +77,9 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
   return of.best;
 }
 
-void Transits::sent(const Windows::Place& place, const OutStream& stream) {
-  if (trial_.of == nullptr || trial_.window != nullptr || place.transit != trial_.transit) return;
-  trial_.window = place.memory;
+void Transits::sent(const StreamRing& ring, const OutStream& stream) {
+  if (trial_.of == nullptr || trial_.ring != nullptr || ring.transit != trial_.transit) return;
+  trial_.ring = ring.memory;
   trial_.last = stream.last();
 }
 
@@ -103,11 +103,11 @@ void Transits::offered(bool taken) {
 void Transits::settle() {
   if (trial_.of == nullptr) return;
   const Trial trial = std::exchange(trial_, {});
-  if (trial.window == nullptr || trial.window->took_of.load(std::memory_order_acquire) != trial.last) {
+  if (trial.ring == nullptr || trial.ring->took_of.load(std::memory_order_acquire) != trial.last) {
     trial.of->break_off();
     return;
   }
-  trial.of->time(static_cast<double>(std::max<std::uint64_t>(trial.window->took_ns.load(std::memory_order_relaxed), 1)));
+  trial.of->time(static_cast<double>(std::max<std::uint64_t>(trial.ring->took_ns.load(std::memory_order_relaxed), 1)));
 }
 
 void Transits::Class::time(double ns) {

@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "lacuna/protocol/stream/stream.hpp"
+#include "lacuna/protocol/stream/out_stream.hpp"
 
 namespace lacuna::protocol {
 
@@ -24,7 +24,7 @@ class Transits {
   /// For a message that is to be sent now. `run`: of its layout, on average; long ones are judged apart.
   Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible, std::int64_t run = 0);
   /// It goes there.
-  void sent(const Windows::Place& place, const OutStream& stream);
+  void sent(const StreamRing& ring, const OutStream& stream);
   /// Whether the message that was offered directly was taken so.
   void offered(bool taken);
 
@@ -62,11 +62,11 @@ class Transits {
   struct Trial {
     Class* of = nullptr;
     Transit transit = Transit::wide;
-    const WindowMemory* window = nullptr;  // null: it went elsewhere
+    const RingMemory* ring = nullptr;  // null: it went elsewhere
     std::uint64_t last = 0;
   };
   void settle();
-  [[nodiscard]] Transit best_window(std::size_t length) const;
+  [[nodiscard]] Transit best_ring(std::size_t length) const;
   std::array<std::array<std::array<Class, 2>, 3>, 3> classes_;
   Class* last_ = nullptr;
   Trial trial_;

@@ -1,4 +1,4 @@
-#include "lacuna/protocol/registration/cut.hpp"
+#include "lacuna/protocol/choice/cut.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 5> kNames{"automatic", "copy", "leave_pin
 Cut whole(std::int64_t bytes) { return {.bytes = bytes, .part = bytes}; }
 
 // The first part of an end whose memory is not registered is copied, and where it cannot be registered, all are.
-Cut in_parts(std::int64_t bytes, std::int64_t part, const Side (&sides)[2]) {
+Cut in_parts(std::int64_t bytes, std::int64_t part, const CutSide (&sides)[2]) {
   Cut cut{.bytes = bytes, .part = std::min(part, bytes)};
   for (std::size_t role = 0; role < 2; ++role) {
     if (!sides[role].registered) cut.copied[role] = 1;
@@ -39,8 +39,8 @@ struct Costs {
   double in_parts, copied;
 };
 
-// As the drawing in policy.hpp: what the stages of the first part take one after another, and for the rest the slowest stage.
-std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
+// As the drawing in cut.hpp: what the stages of the first part take one after another, and for the rest the slowest stage.
+std::optional<Costs> costs(const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                            const guide::Peer& peer, const guide::Placement& placement) {
   const auto at_once = guide.choose(src, dst, peer, placement);
   guide::Placement again = placement;
@@ -58,7 +58,7 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const Side (&si
   const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
   const double wire = one->plan.busiest_ns / share;
   const auto left = [&](Role role) {
-    const Side& side = sides[static_cast<std::size_t>(role)];
+    const CutSide& side = sides[static_cast<std::size_t>(role)];
     return side.registered ? 0.0 : side.register_ns;
   };
   const double registering = left(Role::sender) + left(Role::receiver);
@@ -94,7 +94,7 @@ Result<Options> Options::from_environment(Options options) {
   return options;
 }
 
-Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
+Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                const guide::Peer& peer, const guide::Placement& placement, double saved_ns) {
   const std::int64_t bytes = src.size();
   part = std::max(part, bytes / kMostParts + 1);

@@ -1,5 +1,5 @@
 // Which messages are copied, which are registered, and in how many parts.
-#include "lacuna/protocol/registration/cut.hpp"
+#include "lacuna/protocol/choice/cut.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -24,9 +24,9 @@ LACUNA_TIER(gate, "Pinned.MemoryWithHolesIsCopied");
 using layout::Layout;
 using protocol::Communicator;
 using protocol::Cut;
+using protocol::CutSide;
 using protocol::Options;
 using protocol::Registering;
-using protocol::Side;
 using Copied = std::pair<std::uint32_t, std::uint32_t>;
 
 constexpr std::int64_t kPart = 100'000;
@@ -39,7 +39,7 @@ struct Bench {
         nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = 2}));
     peer = &guide.add(world->context(0).limits(), guide::usual_profile("model"));
   }
-  Cut cut(Registering wanted, std::int64_t bytes, Side src, Side dst, double saved_ns = 0) {
+  Cut cut(Registering wanted, std::int64_t bytes, CutSide src, CutSide dst, double saved_ns = 0) {
     const Layout all = support::value(Layout::bytes(bytes));
     return protocol::choose_cut(wanted, all, all, {src, dst}, kPart, guide, *peer, {}, saved_ns);
   }
@@ -48,8 +48,8 @@ Copied copied(const Cut& cut) { return {cut.copied[0], cut.copied[1]}; }
 
 TEST(Policy, DoesWhatItIsToldTo) {
   Bench bench;
-  const Side fresh{.fits = true, .registered = false, .register_ns = 1000};
-  const Side known{.fits = true, .registered = true, .register_ns = 1000};
+  const CutSide fresh{.fits = true, .registered = false, .register_ns = 1000};
+  const CutSide known{.fits = true, .registered = true, .register_ns = 1000};
   const Cut all = bench.cut(Registering::copy, 950'000, known, known);
   EXPECT_EQ(all.count(), 10U);
   EXPECT_EQ(all.size(9), 50'000);
@@ -64,8 +64,8 @@ TEST(Policy, DoesWhatItIsToldTo) {
 
 TEST(Policy, CopiesWhatHasNoLayout) {
   Bench bench;
-  const Side fits{.fits = true, .registered = false, .register_ns = 1};
-  const Side none{};
+  const CutSide fits{.fits = true, .registered = false, .register_ns = 1};
+  const CutSide none{};
   for (const Registering wanted : {Registering::automatic, Registering::leave_pinned, Registering::pipeline}) {
     EXPECT_EQ(bench.cut(wanted, 950'000, none, fits).copied[0], 10U);
     EXPECT_EQ(bench.cut(wanted, 950'000, fits, none).copied[1], 10U);
@@ -74,8 +74,8 @@ TEST(Policy, CopiesWhatHasNoLayout) {
 
 TEST(Policy, CostsDecide) {
   Bench bench;
-  const auto side = [](double ns) { return Side{.fits = true, .registered = false, .register_ns = ns}; };
-  const Side known{.fits = true, .registered = true, .register_ns = 1e9};
+  const auto side = [](double ns) { return CutSide{.fits = true, .registered = false, .register_ns = ns}; };
+  const CutSide known{.fits = true, .registered = true, .register_ns = 1e9};
   EXPECT_EQ(bench.cut(Registering::automatic, 10'000'000, known, known).count(), 1U);
   EXPECT_EQ(bench.cut(Registering::automatic, 10'000'000, side(0), side(0)).count(), 1U);
   EXPECT_EQ(copied(bench.cut(Registering::automatic, 50'000, side(1e9), side(1e9))), Copied(1, 1));
@@ -85,8 +85,8 @@ TEST(Policy, CostsDecide) {
 
 TEST(Policy, RegistersOnceWhatThatSavesHasPaidForIt) {
   Bench bench;
-  const Side dear{.fits = true, .registered = false, .register_ns = 1e9};
-  const Side known{.fits = true, .registered = true, .register_ns = 1e9};
+  const CutSide dear{.fits = true, .registered = false, .register_ns = 1e9};
+  const CutSide known{.fits = true, .registered = true, .register_ns = 1e9};
   const Cut copies = bench.cut(Registering::automatic, 1'000'000, dear, dear);
   EXPECT_FALSE(copies.whole());
   EXPECT_GT(copies.saves_ns, 0);
@@ -98,7 +98,7 @@ TEST(Policy, RegistersOnceWhatThatSavesHasPaidForIt) {
 
 TEST(Policy, HasNoMorePartsThanItMay) {
   Bench bench;
-  const Side fresh{.fits = true, .registered = false, .register_ns = 0};
+  const CutSide fresh{.fits = true, .registered = false, .register_ns = 0};
   const Layout all = support::value(Layout::bytes(std::int64_t{1} << 50));
   const Cut cut = protocol::choose_cut(Registering::copy, all, all, {fresh, fresh}, 1, bench.guide, *bench.peer, {});
   EXPECT_LE(cut.count(), protocol::kMostParts);

@@ -1,4 +1,4 @@
-#include "lacuna/protocol/registration/registrations.hpp"
+#include "lacuna/protocol/registration/registration.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

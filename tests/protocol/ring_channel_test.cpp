@@ -19,7 +19,7 @@ LACUNA_TIER(test, "Ring.*");
 using base::Code;
 using protocol::Channel;
 using protocol::Head;
-using protocol::Kind;
+using protocol::HeadKind;
 
 // Remembers what was said last: where the inbox is.
 class Listening final : public nic::Bootstrap {
@@ -51,8 +51,8 @@ struct Rings {
     bootstrap[0] = std::make_unique<Listening>(std::move(sockets.first));
     bootstrap[1] = std::make_unique<Listening>(std::move(sockets.second));
     for (auto& one : context) one = support::value(nic::open("local"));
-    std::thread other([&] { end[1] = support::value(protocol::make_ring(*context[1], *bootstrap[1])); });
-    end[0] = support::value(protocol::make_ring(*context[0], *bootstrap[0]));
+    std::thread other([&] { end[1] = support::value(protocol::make_ring_channel(*context[1], *bootstrap[1])); });
+    end[0] = support::value(protocol::make_ring_channel(*context[0], *bootstrap[0]));
     other.join();
   }
   bool send(int from, std::uint64_t number, std::size_t bytes) {
@@ -60,7 +60,7 @@ struct Rings {
     if (to == nullptr) return false;
     for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(number * 31 + i);
     Head head;
-    head.kind = Kind::eager;
+    head.kind = HeadKind::eager;
     head.bytes = number;
     head.payload = static_cast<std::uint32_t>(bytes);
     end[from]->commit(head);

@@ -1,4 +1,4 @@
-// policy: whether a transfer's memory is registered or copied, whole or part by part. It hides what that costs.
+// Whether a transfer's memory is registered or copied, whole or part by part. It hides what that costs.
 //
 //   copy           |pack|pack|pack|            leave pinned   |registers ────|
 //                       |wire|wire|wire|                                     |wire ─────────|
@@ -34,8 +34,8 @@ struct Cut {
   [[nodiscard]] bool copies(method::Role role, std::uint32_t index) const { return index < copied[static_cast<std::size_t>(role)]; }
 };
 
-/// One end's side of a message.
-struct Side {
+/// One end's memory of a message.
+struct CutSide {
   bool fits = false;        ///< its layout can be used; else all of it is copied
   bool registered = false;  ///< its memory is
   double register_ns = 0;   ///< that would cost so much
@@ -44,8 +44,8 @@ struct Side {
 /// A part is so long at least that there are no more than this many.
 inline constexpr std::int64_t kMostParts = 1 << 20;
 
-/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same memory would have saved together (reuse.hpp).
-Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const Side (&sides)[2], std::int64_t part, guide::Guide& guide,
+/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same memory would have saved together (choice/reuse.hpp).
+Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                const guide::Peer& peer, const guide::Placement& placement, double saved_ns = 0);
 
 /// In words.

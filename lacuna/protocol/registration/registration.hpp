@@ -1,14 +1,14 @@
-// registrations: which memory is registered with the NIC, and until when. It hides what registering costs.
+// registration: which memory is registered with the NIC, and until when. It hides what registering costs.
 //
-//   a transfer ── lease(bytes) ──▶ in an entry, and that is intact? ── yes ──▶ its region
+//   a transfer ── lease(bytes) ──▶ in an entry, and the entry is intact? ── yes ──▶ its region
 //                                        │ no
 //                                        ▼
 //                     watched first (memory_watch.hpp), then registered: an entry, left pinned when the lease ends.
-//                     The least recently used goes when there are too many, or too many bytes
+//                     The least recently used entry goes when there are too many, or too many bytes
 //
-// A NIC that pins writes to the pages that were there when it was told of them, whatever is mapped there since. So an entry is good as long as nothing was
-// unmapped, moved or discarded in it, which the watch is asked at every hit. Where nobody can tell, a registration ends with its transfer, unless the
-// program holds it: then it has promised to keep the memory.
+// A NIC that pins pages writes to those that were there at the registration, whatever is mapped there since. So an entry is good as long as nothing
+// in it was unmapped, moved or discarded; the watch is asked at every hit. Where no watch is possible, a registration ends with its transfer, unless
+// the program holds it: then the program has promised to keep the memory.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 #include <unordered_map>
 
 #include "lacuna/nic/nic.hpp"
-#include "lacuna/protocol/registration/memory_watch.hpp"
 #include "lacuna/protocol/protocol.hpp"
+#include "lacuna/protocol/registration/memory_watch.hpp"
 
 namespace lacuna::protocol {
 

@@ -1,4 +1,4 @@
-#include "lacuna/protocol/stream/direct.hpp"
+#include "lacuna/protocol/stream/direct_copy.hpp"
 
 #include <algorithm>
 
