@@ -1,11 +1,12 @@
-// stores: how this CPU writes memory that a peer's CPU reads, learned by doing both now and then.
+// stores: how this CPU writes memory that a peer's CPU reads, learned by trying both ways now and then (lacuna/guide/trial.hpp).
 //
-// Plain stores leave lines in this CPU's caches, and the other CPU fetches them from there. But a line has to be taken from whoever has read
-// it first. On an EPYC of 2022 that costs next to nothing where both CPUs have one L3 cache, and 27 ns for each line where they have not;
-// stores that pass the caches by cost 2 ns anywhere, and the reader some 2.5 ns more, because it finds the lines in memory only.
-// A VM's CPUs may come to be the one or the other from one second to the next.
+// Plain stores leave lines in this CPU's caches, and the other CPU fetches them from there. But a line has to be taken from the CPU that read it last
+// before it can be written again. On an EPYC of 2022 that costs next to nothing where both CPUs have one L3 cache, and 27 ns for each line where they
+// have not; stores that pass the caches by cost 2 ns anywhere, and the reader some 2.5 ns more, because the lines are in memory only. A VM's CPUs may
+// come to be the one or the other from one second to the next.
 #pragma once
 
+#include "lacuna/guide/trial.hpp"
 #include "lacuna/nic/nic.hpp"
 
 namespace lacuna::protocol {
@@ -23,11 +24,10 @@ class Stores {
   void judge(double kept_ns, double passed_ns, std::int64_t bytes);
 
   copy::Caching caching_ = copy::Caching::kept;
-  int votes_ = 0;        // for the other stores, one after another
-  int until_trial_ = 2;  // pieces
-  bool passed_first_ = false;
-  // The first half of a trial whose second is to come.
-  std::int64_t first_ns_ = -1;
+  int votes_ = 0;                    // for the other stores, one after another
+  int until_trial_ = 2;              // pieces
+  guide::PairedTrial pairs_{false};  // the other way: stores that pass the caches by
+  // The first half of a pair whose second is to come.
   std::int64_t first_bytes_ = 0;
   const layout::Layout* first_layout_ = nullptr;
 };

@@ -13,15 +13,13 @@ Transit other_ring(Transit ring) { return ring == Transit::wide ? Transit::narro
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
 constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
 constexpr int kPairs = 4;
-// Messages before the one that counts: each way leaves caches as another does not want them. A long one fills them itself.
+// Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings them into its own.
 constexpr int kWarm = 2;
-constexpr int kBetweenTrials = 512;  // messages, or more
-constexpr double kMostCost = 0.005;  // of them, for trials
-constexpr int kUntilAgain = 4;       // after a pair that was broken off; twice as many after the next one, and so on,
-constexpr int kLongestPause = 8192;  // until a pair costs nothing, though nobody knows what it took
+constexpr int kBetweenTrials = 512;  // messages, at least
+constexpr int kUntilAgain = 4;       // messages after a pair that was broken off; twice as many after the next one, and so on,
+constexpr int kLongestPause = 8192;  // until a pair costs nothing, though its time is not known
 constexpr int kMostInVain = 3;
-constexpr double kMostLog = 0.7;      // of one pair: somebody else had the CPU
-constexpr double kMostDoubted = 2.1;  // of its cost: eight times; a peer writes what it likes
+constexpr double kMostDoubted = 2.1;  // of a pair's cost, a logarithm: eight times; a peer may write any time
 constexpr double kNoise = 0.03;       // of the mean of a trial's pairs
 // Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times, or as much less: to go on costs more than it may show.
 constexpr double kHopeless = 0.6;
@@ -40,7 +38,7 @@ void Transits::Class::next_other() {
   other = kAll.at(at);
 }
 
-// Which windows are better is a matter of the two CPUs, so classes of one length begin with what another has found.
+// The two CPUs decide which rings are better, so classes of one length begin with what another class has found.
 Transit Transits::best_ring(std::size_t length) const {
   for (const auto& of_advice : classes_) {
     for (const Class& of : of_advice.at(length))
@@ -61,35 +59,35 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
     of.best = advice == Advice::one_copy ? Transit::direct : ring;
     of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? ring : other_ring(ring);
   }
-  const bool in_pair = of.has_first || of.warm > 0;
+  const bool in_pair = of.pairs.under_way();
   if (in_pair && (of.bytes != bytes || of.digest != digest)) {
     of.break_off();
   } else if (in_pair || --of.until_trial <= 0) {
     of.bytes = bytes;
     of.digest = digest;
-    const Transit transit = of.has_first == of.other_first ? of.best : of.other;
-    if (transit == of.other) ++of.others;
-    if (++of.warm <= (bytes < kLong ? kWarm : 0)) return transit;
-    of.warm = 0;
-    trial_ = {.of = &of, .transit = transit};
+    const bool tries_other = of.pairs.tries_other();
+    const Transit transit = tries_other ? of.other : of.best;
+    if (tries_other) ++of.others;
+    if (of.pairs.go(bytes < kLong ? kWarm : 0)) timed_ = {.of = &of, .transit = transit};
     return transit;
   }
   return of.best;
 }
 
 void Transits::sent(const StreamRing& ring, const OutStream& stream) {
-  if (trial_.of == nullptr || trial_.ring != nullptr || ring.transit != trial_.transit) return;
-  trial_.ring = ring.memory;
-  trial_.last = stream.last();
+  if (timed_.of == nullptr || timed_.ring != nullptr || ring.transit != timed_.transit) return;
+  timed_.ring = ring.memory;
+  timed_.last = stream.last();
 }
 
-// Nobody knows what it would have taken, but waiting for somebody who comes late costs the sender as much as packing (OutStream::waited_for_long).
+// What the message would have taken is not known, but waiting for a receiver that comes late costs the sender as much as packing
+// (OutStream::waited_for_long).
 void Transits::offered(bool taken) {
   if (last_ == nullptr) return;
   Class& of = *last_;
   of.in_vain = taken ? 0 : of.in_vain + 1;
   if (taken) return;
-  trial_ = {};
+  timed_ = {};
   of.break_off();
   if (of.in_vain < kMostInVain) return;
   of.in_vain = 0;
@@ -101,50 +99,41 @@ void Transits::offered(bool taken) {
 }
 
 void Transits::settle() {
-  if (trial_.of == nullptr) return;
-  const Trial trial = std::exchange(trial_, {});
-  if (trial.ring == nullptr || trial.ring->took_of.load(std::memory_order_acquire) != trial.last) {
-    trial.of->break_off();
+  if (timed_.of == nullptr) return;
+  const Timed timed = std::exchange(timed_, {});
+  if (timed.ring == nullptr || timed.ring->took_of.load(std::memory_order_acquire) != timed.last) {
+    timed.of->break_off();
     return;
   }
-  trial.of->time(static_cast<double>(std::max<std::uint64_t>(trial.ring->took_ns.load(std::memory_order_relaxed), 1)));
+  timed.of->time(static_cast<double>(std::max<std::uint64_t>(timed.ring->took_ns.load(std::memory_order_relaxed), 1)));
 }
 
 void Transits::Class::time(double ns) {
-  has_first = !has_first;
-  if (has_first) {
-    first_ns = ns;
-    return;
-  }
-  judge(std::log(other_first ? first_ns / ns : ns / first_ns));
+  if (const auto pair = pairs.took(ns)) judge(pair->log_ratio());
 }
 
 void Transits::Class::judge(double log_ratio) {
-  log_ratios += std::clamp(log_ratio, -kMostLog, kMostLog);
+  ratios.add(log_ratio);
   excess = std::max(0.0, std::exp(std::min(log_ratio, kMostDoubted)) - 1);
-  cost += std::exchange(others, 0) * excess;
-  other_first = !other_first;
+  budget.spend(std::exchange(others, 0) * excess);
   until_trial = 1;
   broken = 0;
-  ++pairs;
-  const bool clear = log_ratios >= kHopeless || (pairs >= kFewestPairs && log_ratios <= -kHopeless);
-  if (pairs < kPairs && !clear) return;
-  if (log_ratios < -kNoise * kPairs) std::swap(best, other);
+  const bool clear = ratios.sum() >= kHopeless || (ratios.count() >= kFewestPairs && ratios.sum() <= -kHopeless);
+  if (ratios.count() < kPairs && !clear) return;
+  if (ratios.sum() < -kNoise * kPairs) std::swap(best, other);
   // At first one trial follows the other: what is best may be the last that is tried.
   end(++trials >= (advice == Advice::impossible ? 1 : 2));
 }
 
 void Transits::Class::end(bool pause) {
   next_other();
-  pairs = 0;
-  log_ratios = 0;
-  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(std::exchange(cost, 0) / kMostCost)) : 1;
+  ratios.clear();
+  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(budget.pause())) : 1;
 }
 
 void Transits::Class::break_off() {
-  has_first = false;
-  warm = 0;
-  cost += std::exchange(others, 0) * excess;  // as in the pair before
+  pairs.break_off();
+  budget.spend(std::exchange(others, 0) * excess);  // as in the pair before
   until_trial = kUntilAgain << broken;
   if (until_trial < kLongestPause) ++broken;
 }
