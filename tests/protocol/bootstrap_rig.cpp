@@ -227,7 +227,8 @@ std::string with_timeouts(const std::function<std::string(double timeout_s)>& bo
     wrong = bounded(timeout_s);
     const double took_s = static_cast<double>(base::now_ns() - began) * 1e-9;
     if (wrong.empty() && took_s < timeout_s) wrong = fmt::format("it ended after {} s, and not after {}", took_s, timeout_s);
-    if (wrong.empty() && took_s > timeout_s + BootstrapOptions().timeout_s / 2) wrong = fmt::format("it took {} s, and not {}", took_s, timeout_s);
+    if (wrong.empty() && took_s > timeout_s + BootstrapOptions().timeout_s / 2)
+      wrong = fmt::format("it took {} s, and not {}", took_s, timeout_s);
     if (wrong.empty()) return {};
   }
   return wrong;

@@ -16,8 +16,8 @@
 
 namespace lacuna::test {
 
-using protocol::Group;
 using protocol::BootstrapOptions;
+using protocol::Group;
 
 /// Children, each with something to do that says what went wrong.
 class Processes {

@@ -38,7 +38,7 @@ class Interrupted final : public Channel {
   const std::function<void()>& meanwhile_;
 };
 
-// A message that moves from one window of the hostile rank's to another.
+// A message that moves from one ring of the hostile rank's to another.
 struct Moving {
   std::function<void()> meanwhile;
   Den den{setting(), 0, 0};
@@ -63,7 +63,7 @@ struct Moving {
     return {reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, kPages, kLines};
   }
 
-  // Says it, with two chunks in the first window and `chunks` in the second one, which `change` makes another one in the middle of the checks.
+  // Says it, with two chunks in the first ring and `chunks` in the second one, which `change` makes another one in the middle of the checks.
   std::optional<base::Result<protocol::Status>> say(std::uint64_t chunks, const std::function<void(RingDescriptor&)>& change) {
     from.filled = from.moved = 3;
     from.rest = describe(to, second);
@@ -74,7 +74,7 @@ struct Moving {
     head.bytes = kBytes;
     protocol::put_body(head, describe(from, first));
     meanwhile = [&, looks = 0]() mutable {
-      if (++looks == 2) change(from.rest);  // first it looks for the first window
+      if (++looks == 2) change(from.rest);  // first it looks for the first ring
     };
     den.tap().say(head);
     den.victim_moves();

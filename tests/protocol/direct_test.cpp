@@ -28,7 +28,7 @@ constexpr std::int64_t kBytes = 300'000;
 
 Layout message() { return support::value(Layout::bytes(kBytes)); }
 
-// A window of the hostile rank's with the whole message in it, and an offer to copy it directly, that the victim accepts.
+// A ring of the hostile rank's with the whole message in it, and an offer to copy it directly, that the victim accepts.
 struct Offered {
   Den den{{}, 0, 0};
   nic::RegisteredBuffer buffer =
@@ -50,9 +50,9 @@ struct Offered {
   Request* accept() {
     std::memset(memory.data(), 0x5a, StreamRings::kBytes);
     memory.direct.offer(1, end);
-    const RingDescriptor window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, StreamRings::kBytes / 4096, 256};
+    const RingDescriptor ring{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, StreamRings::kBytes / 4096, 256};
     Ticket ticket;
-    std::memcpy(ticket.bytes.data(), &window, sizeof window);
+    std::memcpy(ticket.bytes.data(), &ring, sizeof ring);
     return support::value(den.rank(0).accept(target.base(), target.layout, 1, kBytes, ticket));
   }
   // What became of it: copied, or streamed.
@@ -84,9 +84,9 @@ struct Sent {
     return made;
   }
   [[nodiscard]] RingMemory& memory() const {
-    RingDescriptor window;
-    std::memcpy(&window, ticket.bytes.data(), sizeof window);
-    return *reinterpret_cast<RingMemory*>(window.addr);
+    RingDescriptor ring;
+    std::memcpy(&ring, ticket.bytes.data(), sizeof ring);
+    return *reinterpret_cast<RingMemory*>(ring.addr);
   }
 };
 

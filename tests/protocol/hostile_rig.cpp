@@ -13,7 +13,7 @@ using protocol::RingMemory;
 
 namespace {
 
-RingMemory& memory_of(const RingDescriptor& window) { return *reinterpret_cast<RingMemory*>(window.addr); }
+RingMemory& memory_of(const RingDescriptor& ring) { return *reinterpret_cast<RingMemory*>(ring.addr); }
 
 }  // namespace
 
@@ -128,14 +128,14 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
   }
   switch (head.kind) {
     case HeadKind::stream: {
-      RingDescriptor window = own_.empty() ? RingDescriptor() : own_[random_.next() % own_.size()];
-      if (random_.one_in(2)) window.addr += number();
-      if (random_.one_in(2)) window.lines = static_cast<std::uint16_t>(number());
-      if (random_.one_in(4)) window.pages = static_cast<std::uint16_t>(number());
-      if (random_.one_in(2)) window.at = static_cast<std::uint32_t>(number());
-      if (random_.one_in(2)) window.first = number();
-      if (random_.one_in(2)) window.answer = static_cast<std::uint32_t>(number());
-      protocol::put_body(head, window);
+      RingDescriptor ring = own_.empty() ? RingDescriptor() : own_[random_.next() % own_.size()];
+      if (random_.one_in(2)) ring.addr += number();
+      if (random_.one_in(2)) ring.lines = static_cast<std::uint16_t>(number());
+      if (random_.one_in(4)) ring.pages = static_cast<std::uint16_t>(number());
+      if (random_.one_in(2)) ring.at = static_cast<std::uint32_t>(number());
+      if (random_.one_in(2)) ring.first = number();
+      if (random_.one_in(2)) ring.answer = static_cast<std::uint32_t>(number());
+      protocol::put_body(head, ring);
       break;
     }
     case HeadKind::announce: {
@@ -185,12 +185,12 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
 void Tap::scribble() {
   if (rarity_ == 0 || (own_.empty() && theirs_.empty()) || !random_.one_in(8 * rarity_)) return;
   const bool own = theirs_.empty() || (!own_.empty() && random_.one_in(2));
-  const RingDescriptor& window = random_.pick(own ? own_ : theirs_);
-  RingMemory& memory = memory_of(window);
+  const RingDescriptor& ring = random_.pick(own ? own_ : theirs_);
+  RingMemory& memory = memory_of(ring);
   const std::uint64_t value = random_.one_in(2) ? number() : memory.filled + static_cast<std::uint64_t>(random_.between(-3, 3));
   if (own && random_.one_in(2)) memory.filled = value;
   if (random_.one_in(2)) memory.emptied = value;
-  if (own && random_.one_in(2)) memory.data()[random_.next() % (window.pages * 4096U)] ^= std::byte{0x40};
+  if (own && random_.one_in(2)) memory.data()[random_.next() % (ring.pages * 4096U)] ^= std::byte{0x40};
 }
 
 // --- the den ---------------------------------------------------------------------------------------------------------

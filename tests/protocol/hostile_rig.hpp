@@ -21,12 +21,12 @@ class Tap final : public protocol::Channel {
 
   /// Sends what a test makes up.
   void say(protocol::Head head, std::span<const std::byte> payload = {});
-  /// The windows that the victim named, and those that this end did. Ranks are in one process: they are memory of this one.
-  [[nodiscard]] const std::vector<protocol::RingDescriptor>& victims_windows() const { return theirs_; }
-  [[nodiscard]] const std::vector<protocol::RingDescriptor>& own_windows() const { return own_; }
+  /// The rings that the victim named, and those that this end did. Ranks are in one process: they are memory of this one.
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& victims_rings() const { return theirs_; }
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& own_rings() const { return own_; }
   /// What the victim said last of a kind.
   [[nodiscard]] const protocol::Head& last(protocol::HeadKind kind) const { return said_[static_cast<std::uint8_t>(kind)]; }
-  /// Counters and contents of windows become anything, now and then.
+  /// Counters and contents of rings become anything, now and then.
   void scribble();
 
   std::byte* claim(std::size_t bytes) override;
