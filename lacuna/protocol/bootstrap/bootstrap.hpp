@@ -1,4 +1,11 @@
-// The two kinds of meeting. What they share: messages on sockets, an acceptor for everybody who connects, and the coordinator's gathering.
+// bootstrap: how processes become a group whose members are connected with one another. It hides sockets, who coordinates, and the secret.
+//
+//   form_group(name)        by_name.cpp   processes of one user on one machine, over Unix sockets ──┬──▶ gather.hpp: the coordinator gives ranks,
+//   form_group(host:port)   by_tcp.cpp    processes that share a secret, over TCP ─────────────────┘    all go on, or all learn why not
+//                              ├─ all on one machine: go on by name
+//                              └─ else tcp_mesh.hpp: a connection between each two, proved by handshake.hpp
+//
+// message.hpp has the messages on all these sockets.
 #pragma once
 
 #include <string_view>

@@ -8,8 +8,8 @@
 #include <array>
 #include <fstream>
 
-#include "lacuna/protocol/bootstrap/handshake.hpp"
 #include "lacuna/protocol/bootstrap/bootstrap.hpp"
+#include "lacuna/protocol/bootstrap/handshake.hpp"
 #include "lacuna/protocol/bootstrap/tcp_mesh.hpp"
 
 namespace lacuna::protocol::bootstrap {
@@ -94,7 +94,8 @@ Result<Group> host(const std::vector<Endpoint>& endpoints, const Secret& secret,
 // --- everybody else ---
 
 // The group; nothing if rank 0 left before it was complete, or is not there; `reason` says which.
-Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret, const BootstrapPlan& plan, Fullest& fullest, std::string& reason) {
+Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret, const BootstrapPlan& plan, Fullest& fullest,
+                                  std::string& reason) {
   const std::int64_t attempt = std::min(plan.deadline, base::now_ns() + kAttemptNs);
   Result<base::Fd> connected = connect_to(endpoint, attempt);
   if (!connected) {

@@ -57,11 +57,12 @@ Result<Group> form_group(const BootstrapOptions& wanted) {
   if (!(wanted.timeout_s > 0)) return base::fail(Code::invalid_argument, fmt::format("a timeout of {} s", wanted.timeout_s));
   LACUNA_TRY(enough_files(wanted.size));
 
-  const bootstrap::BootstrapPlan plan{.size = wanted.size,
-                           .rank = wanted.rank,
-                           .deadline = base::now_ns() + static_cast<std::int64_t>(std::min(wanted.timeout_s, kMostSeconds) * 1e9),
-                           .where = by_tcp ? wanted.address : fmt::format("\"{}\"", wanted.address),
-                           .machine = wanted.machine};
+  const bootstrap::BootstrapPlan plan{
+      .size = wanted.size,
+      .rank = wanted.rank,
+      .deadline = base::now_ns() + static_cast<std::int64_t>(std::min(wanted.timeout_s, kMostSeconds) * 1e9),
+      .where = by_tcp ? wanted.address : fmt::format("\"{}\"", wanted.address),
+      .machine = wanted.machine};
   return by_tcp ? bootstrap::connect_by_tcp(wanted.address, wanted.secret, plan) : bootstrap::connect_by_name(wanted.address, plan);
 }
 

@@ -19,10 +19,10 @@ using nic::tcp::Secret;
 struct Claim {
   std::uint32_t size = 0;
   std::uint32_t rank = 0;
-  std::uint32_t to = 0;      ///< the rank that it connects to
-  std::uint32_t user = 0;    ///< effective
-  std::uint32_t port = 0;    ///< where it listens for the others
-  std::string machine = {};  ///< kDigestBytes: the same for processes that can meet by name
+  std::uint32_t to = 0;       ///< the rank that it connects to
+  std::uint32_t user = 0;     ///< effective
+  std::uint32_t port = 0;     ///< where it listens for the others
+  std::string machine = {};   ///< kDigestBytes: the same for processes that can meet by name
   std::string group_id = {};  ///< kDigestBytes: drawn by rank 0; zeros on the way to rank 0
 };
 

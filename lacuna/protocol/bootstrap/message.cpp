@@ -116,7 +116,8 @@ Result<Message> receive(int socket, std::int64_t deadline) {
   const std::uint32_t kind = take(fields);
   message.value = static_cast<std::int32_t>(take(fields));
   const std::uint32_t length = take(fields);
-  if (kind < static_cast<std::uint32_t>(MessageKind::status) || kind > static_cast<std::uint32_t>(MessageKind::failed) || length > kMostMessageBytes)
+  if (kind < static_cast<std::uint32_t>(MessageKind::status) || kind > static_cast<std::uint32_t>(MessageKind::failed) ||
+      length > kMostMessageBytes)
     return base::fail(Code::malformed, fmt::format("a message of kind {} and {} bytes, which no bootstrap has", kind, length));
   message.kind = static_cast<MessageKind>(kind);
   message.bytes.resize(length);

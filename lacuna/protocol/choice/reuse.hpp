@@ -1,10 +1,11 @@
-// reuse: when memory that is used again is worth registering. One message seldom is: copying its bytes takes less than telling the NIC of their memory. The tenth
-// message from the same memory would have been sooner had the first one registered it, but nobody knows at the first that there will be a tenth. So each message that is
-// copied notes what it would have saved in registered memory, and once that comes to what registering costs, the next one registers. However often the memory is used,
-// that costs, by what is expected of the messages, at most twice what would have been best: who rents skis until the rent comes to their price does so too (Karlin and
-// others, "Competitive Snoopy Caching", Algorithmica 3, 1988).
+// reuse: when memory that is used again is worth registering. For one message it seldom is: copying its bytes takes less than telling the NIC of their
+// memory. The tenth message from the same memory would have been sooner had the first one registered it, but at the first message the tenth is not
+// known. So each message that is copied notes what it would have saved in registered memory, and once that comes to what registering costs, the next
+// one registers. However often the memory is used, that costs, by what is expected of the messages, at most twice what would have been best: so does
+// renting skis until the rent comes to their price (Karlin and others, "Competitive Snoopy Caching", Algorithmica 3, 1988).
 //
-// Where it is found unregistered afterwards (the sender's is another one each time, or was freed), registering was in vain, and the price doubles.
+// Where the memory is found unregistered afterwards (the sender's is another one each time, or was freed), registering was in vain, and the price
+// doubles. Nothing is timed here, so this is no trial (lacuna/guide/trial.hpp).
 #pragma once
 
 #include <algorithm>

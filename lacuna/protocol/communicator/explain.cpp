@@ -65,11 +65,11 @@ Result<std::string> Communicator::explain(const Layout& src, const Layout& dst, 
     const copy::Caching caching = peer.streams.stores.caching();
     fmt::format_to(
         out,
-        "stream: packed into a window of shared memory, {} bytes at a time, and unpacked out of it side by side; it begins before "
-        "the receiver asks. Stores {}.\n",
+        "stream: packed into a ring of shared memory, {} bytes at a time, and unpacked out of it at the same time; it begins before "
+        "the receive is posted. Stores {}.\n",
         chunk_of(bytes, caching),
         caching == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share" : "leave the bytes in the caches");
-    if (bytes <= eager_bytes) fmt::format_to(out, "While no window is free: eager, as all up to {} bytes.\n", eager_bytes);
+    if (bytes <= eager_bytes) fmt::format_to(out, "While no ring is free: eager, as all up to {} bytes.\n", eager_bytes);
   } else if (bytes <= eager_bytes) {
     fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", eager_bytes);
   } else {

@@ -1,7 +1,11 @@
-// Which message goes to which receive, by MPI's rules (MPI-4.1, 3.5): a receive takes the earliest message that fits it, a message goes to
-// the earliest receive that it fits.
+// matching: which message goes to which receive, by MPI's rules (MPI-4.1, 3.5): a receive takes the earliest message that fits it, a message goes to
+// the earliest receive that it fits. It hides how they are found.
 //
-// Tags below 0 are the library's own; no wildcard takes them. Whoever names source and tag is found through bins; wildcards are few and looked through in order. All lists run through the objects.
+//   a receive is posted ── find(): a message is here ──▶ remove() it       a message comes ── match(): a receive waits ──▶ delivered
+//                      └── else post(): it waits                                        └── else keep(): it waits
+//
+// Tags below 0 are the library's own; no wildcard takes them. Receives that name source and tag are found through bins; wildcards are few, and looked
+// through in order. The links of all lists lie in the objects themselves.
 #pragma once
 
 #include <array>
@@ -57,7 +61,7 @@ class Matcher {
     while (message != nullptr && (message->source != source || message->tag != tag)) message = message->next;
     return message;
   }
-  /// It is here no longer.
+  /// The message waits no longer.
   void remove(Matchable& message) {
     messages_[bin(message.source, message.tag)].unlink(message);
     (message.earlier != nullptr ? message.earlier->later : first_) = message.later;

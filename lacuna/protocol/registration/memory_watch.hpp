@@ -1,6 +1,6 @@
 // Whether memory is still what it was: the kernel tells (userfaultfd(2)) what of watched ranges was unmapped, moved or discarded. It hides how.
 //
-//   a thread that unmaps                     our thread                        who asks intact()
+//   a thread that unmaps                     our thread                        the caller of intact()
 //   mmap_changing += 1, pages go
 //   waits ── event ───────────────────────▶  reads it: mmap_changing -= 1      1. a page's ioctl says EAGAIN while mmap_changing > 0,
 //   returns                                  marks what it overlaps               so that no event is on its way that was not read
@@ -9,12 +9,12 @@
 //
 // The steps close what the event alone leaves open: between the unmapping and its event another thread may be given the same addresses, and ask.
 //
-// The thread that reads takes no lock, allocates nothing and unmaps nothing, since whoever is in free() waits for it. Pages are registered for
+// The thread that reads takes no lock, allocates nothing and unmaps nothing, since a thread in free() waits for it. Pages are registered for
 // write-protect faults and never protected, so that no access to them ever waits.
 //
 // Two things it does not see. A file that is truncated under its mapping: so only private anonymous memory can be watched. And when pages that are
-// discarded (MADV_DONTNEED, MADV_FREE) are gone: their event comes before, and whoever begins to use them then would still get the old ones. Such pages
-// cannot be watched for a second.
+// discarded (MADV_DONTNEED, MADV_FREE) are gone: their event comes before, and a thread that begins to use them then would still get the old ones.
+// Such pages cannot be watched for a second.
 #pragma once
 
 #include <array>

@@ -11,12 +11,12 @@
 namespace lacuna::protocol {
 namespace {
 
-constexpr std::size_t kPartsInSlab = 8;
+constexpr std::size_t kBuffersInSlab = 8;
 constexpr std::size_t kAtOnce = 16;  // completions
 constexpr std::uint64_t kHello = 0x6c61'6375'6e61'2121;
 constexpr std::int64_t kLeastMemory = 64 << 10;
 
-// wr_id: the peer, and above it the part that a READ lands in, counted from 1; a word has none.
+// wr_id: the peer, and above it the buffer of a READ, counted from 1; a word has none.
 constexpr int kPeerBits = 32;
 
 std::int64_t parts_of(std::int64_t bytes) { return (bytes + Rget::kPart - 1) / Rget::kPart; }
@@ -123,8 +123,8 @@ void Rget::reap() {
       --who.outstanding;
       const bool good = one.status == nic::Status::success;
       if (const std::uint64_t landed = one.wr_id >> kPeerBits; landed > 0) {
-        Part& part = parts_[landed - 1];
-        part.state = !part.wanted ? Part::State::free : good ? Part::State::here : Part::State::failed;
+        ReadBuffer& buffer = buffers_[landed - 1];
+        buffer.state = !buffer.wanted ? ReadBuffer::State::free : good ? ReadBuffer::State::here : ReadBuffer::State::failed;
       }
       if (!good)
         lose(who,
@@ -139,8 +139,9 @@ void Rget::close(int number) {
   lose(who, who.qp->fault() != nullptr ? *who.qp->fault() : base::Error{base::Code::peer_lost, "the connection is gone"});
   who.qp.reset();
   who.outstanding = 0;
-  for (Part& part : parts_) {
-    if (part.state == Part::State::reading && part.peer == number) part.state = part.wanted ? Part::State::failed : Part::State::free;
+  for (ReadBuffer& buffer : buffers_) {
+    if (buffer.state == ReadBuffer::State::reading && buffer.peer == number)
+      buffer.state = buffer.wanted ? ReadBuffer::State::failed : ReadBuffer::State::free;
   }
 }
 
@@ -185,12 +186,12 @@ bool Rget::tell(int to, std::uint64_t offset, std::uint64_t word, bool waits) {
   return true;
 }
 
-bool Rget::read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes) {
+bool Rget::read(int from, std::size_t buffer, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes) {
   Peer& who = peer(from);
   if (who.lost || who.outstanding >= depth_ / 2) return false;  // words go first
-  nic::Sge sge = parts_[part].sge;
+  nic::Sge sge = buffers_[buffer].sge;
   sge.length = static_cast<std::uint32_t>(bytes);
-  const Result<void> posted = who.qp->post_send({.wr_id = static_cast<std::uint64_t>(from) | (part + 1) << kPeerBits,
+  const Result<void> posted = who.qp->post_send({.wr_id = static_cast<std::uint64_t>(from) | (buffer + 1) << kPeerBits,
                                                  .opcode = nic::Opcode::read,
                                                  .sg_list = {&sge, 1},
                                                  .remote_addr = addr,
@@ -200,8 +201,8 @@ bool Rget::read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rk
     return false;
   }
   ++who.outstanding;
-  parts_[part].state = Part::State::reading;
-  parts_[part].peer = from;
+  buffers_[buffer].state = ReadBuffer::State::reading;
+  buffers_[buffer].peer = from;
   return true;
 }
 
@@ -236,24 +237,25 @@ void Rget::give_back(Memory memory) noexcept {
   }
 }
 
-Result<std::size_t> Rget::take_part() {
-  const auto found = std::ranges::find_if(parts_, [](const Part& part) { return part.state == Part::State::free && !part.wanted; });
-  std::size_t which = static_cast<std::size_t>(found - parts_.begin());
-  if (found == parts_.end()) {
-    slabs_.push_back(LACUNA_TRY(nic::RegisteredBuffer::create(*context_, kPart * static_cast<std::int64_t>(kPartsInSlab),
+Result<std::size_t> Rget::take_buffer() {
+  const auto found =
+      std::ranges::find_if(buffers_, [](const ReadBuffer& buffer) { return buffer.state == ReadBuffer::State::free && !buffer.wanted; });
+  std::size_t which = static_cast<std::size_t>(found - buffers_.begin());
+  if (found == buffers_.end()) {
+    slabs_.push_back(LACUNA_TRY(nic::RegisteredBuffer::create(*context_, kPart * static_cast<std::int64_t>(kBuffersInSlab),
                                                               {.remote_write = false, .remote_read = false})));
-    for (std::size_t i = 0; i < kPartsInSlab; ++i) {
+    for (std::size_t i = 0; i < kBuffersInSlab; ++i) {
       const std::int64_t offset = kPart * static_cast<std::int64_t>(i);
-      parts_.push_back({.data = slabs_.back().buffer.data() + offset, .sge = slabs_.back().sge(offset, kPart)});
+      buffers_.push_back({.data = slabs_.back().buffer.data() + offset, .sge = slabs_.back().sge(offset, kPart)});
     }
   }
-  parts_[which].wanted = true;
+  buffers_[which].wanted = true;
   return which;
 }
 
-void Rget::release(std::size_t part) {
-  parts_[part].wanted = false;
-  if (parts_[part].state != Part::State::reading) parts_[part].state = Part::State::free;
+void Rget::release(std::size_t buffer) {
+  buffers_[buffer].wanted = false;
+  if (buffers_[buffer].state != ReadBuffer::State::reading) buffers_[buffer].state = ReadBuffer::State::free;
 }
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
@@ -320,13 +322,13 @@ Result<void> Rget::In::ask() {
   if (there > parts_of(bytes_))
     return base::fail(base::Code::malformed, fmt::format("{} parts of a message of {} bytes, {} to a part", there, bytes_, kPart));
   while (asked_ < std::min(there * kPart, wanted_) && end_ - first_ < kReads) {
-    const std::size_t part = LACUNA_TRY(rget_.take_part());
+    const std::size_t buffer = LACUNA_TRY(rget_.take_buffer());
     const std::int64_t bytes = std::min(kPart, wanted_ - asked_);
-    if (!rget_.read(peer_, part, ticket_.addr + static_cast<std::uint64_t>(asked_), ticket_.rkey, bytes)) {
-      rget_.release(part);
+    if (!rget_.read(peer_, buffer, ticket_.addr + static_cast<std::uint64_t>(asked_), ticket_.rkey, bytes)) {
+      rget_.release(buffer);
       break;
     }
-    parts_[end_++ % kReads] = part;
+    buffers_[end_++ % kReads] = buffer;
     asked_ += bytes;
   }
   return {};
@@ -335,9 +337,9 @@ Result<void> Rget::In::ask() {
 Result<bool> Rget::In::step() {
   rget_.progress();
   LACUNA_TRY(ask());
-  while (first_ != end_ && rget_.parts_[first()].state == Part::State::here) {
+  while (first_ != end_ && rget_.buffers_[first()].state == ReadBuffer::State::here) {
     const std::int64_t bytes = std::min(kPart, wanted_ - here_);
-    rget_.context_->unpack(layout_, base_, here_, bytes, rget_.parts_[first()].data, copy::Caching::kept);
+    rget_.context_->unpack(layout_, base_, here_, bytes, rget_.buffers_[first()].data, copy::Caching::kept);
     rget_.release(first());
     ++first_;
     here_ += bytes;

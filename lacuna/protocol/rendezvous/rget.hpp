@@ -1,5 +1,5 @@
-// Messages that lie packed in registered memory of their sender until their receiver has read them from there: a rendezvous by RDMA READ, RGET in Open MPI and
-// UCX. It hides the device; who announces a message, and who matches it, is somebody else (lacuna/mpi/inter_node/transport.hpp).
+// A rendezvous by RDMA READ (RGET in Open MPI and UCX): a message lies packed in registered memory of its sender until the receiver's device has read it
+// from there. It hides the device. Another library announces the message and matches it (lacuna/mpi/inter_node/transport.hpp).
 //
 //   sender                                                            receiver
 //   offer(): memory ─────────────── ticket, by whatever means ──────▶ accept()
@@ -7,10 +7,10 @@
 //           the next, and its word                          ◀──────── READ of what is there; unpacked while the next is packed, and read
 //   the memory is free again     ◀─ WRITE of 8 bytes ──────────────── its board: taken
 //
-// Progress. A sender needs nobody: what is packed is read by the receiver's device alone, whatever the sender is doing. What waits so has a bound, beyond which
-// nothing is offered.
+// Progress. What is packed is read by the receiver's device alone, whatever the sender's CPU does. What waits so has a bound, beyond which no message
+// is offered.
 //
-// A peer's words, and its tickets, are looked at before they are believed: a message has as many parts as its bytes say, whatever its words do.
+// A peer's words, and its tickets, are checked: a message has as many parts as its bytes say, whatever its words say.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class Rget {
     std::uint32_t rkey = 0;
     std::uint32_t number = 0;
   };
-  /// Bytes that are packed, told and read at once: long enough that a word and a round trip are little beside them on 100 Gb/s (5 us), short enough that
+  /// Bytes that are packed, told and read at once: so many that a word and a round trip take little time beside them on 100 Gb/s (5 us), and so few that
   /// they are still in the caches when they are read, and unpacked. Not measured on hardware.
   static constexpr std::int64_t kPart = 64 << 10;
   static constexpr std::int64_t kRoom = 256 << 20;  ///< of messages that wait, and of memory that is kept for them
@@ -49,15 +49,14 @@ class Rget {
   Rget(const Rget&) = delete;
   Rget& operator=(const Rget&) = delete;
 
-  /// Both ends of a pair at once, each with its number for the other. A word goes each way before either believes in it: then both are connected, or none
-  /// is. Errors: why not.
+  /// Both ends of a pair at once, each with its number for the other. Both are connected after a word has gone each way; else none is. Errors: why not.
   Result<void> connect(int peer, nic::Bootstrap& bootstrap, std::int64_t timeout_ns);
-  /// Whether it is connected, and nothing has gone wrong.
+  /// Whether it is connected, without an error since.
   [[nodiscard]] bool reaches(int peer) const;
 
   /// Memory for a message that will be packed. Errors: limit (too much waits), out_of_memory, peer_lost.
   Result<std::unique_ptr<Out>> offer(int peer, std::int64_t bytes);
-  /// Receives what was offered: `capacity` bytes of it at most. Errors: malformed (a ticket that is none), peer_lost.
+  /// Receives what was offered: `capacity` bytes of it at most. Errors: malformed (an invalid ticket), peer_lost.
   Result<std::unique_ptr<In>> accept(int peer, const Ticket& ticket, std::int64_t bytes, layout::Layout layout, std::byte* base,
                                      std::int64_t capacity);
   /// Looks at what has completed, and at what was taken.
@@ -94,13 +93,13 @@ class Rget {
     std::uint32_t number = 0;
     Memory memory;
   };
-  /// What a READ lands in.
-  struct Part {
+  /// Where a READ puts a part.
+  struct ReadBuffer {
     std::byte* data = nullptr;
     nic::Sge sge{};
     enum class State { free, reading, here, failed } state = State::free;
     bool wanted = false;
-    int peer = 0;  ///< from whom it is read
+    int peer = 0;  ///< from which it is read
   };
 
   Rget(std::unique_ptr<nic::Context> context, nic::Path path, std::size_t peers, int depth);
@@ -112,11 +111,11 @@ class Rget {
   void close(int peer);
   /// Writes a word to where it is in the peer's board. False: there is no room in the queue, or the peer is lost; with `waits`, only the latter.
   bool tell(int to, std::uint64_t offset, std::uint64_t word, bool waits);
-  bool read(int from, std::size_t part, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes);
+  bool read(int from, std::size_t buffer, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes);
   Result<Memory> take(std::int64_t bytes);
   void give_back(Memory memory) noexcept;
-  Result<std::size_t> take_part();
-  void release(std::size_t part);
+  Result<std::size_t> take_buffer();
+  void release(std::size_t buffer);
 
   std::unique_ptr<nic::Context> context_;
   nic::Path path_;
@@ -126,12 +125,12 @@ class Rget {
   std::vector<std::vector<Memory>> kept_;  // by class of size
   std::int64_t held_ = 0;                  // bytes of all Memory
   std::deque<nic::RegisteredBuffer> slabs_;
-  std::vector<Part> parts_;
+  std::vector<ReadBuffer> buffers_;
   std::list<Waiting> waiting_;
   std::vector<Peer> peers_;  // first of all to go
 };
 
-/// A message that leaves. Gone before it was packed, it was never offered.
+/// A message that leaves. One that ends before it was packed was never offered.
 class Rget::Out {
  public:
   Out(Rget& rget, int peer, std::uint32_t number, std::int64_t bytes) : rget_(rget), bytes_(bytes), own_(1) {
@@ -181,8 +180,8 @@ class Rget::In {
   std::int64_t bytes_, wanted_, asked_ = 0, here_ = 0;
   layout::Layout layout_;
   std::byte* base_;
-  [[nodiscard]] std::size_t first() const { return parts_[first_ % kReads]; }
-  std::array<std::size_t, kReads> parts_{};  // in turn
+  [[nodiscard]] std::size_t first() const { return buffers_[first_ % kReads]; }
+  std::array<std::size_t, kReads> buffers_{};  // in turn
   std::size_t first_ = 0, end_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// direct: a message that is copied once, from one process's memory into the other's, by both CPUs at once, where the system lets them (QueuePair::copy).
-// The sender offers that before it packs anything. If its receiver does not take it up soon, or cannot, it packs after all (stream.hpp).
+// A message that is copied once, from one process's memory into the other's, by both CPUs at once, where the system allows it (QueuePair::copy). The
+// sender offers that before it packs anything. If the receiver does not accept soon, or cannot, the sender packs after all (out_stream.hpp).
 //
-//   sender    offer │ ticket │      │ piece 1 │ piece 3 │ ...     whoever is free takes the next piece
+//   sender    offer │ ticket │      │ piece 1 │ piece 3 │ ...     the CPU that is free takes the next piece
 //   receiver                 │ take │ piece 0 │ piece 2 │ ...
 #pragma once
 
@@ -23,12 +23,12 @@ struct DirectEnd {
 
 enum class DirectState : std::uint8_t { none, offered, taken, refused };
 
-/// In a window's head. What the peer wrote there may be anything.
+/// In a ring's head. The peer may write anything there.
 struct DirectMemory {
   alignas(64) std::atomic<std::uint64_t> state;  ///< of which message, and a DirectState
   DirectEnd sender;
   alignas(64) DirectEnd receiver;
-  alignas(64) std::atomic<std::uint64_t> begun;  ///< pieces that somebody has taken,
+  alignas(64) std::atomic<std::uint64_t> begun;  ///< pieces that one end has taken,
   std::atomic<std::uint64_t> ended;              ///< those that were copied or could not be,
   std::atomic<std::uint64_t> failed;             ///< and these
 
