@@ -126,6 +126,11 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     head.payload = static_cast<std::uint32_t>(payload.size());
     if (head.kind == HeadKind::eager && !random_.one_in(4)) head.bytes = head.payload;
   }
+  make_up_body(head, payload);
+  return head;
+}
+
+void Tap::make_up_body(Head& head, std::vector<std::byte>& payload) {
   switch (head.kind) {
     case HeadKind::stream: {
       RingDescriptor ring = own_.empty() ? RingDescriptor() : own_[random_.next() % own_.size()];
@@ -179,7 +184,6 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     default:
       for (std::byte& byte : head.body) byte = static_cast<std::byte>(random_.next());
   }
-  return head;
 }
 
 void Tap::scribble() {

@@ -44,6 +44,7 @@ class Tap final : public protocol::Channel {
   std::uint64_t number();
   void tamper(protocol::Head& head, std::vector<std::byte>& payload);
   protocol::Head made_up(std::vector<std::byte>& payload);
+  void make_up_body(protocol::Head& head, std::vector<std::byte>& payload);
   void forward(const protocol::Head& head, std::span<const std::byte> payload);
 
   std::unique_ptr<protocol::Channel> inner_;
