@@ -3,8 +3,9 @@
 //   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the best beside it
 //                                     └──┴──┴──── each twice, the second one is timed; which of the two is first, in turn
 //
-// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials have not shown it. Then the guide is told
-// (Guide::learn), and the next best way is tried. A pair with nothing left to try is passed over for a while.
+// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials
+// have not shown it. Then the guide is told (Guide::learn), and the next best way is tried. A pair with nothing left to
+// try is passed over for a while.
 #pragma once
 
 #include <optional>
@@ -16,8 +17,9 @@
 
 namespace lacuna::guide {
 
-/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that goes the chosen way, and tells the
-/// Guide. What a trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
+/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that
+/// goes the chosen way, and tells the Guide. What a trial costs is kept within bounds by adding it up. Belongs to one
+/// thread at a time.
 class Learner {
  public:
   explicit Learner(LearnOptions options) : options_(options) { rest(); }

@@ -1,14 +1,17 @@
-// trial: whether another way is faster than the way in use, found out by going both, now and then, for a bounded price. For guide and protocol.
+// trial: whether another way is faster than the way in use, found out by going both, now and then, for a bounded price.
+// For guide and protocol.
 //
-//   transfers   u u u ... u │ o o │ u u │ u u u ... u │ u u │ o o │ u u u ...        u: the way in use, o: the other one
+//   transfers   u u u ... u │ o o │ u u │ u u u ... u │ u u │ o o │ u u u ...       u: the way in use, o: the other one
 //                           └── pair ───┘             └── pair ───┘
 //
-// Each half of a pair is some transfers of one kind, one after the other: all but the last only bring the caches into the state that this way leaves
-// them in, the last one is timed. Which half comes first changes with each pair, because the first one may have more to wait for.
+// Each half of a pair is some transfers of one kind, one after the other: all but the last only bring the caches into
+// the state that this way leaves them in, the last one is timed. Which half comes first changes with each pair, because
+// the first one may have more to wait for.
 //
-// Who tries decides when a pair begins, which transfers are alike, and what the times say: PairedTrial, LogRatios and TrialBudget are what all have in
-// common. They are used by guide::Learner (ways of a rendezvous), protocol::Transits (rings and direct copies of a stream) and protocol::Stores (stores
-// of a chunk). protocol::Reuse is none of them: it times nothing, and adds up what is expected.
+// Who tries decides when a pair begins, which transfers are alike, and what the times say: PairedTrial, LogRatios and
+// TrialBudget are what all have in common. They are used by guide::Learner (ways of a rendezvous), protocol::Transits
+// (rings and direct copies of a stream) and protocol::Stores (stores of a chunk). protocol::Reuse is none of them: it
+// times nothing, and adds up what is expected.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +30,8 @@ class PairedTrial {
   [[nodiscard]] bool under_way() const { return has_first_ || warm_ > 0; }
   /// Whether the next transfer of the pair goes the other way.
   [[nodiscard]] bool tries_other() const { return has_first_ != other_first_; }
-  /// The next transfer of the pair goes. `warm`: how many of each half do not count. True: it counts, and took() is to be told its time.
+  /// The next transfer of the pair goes. `warm`: how many of each half do not count. True: it counts, and took() is to
+  /// be told its time.
   bool go(int warm) {
     if (++warm_ <= warm) return false;
     warm_ = 0;

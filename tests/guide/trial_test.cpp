@@ -1,4 +1,5 @@
-// What all that try another way now and then have in common: whose turn it is, what pairs say together, and what trials may cost.
+// What all that try another way now and then have in common: whose turn it is, what pairs say together, and what trials
+// may cost.
 #include "lacuna/guide/trial.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ using guide::LogRatios;
 using guide::PairedTrial;
 using guide::TrialBudget;
 
-// The ways of some pairs, by letters, in capitals where the transfer counts; "|" after each pair. The way in use takes 100 ns, the other one 150.
+// The ways of some pairs, by letters, in capitals where the transfer counts; "|" after each pair. The way in use takes
+// 100 ns, the other one 150.
 std::string turns(PairedTrial& trial, int pairs, int warm) {
   std::string said;
   while (pairs > 0) {
@@ -67,7 +69,8 @@ TEST(LogRatios, TellTheMeanAndHowFarPairsAreApart) {
   EXPECT_DOUBLE_EQ((PairedTrial::Pair{.used_ns = 200, .other_ns = 100}.log_ratio()), -std::log(2));
 }
 
-// Whatever the other way takes, trials cost no more than their share: by pauses that pay for them, and by waiting until the share allows one.
+// Whatever the other way takes, trials cost no more than their share: by pauses that pay for them, and by waiting until
+// the share allows one.
 TEST(TrialBudget, IsHalfAPercent) {
   EXPECT_EQ(TrialBudget::kShare, 0.005);
   for (const double excess : {0.01, 0.3, 1.0, 50.0}) {

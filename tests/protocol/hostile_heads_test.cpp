@@ -1,4 +1,5 @@
-// A peer whose heads, or rings, say what is not so: refused with an error, nothing written that no receive named, and other peers work on.
+// A peer whose heads, or rings, say what is not so: refused with an error, nothing written that no receive named, and
+// other peers work on.
 #include "tests/protocol/lies.hpp"
 
 namespace lacuna::test {

@@ -21,7 +21,8 @@ class Tap final : public protocol::Channel {
 
   /// Sends what a test makes up.
   void say(protocol::Head head, std::span<const std::byte> payload = {});
-  /// The rings that the victim named, and those that this end did. Ranks are in one process: they are memory of this one.
+  /// The rings that the victim named, and those that this end did. Ranks are in one process: they are memory of this
+  /// one.
   [[nodiscard]] const std::vector<protocol::RingDescriptor>& victims_rings() const { return theirs_; }
   [[nodiscard]] const std::vector<protocol::RingDescriptor>& own_rings() const { return own_; }
   /// What the victim said last of a kind.
@@ -56,7 +57,8 @@ class Tap final : public protocol::Channel {
   std::optional<std::pair<protocol::Head, std::vector<std::byte>>> held_back_;
 };
 
-/// Ranks of one process, all in the thread of the test. Rank 0 is the victim, rank 1 is hostile to it and honest to others.
+/// Ranks of one process, all in the thread of the test. Rank 0 is the victim, rank 1 is hostile to it and honest to
+/// others.
 class Den {
  public:
   Den(const Setting& setting, std::uint64_t seed, int rarity);

@@ -1,8 +1,8 @@
-// access: puts to, and gets from, memory that a rank exposes. It hides that their data travels as messages: an access says what is meant, and the data
-// follows as a message with a tag of its own.
+// access: puts to, and gets from, memory that a rank exposes. It hides that their data travels as messages: an access
+// says what is meant, and the data follows as a message with a tag of its own.
 //
-//   put   origin: access, then the message ─────▶ target: a receive within the exposed memory; accessed ──▶ origin: done
-//   get   origin: a receive; then access ───────▶ target: a send out of the exposed memory ═══════════════▶ origin: done
+//   put   origin: access, then the message ────▶ target: a receive within the exposed memory; accessed ──▶ origin: done
+//   get   origin: a receive; then access ──────▶ target: a send out of the exposed memory ═══════════════▶ origin: done
 //
 // So all protocols, credit, and the loss of a peer are those of messages.
 #pragma once

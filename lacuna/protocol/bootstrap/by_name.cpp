@@ -1,6 +1,6 @@
-// The bootstrap by a name in the abstract namespace of Unix sockets, which ends with the processes that use it. Whoever binds the name coordinates,
-// the others connect to it; the kernel tells both whose process the other is. The coordinator makes a pair of sockets for each two of the
-// others; the connection to itself is its own with each.
+// The bootstrap by a name in the abstract namespace of Unix sockets, which ends with the processes that use it. The
+// process that binds the name coordinates, the others connect to it; the kernel tells both whose process the other is.
+// The coordinator makes a pair of sockets for each two of the others; the connection to itself is its own with each.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -32,8 +32,7 @@ Result<Name> name_of(std::string_view name) {
   Name result;
   constexpr std::size_t kMost = sizeof result.address.sun_path - 1;  // without the zero that says "abstract"
   if (full.size() > kMost)
-    return base::fail(Code::limit,
-                      fmt::format("a name of {} bytes to meet at; at most {} fit", name.size(), kMost - (full.size() - name.size())));
+    return base::fail(Code::limit, fmt::format("a name of {} bytes; at most {} fit", name.size(), kMost - (full.size() - name.size())));
   result.address.sun_family = AF_UNIX;
   std::memcpy(result.address.sun_path + 1, full.data(), full.size());
   result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
@@ -67,7 +66,7 @@ Result<uid_t> user_of(int socket) {
   return peer.uid;
 }
 
-// The connection, or nothing if nobody listens, yet or any more.
+// The connection, or nothing if no process listens, yet or any more.
 Result<base::Fd> try_connect(const Name& name, const BootstrapPlan& plan) {
   base::Fd socket = LACUNA_TRY(unix_socket());
   if (connect(socket.get(), generic(name), name.length) != 0) {
@@ -81,7 +80,7 @@ Result<base::Fd> try_connect(const Name& name, const BootstrapPlan& plan) {
   return socket;
 }
 
-// A Bootstrap needs the kernel to say who sends.
+// A Bootstrap needs the kernel to say which process sends.
 Result<std::unique_ptr<nic::Bootstrap>> bootstrap_over(base::Fd socket) {
   const int on = 1;
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
@@ -103,7 +102,7 @@ bool same_user(const Caller& caller) {
 
 Result<Asked> read_request(const Caller& caller) {
   std::string_view fields = caller.request;
-  if (take(fields) != kMagic) return base::fail(Code::malformed, "not the request of a process that wants to meet");
+  if (take(fields) != kMagic) return base::fail(Code::malformed, "not the request of a process that wants to connect");
   Asked asked;
   asked.size = static_cast<int>(take(fields));
   asked.rank = static_cast<int>(take(fields));

@@ -1,5 +1,5 @@
-// The bootstrap at an address of rank 0. It finds out whether all are processes of one user on one machine: those meet by a name that nobody else
-// knows, and so can pass files; others get TCP connections.
+// The bootstrap at an address of rank 0. It finds out whether all are processes of one user on one machine: those go on
+// by a name that no other process knows, and so can pass files; others get TCP connections.
 #include <fmt/format.h>
 #include <limits.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ constexpr std::int64_t kAttemptNs = 5'000'000'000;  // then another of the host'
 constexpr std::int64_t kListenNs = 1'000'000'000;   // for a port that is about to be free
 constexpr std::size_t kNameBytes = 16;
 
-// Equal for processes that can meet by name: one kernel, one set of abstract names, one numbering of users.
+// Equal for processes that can connect by name: one kernel, one set of abstract names, one numbering of users.
 std::string machine(const BootstrapPlan& plan) {
   if (!plan.machine.empty()) return digest("said " + plan.machine);
   std::string identity;
@@ -39,7 +39,7 @@ std::string machine(const BootstrapPlan& plan) {
     const ssize_t length = readlink(name, target.data(), target.size());
     identity += fmt::format(" {}", std::string_view(target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))));
   }
-  return identity.starts_with(' ') ? random_bytes(kDigestBytes) : digest(identity);  // without /proc: like nobody else
+  return identity.starts_with(' ') ? random_bytes(kDigestBytes) : digest(identity);  // without /proc: like no other process
 }
 
 constexpr char kFreshName = ':';  // no user chooses a name that begins so
@@ -91,7 +91,7 @@ Result<Group> host(const std::vector<Endpoint>& endpoints, const Secret& secret,
   return connect_by_name(name.bytes, plan);
 }
 
-// --- everybody else ---
+// --- the other ranks ---
 
 // The group; nothing if rank 0 left before it was complete, or is not there; `reason` says which.
 Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret, const BootstrapPlan& plan, Fullest& fullest,
@@ -132,7 +132,7 @@ Result<std::optional<Group>> join(const Endpoint& endpoint, const Secret& secret
       case MessageKind::failed: return std::unexpected(told_error(*message));
       case MessageKind::name:
         if (!message->bytes.starts_with(kFreshName))
-          return base::fail(Code::malformed, fmt::format("rank 0 at {} gave a name that is none", endpoint.text()));
+          return base::fail(Code::malformed, fmt::format("rank 0 at {} gave an invalid name", endpoint.text()));
         return LACUNA_TRY(connect_by_name(message->bytes, plan));
       case MessageKind::mesh: return LACUNA_TRY(join_mesh(std::move(self), secret, message->bytes, plan));
       default: return base::fail(Code::malformed, fmt::format("rank 0 at {} said what was not expected", endpoint.text()));

@@ -12,7 +12,7 @@ using base::Code;
 using nic::tcp::kLeastSecretBytes;
 constexpr double kMostSeconds = 1e9;
 
-// Whoever coordinates has a socket to each of the others at the same time, and in the end all have.
+// The coordinator has a socket to each of the others at the same time, and in the end all processes have.
 Result<void> enough_files(int size) {
   rlimit files{};
   constexpr rlim_t kOwnFiles = 8;

@@ -13,7 +13,7 @@ using base::Code;
 constexpr std::int64_t kStatusNs = 20'000'000;  // many come at once: not a message to each for each
 constexpr std::int64_t kFullestNs = 1'000'000'000;
 
-// Those who have come, in that order; the first is the coordinator itself.
+// The processes that have come, in that order; the first is the coordinator itself.
 class Arrivals {
  public:
   Arrivals(const BootstrapPlan& plan, Fullest& fullest) : plan_(plan), fullest_(fullest) {

@@ -1,5 +1,6 @@
-// The coordinator: who has come, who gets which rank, and that either all go on or all learn why not. It hides whether the others are Unix
-// sockets or TCP connections.
+// The coordinator: which processes have come, which ranks they get, and that either all go on or all learn why not. It
+// hides whether
+// the others are Unix sockets or TCP connections.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct BootstrapPlan {
   std::string machine;        ///< that it says it is on; empty: its own
 };
 
-/// How many had come when the deadline passed: the most within the last second, since all leave at about the same time, and the last would say
-/// that nobody came.
+/// How many had come when the deadline passed: the most within the last second, since all leave at about the same time,
+/// and the last would say that no process came.
 class Fullest {
  public:
   void note(int came, std::string text);
@@ -42,7 +43,7 @@ class Fullest {
   Seen before_;
 };
 
-/// What one who came asks for.
+/// What a process that came asks for.
 struct Asked {
   int size = 0;
   int rank = -1;
@@ -62,16 +63,18 @@ struct Gathered {
 /// Whether a caller may take part at all, from its request. An error: it may not, and was told so if it should be.
 using Check = std::function<Result<Asked>(const Caller&)>;
 
-/// Waits until all have come. One who asks for what cannot be is refused, the others go on waiting. One who hangs up leaves its place to another.
-/// Errors: timeout (how many came, who is missing), limit, io.
+/// Waits until all have come. One who asks for what cannot be is refused, the others go on waiting. One who hangs up
+/// leaves its place to another.
+/// Errors: timeout (how many came, which are missing), limit, io.
 Result<Gathered> gather(Acceptor& acceptor, const BootstrapPlan& plan, const Check& check, Fullest& fullest);
 
-/// Hears from everybody that it is done, and says go. Errors: peer_lost, timeout, malformed.
+/// Hears from each process that it is done, and says go. Errors: peer_lost, timeout, malformed.
 Result<void> conclude(const Gathered& gathered, std::int64_t deadline);
-/// Tells everybody why there will be no group; the error.
+/// Tells all why there will be no group; the error.
 base::Error give_up(const Gathered& gathered, base::Error error);
 
-/// The ranks of those who came, in that order: the one that was asked for, and for the others (-1) the lowest that are left.
+/// The ranks of the processes that came, in that order: the one that was asked for, and for the others (-1) the lowest
+/// that are left.
 [[nodiscard]] std::vector<int> assign_ranks(std::span<const int> asked, int size);
 /// "3 of 5 processes came to HERE; ranks 1 and 3 are missing"
 [[nodiscard]] std::string attendance(std::span<const int> asked, const BootstrapPlan& plan);

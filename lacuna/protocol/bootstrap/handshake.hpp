@@ -1,5 +1,5 @@
-// What a process says of itself when it connects to another of its group over TCP (nic/tcp.hpp has the handshake, which proves that both know the
-// secret).
+// What a process says of itself when it connects to another of its group over TCP (nic/tcp.hpp has the handshake, which
+// proves that both know the secret).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Claim {
   std::uint32_t to = 0;       ///< the rank that it connects to
   std::uint32_t user = 0;     ///< effective
   std::uint32_t port = 0;     ///< where it listens for the others
-  std::string machine = {};   ///< kDigestBytes: the same for processes that can meet by name
+  std::string machine = {};   ///< kDigestBytes: the same for processes that can connect by name
   std::string group_id = {};  ///< kDigestBytes: drawn by rank 0; zeros on the way to rank 0
 };
 

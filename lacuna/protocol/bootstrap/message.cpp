@@ -57,7 +57,7 @@ Result<void> send_parts(int socket, std::string_view bytes, int file, std::int64
   return {};
 }
 
-// Owns every file that came, so that one that nobody asked for is closed.
+// Owns every file that came, so that one that was not asked for is closed.
 void take_files(msghdr& message, std::vector<base::Fd>& files) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;

@@ -1,5 +1,5 @@
-// Messages on stream sockets, Unix or TCP, while processes meet and no Bootstrap has the sockets yet. What arrives may be hostile: kinds,
-// lengths and codes are checked here, what they mean is checked by whoever receives them.
+// Messages on stream sockets, Unix or TCP, before a Bootstrap has them. What arrives may
+// be hostile: kinds, lengths and codes are checked here, what they mean is checked by their receiver.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ using nic::tcp::take;
 using nic::tcp::wait_for;
 
 enum class MessageKind : std::uint32_t {
-  status = 1,  ///< value: how many came; bytes: who is missing, in words
+  status = 1,  ///< value: how many came; bytes: which ranks are missing, in words
   refused,     ///< value: a base::Code; bytes: why this process cannot take part
   rank,        ///< value: the receiver's; its connections follow
   peer,        ///< value: whose; with the socket
-  name,        ///< bytes: where to meet by name
+  name,        ///< bytes: the name by which to go on
   mesh,        ///< bytes: the group's number and where the others listen
   done,        ///< the sender has all its connections
   go,          ///< all have
-  failed,      ///< value: a base::Code; bytes: why nobody can take part
+  failed,      ///< value: a base::Code; bytes: why no process can take part
 };
 
 struct Message {
@@ -44,7 +44,7 @@ inline constexpr std::size_t kMostMessageBytes = 32 << 10;  ///< an address for 
 
 /// Errors: peer_lost, timeout. With a deadline that is past, what can be sent without waiting is.
 Result<void> send(int socket, const Message& message, std::int64_t deadline);
-/// To one who is to hear something if it still listens.
+/// Sent if the other end still listens; else dropped.
 void tell(int socket, const Message& message);
 /// Errors: peer_lost, timeout, malformed, limit (no file descriptor is left for the file).
 Result<Message> receive(int socket, std::int64_t deadline);

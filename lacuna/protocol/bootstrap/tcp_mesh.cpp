@@ -31,7 +31,8 @@ Group group_of(int rank, std::vector<base::Fd> sockets) {
   return group;
 }
 
-// Each connects to those of lower rank, and then hears those of higher rank. Rank 1 hears at once, so nobody waits in a circle.
+// Each connects to those of lower rank, and then hears those of higher rank. Rank 1 hears at once, so no ranks wait in
+// a circle.
 class Joining {
  public:
   Joining(MeshMember member, const Secret& secret, const BootstrapPlan& plan)

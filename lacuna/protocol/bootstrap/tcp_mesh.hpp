@@ -17,9 +17,9 @@ struct MeshMember {
   Claim claim;        ///< as it was made to rank 0
 };
 
-/// Rank 0's part: tells everybody where the others listen, and waits until all are connected.
+/// Rank 0's part: tells the others where to connect, and waits until all are connected.
 Result<Group> host_mesh(Gathered gathered, const BootstrapPlan& plan);
-/// Everybody else's. `told`: what rank 0 said. Errors: peer_lost, timeout, malformed, permission.
+/// The part of the others. `told`: what rank 0 said. Errors: peer_lost, timeout, malformed, permission.
 Result<Group> join_mesh(MeshMember member, const Secret& secret, std::string_view told, const BootstrapPlan& plan);
 
 }  // namespace lacuna::protocol::bootstrap

@@ -1,7 +1,8 @@
-// channel: what two ranks say to one another, in order, with nothing lost. It hides whether CPUs share memory (ring_channel.cpp) or messages go
-// through queue pairs (queue_channel.cpp).
+// channel: what two ranks say to one another, in order, with nothing lost. It hides whether CPUs share memory
+// (ring_channel.cpp) or messages go through queue pairs (queue_channel.cpp).
 //
-//   sender    claim(): room for a payload │ write it there │ commit(head) ──▶     receiver    next(): the oldest head │ pop(): it may go
+//   sender     claim(): room for a payload │ write it there │ commit(head) ──▶
+//   receiver                                                     ──▶ next(): the oldest head │ pop(): it may go
 //
 //   head.hpp            what heads and their bodies say
 //   credit.hpp          how many bytes of small messages may wait at the other end
@@ -36,7 +37,8 @@ class Channel {
   [[nodiscard]] virtual std::byte* claim(std::size_t bytes) = 0;
   /// Sends what was claimed last; head.payload is as many bytes.
   virtual void commit(Head& head) = 0;
-  /// The oldest head that has come; it stays in place until pop(). Errors: malformed (the peer breaks the channel's rules).
+  /// The oldest head that has come; it stays in place until pop(). Errors: malformed (the peer breaks the channel's
+  /// rules).
   virtual Result<bool> next(Arrival& arrival) = 0;
   virtual void pop() = 0;
   /// Why nothing more can come or go, once all that came was taken; null while it works.

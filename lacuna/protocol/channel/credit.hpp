@@ -1,4 +1,5 @@
-// Credit between two ranks: a rank sends small messages before their receives are posted, and the other rank has room for so many bytes of them.
+// Credit between two ranks: a rank sends small messages before their receives are posted, and the other rank has room
+// for so many bytes of them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Heads: what ranks tell one another, in one cache line each, some with a payload behind them. A peer may write anything into them, so everything
-// is checked where it is used.
+// Heads: what ranks tell one another, in one cache line each, some with a payload behind them. A peer may write
+// anything into them, so everything is checked where it is used.
 #pragma once
 
 #include <cstddef>

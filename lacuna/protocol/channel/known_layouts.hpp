@@ -1,5 +1,5 @@
-// Which layouts two ranks know of one another, by number: a layout travels once, then its number does. The sender owns the numbers: it has
-// kNumbers of them and gives them out in turn, so what the receiver keeps is bounded.
+// Which layouts two ranks know of one another, by number: a layout travels once, then its number does. The sender owns
+// the numbers: it has kNumbers of them and gives them out in turn, so what the receiver keeps is bounded.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// A channel over the sends and receives of a queue pair. Each end posts receives for heads with their payload; a send is taken out of one of as
-// many buffers. A sender never has more on its way than the peer has receives posted: heads carry back how many were posted again, and one
-// receive is kept for a head that carries nothing else.
+// A channel over the sends and receives of a queue pair. Each end posts receives for heads with their payload; a send
+// is taken out of one of as many buffers. A sender never has more on its way than the peer has receives posted: heads
+// carry back how many were posted again, and one receive is kept for a head that carries nothing else.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,17 +1,19 @@
-// A channel through memory that both CPUs reach. Each end owns what the other writes: a ring of heads, a ring of payload bytes, and how far
-// the other has read what this end sent.
+// A channel through memory that both CPUs reach. Each end owns what the other writes: a ring of heads, a ring of
+// payload bytes, and how far the other has read what this end sent.
 //
 //   sender's CPU ── stores ──▶ heads[i], then its mark ──▶ receiver's CPU loads
 //                              payload, in turn
 //   sender's CPU ◀── loads ── read (in the sender's own memory) ◀── stores, now and then ── receiver's CPU
 //                             and in every head that the receiver sends
 //
-// A line that the other CPU has read has to be taken from it before it is written. So, once the sender knows that all was read, its next
-// payload goes to the beginning of the ring again, where its L1 cache has the lines at least; and a short payload's next lines are taken while
-// nobody waits for them. (On an EPYC of 2022, CPUs without a common cache: 64 B 0.44 us instead of 0.54, 1 KiB 0.63 instead of 0.71; taking
-// the lines of longer payloads ahead is in the way of what comes.)
+// A line that the other CPU has read has to be taken from it before it is written. So, once the sender knows that all
+// was read, its next payload goes to the beginning of the ring again, where its L1 cache has the lines at least; and a
+// short payload's next lines are taken while no CPU waits for them. (On an EPYC of 2022, CPUs without a common cache:
+// 64 B 0.44 us instead of 0.54, 1 KiB 0.63 instead of 0.71; taking the lines of longer payloads ahead is in the way of
+// what comes.)
 //
-// A message of up to 36 bytes is one cache line. Its mark is its number, which no line of an earlier round has, so nobody has to clear it.
+// A message of up to 36 bytes is one cache line. Its mark is its number, which no line of an earlier round has, so
+// no CPU has to clear it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -88,7 +90,8 @@ class RingChannel final : public Channel {
     Head& line = theirs_.heads[sent_ % kHeads];
     std::memcpy(reinterpret_cast<std::byte*>(&line) + sizeof line.mark, reinterpret_cast<const std::byte*>(&head) + sizeof head.mark,
                 sizeof head - sizeof head.mark);
-    // Into the line itself: a load of the head that follows narrow stores would wait until the payload's lines have come.
+    // Into the line itself: a load of the head that follows narrow stores would wait until the payload's lines have
+    // come.
     line.again = again_ ? 1 : 0;
     line.credits = static_cast<std::uint16_t>(taken_);
     __atomic_store_n(&line.mark, static_cast<std::uint32_t>(++sent_), __ATOMIC_RELEASE);
@@ -152,7 +155,8 @@ class RingChannel final : public Channel {
     payload_read_ = std::max(payload_read_, payload);
     return true;
   }
-  // What it says in a head, in the lowest bits, and never less than in an earlier one; it may have said more elsewhere since.
+  // What it says in a head, in the lowest bits, and never less than in an earlier one; it may have said more elsewhere
+  // since.
   bool heard(std::uint16_t heads) {
     const std::uint64_t said = said_ + static_cast<std::uint16_t>(heads - static_cast<std::uint16_t>(said_));
     if (said > sent_) return impossible();

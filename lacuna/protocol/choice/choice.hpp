@@ -1,7 +1,8 @@
-// choice: how a message by rendezvous travels. It hides the guide, what the program learns while it runs, and what its memory was used for before.
+// choice: how a message by rendezvous travels. It hides the guide, what the program learns while it runs, and what its
+// memory was used for before.
 //
-//   receiver's and sender's layouts ──▶ cut(): which parts are registered, which are copied ──▶ choose(): the way of each part
-//                                          (cut.hpp; reuse.hpp remembers memory)                   (guide; its Learner tries others)
+//   both ends' layouts ──▶ cut(): which parts are registered, which copied ──▶ choose(): the way of each part
+//                            (cut.hpp; reuse.hpp remembers memory)               (the guide; its Learner tries others)
 #pragma once
 
 #include <string>
@@ -33,7 +34,8 @@ class Choices {
   /// The path of the way that is best for two such layouts in ordinary memory; null: there is none.
   [[nodiscard]] std::optional<nic::Path> path_of(const Layout& layout);
 
-  /// In words: how memory that is not registered is cut, and the ways. `stays`: a registration outlives its transfer. Errors: as Guide::explain().
+  /// In words: how memory that is not registered is cut, and the ways. `stays`: a registration outlives its transfer.
+  /// Errors: as Guide::explain().
   Result<std::string> explain(const Layout& src, const Layout& dst, const CutSide (&sides)[2], bool stays, const std::string& mode);
   [[nodiscard]] std::string describe_learning() const;
   /// Writes what was learned to the profile's file, if the user wants that.

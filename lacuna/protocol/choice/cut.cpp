@@ -39,7 +39,8 @@ struct Costs {
   double in_parts, copied;
 };
 
-// As the drawing in cut.hpp: what the stages of the first part take one after another, and for the rest the slowest stage.
+// As the drawing in cut.hpp: what the stages of the first part take one after another, and for the rest the slowest
+// stage.
 std::optional<Costs> costs(const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                            const guide::Peer& peer, const guide::Placement& placement) {
   const auto at_once = guide.choose(src, dst, peer, placement);
@@ -53,7 +54,8 @@ std::optional<Costs> costs(const Layout& src, const Layout& dst, const CutSide (
   const auto one = guide.choose(*first, *first, peer, staged);
   const auto pack = method::find("pack");
   if (!one || !pack) return std::nullopt;
-  // What the CPUs do for a packed message is packing and unpacking, and a few requests; on paths where they move the bytes, that too.
+  // What the CPUs do for a packed message is packing and unpacking, and a few requests; on paths where they move the
+  // bytes, that too.
   const auto [packing, unpacking] = guide::Guide::cpu_ns({.method = *pack, .path = at_once->way.path}, outline(src, dst), peer, staged);
   const double share = static_cast<double>(first->size()) / static_cast<double>(src.size());
   const double wire = one->plan.busiest_ns / share;

@@ -7,8 +7,8 @@
 //   leave pinned, where it is registered:                          |wire|wire|wire|wire|
 //                  |wire ─────────|                                     |unp.|
 //
-// The receiver decides, for both ends: it knows both layouts, and whether their memory is registered already. The names, and what each is good for,
-// are those of Woodall and others, "High Performance RDMA Protocols in HPC" (2006).
+// The receiver decides, for both ends: it knows both layouts, and whether their memory is registered already. The
+// names, and what each is good for, are those of Woodall and others, "High Performance RDMA Protocols in HPC" (2006).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@
 
 namespace lacuna::protocol {
 
-/// How a message's bytes are cut into parts, each a transfer of its own. Each end copies its bytes of some of the first parts, and registers the others.
+/// How a message's bytes are cut into parts, each a transfer of its own. Each end copies its bytes of some of the first
+/// parts, and registers the others.
 struct Cut {
   std::int64_t bytes = 0;
   std::int64_t part = 0;             ///< of each part but the last, which may be shorter
@@ -44,8 +45,8 @@ struct CutSide {
 /// A part is so long at least that there are no more than this many.
 inline constexpr std::int64_t kMostParts = 1 << 20;
 
-/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same memory would have saved together
-/// (choice/reuse.hpp).
+/// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same
+/// memory would have saved together (choice/reuse.hpp).
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                const guide::Peer& peer, const guide::Placement& placement, double saved_ns = 0);
 

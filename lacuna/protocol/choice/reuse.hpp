@@ -1,11 +1,13 @@
-// reuse: when memory that is used again is worth registering. For one message it seldom is: copying its bytes takes less than telling the NIC of their
-// memory. The tenth message from the same memory would have been sooner had the first one registered it, but at the first message the tenth is not
-// known. So each message that is copied notes what it would have saved in registered memory, and once that comes to what registering costs, the next
-// one registers. However often the memory is used, that costs, by what is expected of the messages, at most twice what would have been best: so does
-// renting skis until the rent comes to their price (Karlin and others, "Competitive Snoopy Caching", Algorithmica 3, 1988).
+// reuse: when memory that is used again is worth registering. For one message it seldom is: copying its bytes takes
+// less than telling the NIC of their memory. The tenth message from the same memory would have been sooner had the
+// first one registered it, but at the first message the tenth is not known. So each message that is copied notes what
+// it would have saved in registered memory, and once that comes to what registering costs, the next one registers.
+// However often the memory is used, that costs, by what is expected of the messages, at most twice what would have been
+// best: so does renting skis until the rent comes to their price (Karlin and others, "Competitive Snoopy Caching",
+// Algorithmica 3, 1988).
 //
-// Where the memory is found unregistered afterwards (the sender's is another one each time, or was freed), registering was in vain, and the price
-// doubles. Nothing is timed here, so this is no trial (lacuna/guide/trial.hpp).
+// Where the memory is found unregistered afterwards (the sender's is another one each time, or was freed), registering
+// was in vain, and the price doubles. Nothing is timed here, so this is no trial (lacuna/guide/trial.hpp).
 #pragma once
 
 #include <algorithm>
@@ -44,7 +46,8 @@ class Reuse {
     std::uint32_t in_vain_ = 0;
   };
 
-  /// Of messages of these layouts into memory at `base`. Holds until the next call: what was not asked for the longest may be forgotten then.
+  /// Of messages of these layouts into memory at `base`. Holds until the next call: what was not asked for the longest
+  /// may be forgotten then.
   Account& of(const void* base, const layout::Digest& src, const layout::Digest& dst) {
     const auto at = reinterpret_cast<std::uintptr_t>(base);
     constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio: neighbours go to other sets

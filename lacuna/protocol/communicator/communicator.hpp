@@ -1,4 +1,5 @@
-// communicator: the parts of a communicator, made and put together. It hides them from protocol.hpp, whose class they implement.
+// communicator: the parts of a communicator, made and put together. It hides them from protocol.hpp, whose class they
+// implement.
 //
 //   a call ── alone, if there is a progress thread ──▶ one of the parts:
 //

@@ -1,11 +1,11 @@
-// matching: which message goes to which receive, by MPI's rules (MPI-4.1, 3.5): a receive takes the earliest message that fits it, a message goes to
-// the earliest receive that it fits. It hides how they are found.
+// matching: which message goes to which receive, by MPI's rules (MPI-4.1, 3.5): a receive takes the earliest message
+// that fits it, a message goes to the earliest receive that it fits. It hides how they are found.
 //
-//   a receive is posted ── find(): a message is here ──▶ remove() it       a message comes ── match(): a receive waits ──▶ delivered
+//   a receive is posted ── find(): a message is here ──▶ remove() it     a message comes ── match(): a receive waits
 //                      └── else post(): it waits                                        └── else keep(): it waits
 //
-// Tags below 0 are the library's own; no wildcard takes them. Receives that name source and tag are found through bins; wildcards are few, and looked
-// through in order. The links of all lists lie in the objects themselves.
+// Tags below 0 are the library's own; no wildcard takes them. Receives that name source and tag are found through bins;
+// wildcards are few, and looked through in order. The links of all lists lie in the objects themselves.
 #pragma once
 
 #include <array>

@@ -66,7 +66,7 @@ Result<void> Receives::take(Peer& peer, const Channel::Arrival& arrival) {
   if (auto* receive = static_cast<Request*>(local_.matcher.match(peer.rank, head.tag)); receive != nullptr) return deliver(*receive, came);
   if (!is_agreed_on(head.tag)) return broken(peer.rank, "that it accesses what was not agreed on");
   if (++peer.announcements.waiting > kMostWaiting)
-    return broken(peer.rank, fmt::format("more than {} messages that nobody receives", kMostWaiting));
+    return broken(peer.rank, fmt::format("more than {} messages without a receive", kMostWaiting));
   local_.keep_unexpected(std::make_unique<Unexpected>(std::move(came)));
   return {};
 }

@@ -12,8 +12,8 @@ using method::Role;
 
 namespace {
 
-// A method that goes by the sender's layout needs memory here for what the receive does not take, of a size that the peer claims; some methods touch
-// all of it. A sender whose message is longer yet is told that it cannot be received.
+// A method that goes by the sender's layout needs memory here for what the receive does not take, of a size that the
+// peer claims; some methods touch all of it. A sender whose message is longer yet is told that it cannot be received.
 constexpr std::int64_t kMostExcess = 256 << 20;
 
 std::span<std::byte> span_of(const Layout& layout, std::byte* base) {
@@ -47,7 +47,8 @@ Result<Cut> check_cut(const Answer& answer, const Request& send) {
   return cut;
 }
 
-// Whether the next part can be made: those before it are as far as they get without it, its endpoint is free, and a sender knows its way.
+// Whether the next part can be made: those before it are as far as they get without it, its endpoint is free, and a
+// sender knows its way.
 bool may_make(const RendezvousLine& line, const RendezvousTransfer& now, Role role) {
   if (now.made == now.cut.count() || (role == Role::sender && now.said.empty())) return false;
   if (now.parts.empty()) return true;
@@ -59,8 +60,9 @@ bool may_make(const RendezvousLine& line, const RendezvousTransfer& now, Role ro
 
 // --- announcement and answer -----------------------------------------------------------------------------------------
 
-// Once the receiver relies on the sender's memory, it is too late to find out that a registration fails. So where it could fail, it is tried here. A
-// layout whose memory cannot be registered is not told to the peer: all of it is copied.
+// Once the receiver relies on the sender's memory, it is too late to find out that a registration fails. So where it
+// could fail, it is tried here. A layout whose memory cannot be registered is not told to the peer: all of it is
+// copied.
 Announce RendezvousTransfers::announce(Peer& peer, Request& send) {
   Announce announce{.layout = 0, .method = 1, .shared = 0, .known = 0};
   const std::span<std::byte> memory = span_of(*send.layout, send.base);
@@ -101,11 +103,11 @@ Result<void> RendezvousTransfers::take_answer(Peer& peer, Request& send, const A
   made.own_number = send.announce.layout;
   made.cut = LACUNA_TRY(check_cut(answer, send));
   if (answer.layout != 0) made.theirs = LACUNA_TRY(peer.heard.find(answer.layout));
-  if (made.theirs && made.theirs->size() != send.bytes) return malformed(peer.rank, "an answer that is none");
+  if (made.theirs && made.theirs->size() != send.bytes) return malformed(peer.rank, "an invalid answer");
   made.said.push_back({.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(answer.way)))),
                        .target = LACUNA_TRY(method::Target::decode(target)),
                        .copied = made.cut.copies(Role::receiver, 0)});
-  if (peer.outgoing.endpoints(made.said.front().way.path) == 0) return malformed(peer.rank, "an answer that is none");
+  if (peer.outgoing.endpoints(made.said.front().way.path) == 0) return malformed(peer.rank, "an invalid answer");
   send.state = Request::State::moving;
   peer.outgoing.transfers.push_back(std::move(made));
   return {};
@@ -119,7 +121,7 @@ Result<void> RendezvousTransfers::take_part(Peer& peer, const Channel::Arrival& 
       std::ranges::find_if(transfers, [&](const RendezvousTransfer& one) { return one.request->announce.number == arrival.head.number; });
   if (found == transfers.end() || found->said.size() == kPartsAtOnce || body.index != found->made + found->said.size() ||
       body.index >= found->cut.count() || body.copied > 1 || body.copied < (found->cut.copies(Role::receiver, body.index) ? 1 : 0))
-    return malformed(peer.rank, "a part that is none");
+    return malformed(peer.rank, "an invalid part");
   PartAnswer said{.way = LACUNA_TRY(guide::Way::decode(std::as_bytes(std::span(body.way)))),
                   .target = LACUNA_TRY(method::Target::decode({arrival.payload, arrival.head.payload})),
                   .copied = body.copied != 0};
@@ -166,7 +168,8 @@ Result<void> RendezvousTransfers::cut(RendezvousTransfer& now) {
   return {};
 }
 
-// Memory for a part that is not copied: registered where it lies. False: the whole message was cut anew, and the part has to be made again.
+// Memory for a part that is not copied: registered where it lies. False: the whole message was cut anew, and the part
+// has to be made again.
 Result<bool> RendezvousTransfers::take_memory(RendezvousTransfer& now, MovingPart& part, Role role) {
   const Request& request = *now.request;
   part.own = LACUNA_TRY(request.layout->slice(now.cut.begin(part.index), now.cut.size(part.index)));

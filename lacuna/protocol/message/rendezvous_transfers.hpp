@@ -1,4 +1,5 @@
-// Requests that travel by rendezvous (rendezvous/rendezvous.hpp has the flow): the receiver cuts them into parts and answers, methods move the parts.
+// Requests that travel by rendezvous (rendezvous/rendezvous.hpp has the flow): the receiver cuts them into parts and
+// answers, methods move the parts.
 #pragma once
 
 #include "lacuna/protocol/request/request.hpp"
@@ -18,10 +19,11 @@ class RendezvousTransfers {
   Result<void> take_answer(Peer& peer, Request& send, const Answer& answer, std::span<const std::byte> target);
   Result<void> take_part(Peer& peer, const Channel::Arrival& arrival);
   Result<void> take_ready(Peer& peer, const Channel::Arrival& arrival);
-  /// Moves the transfers of one direction on; true if something moved. Errors, of the peer. An error of one transfer alone ends that one, as long as
-  /// the peer does not rely on it.
+  /// Moves the transfers of one direction on; true if something moved. Errors, of the peer. An error of one transfer
+  /// alone ends that one, as long as the peer does not rely on it.
   Result<bool> advance(Peer& peer, method::Role role);
-  /// Nothing may stand for a part of this region any more. Errors: the first of RendezvousLine::forget(), except of peers that are gone.
+  /// Nothing may stand for a part of this region any more. Errors: the first of RendezvousLine::forget(), except of
+  /// peers that are gone.
   Result<void> forget(const nic::Region& region);
 
  private:

@@ -1,4 +1,5 @@
-// Messages from a rank to itself: one copy from layout to layout, once the receive is there. A small one is packed aside, so that its send is done.
+// Messages from a rank to itself: one copy from layout to layout, once the receive is there. A small one is packed
+// aside, so that its send is done.
 #pragma once
 
 #include "lacuna/protocol/request/request.hpp"

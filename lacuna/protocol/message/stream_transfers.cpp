@@ -163,8 +163,8 @@ Result<bool> StreamTransfers::copy_out(Peer& peer, Request& send, OutStream& out
   return true;
 }
 
-// Refused, and so packed into rings: a message for a receive that is too short, one of short runs (the columns of a transpose, whose rows are
-// long), and one whose layout has not come yet.
+// Refused, and so packed into rings: a message for a receive that is too short, one of short runs (the columns of a
+// transpose, whose rows are long), and one whose layout has not come yet.
 void StreamTransfers::take_directly(Peer& peer, Request& receive, InStream& in) {
   const DirectEnd there = base::read_once(in.direct_memory().sender);
   nic::QueuePair* const copying = peer.incoming.copying();

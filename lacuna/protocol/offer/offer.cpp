@@ -22,7 +22,8 @@ Result<Peer*> Offers::sharing(int rank, std::int64_t bytes) {
   return &peer;
 }
 
-// The receiver's layout is not known yet; mostly it is alike. The receiver refuses if it is not (StreamTransfers::take_directly).
+// The receiver's layout is not known yet; mostly it is alike. The receiver refuses if it is not
+// (StreamTransfers::take_directly).
 Advice Offers::advice(const Peer& peer, const Layout& layout) {
   if (!streams_.may_gain_directly(layout)) return Advice::impossible;
   const nic::QueuePair* const copying = peer.outgoing.copying();

@@ -1,5 +1,5 @@
-// offer: messages that another library, an MPI for example, announces and matches: only their bytes go by a stream. It hides where an offer is packed
-// whose sender may not wait for its receiver.
+// offer: messages that another library, an MPI for example, announces and matches: only their bytes go by a stream. It
+// hides where an offer is packed whose sender may not wait for its receiver.
 //
 //   sender     offer(): a ring, a ticket ──── the ticket, by whatever means ────▶ accept()   receiver
 //   then       test(), wait(): packed as the ring empties  ◀─────────────────────  unpacked as it fills
@@ -22,7 +22,7 @@ class Offers {
   void pack(Request* offer);
   Result<void> leave(Request* offer);
   Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket);
-  /// Of an offer whose ticket nobody has; false: it is done.
+  /// Of an offer whose ticket was not given away; false: it is done.
   bool take_back(Request* offer);
 
  private:

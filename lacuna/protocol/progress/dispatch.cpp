@@ -50,7 +50,7 @@ Result<void> Dispatch::take_answer(Peer& peer, const Channel::Arrival& arrival) 
   } else if (answer.how == AnswerKind::method && has_bytes) {
     LACUNA_TRY(rendezvous_.take_answer(peer, send, answer, {arrival.payload, arrival.head.payload}));
   } else {
-    return malformed(peer, "an answer that is none");
+    return malformed(peer, "an invalid answer");
   }
   announced.erase(found);
   return {};

@@ -1,4 +1,5 @@
-// progress: what moves a communicator on. It hides in which order peers, arrivals, queued heads, streams and parts get their turn.
+// progress: what moves a communicator on. It hides in which order peers, arrivals, queued heads, streams and parts get
+// their turn.
 //
 //   advance(): each peer in turn ── arrivals ──▶ dispatch.hpp ──▶ receives, streams, rendezvous, accesses
 //                                ├─ what waits for room in its channel
@@ -28,7 +29,8 @@ class Progress {
         rendezvous_(rendezvous),
         accesses_(accesses) {}
 
-  /// Rounds of waiting before the context is asked to wait: a peer that answers at once shall not wait for a look at the clock.
+  /// Rounds of waiting before the context is asked to wait: a peer that answers at once shall not wait for a look at
+  /// the clock.
   void spin(int rounds) { spins_ = rounds; }
 
   /// One round of all peers; true if something moved.
@@ -61,7 +63,8 @@ class Progress {
     }
     return {};
   }
-  /// Says goodbye, and waits until the peers have taken what was sent to them, as far as they take it: rings are this end's memory.
+  /// Says goodbye, and waits until the peers have taken what was sent to them, as far as they take it: rings are this
+  /// end's memory.
   void close();
 
  private:

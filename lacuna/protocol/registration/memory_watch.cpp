@@ -61,7 +61,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text, int base) {
 struct Mapping {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  bool own = false;  // nobody else's, and of no file
+  bool own = false;  // private, and of no file
   static std::optional<Mapping> parse(std::string_view line) {
     const auto begin = take_number(line, 16);
     if (!begin || !line.starts_with('-')) return std::nullopt;
@@ -226,7 +226,8 @@ Result<MemoryWatch::Range> MemoryWatch::begin(std::span<const std::byte> bytes) 
   wanted.range = {pages.begin, pages.end - pages.begin};
   wanted.mode = UFFDIO_REGISTER_MODE_WP;
   if (ioctl(faults_.get(), UFFDIO_REGISTER, &wanted) == 0 && anonymous(pages)) {
-    // What is discarded from now on is marked; so is what was read already. In between nothing is: a discard waits until it was read.
+    // What is discarded from now on is marked; so is what was read already. In between nothing is: a discard waits
+    // until it was read.
     if (!discarded(pages.begin, pages.end)) return Range{slot};
     give_up(*free);
     return fail(Code::unsupported, "memory that was discarded a moment ago (madvise) cannot be watched yet");
@@ -247,7 +248,8 @@ bool MemoryWatch::settled(Patience& patience) const {
 bool MemoryWatch::intact(Range range) {
   Slot& slot = slots_[range.slot];
   if (getpid() != process_ || slot.changed.load()) return false;
-  // Of one page, of which nothing is protected: it changes nothing, and is refused while anybody's unmapping has not been told yet.
+  // Of one page, of which nothing is protected: it changes nothing, and is refused while anybody's unmapping has not
+  // been told yet.
   uffdio_writeprotect nothing{};
   nothing.range = {slot.begin.load(), page()};
   Patience patience(*this);

@@ -1,20 +1,22 @@
-// Whether memory is still what it was: the kernel tells (userfaultfd(2)) what of watched ranges was unmapped, moved or discarded. It hides how.
+// Whether memory is still what it was: the kernel tells (userfaultfd(2)) what of watched ranges was unmapped, moved or
+// discarded. It hides how.
 //
-//   a thread that unmaps                     our thread                        the caller of intact()
+//   a thread that unmaps              our thread                     the caller of intact()
 //   mmap_changing += 1, pages go
-//   waits ── event ───────────────────────▶  reads it: mmap_changing -= 1      1. a page's ioctl says EAGAIN while mmap_changing > 0,
-//   returns                                  marks what it overlaps               so that no event is on its way that was not read
-//                                                                              2. waits until our thread has marked what it read
-//                                                                              3. looks at the mark
+//   waits ── event ────────────────▶  reads it: mmap_changing -= 1   1. a page's ioctl says EAGAIN while mmap_changing > 0, so
+//   returns                           marks what it overlaps            that no event is on its way that was not read
+//                                                                    2. waits until our thread has marked what it read
+//                                                                    3. looks at the mark
 //
-// The steps close what the event alone leaves open: between the unmapping and its event another thread may be given the same addresses, and ask.
+// The steps close what the event alone leaves open: between the unmapping and its event another thread may be given the
+// same addresses, and ask.
 //
-// The thread that reads takes no lock, allocates nothing and unmaps nothing, since a thread in free() waits for it. Pages are registered for
-// write-protect faults and never protected, so that no access to them ever waits.
+// The thread that reads takes no lock, allocates nothing and unmaps nothing, since a thread in free() waits for it.
+// Pages are registered for write-protect faults and never protected, so that no access to them ever waits.
 //
-// Two things it does not see. A file that is truncated under its mapping: so only private anonymous memory can be watched. And when pages that are
-// discarded (MADV_DONTNEED, MADV_FREE) are gone: their event comes before, and a thread that begins to use them then would still get the old ones.
-// Such pages cannot be watched for a second.
+// Two things it does not see. A file that is truncated under its mapping: so only private anonymous memory can be
+// watched. And when pages that are discarded (MADV_DONTNEED, MADV_FREE) are gone: their event comes before, and a
+// thread that begins to use them then would still get the old ones. Such pages cannot be watched for a second.
 #pragma once
 
 #include <array>
@@ -38,7 +40,8 @@ class MemoryWatch {
 
   /// Errors: unsupported (the kernel, a container's filter), permission.
   static Result<std::unique_ptr<MemoryWatch>> open();
-  /// The one of this process, since the kernel gives a page to one watch only; it ends with the last that has it. Errors: as open().
+  /// The one of this process, since the kernel gives a page to one watch only; it ends with the last that has it.
+  /// Errors: as open().
   static Result<std::shared_ptr<MemoryWatch>> shared();
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
@@ -47,11 +50,12 @@ class MemoryWatch {
   struct Range {
     std::uint32_t slot = 0;
   };
-  /// The pages of `bytes`, from now on and until release(). Errors: limit (kMost), unsupported (not all of it is private anonymous memory, or some of it was
-  /// discarded within the last second), invalid_argument (empty).
+  /// The pages of `bytes`, from now on and until release(). Errors: limit (kMost), unsupported (not all of it is
+  /// private anonymous memory, or some of it was discarded within the last second), invalid_argument (empty).
   Result<Range> begin(std::span<const std::byte> bytes);
-  /// Nothing has happened to these pages since begin(), by any thread, that came before this call. Not in a child of this process: there, never. About
-  /// 1 us. After 10 ms, if others unmap without pause or the machine has no CPU for our thread, it says no, and may say otherwise when asked again.
+  /// Nothing has happened to these pages since begin(), by any thread, that came before this call. Not in a child of
+  /// this process: there, never. About 1 us. After 10 ms, if others unmap without pause or the machine has no CPU for
+  /// our thread, it says no, and may say otherwise when asked again.
   [[nodiscard]] bool intact(Range range);
   /// So long from now on instead: for tests, where a no shall mean that something happened.
   void be_patient(std::int64_t patience_ns) { patience_ns_.store(patience_ns, std::memory_order_relaxed); }

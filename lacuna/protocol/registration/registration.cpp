@@ -70,14 +70,14 @@ Registrations::Registrations(nic::Context& context, Options options) : context_(
     mode_ = Mode::watched;
     statistics_.mode = "registrations are kept, and the kernel tells of freed memory (userfaultfd)";
   } else {
-    statistics_.mode =
-        fmt::format("registrations end with their transfer, or with a handle: nobody tells of freed memory ({})", watch.error().message);
+    statistics_.mode = fmt::format("registrations end with their transfer, or with a handle: the system does not tell of freed memory ({})",
+                                   watch.error().message);
   }
 }
 
 Registrations::~Registrations() { clear(); }
 
-// On a NIC of which nobody knows what it asks for, a measurement is the only answer; it takes 12 registrations.
+// What registering costs on this NIC is not known before; the measurement takes 12 registrations.
 void Registrations::measure() {
   const auto of = [this](std::size_t pages) {
     double best = 0;
@@ -179,7 +179,8 @@ Result<Registrations::Entry*> Registrations::make(std::span<std::byte> bytes, ni
   return made;
 }
 
-// The system has limits (RLIMIT_MEMLOCK, the device's keys) that others' memory counts against as well: what nobody uses goes first.
+// The system has limits (RLIMIT_MEMLOCK, the device's keys) that others' memory counts against as well: what no
+// transfer uses goes first.
 Result<nic::Region> Registrations::register_memory(std::span<std::byte> bytes, nic::Rights& rights) {
   for (;;) {
     Result<nic::Region> region = context_.register_memory(bytes, rights);
@@ -208,7 +209,7 @@ bool Registrations::evict() {
   return true;
 }
 
-// Nobody finds it any more; it goes, or it goes with the last lease.
+// It is found no more; it goes at once, or with the last lease.
 void Registrations::retire(Entry& entry) {
   const auto bytes = static_cast<std::int64_t>(entry.region.bytes().size());
   std::unique_ptr<Entry> gone = std::move(entry.place->second);

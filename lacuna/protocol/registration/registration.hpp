@@ -6,9 +6,10 @@
 //                     watched first (memory_watch.hpp), then registered: an entry, left pinned when the lease ends.
 //                     The least recently used entry goes when there are too many, or too many bytes
 //
-// A NIC that pins pages writes to those that were there at the registration, whatever is mapped there since. So an entry is good as long as nothing
-// in it was unmapped, moved or discarded; the watch is asked at every hit. Where no watch is possible, a registration ends with its transfer, unless
-// the program holds it: then the program has promised to keep the memory.
+// A NIC that pins pages writes to those that were there at the registration, whatever is mapped there since. So an
+// entry is good as long as nothing in it was unmapped, moved or discarded; the watch is asked at every hit. Where no
+// watch is possible, a registration ends with its transfer, unless the program holds it: then the program has promised
+// to keep the memory.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +40,11 @@ class Registrations {
   };
   struct Options {
     bool keep = true;  ///< leave memory registered where that is safe, and saves something
-    /// Of a registration that is worth being kept: twice what a look at an entry takes (memory_watch.hpp). The local NIC's takes 0.2 us.
+    /// Of a registration that is worth being kept: twice what a look at an entry takes (memory_watch.hpp). The local
+    /// NIC's takes 0.2 us.
     double worth_ns = 2'000;
-    std::int64_t most_bytes = std::int64_t{1} << 30;  ///< that nobody leases
-    std::size_t most = 1024;                          ///< entries that nobody leases
+    std::int64_t most_bytes = std::int64_t{1} << 30;  ///< without a lease
+    std::size_t most = 1024;                          ///< entries without a lease
     /// Before a region goes: nothing may stand for a part of it any more.
     std::function<Result<void>(const nic::Region&)> forget = {};
     /// For tests: a cache that believes everything.
@@ -83,11 +85,13 @@ class Registrations {
     Entry* entry_ = nullptr;
   };
 
-  /// A region of these bytes, with these rights at least. `keep`: leave it there afterwards, if this end does that at all.
+  /// A region of these bytes, with these rights at least. `keep`: leave it there afterwards, if this end does that at
+  /// all.
   /// Errors: those of Context::register_memory.
   Result<Lease> lease(std::span<std::byte> bytes, nic::Rights rights, bool keep = true);
-  /// Whether a lease of a layout's memory, from its lowest byte to its highest, may fail though all its blocks are there: nothing is mapped between some of them, or
-  /// what cannot be read (as far as its form tells); it is much of what this process may lock.
+  /// Whether a lease of a layout's memory, from its lowest byte to its highest, may fail though all its blocks are
+  /// there: nothing is mapped between some of them, or what cannot be read (as far as its form tells); it is much of
+  /// what this process may lock.
   [[nodiscard]] bool doubtful(const Layout& layout, const std::byte* base) const;
   /// Whether a lease would find its region there.
   [[nodiscard]] bool has(std::span<const std::byte> bytes, nic::Rights rights);
@@ -95,12 +99,13 @@ class Registrations {
   Result<std::uint32_t> hold(std::span<std::byte> bytes);
   /// Errors: invalid_argument (no such number).
   Result<void> release(std::uint32_t held);
-  /// Gives up all that nobody leases, and what is held.
+  /// Gives up all that has no lease, and what is held.
   void clear();
 
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] const std::string& why() const { return statistics_.mode; }  ///< it is this mode, in words
-  /// What registering so many bytes costs, with giving it up again, in nanoseconds, as it was measured at the beginning.
+  /// What registering so many bytes costs, with giving it up again, in nanoseconds, as it was measured at the
+  /// beginning.
   [[nodiscard]] double cost_ns(std::int64_t bytes) const;
 
   using Statistics = RegistrationStatistics;
@@ -126,7 +131,7 @@ class Registrations {
   std::uint64_t lockable_ = 0;  // bytes (RLIMIT_MEMLOCK)
   Entries entries_;
   std::uint64_t longest_ = 0;  // entry there ever was
-  std::list<Entry*> idle_;     // that nobody leases; the least recently used first
+  std::list<Entry*> idle_;     // without a lease; the least recently used first
   std::int64_t idle_bytes_ = 0;
   std::unordered_map<std::uint32_t, Lease> held_;
   std::uint32_t holds_ = 0;

@@ -1,22 +1,23 @@
-// rendezvous: a message whose bytes a device or the kernel moves, after both ends have said where their memory is. It hides endpoints, staging memory,
-// and the state of parts that are under way.
+// rendezvous: a message whose bytes a device or the kernel moves, after both ends have said where their memory is. It
+// hides endpoints, staging memory, and the state of parts that are under way.
 //
 //   sender                                   receiver
-//   announce: bytes, its layout ───────────▶ matched; cuts it into parts (choice); chooses the first one's way; prepares
+//   announce: bytes, its layout ───────────▶ matched; cuts it into parts (choice); chooses the first one's way
 //      ◀──────────────────────────────────── answer: the cut, the way, its layout, its target
 //   prepares; ready: its target ───────────▶ (where the receiver reaches into the sender's memory)
 //   start ══════════ the method ═══════════▶ start
 //      ◀──────────────────────────────────── part: the next one's way and target, while the first one moves
 //   ...
 //
-// Transfers of one direction between two ranks go one after the other, in the order of the answers. Of one transfer, as many parts are under way as
-// the path has endpoints, each of which runs one operation at a time. Part k goes over endpoint k modulo their number.
+// Transfers of one direction between two ranks go one after the other, in the order of the answers. Of one transfer, as
+// many parts are under way as the path has endpoints, each of which runs one operation at a time. Part k goes over
+// endpoint k modulo their number.
 //
-// Where the layouts do not fit one another (a receive that is longer or shorter than its message, a layout too long to be told), that end packs into,
-// or unpacks out of, memory of its own, as it does with the parts that are to be copied.
+// Where the layouts do not fit one another (a receive that is longer or shorter than its message, a layout too long to
+// be told), that end packs into, or unpacks out of, memory of its own, as it does with the parts that are to be copied.
 //
-// message/rendezvous_transfers.hpp moves requests by it. A rendezvous of another kind stands beside it: rget.hpp, by RDMA READ of packed memory, for
-// messages that another library announces and matches.
+// message/rendezvous_transfers.hpp moves requests by it. A rendezvous of another kind stands beside it: rget.hpp, by
+// RDMA READ of packed memory, for messages that another library announces and matches.
 #pragma once
 
 #include <deque>
@@ -74,7 +75,8 @@ struct RendezvousTransfer {
   std::deque<PartAnswer> said;   ///< at the sender: of parts from `made` on
 };
 
-/// Parts of a message that are under way over a path whose bytes a device moves: while one flies, the next one is registered.
+/// Parts of a message that are under way over a path whose bytes a device moves: while one flies, the next one is
+/// registered.
 inline constexpr std::size_t kPartsAtOnce = 2;
 
 /// All transfers of one direction with one peer, at one end.
@@ -92,7 +94,8 @@ class RendezvousLine {
   /// The path's endpoint for this part. Null if there is no such path.
   [[nodiscard]] method::Endpoint* endpoint(nic::Path path, std::uint32_t part) const;
   [[nodiscard]] std::size_t endpoints(nic::Path path) const;
-  /// Registered memory for a part that is copied. Errors: those of RegisteredBuffer::create(), and of Endpoint::forget().
+  /// Registered memory for a part that is copied. Errors: those of RegisteredBuffer::create(), and of
+  /// Endpoint::forget().
   Result<const nic::RegisteredBuffer*> staging(nic::Path path, std::uint32_t part, std::int64_t bytes, std::int64_t timeout_ns);
   /// Before a region goes. Errors: the first of Endpoint::forget().
   Result<void> forget(const nic::Region& region, std::int64_t timeout_ns);

@@ -72,16 +72,16 @@ Result<std::unique_ptr<Rget>> Rget::create(std::unique_ptr<nic::Context> context
 Rget::Board& Rget::board(int peer) const { return reinterpret_cast<Board*>(boards_.buffer.data())[peer]; }
 
 Result<void> Rget::connect(int number, nic::Bootstrap& bootstrap, std::int64_t timeout_ns) {
-  Peer& who = peer(number);
-  who.qp = LACUNA_TRY(context_->connect(bootstrap, *queue_, {.path = path_, .max_send_wr = depth_, .max_recv_wr = 1}));
+  Peer& other = peer(number);
+  other.qp = LACUNA_TRY(context_->connect(bootstrap, *queue_, {.path = path_, .max_send_wr = depth_, .max_recv_wr = 1}));
   const Board& own = board(number);
   Introduction mine{.addr = reinterpret_cast<std::uint64_t>(&own), .rkey = boards_.region.rkey()};
   const auto attempt = [&]() -> Result<void> {
     const Introduction theirs = LACUNA_TRY(swap(bootstrap, mine, timeout_ns));
-    who.board_addr = theirs.addr;
-    who.board_rkey = theirs.rkey;
-    if (!tell(number, offsetof(Board, hello), kHello, true)) return std::unexpected(*who.lost);
-    return greet(who, own, timeout_ns);
+    other.board_addr = theirs.addr;
+    other.board_rkey = theirs.rkey;
+    if (!tell(number, offsetof(Board, hello), kHello, true)) return std::unexpected(*other.lost);
+    return greet(other, own, timeout_ns);
   };
   const Result<void> tried = attempt();
   mine.works = tried ? 1 : 0;
@@ -89,28 +89,28 @@ Result<void> Rget::connect(int number, nic::Bootstrap& bootstrap, std::int64_t t
   Result<void> result = tried;
   if (result && !theirs) result = std::unexpected(theirs.error());
   if (result && theirs->works == 0) result = base::fail(base::Code::peer_lost, "the peer saw no word of this end");
-  if (!result) lose(who, result.error());
+  if (!result) lose(other, result.error());
   return result;
 }
 
 // Until the peer's word is here, and ours there.
-Result<void> Rget::greet(Peer& who, const Board& own, std::int64_t timeout_ns) {
+Result<void> Rget::greet(Peer& other, const Board& own, std::int64_t timeout_ns) {
   const std::int64_t deadline = context_->now() + timeout_ns;
   for (;;) {
     reap();
-    if (who.lost) return std::unexpected(*who.lost);
-    if (context_->load_flag(&own.hello) == kHello && who.outstanding == 0) return {};
+    if (other.lost) return std::unexpected(*other.lost);
+    if (context_->load_flag(&own.hello) == kHello && other.outstanding == 0) return {};
     LACUNA_TRY(context_->wait(deadline));
   }
 }
 
 bool Rget::reaches(int number) const {
-  const Peer& who = peers_[static_cast<std::size_t>(number)];
-  return who.qp != nullptr && !who.lost && who.qp->fault() == nullptr;
+  const Peer& other = peers_[static_cast<std::size_t>(number)];
+  return other.qp != nullptr && !other.lost && other.qp->fault() == nullptr;
 }
 
-void Rget::lose(Peer& who, base::Error error) {
-  if (!who.lost) who.lost = std::move(error);
+void Rget::lose(Peer& other, base::Error error) {
+  if (!other.lost) other.lost = std::move(error);
 }
 
 void Rget::reap() {
@@ -118,27 +118,28 @@ void Rget::reap() {
   for (int found = 1; found > 0;) {
     found = context_->poll(*queue_, done);
     for (const nic::Completion& one : std::span(done).first(static_cast<std::size_t>(found))) {
-      Peer& who = peers_[one.wr_id & ((std::uint64_t{1} << kPeerBits) - 1)];
-      if (who.qp == nullptr) continue;  // closed meanwhile
-      --who.outstanding;
+      Peer& other = peers_[one.wr_id & ((std::uint64_t{1} << kPeerBits) - 1)];
+      if (other.qp == nullptr) continue;  // closed meanwhile
+      --other.outstanding;
       const bool good = one.status == nic::Status::success;
       if (const std::uint64_t landed = one.wr_id >> kPeerBits; landed > 0) {
         ReadBuffer& buffer = buffers_[landed - 1];
         buffer.state = !buffer.wanted ? ReadBuffer::State::free : good ? ReadBuffer::State::here : ReadBuffer::State::failed;
       }
       if (!good)
-        lose(who,
-             who.qp->fault() != nullptr ? *who.qp->fault() : base::Error{base::Code::transfer, std::string(nic::status_name(one.status))});
+        lose(other, other.qp->fault() != nullptr ? *other.qp->fault()
+                                                 : base::Error{base::Code::transfer, std::string(nic::status_name(one.status))});
     }
   }
 }
 
-// Without its queue pair a peer that was lost reads and writes nothing here, and nothing that was asked of it comes any more.
+// Without its queue pair a peer that was lost reads and writes nothing here, and nothing that was asked of it comes any
+// more.
 void Rget::close(int number) {
-  Peer& who = peer(number);
-  lose(who, who.qp->fault() != nullptr ? *who.qp->fault() : base::Error{base::Code::peer_lost, "the connection is gone"});
-  who.qp.reset();
-  who.outstanding = 0;
+  Peer& other = peer(number);
+  lose(other, other.qp->fault() != nullptr ? *other.qp->fault() : base::Error{base::Code::peer_lost, "the connection is gone"});
+  other.qp.reset();
+  other.outstanding = 0;
   for (ReadBuffer& buffer : buffers_) {
     if (buffer.state == ReadBuffer::State::reading && buffer.peer == number)
       buffer.state = buffer.wanted ? ReadBuffer::State::failed : ReadBuffer::State::free;
@@ -152,55 +153,56 @@ void Rget::progress() {
   }
   std::erase_if(waiting_, [&](Waiting& one) {
     const std::size_t slot = one.number % kSlots;
-    Peer& who = peer(one.peer);
-    if (who.qp != nullptr && context_->load_flag(&board(one.peer).taken[slot]) != one.number) return false;
-    who.used[slot] = false;
+    Peer& other = peer(one.peer);
+    if (other.qp != nullptr && context_->load_flag(&board(one.peer).taken[slot]) != one.number) return false;
+    other.used[slot] = false;
     give_back(std::move(one.memory));
     return true;
   });
 }
 
 bool Rget::tell(int to, std::uint64_t offset, std::uint64_t word, bool waits) {
-  Peer& who = peer(to);
-  while (who.outstanding >= depth_ && !who.lost && waits) {
+  Peer& other = peer(to);
+  while (other.outstanding >= depth_ && !other.lost && waits) {
     reap();
     base::cpu_relax();
   }
-  if (who.lost || who.outstanding >= depth_) return false;
-  // Two words of one place are of one message, the later as good as the earlier: so the place may be written anew while a device reads it.
+  if (other.lost || other.outstanding >= depth_) return false;
+  // Two words of one place are of one message, the later as good as the earlier: so the place may be written anew while
+  // a device reads it.
   std::byte* const from = words_.buffer.data() + static_cast<std::size_t>(to) * sizeof(Board) + offset;
   std::memcpy(from, &word, sizeof word);
   const nic::Sge sge = words_.sge(from - words_.buffer.data(), sizeof word);
-  const bool fits = std::cmp_greater_equal(who.qp->limits().max_inline, sizeof word);
-  const Result<void> posted = who.qp->post_send({.wr_id = static_cast<std::uint64_t>(to),
-                                                 .opcode = nic::Opcode::write,
-                                                 .sg_list = {&sge, 1},
-                                                 .remote_addr = who.board_addr + offset,
-                                                 .rkey = who.board_rkey,
-                                                 .inline_data = fits});
+  const bool fits = std::cmp_greater_equal(other.qp->limits().max_inline, sizeof word);
+  const Result<void> posted = other.qp->post_send({.wr_id = static_cast<std::uint64_t>(to),
+                                                   .opcode = nic::Opcode::write,
+                                                   .sg_list = {&sge, 1},
+                                                   .remote_addr = other.board_addr + offset,
+                                                   .rkey = other.board_rkey,
+                                                   .inline_data = fits});
   if (!posted) {
-    lose(who, posted.error());
+    lose(other, posted.error());
     return false;
   }
-  ++who.outstanding;
+  ++other.outstanding;
   return true;
 }
 
 bool Rget::read(int from, std::size_t buffer, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes) {
-  Peer& who = peer(from);
-  if (who.lost || who.outstanding >= depth_ / 2) return false;  // words go first
+  Peer& other = peer(from);
+  if (other.lost || other.outstanding >= depth_ / 2) return false;  // words go first
   nic::Sge sge = buffers_[buffer].sge;
   sge.length = static_cast<std::uint32_t>(bytes);
-  const Result<void> posted = who.qp->post_send({.wr_id = static_cast<std::uint64_t>(from) | (buffer + 1) << kPeerBits,
-                                                 .opcode = nic::Opcode::read,
-                                                 .sg_list = {&sge, 1},
-                                                 .remote_addr = addr,
-                                                 .rkey = rkey});
+  const Result<void> posted = other.qp->post_send({.wr_id = static_cast<std::uint64_t>(from) | (buffer + 1) << kPeerBits,
+                                                   .opcode = nic::Opcode::read,
+                                                   .sg_list = {&sge, 1},
+                                                   .remote_addr = addr,
+                                                   .rkey = rkey});
   if (!posted) {
-    lose(who, posted.error());
+    lose(other, posted.error());
     return false;
   }
-  ++who.outstanding;
+  ++other.outstanding;
   buffers_[buffer].state = ReadBuffer::State::reading;
   buffers_[buffer].peer = from;
   return true;
@@ -262,18 +264,18 @@ void Rget::release(std::size_t buffer) {
 
 Result<std::unique_ptr<Rget::Out>> Rget::offer(int to, std::int64_t bytes) {
   progress();
-  Peer& who = peer(to);
-  if (who.lost) return std::unexpected(*who.lost);
+  Peer& other = peer(to);
+  if (other.lost) return std::unexpected(*other.lost);
   if (!reaches(to)) return base::fail(base::Code::peer_lost, "no connection");
-  std::uint32_t number = who.last;
+  std::uint32_t number = other.last;
   do ++number;
-  while ((number == 0 || who.used[number % kSlots]) && number != who.last + kSlots);
-  if (number == 0 || who.used[number % kSlots])
+  while ((number == 0 || other.used[number % kSlots]) && number != other.last + kSlots);
+  if (number == 0 || other.used[number % kSlots])
     return base::fail(base::Code::limit, fmt::format("{} messages wait to be taken; there may be no more", kSlots));
   auto out = std::make_unique<Out>(*this, to, number, bytes);
   out->own_.front().memory = LACUNA_TRY(take(bytes));
-  who.last = number;
-  out->used_ = who.used[number % kSlots] = true;
+  other.last = number;
+  out->used_ = other.used[number % kSlots] = true;
   return out;
 }
 
@@ -309,9 +311,9 @@ Result<std::unique_ptr<Rget::In>> Rget::accept(int from, const Ticket& ticket, s
                                                std::int64_t capacity) {
   if (ticket.number == 0 || bytes <= 0 || capacity <= 0)
     return base::fail(base::Code::malformed, fmt::format("message {} of {} bytes, to be read into {}", ticket.number, bytes, capacity));
-  const Peer& who = peer(from);
-  if (who.lost) return std::unexpected(*who.lost);
-  if (!reaches(from)) return base::fail(base::Code::peer_lost, "no connection to who offers it");
+  const Peer& other = peer(from);
+  if (other.lost) return std::unexpected(*other.lost);
+  if (!reaches(from)) return base::fail(base::Code::peer_lost, "no connection to the rank that offers it");
   return std::make_unique<In>(*this, from, ticket, bytes, std::move(layout), base, capacity);
 }
 
@@ -348,9 +350,9 @@ Result<bool> Rget::In::step() {
   const bool done = here_ == wanted_;
   if (done) rget_.tell(peer_, offsetof(Board, taken) + ticket_.number % kSlots * sizeof(std::uint64_t), ticket_.number, true);
   if (done) return true;
-  Peer& who = rget_.peer(peer_);
-  if (who.lost) return std::unexpected(*who.lost);
-  if (who.qp != nullptr && who.qp->fault() != nullptr) return std::unexpected(*who.qp->fault());
+  Peer& other = rget_.peer(peer_);
+  if (other.lost) return std::unexpected(*other.lost);
+  if (other.qp != nullptr && other.qp->fault() != nullptr) return std::unexpected(*other.qp->fault());
   return false;
 }
 

@@ -1,14 +1,15 @@
-// A rendezvous by RDMA READ (RGET in Open MPI and UCX): a message lies packed in registered memory of its sender until the receiver's device has read it
-// from there. It hides the device. Another library announces the message and matches it (lacuna/mpi/inter_node/transport.hpp).
+// A rendezvous by RDMA READ (RGET in Open MPI and UCX): a message lies packed in registered memory of its sender until
+// the receiver's device has read it from there. It hides the device. Another library announces the message and matches
+// it (lacuna/mpi/inter_node/transport.hpp).
 //
 //   sender                                                            receiver
 //   offer(): memory ─────────────── ticket, by whatever means ──────▶ accept()
 //   pack(): a part, and its word ── WRITE of 8 bytes ───────────────▶ its board: so many parts are there
-//           the next, and its word                          ◀──────── READ of what is there; unpacked while the next is packed, and read
+//           the next, and its word                          ◀──────── READ of what is there; unpacked meanwhile
 //   the memory is free again     ◀─ WRITE of 8 bytes ──────────────── its board: taken
 //
-// Progress. What is packed is read by the receiver's device alone, whatever the sender's CPU does. What waits so has a bound, beyond which no message
-// is offered.
+// Progress. What is packed is read by the receiver's device alone, whatever the sender's CPU does. What waits so has a
+// bound, beyond which no message is offered.
 //
 // A peer's words, and its tickets, are checked: a message has as many parts as its bytes say, whatever its words say.
 #pragma once
@@ -34,22 +35,24 @@ class Rget {
     std::uint32_t rkey = 0;
     std::uint32_t number = 0;
   };
-  /// Bytes that are packed, told and read at once: so many that a word and a round trip take little time beside them on 100 Gb/s (5 us), and so few that
-  /// they are still in the caches when they are read, and unpacked. Not measured on hardware.
+  /// Bytes that are packed, told and read at once: so many that a word and a round trip take little time beside them on
+  /// 100 Gb/s (5 us), and so few that they are still in the caches when they are read, and unpacked. Not measured on
+  /// hardware.
   static constexpr std::int64_t kPart = 64 << 10;
   static constexpr std::int64_t kRoom = 256 << 20;  ///< of messages that wait, and of memory that is kept for them
 
   class Out;
   class In;
 
-  /// For so many peers. Errors: limit (more than the context's completion queues have room for), unsupported (a path that needs the peer's CPU), others of
-  /// the context's.
+  /// For so many peers. Errors: limit (more than the context's completion queues have room for), unsupported (a path
+  /// that needs the peer's CPU), others of the context's.
   static Result<std::unique_ptr<Rget>> create(std::unique_ptr<nic::Context> context, nic::Path path, int peers);
   ~Rget();
   Rget(const Rget&) = delete;
   Rget& operator=(const Rget&) = delete;
 
-  /// Both ends of a pair at once, each with its number for the other. Both are connected after a word has gone each way; else none is. Errors: why not.
+  /// Both ends of a pair at once, each with its number for the other. Both are connected after a word has gone each
+  /// way; else none is. Errors: why not.
   Result<void> connect(int peer, nic::Bootstrap& bootstrap, std::int64_t timeout_ns);
   /// Whether it is connected, without an error since.
   [[nodiscard]] bool reaches(int peer) const;
@@ -109,7 +112,8 @@ class Rget {
   void reap();
   void lose(Peer& peer, base::Error error);
   void close(int peer);
-  /// Writes a word to where it is in the peer's board. False: there is no room in the queue, or the peer is lost; with `waits`, only the latter.
+  /// Writes a word to where it is in the peer's board. False: there is no room in the queue, or the peer is lost; with
+  /// `waits`, only the latter.
   bool tell(int to, std::uint64_t offset, std::uint64_t word, bool waits);
   bool read(int from, std::size_t buffer, std::uint64_t addr, std::uint32_t rkey, std::int64_t bytes);
   Result<Memory> take(std::int64_t bytes);
@@ -169,7 +173,8 @@ class Rget::In {
   In(const In&) = delete;
   In& operator=(const In&) = delete;
   ~In();
-  /// Reads and unpacks what is there; whether that was all. Errors: peer_lost, transfer; malformed (words that no sender writes).
+  /// Reads and unpacks what is there; whether that was all. Errors: peer_lost, transfer; malformed (words that no
+  /// sender writes).
   Result<bool> step();
 
  private:

@@ -9,7 +9,8 @@
 namespace lacuna::protocol {
 namespace {
 
-// For a peer to end the pieces of a direct copy that it has begun: as long as NIC local waits for a peer to leave memory that is taken from it.
+// For a peer to end the pieces of a direct copy that it has begun: as long as NIC local waits for a peer to leave
+// memory that is taken from it.
 constexpr std::int64_t kStopping = 60'000'000'000;  // ns
 
 }  // namespace
@@ -101,8 +102,9 @@ void Completion::lose(Peer& peer, base::Error error) {
     local_.matcher.remove(message);
     delete &message;
   });
-  // A peer that died may be the one that a receive from any source waits for. A peer that left is not, as long as there are others.
-  const bool ends_any = !peer.left || nobody_left();
+  // A peer that died may be the one that a receive from any source waits for. A peer that left is not, as long as there
+  // are others.
+  const bool ends_any = !peer.left || all_lost();
   local_.matcher.each_receive([&](Matchable& one) {
     if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
     local_.matcher.withdraw(one);
@@ -110,13 +112,13 @@ void Completion::lose(Peer& peer, base::Error error) {
   });
 }
 
-bool Completion::nobody_left() const {
+bool Completion::all_lost() const {
   return std::ranges::none_of(local_.peers, [](const Peer& peer) { return peer.channel != nullptr && !peer.lost; });
 }
 
 Result<void> Completion::still_there(int source) const {
   if (source == kAnySource) {
-    if (local_.size() == 1 || !nobody_left()) return {};
+    if (local_.size() == 1 || !all_lost()) return {};
     return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
   }
   if (const std::optional<base::Error>& lost = std::as_const(local_).peer(source).lost) return std::unexpected(*lost);

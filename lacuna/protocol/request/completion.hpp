@@ -20,7 +20,7 @@ class Completion {
   void lose(Peer& peer, base::Error error);
 
   /// Whether all other ranks are lost.
-  [[nodiscard]] bool nobody_left() const;
+  [[nodiscard]] bool all_lost() const;
   /// Whether a rank that a receive waits for may still send. Errors: peer_lost, or why the rank was lost.
   [[nodiscard]] Result<void> still_there(int source) const;
 

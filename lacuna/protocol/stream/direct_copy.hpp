@@ -1,5 +1,6 @@
-// A message that is copied once, from one process's memory into the other's, by both CPUs at once, where the system allows it (QueuePair::copy). The
-// sender offers that before it packs anything. If the receiver does not accept soon, or cannot, the sender packs after all (out_stream.hpp).
+// A message that is copied once, from one process's memory into the other's, by both CPUs at once, where the system
+// allows it (QueuePair::copy). The sender offers that before it packs anything. If the receiver does not accept soon,
+// or cannot, the sender packs after all (out_stream.hpp).
 //
 //   sender    offer │ ticket │      │ piece 1 │ piece 3 │ ...     the CPU that is free takes the next piece
 //   receiver                 │ take │ piece 0 │ piece 2 │ ...

@@ -6,8 +6,8 @@
 namespace lacuna::protocol {
 namespace {
 
-// A message so long that its first bytes have left the caches when its last arrive. If the receiver's stores pass the caches
-// by, 64 MiB take 5.0 ms instead of 5.7.
+// A message so long that its first bytes have left the caches when its last arrive. If the receiver's stores pass the
+// caches by, 64 MiB take 5.0 ms instead of 5.7.
 constexpr std::int64_t kHuge = 8 << 20;
 
 // A receiver that begins this much later than its sender was not waiting for the message.
@@ -49,7 +49,8 @@ Result<void> InStream::follow() {
   return {};
 }
 
-// The time of a receiver that was waiting begins with the sender; the time of one that comes late begins with the receiver.
+// The time of a receiver that was waiting begins with the sender; the time of one that comes late begins with the
+// receiver.
 void InStream::begin() {
   if (bytes_ < RingMemory::kTimed) return;
   const std::int64_t now = base::now_ns();

@@ -23,7 +23,8 @@ class InStream {
  public:
   /// Errors: malformed (an invalid ring).
   static Result<InStream> open(const Channel& channel, SeenRings& seen, const RingDescriptor& descriptor, std::int64_t bytes);
-  /// Unpacks the chunks that have come, as far as the layout goes, and drops the rest. True if a chunk had come. Errors: malformed.
+  /// Unpacks the chunks that have come, as far as the layout goes, and drops the rest. True if a chunk had come.
+  /// Errors: malformed.
   Result<bool> step(nic::Context& context, const layout::Layout& layout, std::byte* base);
   [[nodiscard]] bool done() const { return taken_ == bytes_; }
 

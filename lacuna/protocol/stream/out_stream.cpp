@@ -6,10 +6,11 @@
 namespace lacuna::protocol {
 namespace {
 
-// Lines that come again soon are in the other CPU's L2 cache still, and slow to write: 256 KiB over and over move 8 GB/s on an EPYC of 2022. In
-// 1.5 MiB, half as much again as its L2 cache, they come back from the L3 cache, and move 23 GB/s. More is not better for messages
-// that are short themselves: 4 MiB in each direction are more pages than the TLB has, and 96 KiB in blocks take 7.1 us instead
-// of 3.9. A message of 1 MiB goes round 2 MiB on its own, with 29 GB/s, and round 512 KiB with 17.
+// Lines that come again soon are in the other CPU's L2 cache still, and slow to write: 256 KiB over and over move 8
+// GB/s on an EPYC of 2022. In 1.5 MiB, half as much again as its L2 cache, they come back from the L3 cache, and move
+// 23 GB/s. More is not better for messages that are short themselves: 4 MiB in each direction are more pages than the
+// TLB has, and 96 KiB in blocks take 7.1 us instead of 3.9. A message of 1 MiB goes round 2 MiB on its own, with 29
+// GB/s, and round 512 KiB with 17.
 constexpr std::int64_t kLeastChunk = 4 << 10;
 constexpr std::int64_t kMostChunk = 64 << 10;
 constexpr std::int64_t kShort = 32 << 10;  // a message; chunks of longer ones are twice the least, and so are those that pass caches by

@@ -1,7 +1,8 @@
 // The sender's end of one stream.
 //
-// An offer (Communicator::offer) that has to be left behind at once moves to an extra ring with room for all the rest; the last chunk of the old
-// ring says where the new one is. An offer may stand for a direct copy at first (direct_copy.hpp); then nothing is packed until the receiver refuses.
+// An offer (Communicator::offer) that has to be left behind at once moves to an extra ring with room for all the rest;
+// the last chunk of the old ring says where the new one is. An offer may stand for a direct copy at first
+// (direct_copy.hpp); then nothing is packed until the receiver refuses.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,8 @@ class OutStream {
             .pages = static_cast<std::uint16_t>(ring_->ring_bytes() / kPage),
             .lines = static_cast<std::uint16_t>(chunk_ / kLine)};
   }
-  /// Packs as much as the ring has room for; true if that was something. Errors: malformed (the peer counts what was not sent).
+  /// Packs as much as the ring has room for; true if that was something. Errors: malformed (the peer counts what was
+  /// not sent).
   Result<bool> step(nic::Context& context, Stores& stores, const layout::Layout& layout, const std::byte* base);
   [[nodiscard]] bool done() const { return packed_ == bytes_; }
   /// `emptied` once all was received.

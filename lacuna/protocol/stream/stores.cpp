@@ -24,7 +24,8 @@ void Stores::pack(nic::Context& context, const layout::Layout& layout, const std
                   std::byte* to) {
   if (bytes < kLeastTimed) return context.pack(layout, base, position, bytes, to, Caching::kept);
   if (--until_trial_ > 0) return context.pack(layout, base, position, bytes, to, caching_);
-  // Two pieces alike, one after another: of one message, or two messages that are a piece each. The first piece of a message has more to wait for.
+  // Two pieces alike, one after another: of one message, or two messages that are a piece each. The first piece of a
+  // message has more to wait for.
   const bool whole = position == 0 && bytes == layout.size();
   const bool second = pairs_.under_way();
   const auto ns =

@@ -1,9 +1,11 @@
-// stores: how this CPU writes memory that a peer's CPU reads, learned by trying both ways now and then (lacuna/guide/trial.hpp).
+// stores: how this CPU writes memory that a peer's CPU reads, learned by trying both ways now and then
+// (lacuna/guide/trial.hpp).
 //
-// Plain stores leave lines in this CPU's caches, and the other CPU fetches them from there. But a line has to be taken from the CPU that read it last
-// before it can be written again. On an EPYC of 2022 that costs next to nothing where both CPUs have one L3 cache, and 27 ns for each line where they
-// have not; stores that pass the caches by cost 2 ns anywhere, and the reader some 2.5 ns more, because the lines are in memory only. A VM's CPUs may
-// come to be the one or the other from one second to the next.
+// Plain stores leave lines in this CPU's caches, and the other CPU fetches them from there. But a line has to be taken
+// from the CPU that read it last before it can be written again. On an EPYC of 2022 that costs next to nothing where
+// both CPUs have one L3 cache, and 27 ns for each line where they have not; stores that pass the caches by cost 2 ns
+// anywhere, and the reader some 2.5 ns more, because the lines are in memory only. A VM's CPUs may come to be the one
+// or the other from one second to the next.
 #pragma once
 
 #include "lacuna/guide/trial.hpp"

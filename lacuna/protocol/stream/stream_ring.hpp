@@ -33,8 +33,8 @@ enum class Transit : std::uint8_t {
   direct,  ///< copied directly, past the ring
 };
 
-/// A ring as it lies in memory: the counters of both ends, and the bytes behind them. The sender writes all except the line of `emptied`, and
-/// except the receiver's line of `direct`.
+/// A ring as it lies in memory: the counters of both ends, and the bytes behind them. The sender writes all except the
+/// line of `emptied`, and except the receiver's line of `direct`.
 struct alignas(kPage) RingMemory {
   static constexpr std::int64_t kTimed = 32 << 10;  ///< bytes of a message, at least, that is timed
   alignas(64) std::atomic<std::uint64_t> filled;
@@ -86,8 +86,8 @@ class RingHold {
   StreamRing* ring_;
 };
 
-/// The rings of this end's memory for one peer, used in turn. One is kept for messages that are matched already, and one for long messages. Extra
-/// rings are made as they are asked for.
+/// The rings of this end's memory for one peer, used in turn. One is kept for messages that are matched already, and
+/// one for long messages. Extra rings are made as they are asked for.
 class StreamRings {
  public:
   static constexpr std::size_t kRings = 5;
@@ -95,8 +95,8 @@ class StreamRings {
   static constexpr std::uint32_t kLongBytes = 2 << 20;
   static constexpr std::uint32_t kMostBytes = 64 << 20;  ///< of an extra ring
 
-  /// Takes an empty ring for a message of so many bytes. `answered`: the message is matched already. `transit`: the fastest one. Null: no ring is
-  /// free. Errors: those of Context::allocate and register_memory.
+  /// Takes an empty ring for a message of so many bytes. `answered`: the message is matched already. `transit`: the
+  /// fastest one. Null: no ring is free. Errors: those of Context::allocate and register_memory.
   Result<StreamRing*> take(nic::Context& context, std::int64_t bytes, bool answered, Transit transit);
   /// Takes an extra ring with room for so many bytes, or for kMostBytes of them. Errors: as take().
   Result<StreamRing*> take_extra(nic::Context& context, std::int64_t bytes);

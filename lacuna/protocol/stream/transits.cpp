@@ -13,7 +13,8 @@ Transit other_ring(Transit ring) { return ring == Transit::wide ? Transit::narro
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
 constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
 constexpr int kPairs = 4;
-// Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings them into its own.
+// Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings
+// them into its own.
 constexpr int kWarm = 2;
 constexpr int kBetweenTrials = 512;  // messages, at least
 constexpr int kUntilAgain = 4;       // messages after a pair that was broken off; twice as many after the next one, and so on,
@@ -21,7 +22,8 @@ constexpr int kLongestPause = 8192;  // until a pair costs nothing, though its t
 constexpr int kMostInVain = 3;
 constexpr double kMostDoubted = 2.1;  // of a pair's cost, a logarithm: eight times; a peer may write any time
 constexpr double kNoise = 0.03;       // of the mean of a trial's pairs
-// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times, or as much less: to go on costs more than it may show.
+// Of all pairs so far, one that takes nearly twice the time, or two that take 1.4 times, or as much less: to go on
+// costs more than it may show.
 constexpr double kHopeless = 0.6;
 constexpr int kFewestPairs = 2;  // to change for what seems so much better
 
@@ -80,8 +82,8 @@ void Transits::sent(const StreamRing& ring, const OutStream& stream) {
   timed_.last = stream.last();
 }
 
-// What the message would have taken is not known, but waiting for a receiver that comes late costs the sender as much as packing
-// (OutStream::waited_for_long).
+// What the message would have taken is not known, but waiting for a receiver that comes late costs the sender as much
+// as packing (OutStream::waited_for_long).
 void Transits::offered(bool taken) {
   if (last_ == nullptr) return;
   Class& of = *last_;

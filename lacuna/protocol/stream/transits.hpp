@@ -1,9 +1,10 @@
 // transits: how the bytes of a stream travel, learned by trying all of it now and then (lacuna/guide/trial.hpp).
 //
-// A narrow ring, whose lines are soon used again, stays in the caches of both CPUs, whatever else the program touches; but each line has to be taken
-// from the other CPU's L2 cache before it can be written. In a wide ring lines come from the L3 cache, or from memory. An EPYC of 2022 is faster with
-// wide rings (64 KiB: 3.2 us instead of 7.9), a Xeon of 2023 with narrow ones (1 MiB between other work: 100 us instead of 150). Direct copies gain
-// where blocks are long (1 MiB in blocks of 64 KiB on that Xeon: 54 to 65 us instead of 96 to 107). The guide says which is tried first.
+// A narrow ring, whose lines are soon used again, stays in the caches of both CPUs, whatever else the program touches;
+// but each line has to be taken from the other CPU's L2 cache before it can be written. In a wide ring lines come from
+// the L3 cache, or from memory. An EPYC of 2022 is faster with wide rings (64 KiB: 3.2 us instead of 7.9), a Xeon of
+// 2023 with narrow ones (1 MiB between other work: 100 us instead of 150). Direct copies gain where blocks are long (1
+// MiB in blocks of 64 KiB on that Xeon: 54 to 65 us instead of 96 to 107). The guide says which is tried first.
 #pragma once
 
 #include <array>
