@@ -46,7 +46,8 @@ class Ranks {
     if (learning) options.learn = value_or_raise(guide::LearnOptions::from_text(*learning));
     Result<void> made;
     {
-      protocol::BootstrapOptions wanted{.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}};
+      protocol::BootstrapOptions wanted{
+          .address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}};
       const base::Wipe wipe(wanted.secret);  // Python's own string stays as long as Python keeps it
       const nb::gil_scoped_release unlocked;
       made = open(wanted, nic, options);
