@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the include ladder: each layer knows only the public headers of the layers above it, and so do the rooms of a layer.
+"""Checks the include ladder: each layer knows only the public headers of the layers above it, and so do its rooms.
 
     scripts/ladder.py [--root DIR]
 
