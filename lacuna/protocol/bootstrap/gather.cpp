@@ -202,7 +202,7 @@ void Fullest::note(int came, std::string text) {
 
 base::Error Fullest::timeout(const std::string& otherwise) const {
   const bool fuller = before_.came > now_.came && base::now_ns() - before_.until < kFullestNs;
-  const Seen& seen = fuller ? before_ : now_;
+  const Attendance& seen = fuller ? before_ : now_;
   return {Code::timeout, seen.text.empty() ? otherwise : seen.text};
 }
 

@@ -34,13 +34,13 @@ class Fullest {
   [[nodiscard]] base::Error timeout(const std::string& otherwise) const;
 
  private:
-  struct Seen {
+  struct Attendance {
     int came = 0;
     std::string text;
     std::int64_t until = 0;
   };
-  Seen now_;
-  Seen before_;
+  Attendance now_;
+  Attendance before_;
 };
 
 /// What a process that came asks for.
