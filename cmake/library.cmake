@@ -48,7 +48,7 @@ target_precompile_headers(lacuna_objects PRIVATE
 
 # Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
 set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/(by_hand|case_json|far|key_costs|learned|simulate)"
-  "/protocol/(progress|stream|transits)" "/protocol/meeting/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
+  "/protocol/bootstrap/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
 if(LACUNA_UNITY)
   set_target_properties(lacuna_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   list(JOIN alone "|" alone)

@@ -99,9 +99,6 @@ foreach(folder IN LISTS test_folders)
     list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
   endif()
   list(FILTER folder_files EXCLUDE REGEX "/interposer/stub/")
-  if(folder STREQUAL "rget")  # of the interposer, what needs no MPI
-    list(APPEND folder_files lacuna/mpi/rget.cpp)
-  endif()
   if(folder STREQUAL "device")  # the layouts that the CPU's copies are tested with
     list(APPEND folder_files tests/copy/recipe.cpp tests/copy/shapes.cpp tests/copy/compositions.cpp)
   endif()
@@ -143,7 +140,7 @@ foreach(folder IN LISTS test_folders)
 endforeach()
 
 # The same tests on NIC verbs, over a fake of an mlx5 device, which lives in one process: two threads.
-foreach(folder nic method rget)
+foreach(folder nic method protocol)
   add_share(${folder}.on_fake_mlx5 ${folder} 98 LACUNA_TEST_NIC=fake "--gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*")
 endforeach()
 

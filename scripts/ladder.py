@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the include ladder: each layer knows only the public headers of the layers above it.
+"""Checks the include ladder: each layer knows only the public headers of the layers above it, and so do its rooms.
 
     scripts/ladder.py [--root DIR]
 
@@ -19,8 +19,32 @@ LAYERS = ["base", "layout", "copy", "device", "nic", "method", "guide", "protoco
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 LONG_FILE = 400
 
+# The rooms of a layer, its folders, from the top down. A room may include the headers of the rooms before it that bear
+# their names, and the layer's public header; its own files may include one another.
+ROOMS = {
+    "protocol": [
+        "bootstrap",
+        "channel",
+        "matching",
+        "registration",
+        "choice",
+        "stream",
+        "rendezvous",
+        "request",
+        "message",
+        "access",
+        "progress",
+        "offer",
+        "communicator",
+    ],
+}
+
 # Beside its public header: what the layers below may include, and no user gets to see.
-SHARED = {"nic": {"lacuna/nic/tcp.hpp"}, "guide": {"lacuna/guide/learner.hpp"}}
+SHARED = {
+    "nic": {"lacuna/nic/tcp.hpp"},
+    "guide": {"lacuna/guide/learner.hpp", "lacuna/guide/trial.hpp"},
+    "protocol": {"lacuna/protocol/rendezvous/rget.hpp"},
+}
 
 # Third-party headers and the files that may include them.
 THIRD_PARTY = {
@@ -103,11 +127,30 @@ def include_rule(path: str, bracket: str, target: str) -> str | None:
     if layer == own:
         if path in public_headers(own) and target not in public_headers(own):
             return f"the public header of {own} may not include a header that is not installed"
-        return None
+        return room_rule(path, target)
     if LAYERS.index(layer) > LAYERS.index(own):
         return f"{own} may not know {layer}, which is below it"
     if target not in public_headers(layer) | SHARED.get(layer, set()):
         return f"only the public header of {layer} may be included outside lacuna/{layer}"
+    return None
+
+
+def room_rule(path: str, target: str) -> str | None:
+    """The rule that a file breaks by including a header of its own layer, or None."""
+    layer = path.split("/")[1]
+    rooms = ROOMS.get(layer)
+    if rooms is None or target in public_headers(layer):
+        return None
+    own, other = (name.split("/")[2] for name in (path, target))
+    for room, name in ((own, path), (other, target)):
+        if room not in rooms:
+            return f"{name} is in no room of {layer}; there are: {', '.join(rooms)}"
+    if own == other:
+        return None
+    if rooms.index(other) > rooms.index(own):
+        return f"the room {own} may not know {other}, which is below it"
+    if target != f"lacuna/{layer}/{other}/{other}.hpp":
+        return f"only {other}/{other}.hpp may be included outside lacuna/{layer}/{other}"
     return None
 
 
@@ -141,6 +184,12 @@ def check(root: Path) -> tuple[list[str], list[str]]:
             violations.append(f"lacuna/{folder}: no layer is called '{folder}'")
         elif any(sources(root, f"lacuna/{folder}")) and not any((root / h).exists() for h in public_headers(folder)):
             violations.append(f"lacuna/{folder}: its public header is missing: lacuna/{folder}/{folder}.hpp")
+    for layer, rooms in ROOMS.items():
+        violations.extend(
+            f"lacuna/{layer}/{room}: the room's header is missing: {room}.hpp"
+            for room in rooms
+            if not (root / "lacuna" / layer / room / f"{room}.hpp").exists()
+        )
     return violations, remarks
 
 

@@ -41,7 +41,7 @@ Connection::Connection(const Pair& pair, const std::string& name) : name_(name),
 }
 
 std::unique_ptr<protocol::Communicator> Connection::meet(const std::string& name, protocol::Options options) const {
-  protocol::Group group = must(protocol::meet({.address = name, .size = Pair::kRanks, .rank = rank_}), "meeting");
+  protocol::Group group = must(protocol::form_group({.address = name, .size = Pair::kRanks, .rank = rank_}), "meeting");
   return must(protocol::Communicator::create(*context_, std::string(kNic), std::move(group), std::move(options)), "connecting");
 }
 

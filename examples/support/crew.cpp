@@ -76,7 +76,7 @@ int run_crew(int size, const std::function<int(Crew&)>& work) {
       if (const Result<void> pinned = base::pin_to_cpu(rank % base::usable_cpus()); !pinned)
         base::log(base::Level::warn, pinned.error().text());
     }
-    Result<protocol::Group> group = protocol::meet({.address = address, .size = size, .rank = rank, .secret = {}});
+    Result<protocol::Group> group = protocol::form_group({.address = address, .size = size, .rank = rank, .secret = {}});
     if (!group) {
       fmt::print(stderr, "rank {}: {}\n", rank, group.error().text());
       return 1;

@@ -59,10 +59,10 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
     auto context = lacuna::nic::open(nic);
     if (!context) return failed(context.error());
     made->context = std::move(*context);
-    library::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
-    const lacuna::base::Wipe wipe(meeting.secret);
-    if (given.timeout_s > 0) meeting.timeout_s = given.timeout_s;
-    auto group = library::meet(meeting);
+    library::BootstrapOptions bootstrap{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
+    const lacuna::base::Wipe wipe(bootstrap.secret);
+    if (given.timeout_s > 0) bootstrap.timeout_s = given.timeout_s;
+    auto group = library::form_group(bootstrap);
     if (!group) return failed(group.error());
     auto ranks = Communicator::create(*made->context, nic, std::move(*group), *all);
     if (!ranks) return failed(ranks.error());

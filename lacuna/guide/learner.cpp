@@ -13,15 +13,17 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"off", "observe", "on"};
 constexpr std::size_t kMostContests = 1024;
-constexpr int kLeast = 4, kMost = 16;  // trials of a comparison
+constexpr int kLeast = 4, kMost = 16;  // pairs of a comparison
 constexpr double kSure = 2.5;          // standard errors
-constexpr double kSpread = 0.02;       // trials that agree by chance are not surer than this
-constexpr double kMostLog = 0.7;       // of one trial: somebody else had the CPU
+constexpr double kSpread = 0.02;       // pairs that agree by chance are not surer than this
+constexpr int kWarm = 1;               // transfers of each half of a pair that do not count
 constexpr double kTie = 0.01;          // a way that is better by less is none
 constexpr double kWorthATry = 1.5;     // times what the best is expected to take
 constexpr int kPatience = 64;          // transfers of other pairs, times one_in
 constexpr int kRests = 64;             // times that a pair with nothing left to try is passed over
-constexpr double kClockNs = 100;       // to time a trial's transfers
+constexpr double kClockNs = 100;       // to time one of a trial's transfers
+
+static_assert(LearnOptions::kMostOverhead == TrialBudget::kShare);
 
 }  // namespace
 
@@ -63,8 +65,13 @@ bool Learner::Contest::of(const Layout& from, const Layout& to, const Peer& whos
 void Learner::Contest::restart(const Way& now_best) {
   best = now_best;
   over = {now_best};
-  sum = squares = 0;
-  samples = rests = 0;
+  rests = 0;
+  forget_pairs();
+}
+
+void Learner::Contest::forget_pairs() {
+  pairs = PairedTrial(true);
+  ratios.clear();
 }
 
 // xorshift64*. The time to the next trial varies, so that a program that repeats itself has all its pairs tried.
@@ -85,9 +92,13 @@ Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const L
   if (options_.learning == Learning::off || placement.objective != Objective::latency) return Chosen{choice};
   ++statistics_.transfers;
   expected_ns_ += choice.plan.latency_ns;
-  if (trial_) {
-    if (trial_->under_way || !contests_[trial_->contest].of(src, dst, peer, placement)) {
-      if (++trial_->passed > kPatience * options_.one_in) trial_.reset();
+  if (running_) {
+    Contest& tried = contests_[running_->contest];
+    if (running_->under_way || !tried.of(src, dst, peer, placement)) {
+      if (++running_->passed > kPatience * options_.one_in) {
+        tried.pairs.break_off();
+        running_.reset();
+      }
       return Chosen{choice};
     }
   } else if (--until_ > 0) {
@@ -95,16 +106,17 @@ Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const L
   } else {
     rest();
     begin(guide, choice, src, dst, peer, placement);
-    if (!trial_) return Chosen{choice};
+    if (!running_) return Chosen{choice};
   }
-  const Contest& contest = contests_[trial_->contest];
-  trial_->under_way = true;
+  Contest& contest = contests_[running_->contest];
+  running_->under_way = true;
   if (++numbers_ == 0) ++numbers_;
-  trial_->number = numbers_;
-  trial_->expected_ns = choice.plan.latency_ns;
-  choice.way = trial_->tries_other() ? contest.other : contest.best;
-  if (trial_->tries_other()) ++statistics_.tried;
-  return Chosen{choice, trial_->number};
+  running_->number = numbers_;
+  running_->expected_ns = choice.plan.latency_ns;
+  choice.way = contest.pairs.tries_other() ? contest.other : contest.best;
+  if (contest.pairs.tries_other()) ++statistics_.tried;
+  running_->counts = contest.pairs.go(kWarm);
+  return Chosen{choice, running_->number};
 }
 
 void Learner::begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer,
@@ -128,46 +140,42 @@ void Learner::begin(const Guide& guide, const Choice& choice, const Layout& src,
     found->rests = kRests;
     return;
   }
-  if (found->samples > 0 && other->way != found->other) {  // what was learned nearby has changed the order
-    found->sum = found->squares = 0;
-    found->samples = 0;
-  }
-  const Statistics so_far = statistics();
+  if (other->way != found->other) found->forget_pairs();  // what was learned nearby may have changed the order
   const double extra = 2 * std::max(0.0, other->plan.latency_ns - choice.plan.latency_ns) + 4 * kClockNs;
-  if (so_far.extra_ns + extra > LearnOptions::kMostOverhead * so_far.all_ns) return;
+  if (!budget_.allows(extra, statistics().all_ns)) return;
   found->other = other->way;
-  trial_ = Trial{.contest = static_cast<std::size_t>(found - contests_.begin()), .other_first = found->samples % 2 == 0};
+  running_ = Running{.contest = static_cast<std::size_t>(found - contests_.begin())};
 }
 
 void Learner::took(Guide& guide, std::uint32_t trial, double ns) {
-  if (!trial_ || !trial_->under_way || trial_->number != trial || !(ns > 0)) return;
-  trial_->under_way = false;
-  trial_->ns[trial_->step++] = ns;
-  if (trial_->step < 4) return;
-  const Trial done = *trial_;
-  trial_.reset();
-  judge(guide, done);
+  if (!running_ || !running_->under_way || running_->number != trial || !(ns > 0)) return;
+  running_->under_way = false;
+  PairedTrial& pairs = contests_[running_->contest].pairs;
+  if (pairs.tries_other()) running_->other_ns += ns;
+  if (!running_->counts) return;
+  const std::optional<PairedTrial::Pair> pair = pairs.took(ns);
+  if (!pair) return;
+  const Running done = *running_;
+  running_.reset();
+  judge(guide, done, *pair);
 }
 
-void Learner::judge(Guide& guide, const Trial& trial) {
-  Contest& contest = contests_[trial.contest];
-  const double* const other_ns = trial.other_first ? trial.ns : trial.ns + 2;
-  const double best_ns = trial.other_first ? trial.ns[3] : trial.ns[1];
-  best_took_ns_ += best_ns;
-  best_expected_ns_ += trial.expected_ns;
-  statistics_.extra_ns += std::max(0.0, other_ns[0] + other_ns[1] - 2 * best_ns) + 4 * kClockNs;
-  const double log_ratio = std::clamp(std::log(other_ns[1] / best_ns), -kMostLog, kMostLog);
-  contest.sum += log_ratio;
-  contest.squares += log_ratio * log_ratio;
-  const int n = ++contest.samples;
-  const double mean = contest.sum / n;
-  const double spread = std::sqrt(std::max(0.0, contest.squares / n - mean * mean)) + kSpread;
-  if (n >= kMost || (n >= kLeast && std::abs(mean) > kSure * spread / std::sqrt(n))) settle(guide, contest, mean);
+void Learner::judge(Guide& guide, const Running& done, const PairedTrial::Pair& pair) {
+  Contest& contest = contests_[done.contest];
+  best_took_ns_ += pair.used_ns;
+  best_expected_ns_ += done.expected_ns;
+  constexpr int kEachWay = kWarm + 1;
+  budget_.spend(std::max(0.0, done.other_ns - kEachWay * pair.used_ns) + 2 * kEachWay * kClockNs);
+  LogRatios& ratios = contest.ratios;
+  ratios.add(pair.log_ratio());
+  const int n = ratios.count();
+  const double spread = ratios.spread() + kSpread;
+  if (n >= kMost || (n >= kLeast && std::abs(ratios.mean()) > kSure * spread / std::sqrt(n))) settle(guide, contest, ratios.mean());
 }
 
 void Learner::settle(Guide& guide, Contest& contest, double mean) {
-  const double n = contest.samples;
-  const double spread = std::sqrt(std::max(0.0, contest.squares / n - mean * mean)) + kSpread;
+  const int n = contest.ratios.count();
+  const double spread = contest.ratios.spread() + kSpread;
   const bool better = mean < -std::max(kTie, kSure * spread / std::sqrt(n));
   ++statistics_.settled;
   if (better) ++statistics_.better;
@@ -178,17 +186,17 @@ void Learner::settle(Guide& guide, Contest& contest, double mean) {
                       .second = contest.other,
                       // Where it is not sure, the choice shall stay as it is.
                       .log_ratio = better ? mean : std::max(mean, kTie),
-                      .samples = contest.samples};
+                      .samples = n};
   std::erase_if(learned_, [&](const Learned& old) { return old.same(found); });
   learned_.push_back(found);
   contest.over.push_back(contest.other);
-  contest.sum = contest.squares = 0;
-  contest.samples = 0;
+  contest.forget_pairs();
   if (options_.learning == Learning::on) guide.learn(*contest.peer, found);
 }
 
 Learner::Statistics Learner::statistics() const {
   Statistics now = statistics_;
+  now.extra_ns = budget_.spent();
   now.all_ns = expected_ns_ * (best_expected_ns_ > 0 ? best_took_ns_ / best_expected_ns_ : 1.0);
   return now;
 }

@@ -3,8 +3,9 @@
 //   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the best beside it
 //                                     └──┴──┴──── each twice, the second one is timed; which of the two is first, in turn
 //
-// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials have not shown it. Then the guide is told
-// (Guide::learn), and the next best way is tried. A pair with nothing left to try is passed over for a while.
+// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials
+// have not shown it. Then the guide is told (Guide::learn), and the next best way is tried. A pair with nothing left to
+// try is passed over for a while.
 #pragma once
 
 #include <optional>
@@ -12,11 +13,13 @@
 #include <vector>
 
 #include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/trial.hpp"
 
 namespace lacuna::guide {
 
-/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that goes the chosen way, and tells the
-/// Guide. What a trial costs is kept within bounds by adding it up. Belongs to one thread at a time.
+/// Chooses by a Guide, but lets one transfer in so many go the best way beside the chosen one, times it and one that
+/// goes the chosen way, and tells the Guide. What a trial costs is kept within bounds by adding it up. Belongs to one
+/// thread at a time.
 class Learner {
  public:
   explicit Learner(LearnOptions options) : options_(options) { rest(); }
@@ -51,28 +54,27 @@ class Learner {
     layout::PairOutline pair;
     Way best, other;
     std::vector<Way> over;  // with these it is decided
-    double sum = 0, squares = 0;
-    int samples = 0;
+    PairedTrial pairs{true};
+    LogRatios ratios;
     int rests = 0;  // times that it is passed over: nothing is left to be found out
     [[nodiscard]] bool of(const Layout& from, const Layout& to, const Peer& whose, const Placement& where) const;
     void restart(const Way& now_best);
+    void forget_pairs();
   };
-  // Four transfers of one pair: each way twice, of which the first warms up.
-  struct Trial {
+  // The pair of transfers that is under way.
+  struct Running {
     std::size_t contest = 0;
     std::uint32_t number = 0;
-    int step = 0;
     bool under_way = false;
-    bool other_first = false;
-    int passed = 0;  // transfers of other pairs meanwhile
-    double ns[4] = {0, 0, 0, 0};
+    bool counts = false;     // the transfer that is under way
+    int passed = 0;          // transfers of other pairs of layouts meanwhile
+    double other_ns = 0;     // of all that went the other way
     double expected_ns = 0;  // of the best way
-    [[nodiscard]] bool tries_other() const { return (step < 2) == other_first; }
   };
   void rest();
   std::uint64_t random();
   void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
-  void judge(Guide& guide, const Trial& trial);
+  void judge(Guide& guide, const Running& done, const PairedTrial::Pair& pair);
   void settle(Guide& guide, Contest& contest, double mean);
 
   LearnOptions options_;
@@ -80,7 +82,8 @@ class Learner {
   std::int64_t until_ = 0;  // transfers
   std::uint32_t numbers_ = 0;
   std::vector<Contest> contests_;
-  std::optional<Trial> trial_;
+  std::optional<Running> running_;
+  TrialBudget budget_;  // ns
   Statistics statistics_;
   double expected_ns_ = 0, best_expected_ns_ = 0, best_took_ns_ = 0;
   std::vector<Learned> learned_;

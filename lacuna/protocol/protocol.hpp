@@ -1,19 +1,33 @@
-// protocol: messages with tags between processes, and when memory gets registered for them. It hides how a message travels.
+// protocol: messages with tags between processes, and when memory gets registered for them. It hides how a message
+// travels.
 //
-//   send(layout, dest, tag) ── small ───────▶ eager: packed into the channel ──────────────────────▶ matched ──▶ unpacked into the receive
-//            │                                                                                          ▲
-//            ├──────────────── CPUs share memory ──▶ stream: an announcement; packed into windows as they empty, before anybody asks
-//            │
-//            └──────────────── else ──▶ rendezvous: an announcement with the layout ──▶ the receiver chooses the way (guide), answers ──▶ method
+//   send(layout, dest, tag)
+//      ├── small ──────────────▶ eager: packed into the channel ──────────────────────────────────┐
+//      ├── CPUs share memory ──▶ stream: packed into a ring as it empties, before it is matched ──┼──▶ matched, and
+//      └── else ───────────────▶ rendezvous: announced; the receiver chooses the way, and answers ┘    unpacked
 //
-// Matching follows MPI (MPI-4.1, 3.5): messages of one sender arrive in the order of their sends as far as the same receive could take
-// them, wildcards take the earliest, and a message longer than its receive is an error of the receive.
+// Matching follows MPI (MPI-4.1, 3.5): messages of one sender arrive in the order of their sends as far as the same
+// receive could take them, wildcards take the earliest, and a message longer than its receive is an error of the
+// receive.
 //
-// Progress: nothing moves but in a call of the communicator, unless it has a thread for it (Options::progress_thread). A call that waits
-// moves everything, whatever it waits for. A small send is done when it returns; a large one needs both ends in such calls.
+// Progress: messages move only in calls of the communicator, unless it has a thread for them
+// (Options::progress_thread). A call that waits moves all messages, whichever it waits for. A small send is done when
+// it returns; a large one needs both ends in such calls.
 //
-// Everything that a peer says is hostile until checked: a peer that breaks a rule is lost (Code::malformed), and with it what was under way
-// between the two; nothing of it is written anywhere that a receive did not name.
+// Everything that a peer says may be false, and is checked. A peer that breaks a rule is lost (Code::malformed), and so
+// are the messages under way between the two; no byte is written where no receive named it.
+//
+// Rooms, from the top down; each folder's header of the same name says what it hides. scripts/ladder.py checks that a
+// room includes only those above:
+//
+//   bootstrap      how processes find one another         message        sends and receives, by every protocol
+//   channel        what two ranks say to one another      access         puts and gets
+//   matching       which message a receive gets           progress       which peer gets a turn, where its heads go
+//   registration   which memory the NIC knows             offer          messages that another library matches
+//   choice         how memory is cut, and by which way    communicator   the calls below
+//   stream         bytes through shared memory
+//   rendezvous     bytes by a device or the kernel
+//   request        a message, a peer, and how they end
 #pragma once
 
 #include <array>
@@ -39,30 +53,31 @@ using layout::Layout;
 
 // --- how processes find one another ----------------------------------------------------------------------------------
 
-/// Processes that found one another, as one of them sees it.
+/// Processes that are connected with one another, as one of them sees it.
 struct Group {
   int rank = 0;
   std::vector<std::unique_ptr<nic::Bootstrap>> peers;  ///< by rank; null for the own
   [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
 };
 
-struct Meeting {
-  std::string address;    ///< a name: processes of one user on one machine; or "host:port": whoever has the secret
-  int size = 2;           ///< how many there shall be
-  int rank = -1;          ///< -1: as they come. With "host:port", rank 0 listens there, so it has to be said
+struct BootstrapOptions {
+  std::string address;    ///< a name: processes of one user on one machine; or "host:port": processes that have the secret
+  int size = 2;           ///< of the group
+  int rank = -1;          ///< -1: in the order in which they come. With "host:port", rank 0 listens there, so the rank has to be given
   std::string secret;     ///< for "host:port"; at least 16 bytes
   double timeout_s = 30;  ///< for all of them to come
-  std::string machine;    ///< for tests, with "host:port": the machine that it says it is on, instead of its own
+  std::string machine;    ///< for tests, with "host:port": the machine that this process claims to be on
 };
 
-/// Meets the others: returns once all have come. Errors: invalid_argument (an address that is none, a rank that is not below size, a secret too
-/// short; what contradicts those who came before: another size, a rank that is taken, one too many); permission (another user's process holds the
-/// name; a wrong secret); timeout (and who is missing); limit (more than kMostRanks or than there may be open files, a name too long);
-/// io (the host is unknown, the port is in use); malformed, peer_lost. Of processes on several machines, or of several users, the peers carry no
+/// Waits for the other processes and connects with them. Errors: invalid_argument (an invalid address, a rank that is
+/// not below size, a secret too short; what contradicts those that came before: another size, a rank that is taken, one
+/// process too many); permission (another user's process holds the name; a wrong secret); timeout (and which ranks are
+/// missing); limit (more than kMostRanks or than there may be open files, a name too long); io (the host is unknown,
+/// the port is in use); malformed, peer_lost. Between several machines, or several users, the connections carry no
 /// files: a NIC that connects one machine's processes says so (unsupported) when it is to connect them.
-Result<Group> meet(const Meeting& meeting);
+Result<Group> form_group(const BootstrapOptions& options);
 /// A rank of a simulated world among all others, within World::run(). The world outlives it.
-Group meet(nic::World& world, int rank);
+Group form_group(nic::World& world, int rank);
 inline constexpr int kMostRanks = 1024;
 
 // --- messages --------------------------------------------------------------------------------------------------------
@@ -75,7 +90,7 @@ enum class Protocol : std::uint8_t { eager, stream, rendezvous, self, direct };
 inline constexpr std::size_t kProtocols = 5;
 [[nodiscard]] std::string_view protocol_name(Protocol protocol);
 
-/// What became of a message; of a send, the message that was sent.
+/// The outcome of a message; of a send, the message that was sent.
 struct Status {
   int source = 0;
   int tag = 0;
@@ -83,7 +98,8 @@ struct Status {
   Protocol protocol = Protocol::eager;
 };
 
-/// Memory of a rank that the others may put to and get from: a few bytes, to be given to them by whatever message one likes.
+/// Names memory of a rank that the others may put to and get from: a few bytes, which the program gives to them by any
+/// message.
 struct Exposed {
   std::int32_t rank = 0;
   std::uint32_t number = 0;
@@ -93,20 +109,21 @@ struct Exposed {
 
 /// Whether an offered message will be left behind (Communicator::leave()).
 enum class Behind : std::uint8_t {
-  no,       ///< not while its receiver keeps pace
+  no,       ///< not as long as its receiver takes it in time
   bounded,  ///< yes, where no more than Options::offered_bytes wait so
   always,   ///< yes, if there is memory
 };
 
-/// What the receiver of an offered message has to be given, by whatever means.
+/// What the receiver of an offered message needs. The caller gives it to the receiver by other means.
 struct Ticket {
   std::array<std::byte, 32> bytes{};
   bool operator==(const Ticket&) const = default;
 };
 
-/// What becomes of a message's memory where a NIC has to know it: copied into, and out of, memory that it knows; or registered with it.
+/// What becomes of a message's memory where a NIC has to know it: copied into, and out of, memory that it knows; or
+/// registered with it.
 enum class Registering : std::uint8_t {
-  automatic,              ///< what costs least, as far as it can be told
+  automatic,              ///< the one of the others that is expected to cost least
   copy,                   ///< copied, part by part
   leave_pinned,           ///< registered whole, and left so
   pipeline,               ///< registered and moved part by part, the first of them copied; not left so
@@ -123,7 +140,7 @@ struct RegistrationStatistics {
   std::int64_t found = 0;       ///< memory that was registered already
   std::int64_t changed = 0;     ///< registrations that ended because of what happened to their pages,
   std::int64_t evicted = 0;     ///< or to make room
-  std::int64_t unwatched = 0;   ///< that ended with their transfer, since nobody could watch the memory
+  std::int64_t unwatched = 0;   ///< that ended with their transfer, since the memory could not be watched
   std::int64_t entries = 0;     ///< there now,
   std::int64_t bytes = 0;       ///< and theirs
 };
@@ -160,7 +177,7 @@ struct Statistics {
 class Channel;
 
 struct Options {
-  std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, that is sent before anybody asks for it
+  std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, in a message that is sent before its receive is posted
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
   std::int64_t offered_bytes = 256 << 20;    ///< for each peer: offers that are left behind, at most
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
@@ -176,104 +193,123 @@ struct Options {
   /// For tests: what is put between a communicator and the channel to a peer.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
 
-  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN. Errors: invalid_argument (the message lists what there is).
+  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN.
+  /// Errors: invalid_argument (the message lists what there is).
   static Result<Options> from_environment(Options options);
 };
 
-/// Whether this system tells of memory that is freed while it is registered, without which registrations end with their transfer on a NIC that pins.
+/// Whether this system tells of memory that is freed while it is registered, without which registrations end with their
+/// transfer on a NIC that pins.
 /// Errors: why it does not.
 Result<void> freed_memory_is_told();
 
 /// A send or a receive that is under way. It belongs to its communicator.
 class Request;
 
-/// A group of processes that send one another messages. Belongs to one thread at a time, unless it has a progress thread: then any thread may call.
+/// A group of processes that send one another messages. Belongs to one thread at a time, unless it has a progress
+/// thread: then any thread may call.
 class Communicator {
  public:
   /// All of the group at the same time. `context` must outlive it. `nic`: as guide::find_profile() takes it.
   /// Errors: those of nic::Context::connect(); unsupported (no path that takes messages); timeout.
   static Result<std::unique_ptr<Communicator>> create(nic::Context& context, const std::string& nic, Group group, Options options = {});
-  virtual ~Communicator() = default;
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
-  [[nodiscard]] virtual int rank() const = 0;
-  [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual nic::Context& context() = 0;
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] nic::Context& context();
 
-  // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is done; of a send, nobody
-  // may change it meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive whose layout overlaps itself), limit,
-  // out_of_memory, peer_lost (the peer is gone already). Then nothing has begun.
-  virtual Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag) = 0;
-  virtual Result<Request*> irecv(void* base, const Layout& layout, int source, int tag) = 0;
-  /// Moves on; what became of the request if it is done, which then is gone. Errors, of the message: truncated (it was longer than the receive; the
-  /// memory may hold a part of it); peer_lost; transfer; malformed.
-  virtual std::optional<Result<Status>> test(Request* request) = 0;
-  /// Moves on until one of them is done; nullptrs are skipped. The index of one that is, without ending it: test() says what became of it.
+  // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is
+  // done; that of a send may not change meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive
+  // whose layout overlaps itself), limit, out_of_memory, peer_lost (the peer is gone already). Then nothing has begun.
+  Result<Request*> isend(const void* base, const Layout& layout, int dest, int tag);
+  Result<Request*> irecv(void* base, const Layout& layout, int source, int tag);
+  /// Moves all messages on. The outcome of the request, if it is done; the request is gone then. Errors, of the
+  /// message: truncated (it was longer than the receive; the memory may hold a part of it); peer_lost; transfer;
+  /// malformed.
+  std::optional<Result<Status>> test(Request* request);
+  /// Moves on until one of them is done; nullptrs are skipped. The index of one that is, without ending it: test() says
+  /// what became of it.
   /// Errors: invalid_argument (none that is not null); timeout, where `timeout_ns` went by.
-  virtual Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever) = 0;
+  Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever);
   /// Moves on until it is done. Errors: as test().
-  virtual Result<Status> wait(Request* request) = 0;
-  /// Takes back a receive that has found no message, or an offer that is not done and whose ticket nobody has; then the request is gone. False: it has
-  /// found one, or it is another send; test() or wait() ends it.
-  virtual bool cancel(Request* request) = 0;
-  /// Ends a request that is not done, so that its memory is the caller's again. What the peer waits for meanwhile never comes, so unless it is a receive
-  /// that has found no message, or goes to the own rank, that peer is lost.
-  virtual void give_up(Request* request) = 0;
+  Result<Status> wait(Request* request);
+  /// Takes back a receive that has found no message, or an offer that is not done and whose ticket was not given away;
+  /// then the request is gone. False: it has found one, or it is another send; test() or wait() ends it.
+  bool cancel(Request* request);
+  /// Ends a request that is not done, so that its memory is the caller's again. What the peer waits for meanwhile never
+  /// comes, so unless it is a receive that has found no message, or goes to the own rank, that peer is lost.
+  void give_up(Request* request);
   /// Errors: the first one's; all are ended, whatever becomes of them.
   Result<void> wait_all(std::span<Request* const> requests);
   static constexpr std::int64_t kForever = INT64_MAX;
-  /// A tag for the messages of a layer between this one and the program, which no wildcard finds. Negative, taken wherever a tag is. Ranks that make the
-  /// same calls in the same order get the same tags; they come again after 2^29.
-  virtual int take_tag() = 0;
+  /// A tag for the messages of a layer between this one and the program, which no wildcard finds. Negative, taken
+  /// wherever a tag is. Ranks that make the same calls in the same order get the same tags; they come again after 2^29.
+  int take_tag();
 
   // The same, done.
-  virtual Result<void> send(const void* base, const Layout& layout, int dest, int tag) = 0;
-  virtual Result<Status> recv(void* base, const Layout& layout, int source, int tag) = 0;
+  Result<void> send(const void* base, const Layout& layout, int dest, int tag);
+  Result<Status> recv(void* base, const Layout& layout, int source, int tag);
   /// Whether a receive would find a message now, and what.
-  virtual Result<std::optional<Status>> probe(int source, int tag) = 0;
+  Result<std::optional<Status>> probe(int source, int tag);
   /// Moves on without waiting; true if something moved.
-  virtual bool progress() = 0;
+  bool progress();
 
-  /// Registers memory until deregister_memory(), for all messages in it: the program promises to keep it mapped until then. It spares messages their registration where
-  /// nobody tells of freed memory (Statistics::memory), and the look at it elsewhere. Errors: those of nic::Context::register_memory.
-  virtual Result<std::uint32_t> register_memory(void* base, std::int64_t bytes) = 0;
+  /// Registers memory until deregister_memory(), for all messages in it: the program promises to keep it mapped until
+  /// then. Messages need no registration of their own where the system does not tell of freed memory
+  /// (Statistics::memory), and no look at it elsewhere. Errors: those of nic::Context::register_memory.
+  Result<std::uint32_t> register_memory(void* base, std::int64_t bytes);
   /// Errors: invalid_argument (no such number).
-  virtual Result<void> deregister_memory(std::uint32_t number) = 0;
+  Result<void> deregister_memory(std::uint32_t number);
 
-  // One-sided: the program of the other rank makes no call for it, but it has to be in calls, or to have a progress thread: what is put or got travels
-  // as a message does, by the same protocols.
+  // One-sided: the program of the other rank makes no call for it, but it has to be in calls, or to have a progress
+  // thread: what is put or got travels as a message does, by the same protocols.
   /// Errors: invalid_argument (no bytes, or a null pointer).
-  virtual Result<Exposed> expose(void* base, std::int64_t bytes) = 0;
-  /// Nobody reaches it afterwards; waits for what is under way. Errors: invalid_argument (it is not exposed here), timeout (it is refused to whoever
-  /// asks, but something is under way still; to be called again).
-  virtual Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns = kForever) = 0;
-  /// Moves `src` at base into `dst`, which lies `offset` bytes behind the exposed memory's beginning. Done once the bytes are there. Several puts and
-  /// gets are done in any order. Errors: invalid_argument (sizes differ, dst overlaps itself or is not within the memory), limit (dst's wire form is
-  /// longer than 256 KiB, or whether it overlaps takes too long to say), peer_lost; of the request: invalid_argument (it was withdrawn).
-  virtual Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst) = 0;
+  Result<Exposed> expose(void* base, std::int64_t bytes);
+  /// No rank reaches it afterwards; waits for accesses that are under way. Errors: invalid_argument (it is not exposed
+  /// here), timeout (further accesses are refused, but some are still under way; to be called again).
+  Result<void> withdraw(const Exposed& exposed, std::int64_t timeout_ns = kForever);
+  /// Moves `src` at base into `dst`, which lies `offset` bytes behind the exposed memory's beginning. Done once the
+  /// bytes are there. Several puts and gets are done in any order. Errors: invalid_argument (sizes differ, dst overlaps
+  /// itself or is not within the memory), limit (dst's wire form is longer than 256 KiB, or whether it overlaps takes
+  /// too long to say), peer_lost; of the request: invalid_argument (it was withdrawn).
+  Result<Request*> put(const void* base, const Layout& src, const Exposed& to, std::int64_t offset, const Layout& dst);
   /// Moves `src` of the exposed memory into `dst` at base. Errors: as put().
-  virtual Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src) = 0;
+  Result<Request*> get(void* base, const Layout& dst, const Exposed& from, std::int64_t offset, const Layout& src);
 
-  // Messages that somebody else announces and matches, an MPI for example: only their bytes go from here to there, by a stream. Between ranks whose CPUs
-  // share memory.
-  /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test() and wait() do that, and are
-  /// done once the receiver needs this end no more. What will be left behind gets memory for all of it. Errors: invalid_argument (no such rank,
-  /// the own one, no bytes), unsupported (CPUs do not share memory), limit (Behind::bounded, with Options::offered_bytes there already),
-  /// out_of_memory, peer_lost. Then nothing has begun.
-  virtual Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) = 0;
+  // Messages that another library announces and matches, an MPI for example: only their bytes travel here, by a stream.
+  // Between ranks whose CPUs share memory.
+  /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test()
+  /// and wait() do that, and are done once the receiver needs this end no more. What will be left behind gets memory
+  /// for all of it. Errors: invalid_argument (no such rank, the own one, no bytes), unsupported (CPUs do not share
+  /// memory), limit (Behind::bounded, with Options::offered_bytes there already), out_of_memory, peer_lost. Then
+  /// nothing has begun.
+  Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket);
   /// No other call moves this offer on until leave() or cancel(): so pack() may.
-  virtual void set_aside(Request* offer) = 0;
-  /// Packs of an offer that is set aside what its place has room for: all, but for what is longer than 64 MiB. Meanwhile other threads may be in other
-  /// calls, as long as none names this offer.
-  virtual void pack(Request* offer) = 0;
-  /// Packs what is left of an offer, whether or not the receiver makes room: then it is done, or has failed. Errors: out_of_memory (of
-  /// Behind::no only; it goes on as before).
-  virtual Result<void> leave(Request* offer) = 0;
-  /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (the ticket is none); of the request, as test().
-  virtual Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) = 0;
+  void set_aside(Request* offer);
+  /// Packs as much of an offer that is set aside as its ring has room for: all, except of a message of more than 64
+  /// MiB. Meanwhile other threads may be in other calls, as long as none names this offer.
+  void pack(Request* offer);
+  /// Packs the rest of an offer, whether or not the receiver empties chunks: then it is done, or has failed. Errors:
+  /// out_of_memory (only with Behind::no; the offer goes on as before).
+  Result<void> leave(Request* offer);
+  /// Receives an offered message of `bytes` bytes. Errors: as offer(); malformed (an invalid ticket); of the request,
+  /// as test().
+  Result<Request*> accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket);
 
-  [[nodiscard]] virtual Statistics statistics() const = 0;
+  [[nodiscard]] Statistics statistics() const;
   /// How a message would travel to `dest`, in words, with the ways that there are.
-  virtual Result<std::string> explain(const Layout& src, const Layout& dst, int dest) = 0;
+  Result<std::string> explain(const Layout& src, const Layout& dst, int dest);
+
+  /// For tests: every request that ends from now on ends with this error, whatever became of its message.
+  void end_all_with(base::Error error);
+
+ private:
+  class Parts;
+  explicit Communicator(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace lacuna::protocol

@@ -171,7 +171,7 @@ struct Simulated {
     protocol::Options settings{.eager_bytes = 256,
                                .force = {.method = method, .path = {}}};  // the method moves every block, whatever its size
     if (!left_registered) settings.registered_entries = 0;
-    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, nic, protocol::meet(world, rank), settings));
+    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, nic, protocol::form_group(world, rank), settings));
     const auto span = static_cast<std::size_t>(layout.true_lower_bound() + layout.true_extent());
     const nic::Buffer out = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));
     const nic::Buffer in = LACUNA_TRY(context.allocate(span * static_cast<std::size_t>(size)));

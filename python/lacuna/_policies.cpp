@@ -37,7 +37,7 @@ Result<std::vector<double>> messages(const std::string& profile, const protocol:
   std::vector<double> times;
   LACUNA_TRY(world->run([&](int rank) -> Result<void> {
     nic::Context& context = world->context(rank);
-    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::meet(*world, rank), options));
+    const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, "model", protocol::form_group(*world, rank), options));
     const auto memory = LACUNA_TRY(reserve(count * static_cast<std::size_t>(slot)));
     for (const std::int64_t buffer : buffers) {
       std::byte* const there = memory.get() + 2 * buffer * slot;

@@ -46,10 +46,11 @@ class Ranks {
     if (learning) options.learn = value_or_raise(guide::LearnOptions::from_text(*learning));
     Result<void> made;
     {
-      protocol::Meeting meeting{.address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}};
-      const base::Wipe wipe(meeting.secret);  // Python's own string stays as long as Python keeps it
+      protocol::BootstrapOptions wanted{
+          .address = address, .size = size, .rank = rank, .secret = secret, .timeout_s = timeout_s, .machine = {}};
+      const base::Wipe wipe(wanted.secret);  // Python's own string stays as long as Python keeps it
       const nb::gil_scoped_release unlocked;
-      made = open(meeting, nic, options);
+      made = open(wanted, nic, options);
     }
     value_or_raise(std::move(made));
   }
@@ -237,9 +238,9 @@ class Ranks {
   }
 
  private:
-  Result<void> open(const protocol::Meeting& meeting, const std::string& nic, const protocol::Options& options) {
+  Result<void> open(const protocol::BootstrapOptions& wanted, const std::string& nic, const protocol::Options& options) {
     context_ = LACUNA_TRY(nic::open(nic));
-    protocol::Group group = LACUNA_TRY(protocol::meet(meeting));
+    protocol::Group group = LACUNA_TRY(protocol::form_group(wanted));
     ranks_ = LACUNA_TRY(protocol::Communicator::create(*context_, nic, std::move(group), options));
     return {};
   }

@@ -1,7 +1,7 @@
 // Transfers that fail though the host has taken their messages: the call says so by the communicator's error handler, and why is said once.
 #include <gtest/gtest.h>
 
-#include "tests/interposer/between.hpp"
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
@@ -12,16 +12,8 @@ using namespace fake;
 
 constexpr const char* kWhy = "as a test wants it";
 
-// Says of what ends that it failed.
-class Failing final : public Between {
- public:
-  using Between::Between;
-  std::optional<Result<protocol::Status>> test(Request* request) override {
-    if (!Between::test(request)) return std::nullopt;
-    return base::fail(base::Code::transfer, kWhy);
-  }
-};
-void let_fail() { mpi::job->ranks = std::make_unique<Failing>(std::move(mpi::job->ranks)); }
+// All transfers of this rank fail, as its calls see it.
+void let_fail() { mpi::job->ranks->end_all_with({base::Code::transfer, kWhy}); }
 
 int times(const std::string& text, std::string_view what) {
   int found = 0;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lacuna/protocol/message.hpp"
+#include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/hostile_rig.hpp"
 
 namespace lacuna::test {
@@ -16,24 +16,24 @@ using protocol::DirectCopy;
 using protocol::DirectEnd;
 using protocol::DirectState;
 using protocol::Head;
-using protocol::Kind;
+using protocol::HeadKind;
 using protocol::LayoutPart;
 using protocol::Request;
+using protocol::RingDescriptor;
+using protocol::RingMemory;
+using protocol::StreamRings;
 using protocol::Ticket;
-using protocol::Window;
-using protocol::WindowMemory;
-using protocol::Windows;
 
 constexpr std::int64_t kBytes = 300'000;
 
 Layout message() { return support::value(Layout::bytes(kBytes)); }
 
-// A window of the hostile rank's with the whole message in it, and an offer to copy it directly, that the victim accepts.
+// A ring of the hostile rank's with the whole message in it, and an offer to copy it directly, that the victim accepts.
 struct Offered {
   Den den{{}, 0, 0};
   nic::RegisteredBuffer buffer =
-      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(WindowMemory) + Windows::kBytes)));
-  WindowMemory& memory = *reinterpret_cast<WindowMemory*>(buffer.buffer.data());
+      support::value(nic::RegisteredBuffer::create(den.context(1), static_cast<std::int64_t>(sizeof(RingMemory) + StreamRings::kBytes)));
+  RingMemory& memory = *reinterpret_cast<RingMemory*>(buffer.buffer.data());
   Guarded source{message(), 1};
   Guarded target{message(), 2};
   DirectEnd end{.addr = reinterpret_cast<std::uint64_t>(source.base()), .digest = message().digest(), .layout = 1};
@@ -41,18 +41,18 @@ struct Offered {
   void tell(const Layout& layout) {
     const std::vector<std::byte> wire = layout::encode(layout);
     Head head;
-    head.kind = Kind::layout;
+    head.kind = HeadKind::layout;
     protocol::put_body(head, LayoutPart{.layout = 1, .unused = 0, .total = wire.size(), .from = 0});
     head.payload = static_cast<std::uint32_t>(wire.size());
     den.tap().say(head, wire);
     den.victim_moves();
   }
   Request* accept() {
-    std::memset(memory.data(), 0x5a, Windows::kBytes);
+    std::memset(memory.data(), 0x5a, StreamRings::kBytes);
     memory.direct.offer(1, end);
-    const Window window{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, Windows::kBytes / 4096, 256};
+    const RingDescriptor ring{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, StreamRings::kBytes / 4096, 256};
     Ticket ticket;
-    std::memcpy(ticket.bytes.data(), &window, sizeof window);
+    std::memcpy(ticket.bytes.data(), &ring, sizeof ring);
     return support::value(den.rank(0).accept(target.base(), target.layout, 1, kBytes, ticket));
   }
   // What became of it: copied, or streamed.
@@ -83,10 +83,10 @@ struct Sent {
     made.options.force.path = nic::Path::kernel;
     return made;
   }
-  [[nodiscard]] WindowMemory& memory() const {
-    Window window;
-    std::memcpy(&window, ticket.bytes.data(), sizeof window);
-    return *reinterpret_cast<WindowMemory*>(window.addr);
+  [[nodiscard]] RingMemory& memory() const {
+    RingDescriptor ring;
+    std::memcpy(&ring, ticket.bytes.data(), sizeof ring);
+    return *reinterpret_cast<RingMemory*>(ring.addr);
   }
 };
 
@@ -149,7 +149,7 @@ TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
   }
 }
 // A message is given up while its peer copies a piece: the memory is the caller's again once that piece has ended, and no other one begins.
-bool ends_before_it_returns(WindowMemory& memory, const std::function<void()>& give_up) {
+bool ends_before_it_returns(RingMemory& memory, const std::function<void()>& give_up) {
   constexpr std::uint64_t kNoMore = kBytes / DirectCopy::kLeastBytes;
   std::atomic<bool> given_up = false;
   bool in_time = false;
@@ -205,7 +205,7 @@ TEST(HostileDirect, ThatFailedIsStreamed) {
 }
 
 // The victim sends; whoever should receive writes `said` where the copy is agreed on.
-testing::AssertionResult sent(const std::function<void(WindowMemory&)>& said) {
+testing::AssertionResult sent(const std::function<void(RingMemory&)>& said) {
   Sent at;
   at.den.victim_moves();
   if (at.den.rank(0).test(at.offer)) return testing::AssertionFailure() << "the offer was not taken";
@@ -218,12 +218,12 @@ testing::AssertionResult sent(const std::function<void(WindowMemory&)>& said) {
 
 TEST(HostileDirect, ThatIsRefusedIsPacked) {
   for (const std::uint64_t state : {std::uint64_t{1} << 2 | 3, std::uint64_t{0}, ~std::uint64_t{0}})
-    EXPECT_TRUE(sent([&](WindowMemory& memory) { memory.direct.state = state; })) << state;
+    EXPECT_TRUE(sent([&](RingMemory& memory) { memory.direct.state = state; })) << state;
 }
 TEST(HostileDirect, TakenByNonsenseEndsOnceThatSaysSo) {
   if (!possible()) GTEST_SKIP() << kNotPossible;
-  EXPECT_FALSE(sent([](WindowMemory& memory) { memory.direct.settle(1, DirectState::taken); }));
-  EXPECT_TRUE(sent([](WindowMemory& memory) {
+  EXPECT_FALSE(sent([](RingMemory& memory) { memory.direct.settle(1, DirectState::taken); }));
+  EXPECT_TRUE(sent([](RingMemory& memory) {
     memory.direct.receiver = {.addr = ~std::uint64_t{0}, .digest = {1, 2}, .layout = 77};
     memory.direct.settle(1, DirectState::taken);
     memory.direct.ended = ~std::uint64_t{0};

@@ -2,18 +2,18 @@
 
 #include <thread>
 
-#include "lacuna/protocol/layouts.hpp"
+#include "lacuna/protocol/channel/known_layouts.hpp"
 
 namespace lacuna::test {
 
 using protocol::Head;
-using protocol::Kind;
-using protocol::Window;
-using protocol::WindowMemory;
+using protocol::HeadKind;
+using protocol::RingDescriptor;
+using protocol::RingMemory;
 
 namespace {
 
-WindowMemory& memory_of(const Window& window) { return *reinterpret_cast<WindowMemory*>(window.addr); }
+RingMemory& memory_of(const RingDescriptor& ring) { return *reinterpret_cast<RingMemory*>(ring.addr); }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ WindowMemory& memory_of(const Window& window) { return *reinterpret_cast<WindowM
 std::byte* Tap::claim(std::size_t bytes) { return inner_->claim(bytes) != nullptr ? scratch_.data() : nullptr; }
 
 void Tap::commit(Head& head) {
-  if (head.kind == Kind::stream) own_.push_back(protocol::body_of<Window>(head));
+  if (head.kind == HeadKind::stream) own_.push_back(protocol::body_of<RingDescriptor>(head));
   std::vector<std::byte> payload(scratch_.begin(), scratch_.begin() + head.payload);
   Head changed = head;
   if (rarity_ == 0 || !random_.one_in(rarity_)) {
@@ -59,7 +59,7 @@ void Tap::commit(Head& head) {
 base::Result<bool> Tap::next(Arrival& arrival) {
   const bool some = LACUNA_TRY(inner_->next(arrival));
   if (some) said_[static_cast<std::uint8_t>(arrival.head.kind)] = arrival.head;
-  if (some && arrival.head.kind == Kind::stream) theirs_.push_back(protocol::body_of<Window>(arrival.head));
+  if (some && arrival.head.kind == HeadKind::stream) theirs_.push_back(protocol::body_of<RingDescriptor>(arrival.head));
   return some;
 }
 
@@ -90,7 +90,7 @@ std::uint64_t Tap::number() {
 void Tap::tamper(Head& head, std::vector<std::byte>& payload) {
   for (std::int64_t times = random_.between(1, 3); times > 0; --times) {
     switch (random_.below(8)) {
-      case 0: head.kind = static_cast<Kind>(random_.below(11)); break;
+      case 0: head.kind = static_cast<HeadKind>(random_.below(11)); break;
       case 1: head.tag = static_cast<std::int32_t>(number()); break;
       case 2: head.number = static_cast<std::uint32_t>(number()); break;
       case 3: head.bytes = random_.one_in(2) ? number() : head.bytes + static_cast<std::uint64_t>(random_.between(-2, 2)); break;
@@ -116,7 +116,7 @@ void Tap::tamper(Head& head, std::vector<std::byte>& payload) {
 
 Head Tap::made_up(std::vector<std::byte>& payload) {
   Head head;
-  head.kind = static_cast<Kind>(random_.one_in(20) ? random_.below(256) : random_.between(1, 11));
+  head.kind = static_cast<HeadKind>(random_.one_in(20) ? random_.below(256) : random_.between(1, 11));
   head.tag = random_.one_in(8) ? static_cast<std::int32_t>(number()) : static_cast<std::int32_t>(random_.below(3));
   head.number = static_cast<std::uint32_t>(number());
   head.bytes = number();
@@ -124,31 +124,36 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     payload.resize(static_cast<std::size_t>(random_.one_in(2) ? 16 * random_.between(1, 8) : random_.scaled(protocol::kMostPayload)));
     for (std::byte& byte : payload) byte = static_cast<std::byte>(random_.next());
     head.payload = static_cast<std::uint32_t>(payload.size());
-    if (head.kind == Kind::eager && !random_.one_in(4)) head.bytes = head.payload;
+    if (head.kind == HeadKind::eager && !random_.one_in(4)) head.bytes = head.payload;
   }
+  make_up_body(head, payload);
+  return head;
+}
+
+void Tap::make_up_body(Head& head, std::vector<std::byte>& payload) {
   switch (head.kind) {
-    case Kind::stream: {
-      Window window = own_.empty() ? Window() : own_[random_.next() % own_.size()];
-      if (random_.one_in(2)) window.addr += number();
-      if (random_.one_in(2)) window.lines = static_cast<std::uint16_t>(number());
-      if (random_.one_in(4)) window.pages = static_cast<std::uint16_t>(number());
-      if (random_.one_in(2)) window.at = static_cast<std::uint32_t>(number());
-      if (random_.one_in(2)) window.first = number();
-      if (random_.one_in(2)) window.answer = static_cast<std::uint32_t>(number());
-      protocol::put_body(head, window);
+    case HeadKind::stream: {
+      RingDescriptor ring = own_.empty() ? RingDescriptor() : own_[random_.next() % own_.size()];
+      if (random_.one_in(2)) ring.addr += number();
+      if (random_.one_in(2)) ring.lines = static_cast<std::uint16_t>(number());
+      if (random_.one_in(4)) ring.pages = static_cast<std::uint16_t>(number());
+      if (random_.one_in(2)) ring.at = static_cast<std::uint32_t>(number());
+      if (random_.one_in(2)) ring.first = number();
+      if (random_.one_in(2)) ring.answer = static_cast<std::uint32_t>(number());
+      protocol::put_body(head, ring);
       break;
     }
-    case Kind::announce: {
+    case HeadKind::announce: {
       const protocol::Announce body{static_cast<std::uint32_t>(random_.below(3)), static_cast<std::uint8_t>(random_.below(2)),
                                     static_cast<std::uint8_t>(random_.below(2)), static_cast<std::uint8_t>(random_.below(2))};
       protocol::put_body(head, body);
       break;
     }
-    case Kind::answer: {
+    case HeadKind::answer: {
       protocol::Answer body{static_cast<std::uint32_t>(number()),
                             static_cast<std::uint32_t>(random_.below(3)),
                             {},
-                            static_cast<protocol::How>(random_.below(4)),
+                            static_cast<protocol::AnswerKind>(random_.below(4)),
                             random_.one_in(2) ? number() : static_cast<std::uint64_t>(random_.between(1, 100'000)),
                             {static_cast<std::uint32_t>(random_.below(4)), static_cast<std::uint32_t>(random_.below(4))}};
       body.way[0] = static_cast<std::uint8_t>(random_.below(12));
@@ -157,16 +162,16 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
       protocol::put_body(head, body);
       break;
     }
-    case Kind::part:
-    case Kind::ready: {
-      protocol::Part body{static_cast<std::uint32_t>(random_.one_in(4) ? number() : static_cast<std::uint64_t>(random_.below(4))),
-                          {static_cast<std::uint8_t>(random_.below(12)), static_cast<std::uint8_t>(random_.below(4)),
-                           static_cast<std::uint8_t>(random_.below(3))},
-                          static_cast<std::uint8_t>(random_.below(3))};
+    case HeadKind::part:
+    case HeadKind::ready: {
+      protocol::PartBody body{static_cast<std::uint32_t>(random_.one_in(4) ? number() : static_cast<std::uint64_t>(random_.below(4))),
+                              {static_cast<std::uint8_t>(random_.below(12)), static_cast<std::uint8_t>(random_.below(4)),
+                               static_cast<std::uint8_t>(random_.below(3))},
+                              static_cast<std::uint8_t>(random_.below(3))};
       protocol::put_body(head, body);
       break;
     }
-    case Kind::layout: {
+    case HeadKind::layout: {
       std::vector<std::byte> wire = layout::encode(support::random_layout(random_).layout);
       if (wire.size() > protocol::kMostPayload) wire.resize(protocol::kMostPayload);
       if (random_.one_in(2)) wire[random_.next() % wire.size()] ^= static_cast<std::byte>(1 << random_.below(8));
@@ -179,18 +184,17 @@ Head Tap::made_up(std::vector<std::byte>& payload) {
     default:
       for (std::byte& byte : head.body) byte = static_cast<std::byte>(random_.next());
   }
-  return head;
 }
 
 void Tap::scribble() {
   if (rarity_ == 0 || (own_.empty() && theirs_.empty()) || !random_.one_in(8 * rarity_)) return;
   const bool own = theirs_.empty() || (!own_.empty() && random_.one_in(2));
-  const Window& window = random_.pick(own ? own_ : theirs_);
-  WindowMemory& memory = memory_of(window);
+  const RingDescriptor& ring = random_.pick(own ? own_ : theirs_);
+  RingMemory& memory = memory_of(ring);
   const std::uint64_t value = random_.one_in(2) ? number() : memory.filled + static_cast<std::uint64_t>(random_.between(-3, 3));
   if (own && random_.one_in(2)) memory.filled = value;
   if (random_.one_in(2)) memory.emptied = value;
-  if (own && random_.one_in(2)) memory.data()[random_.next() % (window.pages * 4096U)] ^= std::byte{0x40};
+  if (own && random_.one_in(2)) memory.data()[random_.next() % (ring.pages * 4096U)] ^= std::byte{0x40};
 }
 
 // --- the den ---------------------------------------------------------------------------------------------------------

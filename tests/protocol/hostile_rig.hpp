@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "lacuna/protocol/channel.hpp"
-#include "lacuna/protocol/stream.hpp"
+#include "lacuna/protocol/channel/channel.hpp"
+#include "lacuna/protocol/stream/stream.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -21,12 +21,13 @@ class Tap final : public protocol::Channel {
 
   /// Sends what a test makes up.
   void say(protocol::Head head, std::span<const std::byte> payload = {});
-  /// The windows that the victim named, and those that this end did. Ranks are in one process: they are memory of this one.
-  [[nodiscard]] const std::vector<protocol::Window>& victims_windows() const { return theirs_; }
-  [[nodiscard]] const std::vector<protocol::Window>& own_windows() const { return own_; }
+  /// The rings that the victim named, and those that this end did. Ranks are in one process: they are memory of this
+  /// one.
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& victims_rings() const { return theirs_; }
+  [[nodiscard]] const std::vector<protocol::RingDescriptor>& own_rings() const { return own_; }
   /// What the victim said last of a kind.
-  [[nodiscard]] const protocol::Head& last(protocol::Kind kind) const { return said_[static_cast<std::uint8_t>(kind)]; }
-  /// Counters and contents of windows become anything, now and then.
+  [[nodiscard]] const protocol::Head& last(protocol::HeadKind kind) const { return said_[static_cast<std::uint8_t>(kind)]; }
+  /// Counters and contents of rings become anything, now and then.
   void scribble();
 
   std::byte* claim(std::size_t bytes) override;
@@ -44,18 +45,20 @@ class Tap final : public protocol::Channel {
   std::uint64_t number();
   void tamper(protocol::Head& head, std::vector<std::byte>& payload);
   protocol::Head made_up(std::vector<std::byte>& payload);
+  void make_up_body(protocol::Head& head, std::vector<std::byte>& payload);
   void forward(const protocol::Head& head, std::span<const std::byte> payload);
 
   std::unique_ptr<protocol::Channel> inner_;
   support::Random random_;
   int rarity_;  // 0: honest
   std::vector<std::byte> scratch_;
-  std::vector<protocol::Window> own_, theirs_;
+  std::vector<protocol::RingDescriptor> own_, theirs_;
   std::array<protocol::Head, 256> said_{};
   std::optional<std::pair<protocol::Head, std::vector<std::byte>>> held_back_;
 };
 
-/// Ranks of one process, all in the thread of the test. Rank 0 is the victim, rank 1 is hostile to it and honest to others.
+/// Ranks of one process, all in the thread of the test. Rank 0 is the victim, rank 1 is hostile to it and honest to
+/// others.
 class Den {
  public:
   Den(const Setting& setting, std::uint64_t seed, int rarity);

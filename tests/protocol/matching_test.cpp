@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "lacuna/protocol/matching.hpp"
+#include "lacuna/protocol/matching/matching.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/tier.hpp"
@@ -138,114 +138,147 @@ std::string in_order(const std::vector<Received>& received) {
   return {};
 }
 
-// Each rank sends `messages` to random others (and itself) and receives all that comes to it, in windows of requests.
-Program storm(int messages, std::uint64_t seed) {
-  return [=](Communicator& ranks) -> std::string {
-    // Everybody knows how many come to him: all play the same dice.
-    std::vector<std::vector<std::int64_t>> count(static_cast<std::size_t>(ranks.size()),
-                                                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks.size())));
-    std::vector<std::vector<int>> dests(static_cast<std::size_t>(ranks.size()));
+// A rank that sends `messages` to random ranks, itself among them, and receives all that comes to it, with many requests at a time.
+class StormRank {
+ public:
+  StormRank(Communicator& ranks, int messages, std::uint64_t seed)
+      : ranks_(ranks),
+        messages_(messages),
+        random_(seed * 7777 + static_cast<std::uint64_t>(ranks.rank())),
+        numbers_(static_cast<std::size_t>(ranks.size())) {
+    // Each rank knows how many messages come to it: all draw the same destinations.
     for (int rank = 0; rank < ranks.size(); ++rank) {
       Random random(seed * 1000 + static_cast<std::uint64_t>(rank));
       for (int i = 0; i < messages; ++i) {
         const int dest = static_cast<int>(random.below(ranks.size()));
-        dests[static_cast<std::size_t>(rank)].push_back(dest);
-        ++count[static_cast<std::size_t>(rank)][static_cast<std::size_t>(dest)];
+        if (rank == ranks.rank()) dests_.push_back(dest);
+        if (dest == ranks.rank()) ++to_come_;
       }
     }
-    std::int64_t to_come = 0;
-    for (const auto& row : count) to_come += row[static_cast<std::size_t>(ranks.rank())];
+  }
 
-    struct Sent {
-      std::vector<std::byte> bytes;
-      protocol::Request* request;
-    };
-    struct Posted {
-      std::vector<std::byte> bytes;
-      protocol::Request* request;
-      int source, tag;
-    };
-    Random random(seed * 7777 + static_cast<std::uint64_t>(ranks.rank()));
-    std::vector<std::vector<std::byte>> used;  // receives' memory, to be used again
-    const auto spare = [&] {
-      if (used.empty()) return std::vector<std::byte>(sizeof(Label) + 200'000);
-      std::vector<std::byte> memory = std::move(used.back());
-      used.pop_back();
-      return memory;
-    };
-    std::vector<Sent> sent;
-    std::vector<Posted> posted;
-    std::vector<Received> received;
-    std::vector<int> numbers(static_cast<std::size_t>(ranks.size()));
-    int sends = 0;
-    std::vector<std::pair<std::size_t, Received>> done;  // by the receive's place
-    std::size_t places = 0;
-    std::vector<std::size_t> place;
-    for (bool moved = true; sends < messages || !sent.empty() || std::ssize(done) < to_come;) {
-      if (!std::exchange(moved, false)) sched_yield();  // the others may need this CPU
-      if (sends < messages && sent.size() < 64 && random.one_in(2)) {
-        const int dest = dests[static_cast<std::size_t>(ranks.rank())][static_cast<std::size_t>(sends++)];
-        const Label label{ranks.rank(), dest, numbers[static_cast<std::size_t>(dest)]++, static_cast<int>(random.below(6))};
-        Sent one{std::vector<std::byte>(static_cast<std::size_t>(length_of(random))), nullptr};
-        for (std::size_t i = 0; i < one.bytes.size(); ++i) one.bytes[i] = filler(label, i);
-        std::memcpy(one.bytes.data(), &label, sizeof label);
-        one.request = LACUNA_END_TRY(ranks.isend(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), dest, label.tag));
-        sent.push_back(std::move(one));
-        moved = true;
-      }
-      // Receives of all kinds. Some will find nothing, so there is always one that takes anything, and the others are cancelled in the end.
-      const bool one_takes_all = std::ranges::any_of(posted, [](const Posted& p) { return p.source == kAnySource && p.tag == kAnyTag; });
-      if (std::ssize(done) < to_come && (posted.size() < 48 ? random.one_in(2) || !one_takes_all : !one_takes_all)) {
-        Posted one{random.one_in(50) ? std::vector<std::byte>(sizeof(Label)) : spare(), nullptr,
-                   !one_takes_all || random.one_in(3) ? kAnySource : static_cast<int>(random.below(ranks.size())),
-                   !one_takes_all || random.one_in(3) ? kAnyTag : static_cast<int>(random.below(6))};
-        one.request =
-            LACUNA_END_TRY(ranks.irecv(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), one.source, one.tag));
-        posted.push_back(std::move(one));
-        place.push_back(places++);
-      }
-      for (std::size_t i = 0; i < posted.size();) {
-        auto ended = ranks.test(posted[i].request);
-        if (!ended) {
-          ++i;
-          continue;
-        }
-        moved = true;
-        const bool cut = !*ended;
-        if (cut && ended->error().code != base::Code::truncated) return ended->error().text();
-        Label label{};
-        std::memcpy(&label, posted[i].bytes.data(), sizeof label);
-        if (label.dest != ranks.rank()) {
-          return "a message from rank " + std::to_string(label.source) + " for rank " + std::to_string(label.dest) + ", which is " +
-                 std::to_string(label.number) + " with tag " + std::to_string(label.tag) + (cut ? ", cut" : "");
-        }
-        if (!cut) {
-          if ((*ended)->source != label.source || (*ended)->tag != label.tag) return "a wrong status";
-          for (std::size_t at = sizeof label; std::cmp_less(at, (*ended)->bytes); ++at) {
-            if (posted[i].bytes[at] != filler(label, at)) return "wrong bytes";
-          }
-        }
-        done.emplace_back(place[i], Received{label, posted[i].source, posted[i].tag});
-        if (posted[i].bytes.size() > sizeof(Label)) used.push_back(std::move(posted[i].bytes));
-        posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(i));
-        place.erase(place.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-      for (std::size_t i = 0; i < sent.size();) {
-        if (auto ended = ranks.test(sent[i].request); !ended) {
-          ++i;
-          continue;
-        } else if (!*ended) {
-          return ended->error().text();
-        }
-        moved = true;
-        sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(i));
+  std::string run() {
+    for (moved_ = true; std::cmp_less(sends_, messages_) || !sent_.empty() || std::ssize(done_) < to_come_;) {
+      if (!std::exchange(moved_, false)) sched_yield();  // the others may need this CPU
+      for (const auto step : {&StormRank::send, &StormRank::post, &StormRank::take_received, &StormRank::take_sent}) {
+        if (std::string wrong = (this->*step)(); !wrong.empty()) return wrong;
       }
     }
-    for (const Posted& one : posted) LACUNA_END_EXPECT(ranks.cancel(one.request));
-    std::ranges::sort(done, {}, &std::pair<std::size_t, Received>::first);
-    for (auto& [where, one] : done) received.push_back(one);
+    for (const Posted& one : posted_) LACUNA_END_EXPECT(ranks_.cancel(one.request));
+    std::ranges::sort(done_, {}, &std::pair<std::size_t, Received>::first);
+    std::vector<Received> received;
+    for (auto& [where, one] : done_) received.push_back(one);
     return in_order(received);
+  }
+
+ private:
+  struct Sent {
+    std::vector<std::byte> bytes;
+    protocol::Request* request;
   };
+  struct Posted {
+    std::vector<std::byte> bytes;
+    protocol::Request* request;
+    int source, tag;
+    std::size_t place = 0;
+  };
+
+  std::string send() {
+    if (std::cmp_equal(sends_, messages_) || sent_.size() >= 64 || !random_.one_in(2)) return {};
+    const int dest = dests_[sends_++];
+    const Label label{ranks_.rank(), dest, numbers_[static_cast<std::size_t>(dest)]++, static_cast<int>(random_.below(6))};
+    Sent one{std::vector<std::byte>(static_cast<std::size_t>(length_of(random_))), nullptr};
+    for (std::size_t i = 0; i < one.bytes.size(); ++i) one.bytes[i] = filler(label, i);
+    std::memcpy(one.bytes.data(), &label, sizeof label);
+    one.request = LACUNA_END_TRY(ranks_.isend(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), dest, label.tag));
+    sent_.push_back(std::move(one));
+    moved_ = true;
+    return {};
+  }
+
+  // Receives of all kinds. Some will find no message, so there is always one that takes any, and the others are cancelled in the end.
+  std::string post() {
+    const bool one_takes_all = std::ranges::any_of(posted_, [](const Posted& p) { return p.source == kAnySource && p.tag == kAnyTag; });
+    if (std::ssize(done_) >= to_come_ || !(posted_.size() < 48 ? random_.one_in(2) || !one_takes_all : !one_takes_all)) return {};
+    Posted one{random_.one_in(50) ? std::vector<std::byte>(sizeof(Label)) : spare(), nullptr,
+               !one_takes_all || random_.one_in(3) ? kAnySource : static_cast<int>(random_.below(ranks_.size())),
+               !one_takes_all || random_.one_in(3) ? kAnyTag : static_cast<int>(random_.below(6)), places_++};
+    one.request = LACUNA_END_TRY(ranks_.irecv(one.bytes.data(), LACUNA_END_TRY(Layout::bytes(std::ssize(one.bytes))), one.source, one.tag));
+    posted_.push_back(std::move(one));
+    return {};
+  }
+
+  std::string take_received() {
+    for (std::size_t i = 0; i < posted_.size();) {
+      const auto ended = ranks_.test(posted_[i].request);
+      if (!ended) {
+        ++i;
+        continue;
+      }
+      moved_ = true;
+      if (std::string wrong = check(posted_[i], *ended); !wrong.empty()) return wrong;
+      if (posted_[i].bytes.size() > sizeof(Label)) used_.push_back(std::move(posted_[i].bytes));
+      posted_.erase(posted_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return {};
+  }
+
+  std::string check(const Posted& one, const base::Result<protocol::Status>& ended) {
+    if (!ended && ended.error().code != base::Code::truncated) return ended.error().text();
+    Label label{};
+    std::memcpy(&label, one.bytes.data(), sizeof label);
+    if (label.dest != ranks_.rank()) {
+      return "a message from rank " + std::to_string(label.source) + " for rank " + std::to_string(label.dest) + ", which is " +
+             std::to_string(label.number) + " with tag " + std::to_string(label.tag) + (ended ? "" : ", cut");
+    }
+    if (ended) {
+      if (ended->source != label.source || ended->tag != label.tag) return "a wrong status";
+      for (std::size_t at = sizeof label; std::cmp_less(at, ended->bytes); ++at) {
+        if (one.bytes[at] != filler(label, at)) return "wrong bytes";
+      }
+    }
+    done_.emplace_back(one.place, Received{label, one.source, one.tag});
+    return {};
+  }
+
+  std::string take_sent() {
+    for (std::size_t i = 0; i < sent_.size();) {
+      const auto ended = ranks_.test(sent_[i].request);
+      if (!ended) {
+        ++i;
+        continue;
+      }
+      if (!*ended) return ended->error().text();
+      moved_ = true;
+      sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return {};
+  }
+
+  std::vector<std::byte> spare() {
+    if (used_.empty()) return std::vector<std::byte>(sizeof(Label) + 200'000);
+    std::vector<std::byte> memory = std::move(used_.back());
+    used_.pop_back();
+    return memory;
+  }
+
+  Communicator& ranks_;
+  int messages_;
+  Random random_;
+  std::vector<int> dests_;
+  std::int64_t to_come_ = 0;
+  std::vector<int> numbers_;  // of messages to each rank
+  std::size_t sends_ = 0;
+  std::vector<Sent> sent_;
+  std::vector<Posted> posted_;
+  std::size_t places_ = 0;
+  std::vector<std::vector<std::byte>> used_;            // receives' memory, to be used again
+  std::vector<std::pair<std::size_t, Received>> done_;  // by the receive's place
+  bool moved_ = true;
+};
+
+Program storm(int messages, std::uint64_t seed) {
+  return [=](Communicator& ranks) { return StormRank(ranks, messages, seed).run(); };
 }
 
 // Sanitizers see the same paths with fewer.

@@ -1,5 +1,5 @@
 // What a memory watch must tell: everything that takes pages away, by any thread, before it is asked; and nothing else.
-#include "lacuna/protocol/memory_watch.hpp"
+#include "lacuna/protocol/registration/memory_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "lacuna/protocol/registrations.hpp"
+#include "lacuna/protocol/registration/registration.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {

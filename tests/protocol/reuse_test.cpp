@@ -1,5 +1,5 @@
 // Memory that is used again is registered once that pays; what is never used again is copied, and what that gains or loses is bounded.
-#include "lacuna/protocol/reuse.hpp"
+#include "lacuna/protocol/choice/reuse.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Whatever a trial tries, the bytes are the layout's.
-#include "lacuna/protocol/stores.hpp"
+#include "lacuna/protocol/stream/stores.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Meetings by TCP, and parts of them played by hand.
+// Bootstraps by TCP, and parts of them played by hand.
 #pragma once
 
 #include <stdlib.h>
@@ -6,18 +6,18 @@
 
 #include <string>
 
-#include "lacuna/protocol/meeting/handshake.hpp"
-#include "lacuna/protocol/meeting/message.hpp"
-#include "tests/protocol/meet_rig.hpp"
+#include "lacuna/protocol/bootstrap/handshake.hpp"
+#include "lacuna/protocol/bootstrap/message.hpp"
+#include "tests/protocol/bootstrap_rig.hpp"
 
 namespace lacuna::test {
 
-namespace meeting = protocol::meeting;
+namespace bootstrap = protocol::bootstrap;
 namespace tcp = nic::tcp;
-using meeting::Claim;
-using meeting::Kind;
-using meeting::Message;
-using meeting::Secret;
+using bootstrap::Claim;
+using Kind = bootstrap::MessageKind;
+using bootstrap::Message;
+using bootstrap::Secret;
 
 inline const std::string kSecret = "of all who may come";
 inline const std::string kOtherSecret = "of those who may not";
@@ -31,7 +31,7 @@ inline std::string& pretended_machine() {
 }
 inline void pretend_machine(int number) { pretended_machine() = std::to_string(number); }
 
-inline Meeting at(const Port& port, int size, int rank) {
+inline BootstrapOptions at(const Port& port, int size, int rank) {
   return {.address = port.address(), .size = size, .rank = rank, .secret = kSecret, .machine = pretended_machine()};
 }
 
@@ -40,7 +40,7 @@ inline Meeting at(const Port& port, int size, int rank) {
 inline base::Result<base::Fd> introduced(const std::function<base::Fd()>& connect, const Secret& secret, const Claim& claim) {
   for (const std::int64_t deadline = soon();;) {
     base::Fd socket = connect();
-    base::Result<void> known = meeting::introduce(socket.get(), secret, claim, deadline);
+    base::Result<void> known = bootstrap::introduce(socket.get(), secret, claim, deadline);
     if (known) return socket;
     if (known.error().code != base::Code::peer_lost || base::now_ns() > deadline) return std::unexpected(std::move(known).error());
   }
@@ -52,8 +52,8 @@ inline base::Result<base::Fd> come(const Port& port, int size, int rank) {
   const Claim claim{.size = static_cast<std::uint32_t>(size),
                     .rank = static_cast<std::uint32_t>(rank),
                     .port = 1,
-                    .machine = std::string(meeting::kDigestBytes, 'm'),
-                    .meeting = std::string(meeting::kDigestBytes, '\0')};
+                    .machine = std::string(bootstrap::kDigestBytes, 'm'),
+                    .group_id = std::string(bootstrap::kDigestBytes, '\0')};
   return introduced([&] { return port.connect(); }, secret, claim);
 }
 
@@ -61,7 +61,7 @@ inline base::Result<base::Fd> come(const Port& port, int size, int rank) {
 inline std::string come_as_far_as_the_mesh(const Port& port, int size, int rank) {
   const base::Fd socket = LACUNA_END_TRY(come(port, size, rank));
   for (;;) {
-    const Message message = LACUNA_END_TRY(meeting::receive(socket.get(), soon()));
+    const Message message = LACUNA_END_TRY(bootstrap::receive(socket.get(), soon()));
     if (message.kind == Kind::mesh) return {};
     LACUNA_END_EXPECT(message.kind == Kind::status);
   }
@@ -72,12 +72,12 @@ class HandMade {
  public:
   explicit HandMade(const Port& port) : listener_(port.listen()) {}
   /// Greets the next one who connects, and has its request.
-  meeting::Caller next() {
-    meeting::Caller caller;
+  bootstrap::Caller next() {
+    bootstrap::Caller caller;
     caller.socket = accept_one(listener_);
-    EXPECT_TRUE(meeting::challenge(caller));
-    caller.request.resize(meeting::kTcpRequestBytes);
-    EXPECT_TRUE(meeting::receive_bytes(caller.socket.get(), caller.request, soon()));
+    EXPECT_TRUE(bootstrap::challenge(caller));
+    caller.request.resize(bootstrap::kTcpRequestBytes);
+    EXPECT_TRUE(bootstrap::receive_bytes(caller.socket.get(), caller.request, soon()));
     return caller;
   }
 

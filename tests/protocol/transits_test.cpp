@@ -1,4 +1,4 @@
-#include "lacuna/protocol/transits.hpp"
+#include "lacuna/protocol/stream/transits.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,10 @@ namespace LACUNA_TEST_FILE {
 
 using protocol::Advice;
 using protocol::OutStream;
+using protocol::RingMemory;
+using protocol::StreamRing;
+using protocol::StreamRings;
 using protocol::Transit;
-using protocol::WindowMemory;
-using protocol::Windows;
 
 // A window whose receiver takes as long for each message as it is told to.
 class Pair {
@@ -41,17 +42,17 @@ class Pair {
   Transit send(std::int64_t bytes, std::uint64_t narrow_ns, std::uint64_t wide_ns, std::uint64_t of = 1) {
     return send({.bytes = bytes, .narrow = narrow_ns, .wide = wide_ns, .of = of});
   }
-  // How many of so many messages went narrowly.
+  // AnswerKind many of so many messages went narrowly.
   int narrow(int messages, std::int64_t bytes, std::uint64_t narrow_ns, std::uint64_t wide_ns) {
     int count = 0;
     for (int i = 0; i < messages; ++i) count += send(bytes, narrow_ns, wide_ns) == Transit::narrow ? 1 : 0;
     return count;
   }
-  WindowMemory& memory() { return *memory_; }
+  RingMemory& memory() { return *memory_; }
 
  private:
-  std::unique_ptr<WindowMemory> memory_ = std::make_unique<WindowMemory>();
-  Windows::Place place_{.memory = memory_.get(), .bytes = Windows::kBytes};
+  std::unique_ptr<RingMemory> memory_ = std::make_unique<RingMemory>();
+  StreamRing place_{.memory = memory_.get(), .bytes = StreamRings::kBytes};
   protocol::Stores stores_;
   protocol::Transits transits_;
 };
@@ -211,7 +212,7 @@ TEST(Transits, AreSeldomDirectWhereOffersAreInVain) {
 
 TEST(Transits, AreWideForShortMessages) {
   Pair pair;
-  EXPECT_EQ(pair.narrow(1000, WindowMemory::kTimed - 1, 1, 1000), 0);
+  EXPECT_EQ(pair.narrow(1000, RingMemory::kTimed - 1, 1, 1000), 0);
 }
 
 // A peer may write anything there: it only gets what it asked for, and after a while what is best again.

@@ -10,6 +10,9 @@
 #include "lacuna/mpi/host/machine.hpp"
 
 namespace lacuna::mpi {
+
+using base::Result;
+
 namespace {
 
 constexpr const char* kVerbs = "verbs";
@@ -89,7 +92,7 @@ class HostBootstrap final : public nic::Bootstrap {
 
 class Leaving final : public OutgoingMessage {
  public:
-  explicit Leaving(std::unique_ptr<Rget::Out> out) : out_(std::move(out)) {}
+  explicit Leaving(std::unique_ptr<protocol::Rget::Out> out) : out_(std::move(out)) {}
   void pack(const Layout& layout, const std::byte* base, bool /*all*/) override {
     if (gone_) return;
     gone_ = true;
@@ -104,14 +107,14 @@ class Leaving final : public OutgoingMessage {
   [[nodiscard]] bool by_device() const override { return true; }
 
  private:
-  std::unique_ptr<Rget::Out> out_;
+  std::unique_ptr<protocol::Rget::Out> out_;
   bool gone_ = false;
   int error_ = kSuccess;
 };
 
 class Coming final : public IncomingMessage {
  public:
-  explicit Coming(std::unique_ptr<Rget::In> in) : in_(std::move(in)) {}
+  explicit Coming(std::unique_ptr<protocol::Rget::In> in) : in_(std::move(in)) {}
   bool move() override {
     const Result<bool> done = in_->step();
     if (done) return *done;
@@ -123,7 +126,7 @@ class Coming final : public IncomingMessage {
   [[nodiscard]] bool by_device() const override { return true; }
 
  private:
-  std::unique_ptr<Rget::In> in_;
+  std::unique_ptr<protocol::Rget::In> in_;
   int error_ = kSuccess;
 };
 
@@ -148,7 +151,7 @@ std::unique_ptr<nic::Context> open() {
 constexpr const char* kNoMemory = "MPI messages between nodes go without RDMA: no memory";
 
 // In MPI_Init the others wait for what this rank says, so nothing is thrown. Null: there is none, or no memory for it.
-std::unique_ptr<Rget> endpoint(int others) try {
+std::unique_ptr<protocol::Rget> endpoint(int others) try {
   if (others > Rdma::kMostPeers) {
     base::log(base::Level::info, fmt::format("MPI messages between nodes go without RDMA: {} ranks on other nodes; it takes up to {}",
                                              others, Rdma::kMostPeers));
@@ -156,7 +159,7 @@ std::unique_ptr<Rget> endpoint(int others) try {
   }
   std::unique_ptr<nic::Context> device = open();
   if (device == nullptr) return nullptr;
-  base::Result<std::unique_ptr<Rget>> made = Rget::create(std::move(device), nic::Path::wire, std::max(others, 1));
+  base::Result<std::unique_ptr<protocol::Rget>> made = protocol::Rget::create(std::move(device), nic::Path::wire, std::max(others, 1));
   if (made) return std::move(*made);
   base::log(base::Level::warn, "MPI messages between nodes go without RDMA: " + made.error().text());
   return nullptr;
@@ -209,12 +212,12 @@ int Rdma::peer(int rank) const {
 std::unique_ptr<OutgoingMessage> Rdma::begin_outgoing(int to, std::int64_t bytes, Descriptor::InterNode& head) {
   const int who = peer(to);
   if (who < 0 || !rget_->reaches(who)) return nullptr;
-  base::Result<std::unique_ptr<Rget::Out>> offered = rget_->offer(who, bytes);
+  base::Result<std::unique_ptr<protocol::Rget::Out>> offered = rget_->offer(who, bytes);
   if (!offered) {
     base::log(base::Level::debug, "MPI send: " + offered.error().text());
     return nullptr;
   }
-  const Rget::Ticket ticket = (*offered)->ticket();
+  const protocol::Rget::Ticket ticket = (*offered)->ticket();
   head = {.by_device = 1, .number = static_cast<std::int32_t>(ticket.number), .chunk = 0, .rkey = ticket.rkey, .addr = ticket.addr};
   return std::make_unique<Leaving>(std::move(*offered));
 }
@@ -223,7 +226,7 @@ base::Result<std::unique_ptr<IncomingMessage>> Rdma::begin_incoming(int from, co
                                                                     const Destination& into) {
   const int who = peer(from);
   if (who < 0) return base::fail(base::Code::malformed, fmt::format("a message that a device of rank {} is said to have", from));
-  const Rget::Ticket ticket{.addr = head.addr, .rkey = head.rkey, .number = static_cast<std::uint32_t>(head.number)};
+  const protocol::Rget::Ticket ticket{.addr = head.addr, .rkey = head.rkey, .number = static_cast<std::uint32_t>(head.number)};
   return std::make_unique<Coming>(LACUNA_TRY(rget_->accept(who, ticket, bytes, into.layout, into.base, into.capacity)));
 }
 

@@ -1,4 +1,4 @@
-// What has gaps, to and from ranks of other nodes that a device reaches, as this one: packed into registered memory, and read from there (rget.hpp). It takes
+// What has gaps, to and from ranks of other nodes that a device reaches, as this one: packed into registered memory, and read from there (protocol/rendezvous/rget.hpp). It takes
 // the place of chunks between two ranks that both have a device, found one another by it in MPI_Init, and have not lost one another since.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "lacuna/mpi/inter_node/inter_node.hpp"
 #include "lacuna/mpi/process/comms.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
-#include "lacuna/mpi/rget.hpp"
+#include "lacuna/protocol/rendezvous/rget.hpp"
 
 namespace lacuna::mpi {
 
@@ -26,7 +26,7 @@ class Rdma {
 
   /// A message to a rank of the world. Null: it is not reached, or there is no room.
   std::unique_ptr<OutgoingMessage> begin_outgoing(int to, std::int64_t bytes, Descriptor::InterNode& head);
-  /// Errors: those of Rget::accept(); malformed.
+  /// Errors: those of protocol::Rget::accept(); malformed.
   base::Result<std::unique_ptr<IncomingMessage>> begin_incoming(int from, const Descriptor::InterNode& head, std::int64_t bytes,
                                                                 const Destination& into);
 
@@ -34,7 +34,7 @@ class Rdma {
   /// Throws nothing.
   bool meet(int number, int own_rank, int rank, nic::Bootstrap& bootstrap);
   [[nodiscard]] int peer(int rank) const;
-  std::unique_ptr<Rget> rget_;
+  std::unique_ptr<protocol::Rget> rget_;
   std::vector<int> peers_;          // of each rank of the world, its number here, or -1
   std::vector<std::int32_t> have_;  // whether each has a device
 };

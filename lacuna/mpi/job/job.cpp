@@ -96,7 +96,7 @@ Thresholds thresholds(Library library) {
 }
 
 base::Result<void> connect(Job& made, const std::string& name, int ranks) {
-  protocol::Group group = LACUNA_TRY(protocol::meet({.address = name, .size = ranks, .rank = made.local_rank, .secret = {}}));
+  protocol::Group group = LACUNA_TRY(protocol::form_group({.address = name, .size = ranks, .rank = made.local_rank, .secret = {}}));
   made.context = LACUNA_TRY(nic::open(kNic));
   protocol::Options options = LACUNA_TRY(protocol::Options::from_environment({}));
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), std::move(options)));

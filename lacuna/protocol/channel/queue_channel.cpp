@@ -1,0 +1,149 @@
+// A channel over the sends and receives of a queue pair. Each end posts receives for heads with their payload; a send
+// is taken out of one of as many buffers. A sender never has more on its way than the peer has receives posted: heads
+// carry back how many were posted again, and one receive is kept for a head that carries nothing else.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "lacuna/protocol/channel/channel.hpp"
+
+namespace lacuna::protocol {
+namespace {
+
+constexpr int kReceives = 64;
+constexpr int kSends = 32;
+constexpr std::size_t kSlot = sizeof(Head) + kMostPayload;
+
+class QueueChannel final : public Channel {
+ public:
+  QueueChannel(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue,
+               std::unique_ptr<nic::QueuePair> qp, int receives, int sends)
+      : context_(context),
+        memory_(std::move(memory)),
+        queue_(std::move(queue)),
+        qp_(std::move(qp)),
+        receives_(receives),
+        sends_(sends),
+        credits_(receives) {}
+
+  Result<void> post_all() {
+    for (int i = 0; i < receives_; ++i) LACUNA_TRY(post(i));
+    return {};
+  }
+
+  std::byte* claim(std::size_t /*bytes*/) override {
+    if (broken_ || credits_ < 2) return nullptr;
+    if (in_flight_ == sends_) poll();
+    return in_flight_ == sends_ ? nullptr : send_slot() + sizeof(Head);
+  }
+
+  void commit(Head& head) override {
+    head.credits = static_cast<std::uint16_t>(std::exchange(owed_, 0));
+    std::memcpy(send_slot(), &head, sizeof head);
+    const auto bytes = static_cast<std::int64_t>(sizeof head + head.payload);
+    const nic::Sge sge = memory_.sge((receives_ + next_send_) * static_cast<std::int64_t>(kSlot), bytes);
+    const Result<void> posted =
+        qp_->post_send({.opcode = nic::Opcode::send, .sg_list = {&sge, 1}, .inline_data = bytes <= qp_->limits().max_inline});
+    if (!posted) broken_ = posted.error();
+    next_send_ = (next_send_ + 1) % sends_;
+    ++in_flight_;
+    --credits_;
+  }
+
+  Result<bool> next(Arrival& arrival) override {
+    for (int i = 0; i < receives_; ++i) {  // a peer that sends nothing but credit shall not keep this end from everything else
+      if (arrived_.empty()) poll();
+      if (owed_ >= receives_ / 2 && credits_ > 0 && in_flight_ < sends_) {
+        Head nothing;
+        commit(nothing);
+      }
+      if (arrived_.empty()) return false;
+      const Came& came = arrived_.front();
+      const std::byte* slot = memory_.buffer.data() + static_cast<std::size_t>(came.receive) * kSlot;
+      if (came.bytes < sizeof(Head)) return base::fail(base::Code::malformed, "a message that is too short for a head");
+      arrival.head = base::read_once(*reinterpret_cast<const Head*>(slot));
+      if (came.bytes != sizeof(Head) + arrival.head.payload)
+        return base::fail(base::Code::malformed, "a message of another length than it says");
+      if (!std::exchange(shown_, true)) {
+        if (arrival.head.credits > receives_ - credits_) return base::fail(base::Code::malformed, "more receives than there were");
+        credits_ += arrival.head.credits;
+      }
+      arrival.payload = slot + sizeof(Head);
+      if (arrival.head.kind != HeadKind::none) return true;
+      pop();
+    }
+    return false;
+  }
+
+  void pop() override {
+    if (const Result<void> posted = post(arrived_.front().receive); !posted) broken_ = posted.error();
+    arrived_.pop_front();
+    ++owed_;
+    shown_ = false;
+  }
+
+  const base::Error* fault() override {
+    poll();
+    if (!arrived_.empty()) return nullptr;  // what came before goes first
+    return broken_ ? &*broken_ : qp_->fault();
+  }
+  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
+    return qp_->rkey_ptr(addr, rkey, bytes);
+  }
+  void keep(nic::RegisteredBuffer memory) override { qp_->keep(std::move(memory)); }
+  [[nodiscard]] bool shares_memory() const override { return false; }
+
+ private:
+  struct Came {
+    int receive;
+    std::size_t bytes;
+  };
+  [[nodiscard]] std::byte* send_slot() const { return memory_.buffer.data() + static_cast<std::size_t>(receives_ + next_send_) * kSlot; }
+  Result<void> post(int receive) {
+    const nic::Sge sge = memory_.sge(receive * static_cast<std::int64_t>(kSlot), kSlot);
+    return qp_->post_recv({.wr_id = static_cast<std::uint64_t>(receive), .sg_list = {&sge, 1}});
+  }
+  void poll() {
+    std::array<nic::Completion, 16> completions;
+    for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
+      const nic::Completion& done = completions[static_cast<std::size_t>(i)];
+      if (done.opcode != nic::Opcode::recv)
+        --in_flight_;
+      else if (done.status == nic::Status::success)
+        arrived_.push_back({static_cast<int>(done.wr_id), done.byte_len});
+    }
+  }
+
+  nic::Context& context_;
+  nic::RegisteredBuffer memory_;  // of each receive, then of each send
+  std::unique_ptr<nic::CompletionQueue> queue_;
+  std::unique_ptr<nic::QueuePair> qp_;
+  int receives_, sends_;
+  int credits_;  // receives that the peer has posted and nothing is on its way to
+  int owed_ = 0;
+  int in_flight_ = 0, next_send_ = 0;
+  bool shown_ = false;  // the oldest arrival's credits are counted
+  std::deque<Came> arrived_;
+  std::optional<base::Error> broken_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Channel>> make_queue_channel(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path) {
+  const nic::Limits& limits = context.limits();
+  const int receives = std::min(kReceives, limits.max_recv_wr);
+  const int sends = std::min(kSends, limits.max_send_wr);
+  if (receives < 4 || sends < 2)
+    return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; messages need 2 and 4", sends, receives));
+  nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, (receives + sends) * static_cast<std::int64_t>(kSlot)));
+  auto queue = LACUNA_TRY(context.create_completion_queue(receives + sends));
+  auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, sends, receives}));
+  auto made = std::make_unique<QueueChannel>(context, std::move(memory), std::move(queue), std::move(qp), receives, sends);
+  LACUNA_TRY(made->post_all());
+  LACUNA_TRY(bootstrap.exchange({}, 60'000'000'000));  // the peer's receives are posted too
+  return made;
+}
+
+}  // namespace lacuna::protocol

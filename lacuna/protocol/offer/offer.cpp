@@ -1,0 +1,211 @@
+#include "lacuna/protocol/offer/offer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lacuna::protocol {
+
+static_assert(sizeof(Ticket) == sizeof(RingDescriptor) && std::has_unique_object_representations_v<RingDescriptor>);
+
+// --- where an offer goes ---------------------------------------------------------------------------------------------
+
+Result<Peer*> Offers::sharing(int rank, std::int64_t bytes) {
+  const int size = local_.size();
+  if (rank < 0 || rank >= size || rank == local_.rank)
+    return base::fail(base::Code::invalid_argument, fmt::format("rank {}; offers go to ranks 0 to {} but {}", rank, size - 1, local_.rank));
+  if (bytes <= 0) return base::fail(base::Code::invalid_argument, "an offer of no bytes");
+  Peer& peer = local_.peer(rank);
+  if (!peer.channel->shares_memory())
+    return base::fail(base::Code::unsupported, fmt::format("offers need memory that both CPUs reach, which rank {} has not", rank));
+  return &peer;
+}
+
+// The receiver's layout is not known yet; mostly it is alike. The receiver refuses if it is not
+// (StreamTransfers::take_directly).
+Advice Offers::advice(const Peer& peer, const Layout& layout) {
+  if (!streams_.may_gain_directly(layout)) return Advice::impossible;
+  const nic::QueuePair* const copying = peer.outgoing.copying();
+  if (copying == nullptr) return Advice::impossible;
+  const bool one_copy = choices_.path_of(layout) == copying->path();
+  const guide::Force& force = local_.options.force;
+  if ((force.method != nullptr || force.path) && !one_copy) return Advice::impossible;
+  return one_copy ? Advice::one_copy : Advice::two_copies;
+}
+
+Transit Offers::transit_for(Peer& peer, const Layout& layout, Behind behind) {
+  const std::int64_t bytes = layout.size();
+  Transits& transits = peer.streams.transits;
+  if (behind != Behind::no)
+    return std::cmp_less_equal(bytes, StreamRing::kNarrowBytes) ? transits.choose(bytes, layout.digest()) : Transit::wide;
+  const Advice advised = advice(peer, layout);
+  if (advised == Advice::one_copy && local_.options.force.path) return Transit::direct;
+  return transits.choose(bytes, layout.digest(), advised, bytes / layout.run_count());
+}
+
+Result<StreamRing*> Offers::ring_for(Peer& peer, const Layout& layout, Behind behind) {
+  const std::int64_t bytes = layout.size();
+  const bool whole = behind != Behind::no;
+  StreamRings& rings = peer.streams.rings;
+  StreamRing* ring = LACUNA_TRY(rings.take(local_.context, bytes, true, transit_for(peer, layout, behind)));
+  if (ring != nullptr && (!whole || std::cmp_less_equal(bytes, ring->bytes))) return ring;
+  if (behind == Behind::bounded && rings.extra_bytes() + bytes > local_.options.offered_bytes) {
+    if (ring != nullptr) ring->taken = false;
+    return base::fail(base::Code::limit, fmt::format("more than {} bytes would wait for rank {}", local_.options.offered_bytes, peer.rank));
+  }
+  if (ring != nullptr) return ring;
+  return rings.take_extra(local_.context, whole ? bytes : std::min<std::int64_t>(bytes, StreamRings::kLongBytes));
+}
+
+// Rings for all of it, so that leave() needs no memory.
+Result<std::vector<RingHold>> Offers::rings_for_rest(Peer& peer, const OutStream& out, std::int64_t bytes) {
+  std::vector<RingHold> rest;
+  for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes()) {
+    RingHold ring(*LACUNA_TRY(peer.streams.rings.take_extra(local_.context, out.ring_bytes_for(bytes - room))));
+    rest.push_back(std::move(ring));
+  }
+  return rest;
+}
+
+// --- the sender ------------------------------------------------------------------------------------------------------
+
+Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) {
+  Peer& peer = *LACUNA_TRY(sharing(dest, layout.size()));
+  if (peer.lost) return std::unexpected(*peer.lost);
+  RingHold ring(*LACUNA_TRY(ring_for(peer, layout, behind)));
+  const OutStream out(ring.ring(), peer.streams.stores, layout.size());
+  std::vector<RingHold> rest;
+  if (behind != Behind::no) rest = LACUNA_TRY(rings_for_rest(peer, out, layout.size()));
+  std::vector<Request*>& sending = peer.streams.sending;
+  if (sending.size() == sending.capacity()) sending.reserve(2 * sending.size() + 8);
+  Request* request = local_.requests.take();
+  request->sends = request->offer.offered = true;
+  request->status = {.source = local_.rank, .tag = 0, .bytes = layout.size()};
+  request->bytes = layout.size();
+  request->peer = dest;
+  request->keep(layout);
+  request->base = static_cast<std::byte*>(const_cast<void*>(base));
+  request->protocol = Protocol::stream;
+  request->state = Request::State::moving;
+  request->stream.out = out;
+  request->offer.rest = std::move(rest);
+  peer.streams.transits.sent(ring.use(), *request->stream.out);
+  if (request->stream.out->direct()) offer_directly(peer, *request);
+  const RingDescriptor descriptor = request->stream.out->describe(0);
+  std::memcpy(ticket.bytes.data(), &descriptor, sizeof descriptor);
+  sending.push_back(request);
+  local_.step("offer");
+  return request;
+}
+
+void Offers::offer_directly(Peer& peer, Request& offer) {
+  OutStream& out = *offer.stream.out;
+  const std::uint32_t number = local_.tell(peer, *offer.layout);
+  if (number == 0) return out.pack_after_all();
+  const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(offer.base), .digest = offer.layout->digest(), .layout = number};
+  out.offer_directly(own, local_.options.force.path.has_value());
+}
+
+void Offers::set_aside(Request* offer) {
+  if (!offer->stream.out || offer->stream.out->direct()) return;
+  PeerStreams& streams = local_.peer(offer->peer).streams;
+  std::erase(streams.sending, offer);
+  offer->offer.aside = streams.stores;
+}
+
+// Without a lock: the ring is this offer's, and no other call has the request.
+void Offers::pack(Request* offer) {
+  std::optional<OutStream>& out = offer->stream.out;
+  if (!offer->offer.aside || !out) return;
+  const Result<bool> packed = out->step(local_.context, *offer->offer.aside, *offer->layout, offer->base);
+  if (!packed) offer->error = packed.error();  // for leave() to see
+}
+
+// An offer that was set aside is the peer's again. False: it has failed.
+bool Offers::take_up(Peer& peer, Request& offer) {
+  peer.streams.stores = *offer.offer.aside;
+  offer.offer.aside.reset();
+  if (offer.error) completion_.lose(peer, *offer.error);
+  if (peer.lost) {
+    completion_.fail(offer, *peer.lost);
+    return false;
+  }
+  peer.streams.sending.push_back(&offer);
+  return true;
+}
+
+Result<void> Offers::leave(Request* offer) {
+  Peer& peer = local_.peer(offer->peer);
+  if (offer->offer.aside && !take_up(peer, *offer)) return {};
+  while (offer->stream.out) {
+    if (const Result<bool> packed = streams_.pack(peer, *offer); !packed) {
+      completion_.lose(peer, packed.error());
+      return {};
+    }
+    if (!offer->stream.out) break;
+    if (offer->stream.out->direct()) {
+      if (!offer->stream.out->withdraw()) progress_.idle();  // its receiver copies
+    } else {
+      LACUNA_TRY(move_on(peer, *offer));
+    }
+  }
+  std::erase(peer.streams.sending, offer);
+  return {};
+}
+
+// To the next ring that was taken for the rest, or to a new one.
+Result<void> Offers::move_on(Peer& peer, Request& offer) {
+  OutStream& out = *offer.stream.out;
+  std::vector<RingHold>& rest = offer.offer.rest;
+  if (rest.empty()) {
+    RingHold ring(*LACUNA_TRY(peer.streams.rings.take_extra(local_.context, out.ring_bytes_for(out.left()))));
+    rest.push_back(std::move(ring));
+  }
+  out.move_to(rest.back().use());
+  rest.pop_back();
+  local_.step("moved");
+  return {};
+}
+
+bool Offers::take_back(Request* offer) {
+  if (!offer->stream.out) return false;
+  std::erase(local_.peer(offer->peer).streams.sending, offer);
+  offer->stream.out->take_back();
+  local_.requests.give_back(offer);
+  return true;
+}
+
+// --- the receiver ----------------------------------------------------------------------------------------------------
+
+Result<Request*> Offers::accept(void* base, const Layout& layout, int source, std::int64_t bytes, const Ticket& ticket) {
+  Peer& peer = *LACUNA_TRY(sharing(source, bytes));
+  RingDescriptor descriptor;
+  std::memcpy(&descriptor, ticket.bytes.data(), sizeof descriptor);
+  InStream stream = LACUNA_TRY(InStream::open(*peer.channel, peer.streams.seen, descriptor, bytes));
+  if (stream.offers_directly()) {  // from a layout that came before
+    if (const Result<bool> came = progress_.advance(peer); !came) completion_.lose(peer, came.error());
+  }
+  Request* request = local_.requests.take();
+  request->keep(layout);
+  request->base = static_cast<std::byte*>(base);
+  Head head;
+  head.bytes = static_cast<std::uint64_t>(bytes);
+  streams_.receive(peer, *request, head, stream);
+  std::optional<InStream>& in = request->stream.in;
+  if (!peer.lost) {
+    if (in && in->offers_directly()) streams_.take_directly(peer, *request, *in);
+    return request;
+  }
+  // What a peer left behind before it went is there still.
+  peer.streams.receiving.pop_back();
+  for (Result<bool> some = true; some && *some && in && !in->done();) some = in->step(local_.context, *request->layout, request->base);
+  if (in && in->done()) {
+    completion_.done(*request);
+  } else {
+    completion_.fail(*request, *peer.lost);
+  }
+  return request;
+}
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,128 @@
+#include "lacuna/protocol/request/completion.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lacuna::protocol {
+namespace {
+
+// For a peer to end the pieces of a direct copy that it has begun: as long as NIC local waits for a peer to leave
+// memory that is taken from it.
+constexpr std::int64_t kStopping = 60'000'000'000;  // ns
+
+}  // namespace
+
+void Completion::done(Request& request) {
+  request.stream.end();
+  request.announce.lease = {};
+  request.status.protocol = request.protocol;
+  AccessState& access = request.access;
+  access.went = true;
+  if (access.needs_word && !access.word_came && !local_.peer(request.peer).lost) {
+    request.state = Request::State::moving;
+    return;
+  }
+  const bool again = std::exchange(request.state, Request::State::done) == Request::State::done;
+  if (access.number == 0 || again) return;
+  if (access.served) {
+    served_(request);
+  } else {
+    local_.peer(request.peer).accesses.begun.erase(access.number);
+  }
+}
+
+void Completion::fail(Request& request, base::Error error) {
+  stop_copying(request);
+  request.error = std::move(error);
+  done(request);
+}
+
+// Of a request that fails: its memory is the caller's again, so the peer may not read or write it any more.
+void Completion::stop_copying(Request& request) {
+  const StreamState& stream = request.stream;
+  DirectMemory* memory = stream.copy && stream.in ? &stream.in->direct_memory() : nullptr;
+  if (stream.out && stream.out->direct() && !request.stream.out->withdraw()) memory = &stream.out->direct_memory();
+  request.stream.copy.reset();
+  if (memory == nullptr) return;
+  Peer& peer = local_.peer(request.peer);
+  const nic::QueuePair* const copying = (request.sends ? peer.outgoing : peer.incoming).copying();
+  DirectCopy::stop(*memory);
+  const std::int64_t deadline = base::now_ns() + kStopping;
+  while (DirectCopy::at_work(*memory, request.bytes)) {
+    [[maybe_unused]] const base::Error* const looked = peer.channel->fault();  // whether the peer lives
+    if (copying == nullptr || copying->fault() != nullptr) return;
+    if (base::now_ns() > deadline)
+      return base::log(base::Level::error, fmt::format("rank {} does not end a copy into memory that is taken from it", peer.rank));
+    sched_yield();
+  }
+}
+
+void Completion::give_up(Request& request) {
+  if (request.state == Request::State::done) return;
+  if (!request.sends && request.state == Request::State::waiting) return local_.matcher.withdraw(request);
+  Peer& peer = local_.peer(request.peer);
+  if (peer.channel != nullptr) {
+    lose(peer, {base::Code::timeout, fmt::format("rank {}: a message was given up half way", peer.rank)});
+    return;
+  }
+  local_.matcher.each_message([&](Matchable& one) {  // to the own rank
+    if (static_cast<Unexpected&>(one).send != &request) return;
+    local_.matcher.remove(one);
+    delete static_cast<Unexpected*>(&one);
+  });
+}
+
+void Completion::lose(Peer& peer, base::Error error) {
+  if (peer.lost) return;
+  peer.lost = error;
+  for (QueuedHead& waiting : peer.outbox) {
+    if (waiting.eager != nullptr) fail(*waiting.eager, error);
+  }
+  peer.outbox.clear();
+  const auto end_all = [&](auto& list) {
+    for (Request* request : list) fail(*request, error);
+    list.clear();
+  };
+  end_all(peer.streams.sending);
+  end_all(peer.streams.receiving);
+  end_all(peer.streams.for_rings);
+  for (RendezvousLine* line : {&peer.outgoing, &peer.incoming}) {
+    for (RendezvousTransfer& one : line->transfers) fail(*one.request, error);
+    line->transfers.clear();
+  }
+  for (auto* waiting : {&peer.announcements.announced, &peer.announcements.expected, &peer.accesses.begun}) {
+    for (auto& [number, request] : std::exchange(*waiting, {})) fail(*request, error);
+  }
+  local_.matcher.each_message([&](Matchable& one) {
+    auto& message = static_cast<Unexpected&>(one);
+    if (message.source != peer.rank || message.head.kind == HeadKind::eager) return;
+    local_.matcher.remove(message);
+    delete &message;
+  });
+  // A peer that died may be the one that a receive from any source waits for. A peer that left is not, as long as there
+  // are others.
+  const bool ends_any = !peer.left || all_lost();
+  local_.matcher.each_receive([&](Matchable& one) {
+    if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
+    local_.matcher.withdraw(one);
+    fail(static_cast<Request&>(one), error);
+  });
+}
+
+bool Completion::all_lost() const {
+  return std::ranges::none_of(local_.peers, [](const Peer& peer) { return peer.channel != nullptr && !peer.lost; });
+}
+
+Result<void> Completion::still_there(int source) const {
+  if (source == kAnySource) {
+    if (local_.size() == 1 || !all_lost()) return {};
+    return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
+  }
+  if (const std::optional<base::Error>& lost = std::as_const(local_).peer(source).lost) return std::unexpected(*lost);
+  return {};
+}
+
+}  // namespace lacuna::protocol

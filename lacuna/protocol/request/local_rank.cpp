@@ -1,0 +1,42 @@
+#include "lacuna/protocol/request/local_rank.hpp"
+
+#include <algorithm>
+
+namespace lacuna::protocol {
+
+void LocalRank::say(Peer& to, Head head, std::span<const std::byte> payload) {
+  if (to.lost) return;
+  head.payload = static_cast<std::uint32_t>(payload.size());
+  if (to.outbox.empty()) {
+    if (std::byte* room = to.channel->claim(payload.size()); room != nullptr) {
+      std::ranges::copy(payload, room);
+      to.channel->commit(head);
+      return;
+    }
+  }
+  to.outbox.push_back({.head = head, .payload = {payload.begin(), payload.end()}});
+}
+
+std::uint32_t LocalRank::tell(Peer& to, const Layout& layout) {
+  const LayoutsTold::Telling telling = to.told.tell(layout);
+  for (std::size_t from = 0; from < telling.wire.size(); from += kMostPayload) {
+    Head head;
+    head.kind = HeadKind::layout;
+    put_body(head, LayoutPart{.layout = telling.number, .unused = 0, .total = telling.wire.size(), .from = from});
+    say(to, head, std::span(telling.wire).subspan(from, std::min(kMostPayload, telling.wire.size() - from)));
+  }
+  if (!telling.wire.empty()) ++statistics.layouts_told;
+  return telling.number;
+}
+
+void LocalRank::keep_unexpected(std::unique_ptr<Unexpected> message) {
+  if (message->data != nullptr) {
+    statistics.unexpected_bytes += static_cast<std::int64_t>(message->head.bytes);
+    statistics.unexpected_most = std::max(statistics.unexpected_most, statistics.unexpected_bytes);
+  }
+  ++statistics.unexpected;
+  step("keep unexpected");
+  matcher.keep(*message.release());
+}
+
+}  // namespace lacuna::protocol

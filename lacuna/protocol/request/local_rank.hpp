@@ -1,0 +1,39 @@
+// What all parts of a communicator share at this rank.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lacuna/protocol/request/peer.hpp"
+
+namespace lacuna::protocol {
+
+struct LocalRank {
+  LocalRank(nic::Context& of, int own, Options wanted) : context(of), rank(own), options(std::move(wanted)) {}
+
+  nic::Context& context;
+  const int rank;
+  Options options;
+  Statistics statistics;
+  Matcher matcher;
+  std::vector<Peer> peers;
+  RequestPool requests;
+
+  [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
+  [[nodiscard]] Peer& peer(int number) { return peers[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Peer& peer(int number) const { return peers[static_cast<std::size_t>(number)]; }
+
+  /// For tests that end a process here.
+  void step(std::string_view name) const {
+    if (options.at_step) [[unlikely]]
+      options.at_step(name);
+  }
+  /// Sends a head to a peer now, or behind what waits already.
+  void say(Peer& to, Head head, std::span<const std::byte> payload = {});
+  /// The number of a layout at a peer, which is told of it if it does not know it. 0: it is too long to be told.
+  std::uint32_t tell(Peer& to, const Layout& layout);
+  /// A message that no receive takes waits for one.
+  void keep_unexpected(std::unique_ptr<Unexpected> message);
+};
+
+}  // namespace lacuna::protocol

@@ -1,0 +1,72 @@
+// What a rank keeps of each peer.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "lacuna/protocol/channel/channel.hpp"
+#include "lacuna/protocol/rendezvous/rendezvous.hpp"
+#include "lacuna/protocol/request/requests.hpp"
+#include "lacuna/protocol/stream/stream.hpp"
+
+namespace lacuna::protocol {
+
+/// What waits for room in a channel: a head with its payload, or a small send.
+struct QueuedHead {
+  Head head;
+  std::vector<std::byte> payload;
+  Request* eager = nullptr;
+};
+
+/// Streams to and from a peer.
+struct PeerStreams {
+  StreamRings rings;
+  Stores stores;
+  Transits transits;
+  SeenRings seen;
+  std::vector<Request*> sending;    ///< being packed
+  std::vector<Request*> receiving;  ///< being unpacked
+  std::deque<Request*> for_rings;   ///< answered sends that wait for a ring
+};
+
+/// Messages, by number, that wait for an answer of the peer, or for what an answer asked it for.
+struct PeerAnnouncements {
+  std::unordered_map<std::uint32_t, Request*> announced;
+  std::unordered_map<std::uint32_t, Request*> expected;
+  std::uint32_t numbers = 0;  ///< given so far
+  std::int64_t waiting = 0;   ///< the peer's announcements that no receive took
+};
+
+/// Puts and gets.
+struct PeerAccesses {
+  std::unordered_map<std::uint32_t, Request*> begun;  ///< of this end, of which the peer has said nothing yet; by number
+  std::size_t served = 0;                             ///< of the peer, under way
+};
+
+struct Peer {
+  int rank = 0;
+  std::unique_ptr<nic::Bootstrap> bootstrap;
+  std::unique_ptr<Channel> channel;  ///< null: this is the own rank
+  std::deque<QueuedHead> outbox;
+  std::optional<base::Error> lost;
+  bool left = false;  ///< the peer said that nothing follows
+
+  Credit credit;
+  LayoutsTold told;
+  LayoutsHeard heard;
+  PeerStreams streams;
+  PeerAnnouncements announcements;
+  PeerAccesses accesses;
+  RendezvousLine outgoing, incoming;
+
+  /// No message is under way, though one may arrive.
+  [[nodiscard]] bool idle() const {
+    return streams.sending.empty() && streams.receiving.empty() && streams.for_rings.empty() && outgoing.transfers.empty() &&
+           incoming.transfers.empty();
+  }
+};
+
+}  // namespace lacuna::protocol
