@@ -1,9 +1,9 @@
-# bench/<name>.cpp becomes the executable lacuna_<name>. That of planning is about what the examples do, and needs them.
+# tools/bench/micro/<name>.cpp becomes the executable lacuna_<name>. That of planning is about what the examples do, and needs them.
 
 find_package(benchmark REQUIRED)
 add_custom_target(lacuna_benchmarks)
 
-file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
+file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/micro/*.cpp)
 if(NOT LACUNA_EXAMPLES)
   list(FILTER bench_sources EXCLUDE REGEX "/plan_bench\\.cpp$")
 endif()

@@ -24,13 +24,13 @@ SHARED = {"nic": {"lacuna/nic/tcp.hpp"}, "guide": {"lacuna/guide/learner.hpp"}}
 
 # Third-party headers and the files that may include them.
 THIRD_PARTY = {
-    "fmt/": (r"(.*\.cpp|tests/.*|bench/.*)$", "fmt is for .cpp files only"),
-    "xxhash.h": (r"(.*\.cpp|tests/.*|bench/.*)$", "xxhash is for .cpp files only"),
+    "fmt/": (r"(.*\.cpp|tests/.*|tools/.*)$", "fmt is for .cpp files only"),
+    "xxhash.h": (r"(.*\.cpp|tests/.*|tools/.*)$", "xxhash is for .cpp files only"),
     "sodium.h": (r"lacuna/nic/tcp/.*\.cpp$", "libsodium is for the .cpp files of nic/tcp only"),
     "hwy/": (r"(lacuna|tests)/copy/.*(\.cpp|-inl\.hpp)$", "Highway is for the .cpp files of copy only"),
-    "cuda.h": (r"(lacuna|bench)/device/.*$", "cuda.h is for device/cuda and its bench only"),
+    "cuda.h": (r"(lacuna|tools/bench)/device/.*$", "cuda.h is for device/cuda and its bench only"),
     "nlohmann/": (
-        r"(lacuna/guide/.*\.cpp|lacuna/guide/(worker_json|json_fields)\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|bench/.*|examples/.*\.cpp|python/.*\.cpp)$",
+        r"(lacuna/guide/.*\.cpp|lacuna/guide/(worker_json|json_fields)\.hpp|lacuna/nic/model/profile\.cpp|tests/.*|tools/.*|examples/.*\.cpp|python/.*\.cpp)$",
         "JSON is for the .cpp files of guide, its worker_json.hpp and json_fields.hpp, and the model's profiles, only",
     ),
 }
@@ -126,7 +126,7 @@ def check(root: Path) -> tuple[list[str], list[str]]:
     """The violations, and the remarks."""
     violations: list[str] = []
     remarks: list[str] = []
-    for file in sources(root, "lacuna", "tests", "bench", "examples", "python"):
+    for file in sources(root, "lacuna", "tests", "tools", "examples", "python"):
         path = file.relative_to(root).as_posix()
         lines = file.read_text(encoding="utf-8").splitlines()
         for number, text in strip_comments(lines):
