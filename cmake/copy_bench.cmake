@@ -3,8 +3,7 @@
 find_package(nlohmann_json REQUIRED)
 # What the benches against MPIs share: the layouts, the loops by hand, an MPI behind its shim.
 add_library(lacuna_contenders OBJECT tools/bench/copy/cases.cpp tools/bench/copy/hand.cpp tools/bench/copy/mpi.cpp)
-target_include_directories(lacuna_contenders PUBLIC ${PROJECT_SOURCE_DIR})
-target_link_libraries(lacuna_contenders PUBLIC lacuna_static fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} lacuna_options)
+target_link_libraries(lacuna_contenders PUBLIC lacuna_tools fmt::fmt ${CMAKE_DL_LIBS} lacuna_options)
 set_source_files_properties(tools/bench/copy/hand.cpp tools/bench/copy/limit.cpp PROPERTIES COMPILE_OPTIONS "-O3;-march=native")
 
 add_executable(lacuna-copy-bench tools/bench/copy/arena.cpp tools/bench/copy/limit.cpp tools/bench/copy/main.cpp tools/bench/copy/measure.cpp tools/bench/copy/rows.cpp)

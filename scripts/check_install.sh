@@ -50,11 +50,10 @@ cat >"$user/program.cpp" <<'EOF'
 #include <cstdio>
 
 #include "lacuna/c/lacuna.hpp"
-#include "lacuna/layout/layout.hpp"
 
 int main() {
-  if (lacuna::Layout::bytes(8).size() != lacuna::layout::Layout::bytes(8)->size()) return 1;
-  std::printf("%lld\n", static_cast<long long>(lacuna::layout::Layout::bytes(8)->size()));
+  if (lacuna::Layout::bytes(8).size() != lacuna::Layout::bytes(8).size()) return 1;
+  std::printf("%lld\n", static_cast<long long>(lacuna::Layout::bytes(8).size()));
 }
 EOF
 cat >"$user/program.c" <<'EOF'

@@ -1,5 +1,5 @@
 // The C API: what it makes, what it moves, what it says when it cannot.
-#include "lacuna/c/lacuna.h"
+#include <lacuna.h>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "lacuna/c/lacuna.h"
+#include <lacuna.h>
 #include "lacuna/device/device.hpp"
 
 namespace lacuna {

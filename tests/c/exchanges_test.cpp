@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/c/lacuna.hpp"
+#include <lacuna.hpp>
 #include "tests/support/names.hpp"
 #include "tests/support/patience.hpp"
 

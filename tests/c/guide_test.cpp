@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/c/lacuna.h"
+#include <lacuna.h>
 
 namespace LACUNA_TEST_FILE {
 

@@ -1,5 +1,5 @@
 // The C++ API: views and ranges of all shapes, requests that go out of scope, errors.
-#include "lacuna/c/lacuna.hpp"
+#include <lacuna.hpp>
 
 #include <gtest/gtest.h>
 #include <sched.h>

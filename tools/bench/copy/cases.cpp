@@ -6,11 +6,11 @@
 #include <random>
 #include <stdexcept>
 
-#include "lacuna/guide/ddtbench.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::bench {
 
-using guide::Datatype;
+using corpus::Datatype;
 using List = std::vector<std::int64_t>;
 
 Side side_of(Datatype type, std::int64_t span, std::int64_t base) {
@@ -25,7 +25,7 @@ Side side_of(Datatype type, std::int64_t span, std::int64_t base) {
 namespace {
 
 Case ddt_case(const CaseEntry& entry) {
-  guide::DdtCase ddt = guide::ddtbench(entry.family, static_cast<int>(entry.a)).value();
+  corpus::DdtCase ddt = corpus::ddtbench(entry.family, static_cast<int>(entry.a)).value();
   return {entry.group, entry.name, entry.family, side_of(std::move(ddt.send_type), ddt.send_span),
           side_of(std::move(ddt.receive_type), ddt.receive_span)};
 }
@@ -50,7 +50,7 @@ Case backwards(const CaseEntry& entry) {
 
 // A list of `count` of four times as many blocks.
 List list_of(std::int64_t count, bool sorted) {
-  List list = guide::ddtbench_list(4 * count, count, 77);
+  List list = corpus::ddtbench_list(4 * count, count, 77);
   if (sorted) std::ranges::sort(list);
   return list;
 }
@@ -71,7 +71,7 @@ Case lengths(const CaseEntry& entry) {
   }
   const auto count = static_cast<std::int64_t>(sizes.size());
   const std::int64_t pitch = entry.a + 8;
-  List places = guide::ddtbench_list(count, count, 78);
+  List places = corpus::ddtbench_list(count, count, 78);
   for (std::int64_t& place : places) place *= pitch;
   Side side = side_of(Datatype::indexed(sizes, places, Datatype::basic(1)), count * pitch);
   return {entry.group, entry.name, entry.family, side, side};
@@ -111,9 +111,9 @@ Case columns(const CaseEntry& entry) {
 
 std::vector<CaseEntry> make_entries() {
   std::vector<CaseEntry> all;
-  for (const std::string& family : guide::ddtbench_families()) {
-    for (int size = 0; size < guide::ddtbench_sizes(family); ++size)
-      all.push_back({"ddtbench", fmt::format("{} {}", family, guide::ddtbench(family, size).value().dims), &ddt_case, family, size});
+  for (const std::string& family : corpus::ddtbench_families()) {
+    for (int size = 0; size < corpus::ddtbench_sizes(family); ++size)
+      all.push_back({"ddtbench", fmt::format("{} {}", family, corpus::ddtbench(family, size).value().dims), &ddt_case, family, size});
   }
   const auto add = [&](Case (*make)(const CaseEntry&), const std::string& family, std::int64_t block, std::int64_t bytes) {
     all.push_back({"irregular", fmt::format("{} of {} B, {} KiB", family, block, bytes >> 10), make, family, block, bytes});

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/bench/copy/hand.hpp"
-#include "lacuna/guide/datatype.hpp"
+#include "tools/corpus/datatype.hpp"
 
 namespace lacuna::bench {
 
@@ -19,7 +19,7 @@ struct Records {
 
 /// One side of a case.
 struct Side {
-  guide::Datatype type;
+  corpus::Datatype type;
   layout::Layout layout;
   std::int64_t span = 0;        ///< bytes of memory, from the layout's base on
   std::int64_t base = 0;        ///< where the base is in it; negative strides reach below it
@@ -54,6 +54,6 @@ struct Equivalents {
 };
 std::vector<Equivalents> equivalents();
 
-Side side_of(guide::Datatype type, std::int64_t span, std::int64_t base = 0);
+Side side_of(corpus::Datatype type, std::int64_t span, std::int64_t base = 0);
 
 }  // namespace lacuna::bench

@@ -125,10 +125,10 @@ const std::byte* unpack_nest(const HandNest& n, Form form, std::byte* base, cons
 
 // --- from a datatype ----------------------------------------------------------------------------------------------------
 
-using Op = guide::Datatype::Op;
+using Op = corpus::Datatype::Op;
 using Nests = std::vector<HandNest>;
 
-std::int64_t extent_of(const guide::Datatype& type) { return type.layout().value().extent(); }
+std::int64_t extent_of(const corpus::Datatype& type) { return type.layout().value().extent(); }
 
 // The loop around a single nest; several nests inside one loop are an array of structs.
 bool around(Nests& nests, std::int64_t count, std::int64_t stride_bytes) {
@@ -158,7 +158,7 @@ bool listed(Nests& nests, const std::vector<std::int64_t>& lengths, const std::v
   return true;
 }
 
-std::optional<Nests> build(const guide::Datatype& type) {
+std::optional<Nests> build(const corpus::Datatype& type) {
   if (type.op == Op::basic) return Nests{HandNest{.element = type.numbers[0], .loops = {}, .list = {}, .lengths = {}}};
   if (type.op == Op::structure) {
     Nests all;
@@ -208,7 +208,7 @@ std::optional<Nests> build(const guide::Datatype& type) {
 
 }  // namespace
 
-std::optional<std::vector<HandNest>> nests_of(const guide::Datatype& type) {
+std::optional<std::vector<HandNest>> nests_of(const corpus::Datatype& type) {
   std::optional<Nests> nests = build(type);
   if (!nests) return nests;
   for (HandNest& nest : *nests) {
@@ -357,8 +357,8 @@ std::int64_t record_extent(Record record) {
   return 0;
 }
 
-guide::Datatype record_type(Record record) {
-  using guide::Datatype;
+corpus::Datatype record_type(Record record) {
+  using corpus::Datatype;
   const Datatype number = Datatype::basic(8);
   const Datatype triple = Datatype::contiguous(3, number);
   switch (record) {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "lacuna/guide/datatype.hpp"
+#include "tools/corpus/datatype.hpp"
 
 namespace lacuna::bench {
 
@@ -27,7 +27,7 @@ struct HandNest {
 };
 
 /// The loops for a datatype, or nothing where it is not made of such nests (arrays of structs have loops of their own).
-std::optional<std::vector<HandNest>> nests_of(const guide::Datatype& type);
+std::optional<std::vector<HandNest>> nests_of(const corpus::Datatype& type);
 
 void hand_pack(const std::vector<HandNest>& nests, Form form, const std::byte* base, std::byte* out);
 void hand_unpack(const std::vector<HandNest>& nests, Form form, std::byte* base, const std::byte* in);
@@ -37,7 +37,7 @@ bool has_blocks(const std::vector<HandNest>& nests);
 
 // Arrays of structs, as C has them; `list` is null or says which.
 enum class Record { atom, pair, particle };
-guide::Datatype record_type(Record record);  ///< the members that move, with the struct's extent
+corpus::Datatype record_type(Record record);  ///< the members that move, with the struct's extent
 std::int64_t record_extent(Record record);
 void hand_pack_records(Record record, Form form, const std::byte* base, std::int64_t count, const std::int32_t* list, std::byte* out);
 void hand_unpack_records(Record record, Form form, std::byte* base, std::int64_t count, const std::int32_t* list, const std::byte* in);

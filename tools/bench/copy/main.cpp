@@ -11,10 +11,10 @@
 #include <cstring>
 #include <iostream>
 
-#include "tools/bench/copy/bench.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/guide/machine_json.hpp"
+#include "tools/bench/copy/bench.hpp"
+#include "tools/measure/machine_json.hpp"
 
 using namespace lacuna;
 using nlohmann::json;
@@ -31,7 +31,7 @@ json hello(const bench::Mpi* mpi) {
           {"instruction_set", copy::instruction_set()},
           {"compiler", fmt::format("GCC {}", __VERSION__)},
           {"mpi", mpi == nullptr ? "" : mpi->library()},
-          {"machine", guide::machine_json<json>(base::machine())},
+          {"machine", measure::machine_json<json>(base::machine())},
           {"cases", cases},
           {"equivalents", equivalents}};
 }

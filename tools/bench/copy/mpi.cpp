@@ -9,7 +9,7 @@ namespace lacuna::bench {
 
 using base::Code;
 using base::Result;
-using guide::Datatype;
+using corpus::Datatype;
 using Op = Datatype::Op;
 
 Result<std::unique_ptr<Mpi>> Mpi::start(const std::string& shim, int ranks) {

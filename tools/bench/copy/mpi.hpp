@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/bench/copy/mpi_shim.h"
-#include "lacuna/guide/datatype.hpp"
+#include "tools/corpus/datatype.hpp"
 
 namespace lacuna::bench {
 
@@ -26,11 +26,11 @@ class Mpi {
   };
   using Type = std::unique_ptr<lacuna_mpi_type, Release>;
   /// The same datatype, committed. Errors: unsupported where this MPI refuses it; overflow where a number does not fit an int.
-  base::Result<Type> type(const guide::Datatype& datatype) const;
+  base::Result<Type> type(const corpus::Datatype& datatype) const;
 
  private:
   explicit Mpi(const lacuna_mpi_shim* shim) : shim_(shim) {}
-  base::Result<Type> build(const guide::Datatype& datatype) const;
+  base::Result<Type> build(const corpus::Datatype& datatype) const;
 
   const lacuna_mpi_shim* shim_;
 };

@@ -4,11 +4,11 @@
 #include <random>
 #include <stdexcept>
 
-#include "tools/bench/copy/arena.hpp"
-#include "tools/bench/copy/bench.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/guide/ddtbench.hpp"
+#include "tools/bench/copy/arena.hpp"
+#include "tools/bench/copy/bench.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -298,7 +298,7 @@ json measure_calls(const Request& request) {
   const Layout one = Layout::bytes(16).value();
   alignas(64) std::byte memory[64]{};
   alignas(64) std::byte out[64];
-  const std::vector<std::int64_t> shuffled = guide::ddtbench_list(40000, 10000, 7);
+  const std::vector<std::int64_t> shuffled = corpus::ddtbench_list(40000, 10000, 7);
   const Layout value = Layout::bytes(8).value();
   const std::vector<Contender> contenders{
       {"pack 16 contiguous bytes", [&] { copy::pack(one, memory, 0, 16, out); }},

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "tools/bench/device/bench.hpp"
-#include "tools/bench/device/rivals.hpp"
-#include "tools/bench/device/rows.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/device/program.hpp"
-#include "lacuna/guide/ddtbench.hpp"
+#include "tools/bench/device/bench.hpp"
+#include "tools/bench/device/rivals.hpp"
+#include "tools/bench/device/rows.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -287,8 +287,8 @@ class Bench {
     void* const theirs = must(device_->attach(share));
     constexpr std::int64_t page = 16384;
     constexpr std::int64_t count = 8192;
-    const Pair pair{Layout::paged(page, guide::ddtbench_list(count * 4, count, 7)).value(),
-                    Layout::paged(page, guide::ddtbench_list(count * 4, count, 8)).value()};
+    const Pair pair{Layout::paged(page, corpus::ddtbench_list(count * 4, count, 7)).value(),
+                    Layout::paged(page, corpus::ddtbench_list(count * 4, count, 8)).value()};
     const device::Plan plan = must(device::Plan::make(device_, std::span(&pair, 1)));
     const Addresses addresses{theirs, to_};
     std::map<std::string, double> us =

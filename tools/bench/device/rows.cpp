@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "lacuna/guide/ai.hpp"
-#include "lacuna/guide/ddtbench.hpp"
+#include "tools/corpus/ai.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -42,7 +42,7 @@ DeviceRow vector(const RowMaker& m, std::int64_t payload) {
 // Blocks of a bytes at places of a list, one of b: pages of a cache.
 DeviceRow listed(const RowMaker& m, std::int64_t payload) {
   const std::int64_t count = std::min(payload / m.a, kMostSpan / m.a / m.b);
-  const List pages = guide::ddtbench_list(count * m.b, count, 7);
+  const List pages = corpus::ddtbench_list(count * m.b, count, 7);
   const std::int64_t item = item_of(m.a);
   return one_way(m, Layout::paged(m.a, pages).value(), {item, {count, m.a / item}, {m.a / item, 1}, count * m.b});
 }
@@ -96,9 +96,9 @@ DeviceRow structs(const RowMaker& m, std::int64_t payload) {
 
 // One family of DDTBench at its largest size, as many messages of it as make the payload.
 DeviceRow ddtbench(const RowMaker& m, std::int64_t payload) {
-  std::optional<guide::DdtCase> largest;
-  for (int size = 0; size < guide::ddtbench_sizes(m.text); ++size) {
-    auto sized = guide::ddtbench(m.text, size).value();
+  std::optional<corpus::DdtCase> largest;
+  for (int size = 0; size < corpus::ddtbench_sizes(m.text); ++size) {
+    auto sized = corpus::ddtbench(m.text, size).value();
     if (!largest || sized.send.size() > largest->send.size()) largest = std::move(sized);
   }
   const auto many = [&](const Layout& layout, std::int64_t span) {
@@ -115,7 +115,7 @@ DeviceRow ddtbench(const RowMaker& m, std::int64_t payload) {
 }
 
 DeviceRow ai(const RowMaker& m, std::int64_t payload) {
-  guide::Case made = guide::ai_case(m.text, payload).value();
+  corpus::Case made = corpus::ai_case(m.text, payload).value();
   if (m.a == 0) return pack(m, made.send);
   if (m.a == 1) return unpack(m, made.receive);
   return {m.group, "move " + m.name, made.send, made.receive, {}, {}};
@@ -126,8 +126,8 @@ DeviceRow pages(const RowMaker& m, std::int64_t payload) {
   const std::int64_t count = std::min(payload / m.a, kMostSpan / m.a / m.b);
   return {m.group,
           "move " + m.name,
-          Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 7)).value(),
-          Layout::paged(m.a, guide::ddtbench_list(count * m.b, count, 8)).value(),
+          Layout::paged(m.a, corpus::ddtbench_list(count * m.b, count, 7)).value(),
+          Layout::paged(m.a, corpus::ddtbench_list(count * m.b, count, 8)).value(),
           {},
           {}};
 }
@@ -148,7 +148,7 @@ DeviceRow sized_vector(const RowMaker& m, std::int64_t /*payload*/) {
 }
 DeviceRow sized_pages(const RowMaker& m, std::int64_t /*payload*/) {
   const std::int64_t page = std::min(m.a, m.b);
-  return pack(m, Layout::paged(page, guide::ddtbench_list(2 * m.b / page, m.b / page, 7)).value(),
+  return pack(m, Layout::paged(page, corpus::ddtbench_list(2 * m.b / page, m.b / page, 7)).value(),
               {16, {m.b / page, page / 16}, {page / 16, 1}, 2 * m.b / page});
 }
 
@@ -211,10 +211,10 @@ std::vector<RowMaker> device_rows() {
   }
   for (const std::int64_t page : {2048, 16384, 65536})
     all.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
-  for (const guide::AiTransfer& transfer : guide::ai_transfers()) {
+  for (const corpus::AiTransfer& transfer : corpus::ai_transfers()) {
     for (const int way : {0, 1, 2}) all.push_back({"ai", std::string(transfer.name), &ai, way, 0, std::string(transfer.name)});
   }
-  for (const std::string& family : guide::ddtbench_families()) {
+  for (const std::string& family : corpus::ddtbench_families()) {
     for (const int way : {0, 1, 2}) all.push_back({"ddtbench", family, &ddtbench, way, 0, family});
   }
   return all;

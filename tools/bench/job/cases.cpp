@@ -7,7 +7,7 @@
 namespace lacuna::bench {
 namespace {
 
-using guide::Datatype;
+using corpus::Datatype;
 
 constexpr std::int64_t kKiB = 1024;
 constexpr std::int64_t kMiB = 1024 * kKiB;

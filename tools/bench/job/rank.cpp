@@ -7,9 +7,9 @@
 #include <csignal>
 #include <iostream>
 
-#include "tools/bench/job/talk.hpp"
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/guide/machine_json.hpp"
+#include "tools/bench/job/talk.hpp"
+#include "tools/measure/machine_json.hpp"
 
 namespace lacuna::bench {
 
@@ -25,7 +25,7 @@ json hello_of(const Pair& pair, const base::Machine& machine, const std::vector<
           {"mpi", pair.mpi().library()},
           {"instruction_set", copy::instruction_set()},
           {"compiler", fmt::format("GCC {}", __VERSION__)},
-          {"machine", guide::machine_json<json>(machine)},
+          {"machine", measure::machine_json<json>(machine)},
           {"cases", known}};
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lacuna/guide/ai.hpp"
+#include "tools/corpus/ai.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::int64_t kKiB = 1024;
 constexpr std::int64_t kMiB = 1024 * kKiB;
 
 Case ai(const MessageCase& what) {
-  const guide::Case transfer = guide::ai_case(what.family, what.number).value();
+  const corpus::Case transfer = corpus::ai_case(what.family, what.number).value();
   return {what.suite, what.name, what.family, side_of(written(transfer.send), transfer.send_span),
           side_of(written(transfer.receive), transfer.receive_span)};
 }
@@ -22,8 +22,8 @@ std::vector<MessageCase> make_cases() {
     all.push_back(contiguous_case(bytes));
   std::ranges::move(ddtbench_cases(), std::back_inserter(all));
   for (const std::int64_t most : {kMiB, 8 * kMiB}) {
-    for (const guide::AiTransfer& transfer : guide::ai_transfers()) {
-      const guide::Case made = guide::ai_case(std::string(transfer.name), most).value();
+    for (const corpus::AiTransfer& transfer : corpus::ai_transfers()) {
+      const corpus::Case made = corpus::ai_case(std::string(transfer.name), most).value();
       // A transfer that is smaller than the cut is the same one again.
       if (std::ranges::any_of(all, [&](const MessageCase& c) { return c.suite == "ai" && c.name == made.name; })) continue;
       all.push_back({.suite = "ai",

@@ -8,6 +8,6 @@ namespace lacuna::bench {
 const std::vector<MessageCase>& message_cases();
 
 /// The layout as an MPI program would write it: vectors, blocks of one length, blocks of several.
-guide::Datatype written(const layout::Layout& layout);
+corpus::Datatype written(const layout::Layout& layout);
 
 }  // namespace lacuna::bench

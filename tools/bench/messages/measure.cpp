@@ -5,7 +5,7 @@
 #include <random>
 
 #include "tools/bench/job/turns.hpp"
-#include "lacuna/guide/measure.hpp"
+#include "tools/measure/measure.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -32,15 +32,15 @@ json halves(const std::vector<double>& times) {
   std::vector<double> of[2];
   for (std::size_t round = 0; round < times.size(); ++round) of[round % 2].push_back(times[round]);
   json found = json::array();
-  for (std::vector<double>& half : of) found.push_back(guide::median_of(half.empty() ? times : half).value / 1e3);
+  for (std::vector<double>& half : of) found.push_back(measure::median_of(half.empty() ? times : half).value / 1e3);
   return found;
 }
 
 json against(const Messenger& messenger, const std::vector<double>& ours, const std::vector<double>& theirs) {
   std::vector<double> ratios;
   for (std::size_t round = 0; round < ours.size(); ++round) ratios.push_back(ours[round] / theirs[round]);
-  const guide::Median time = guide::median_of(theirs);
-  const guide::Median ratio = guide::median_of(ratios);
+  const measure::Median time = measure::median_of(theirs);
+  const measure::Median ratio = measure::median_of(ratios);
   return {{"name", messenger.name}, {"us", time.value / 1e3}, {"low", time.low / 1e3},    {"high", time.high / 1e3},
           {"ratio", ratio.value},   {"ratio_low", ratio.low}, {"ratio_high", ratio.high}, {"half_us", halves(theirs)}};
 }

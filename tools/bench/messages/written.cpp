@@ -9,7 +9,7 @@
 namespace lacuna::bench {
 namespace {
 
-using guide::Datatype;
+using corpus::Datatype;
 using layout::Kind;
 using layout::Node;
 using List = Datatype::List;

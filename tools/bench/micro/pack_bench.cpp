@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/guide/ddtbench.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace {
 
 void pack_layout(benchmark::State& state, const std::string& family, int size) {
-  const lacuna::guide::DdtCase ddt = lacuna::guide::ddtbench(family, size).value();
+  const lacuna::corpus::DdtCase ddt = lacuna::corpus::ddtbench(family, size).value();
   const auto bytes = ddt.send.size();
   std::vector<std::byte> source(static_cast<std::size_t>(ddt.send_span));
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 31 + (i >> 9));
@@ -38,7 +38,7 @@ void contiguous(benchmark::State& state) {
 BENCHMARK(contiguous)->Arg(64 << 10)->Arg(1 << 20);
 
 const bool registered = [] {
-  for (const std::string& family : lacuna::guide::ddtbench_families())
+  for (const std::string& family : lacuna::corpus::ddtbench_families())
     benchmark::RegisterBenchmark(("pack/" + family).c_str(), pack_layout, family, 0);
   return true;
 }();

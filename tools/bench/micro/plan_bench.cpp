@@ -1,5 +1,5 @@
 // What a hand-over of a KV cache costs the CPU before anything moves: layouts from page tables, a method's plan, and all its requests, on a NIC that moves
-// nothing (examples/support/posting_nic.hpp). `lacuna_plan_bench --benchmark_format=json` for machines; times are CPU times, medians over the iterations.
+// nothing (tools/handover/posting_nic.hpp). `lacuna_plan_bench --benchmark_format=json` for machines; times are CPU times, medians over the iterations.
 //
 //   plan/...        two paged layouts of 100 000 blocks, from the page numbers to operations that are ready to be started: both layouts in canonical form with
 //                   their digests, whether the destination overlaps, cuts and indirect keys or copy plans, at both ends
@@ -15,15 +15,15 @@
 #include <functional>
 #include <memory>
 
-#include "examples/support/cache.hpp"
-#include "examples/support/posting.hpp"
+#include "tools/handover/cache.hpp"
+#include "tools/handover/posting.hpp"
 
 namespace {
 
 using lacuna::base::Result;
 using lacuna::layout::Layout;
 namespace method = lacuna::method;
-namespace examples = lacuna::examples;
+namespace handover = lacuna::handover;
 using Offsets = std::vector<std::int64_t>;
 
 // Layouts as a server would make them, and where block i lies, without layouts.
@@ -72,8 +72,8 @@ Offsets times(const Offsets& numbers, std::int64_t factor) {
 // Pages here to pages there, each in an order of its own, out of twice as many.
 HandOver two_page_tables(std::int64_t blocks, std::int64_t block_bytes) {
   HandOver what{.block_bytes = block_bytes};
-  const auto here = std::make_shared<const Offsets>(examples::page_table(blocks, 2, 1));
-  const auto there = std::make_shared<const Offsets>(examples::page_table(blocks, 2, 2));
+  const auto here = std::make_shared<const Offsets>(handover::page_table(blocks, 2, 1));
+  const auto there = std::make_shared<const Offsets>(handover::page_table(blocks, 2, 2));
   what.src_at = times(*here, block_bytes);
   what.dst_at = times(*there, block_bytes);
   what.src_span = what.dst_span = 2 * blocks * block_bytes;
@@ -87,7 +87,7 @@ HandOver every_eighth_row(std::int64_t blocks, std::int64_t block_bytes, std::in
   HandOver what{.block_bytes = block_bytes};
   const std::int64_t stride = 8 * block_bytes;
   const std::int64_t page_bytes = page_rows * block_bytes;
-  const auto pages = std::make_shared<const Offsets>(examples::page_table(blocks / page_rows, 2, 3));
+  const auto pages = std::make_shared<const Offsets>(handover::page_table(blocks / page_rows, 2, 3));
   for (std::int64_t i = 0; i < blocks; ++i) {
     what.src_at.push_back(i * stride);
     what.dst_at.push_back((*pages)[static_cast<std::size_t>(i / page_rows)] * page_bytes + i % page_rows * block_bytes);
@@ -107,7 +107,7 @@ Result<method::Transfer> transfer_of(const HandOver& what, const method::Method&
 Result<std::string> moves_rightly(const HandOver& what, const method::Method& how, std::span<std::byte> src) {
   std::vector<std::byte> dst(static_cast<std::size_t>(what.dst_span));
   std::ranges::fill(dst, std::byte{0xa5});
-  examples::PostingBench bench = LACUNA_TRY(examples::PostingBench::create(how, LACUNA_TRY(transfer_of(what, how)), src, dst));
+  handover::PostingBench bench = LACUNA_TRY(handover::PostingBench::create(how, LACUNA_TRY(transfer_of(what, how)), src, dst));
   bench.moves(true);
   LACUNA_TRY(bench.post());
   LACUNA_TRY(bench.land());
@@ -129,11 +129,11 @@ void measure(benchmark::State& state, const HandOver& what, const method::Method
   const std::span<std::byte> there(reinterpret_cast<std::byte*>(std::uintptr_t{1} << 45), static_cast<std::size_t>(what.dst_span));
   std::vector<double> layouts, plans, post, all;
   for (auto _ : state) {
-    const std::int64_t began = examples::cpu_ns();
+    const std::int64_t began = handover::cpu_ns();
     const Result<method::Transfer> transfer = transfer_of(what, how);
-    const std::int64_t made = examples::cpu_ns();
+    const std::int64_t made = handover::cpu_ns();
     if (!transfer) return state.SkipWithError(transfer.error().text().c_str());
-    auto bench = examples::PostingBench::create(how, *transfer, here, there);
+    auto bench = handover::PostingBench::create(how, *transfer, here, there);
     if (!bench) return state.SkipWithError(bench.error().text().c_str());
     double total = static_cast<double>(made - began) + bench->plan_ns();
     layouts.push_back(static_cast<double>(made - began));
@@ -149,13 +149,13 @@ void measure(benchmark::State& state, const HandOver& what, const method::Method
   }
   const auto blocks = static_cast<double>(what.blocks());
   state.counters["blocks"] = blocks;
-  state.counters["total_us"] = examples::median(all) / 1e3;
-  state.counters["layouts_us"] = examples::median(layouts) / 1e3;
-  state.counters["plan_us"] = examples::median(plans) / 1e3;
+  state.counters["total_us"] = handover::median(all) / 1e3;
+  state.counters["layouts_us"] = handover::median(layouts) / 1e3;
+  state.counters["plan_us"] = handover::median(plans) / 1e3;
   if (posts) {
-    state.counters["post_us"] = examples::median(post) / 1e3;
-    state.counters["ns_per_block"] = examples::median(all) / blocks;
-    state.counters["post_ns_per_block"] = examples::median(post) / blocks;
+    state.counters["post_us"] = handover::median(post) / 1e3;
+    state.counters["ns_per_block"] = handover::median(all) / blocks;
+    state.counters["post_ns_per_block"] = handover::median(post) / blocks;
   }
   const Result<std::string> wrong = moves_rightly(what, how, here);
   if (!wrong) return state.SkipWithError(wrong.error().text().c_str());
@@ -177,7 +177,7 @@ const bool registered = [] {
   });
   for (const Named& named : *all) {
     for (const method::Method& how : method::methods()) {
-      if (!how.one_sided() || !examples::sender_posts(how)) continue;  // what a NIC without a peer can carry out
+      if (!how.one_sided() || !handover::sender_posts(how)) continue;  // what a NIC without a peer can carry out
       benchmark::RegisterBenchmark((named.name + "/" + std::string(how.name)).c_str(),
                                    [&named, &how, all](benchmark::State& state) { measure(state, named.what, how, named.posts); })
           ->Iterations(21)
