@@ -34,7 +34,15 @@ typedef enum lacuna_status {
   LACUNA_ERR_PERMISSION = 11 /* the operating system or a peer refused: another user's process, a wrong secret */
 } lacuna_status;
 
+/* Which index of an array is the slowest: the first, or the last. */
 typedef enum lacuna_order { LACUNA_ORDER_C = 0, LACUNA_ORDER_FORTRAN = 1 } lacuna_order;
+/* How one dimension of an array is spread over processes. */
+typedef enum lacuna_distribution {
+  LACUNA_DISTRIBUTE_NONE = 0,
+  LACUNA_DISTRIBUTE_BLOCK = 1,
+  LACUNA_DISTRIBUTE_CYCLIC = 2
+} lacuna_distribution;
+#define LACUNA_DISTRIBUTE_DEFAULT (-1) /* a block size: as even as can be, or 1 where it is cyclic */
 
 /* Which bytes, in which order, relative to a base address. */
 typedef struct lacuna_layout lacuna_layout;
@@ -54,6 +62,11 @@ lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t s
 /* stride in bytes */
 lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old,
                                     lacuna_layout** layout);
+/* displacements in extents of old; one block length and one displacement for each of count blocks */
+lacuna_status lacuna_layout_indexed(int64_t count, const int64_t* blocklengths, const int64_t* displacements, const lacuna_layout* old,
+                                    lacuna_layout** layout);
+lacuna_status lacuna_layout_indexed_block(int64_t count, int64_t blocklength, const int64_t* displacements, const lacuna_layout* old,
+                                          lacuna_layout** layout);
 /* displacements in bytes; one block length and one displacement for each of count blocks */
 lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
                                      const lacuna_layout* old, lacuna_layout** layout);
@@ -64,11 +77,22 @@ lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, c
 /* a box of subsizes at starts in an array of sizes, each of dims entries */
 lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order,
                                      const lacuna_layout* old, lacuna_layout** layout);
+/* The part of process `rank` of an array of sizes, spread over `processes` in a grid (row-major). Lists have dims entries each;
+ * block_sizes: elements, or LACUNA_DISTRIBUTE_DEFAULT. */
+lacuna_status lacuna_layout_darray(int64_t processes, int64_t rank, int dims, const int64_t* sizes,
+                                   const lacuna_distribution* distributions, const int64_t* block_sizes, const int64_t* grid,
+                                   lacuna_order order, const lacuna_layout* old, lacuna_layout** layout);
+/* The elements of an array in the order of its indices, the last one fastest: NumPy's shape (elements) and strides (bytes). */
+lacuna_status lacuna_layout_strided(int64_t item_bytes, int dims, const int64_t* shape, const int64_t* strides_bytes,
+                                    lacuna_layout** layout);
 lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout);
 /* lengths[i] bytes at offsets[i] */
 lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const int64_t* lengths, lacuna_layout** layout);
 /* blocks of block_bytes at page_numbers[i] * block_bytes */
 lacuna_status lacuna_layout_paged(int64_t block_bytes, int64_t count, const int64_t* page_numbers, lacuna_layout** layout);
+
+/* What bytes [position, position + length) of the packed stream of `whole` are. Errors: INVALID_ARGUMENT (not within the stream). */
+lacuna_status lacuna_layout_slice(const lacuna_layout* whole, int64_t position, int64_t length, lacuna_layout** layout);
 
 void lacuna_layout_free(lacuna_layout* layout); /* NULL is allowed */
 
@@ -82,6 +106,10 @@ int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout);
 int64_t lacuna_layout_true_extent(const lacuna_layout* layout);
 /* 1 if both name the same bytes in the same order, however they were written */
 int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
+/* *overlaps: 1 if some byte occurs twice, so that nothing can be received into the layout. Errors: LIMIT (it would take too long to say). */
+lacuna_status lacuna_layout_overlaps(const lacuna_layout* layout, int* overlaps);
+/* Makes what copies of the layout need, which the first copy would make: for a program whose first copy must not be slow. */
+lacuna_status lacuna_layout_prepare(const lacuna_layout* layout);
 /* The canonical form as text. Writes at most size bytes with a final NUL, returns the length that the whole text has. */
 size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size);
 
@@ -91,6 +119,17 @@ lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t
 lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in);
 /* The whole of src into dst, without staging. The sizes must be equal and the buffers apart; dst must not overlap itself. */
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base);
+
+/* Threads that pack and unpack together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for each is done by fewer.
+ * One caller at a time. The caller frees the team. Errors: INVALID_ARGUMENT, LIMIT (no further thread). */
+typedef struct lacuna_team lacuna_team;
+lacuna_status lacuna_team_make(int threads, lacuna_team** team);
+void lacuna_team_free(lacuna_team* team); /* NULL is allowed */
+/* As lacuna_pack() and lacuna_unpack(). Errors of unpacking: INVALID_ARGUMENT (the layout overlaps itself). */
+lacuna_status lacuna_team_pack(lacuna_team* team, const lacuna_layout* layout, const void* base, int64_t position, int64_t length,
+                               void* out);
+lacuna_status lacuna_team_unpack(lacuna_team* team, const lacuna_layout* layout, void* base, int64_t position, int64_t length,
+                                 const void* in);
 
 /* --- device memory: layouts of a GPU's memory, moved by the GPU ---
  * A device belongs to one thread at a time. Memory is the device's own, pinned memory of the host, or another process's
@@ -145,18 +184,34 @@ typedef struct lacuna_choice {
   double cpu_us[2];  /* of the sender, of the receiver */
 } lacuna_choice;
 
+/* Where the data is, and what the transfer is for. All 0: memory that Lacuna allocated, in a cache, lowest latency, the receiver learns of it. */
+typedef struct lacuna_placement {
+  int objective;   /* a lacuna_objective */
+  int src_private; /* 1: the source is memory that Lacuna did not allocate, which paths over shared memory do not reach */
+  int dst_private; /* 1: so is the destination */
+  int cold;        /* 1: neither is in a cache */
+  int untold;      /* 1: the end that does nothing need not learn that the transfer is over */
+  double uses;     /* transfers for which an indirect key stays bound; 0: so many that binding costs nothing */
+} lacuna_placement;
+
 /* Chooses by the profile that `lacuna guide` wrote for this NIC ("local", "model:PLATFORM"), or else by the usual prices.
  * message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows. The caller frees the guide. */
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide);
 void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
 
-/* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is cheap. */
+/* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is
+ * cheap. Errors: INVALID_ARGUMENT (the sizes differ; no such objective), UNSUPPORTED (nothing can move it; the message says why each cannot). */
 lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice);
 /* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at most size bytes with a final NUL;
  * *needed, which must not be NULL, is the length that the whole text has. */
 lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
                                    size_t size, size_t* needed);
+/* The same for other placements. Errors: as above. */
+lacuna_status lacuna_guide_choose_placed(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
+                                         const lacuna_placement* placement, lacuna_choice* choice);
+lacuna_status lacuna_guide_explain_placed(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
+                                          const lacuna_placement* placement, char* text, size_t size, size_t* needed);
 /* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as lacuna_layout_describe(); 0 if
  * there is no memory. */
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size);
