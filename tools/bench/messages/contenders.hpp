@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/job/exchange.hpp"
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/protocol/protocol.hpp"
+#include "tools/bench/job/exchange.hpp"
 
 namespace lacuna::bench {
 
