@@ -15,7 +15,7 @@ set(shares_nic 3)
 set(longest method protocol tools guide collective copy layout nic)
 
 # Folders that tell ThreadSanitizer nothing: there is one thread.
-set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout" CACHE STRING "Test folders that are not built under tsan")
+set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders that are not built under tsan")
 
 # Seconds that a share may take. A machine that computes something else, and a sanitizer, make it twenty times slower.
 set(share_timeout 1800)
