@@ -125,12 +125,13 @@ class Communicator {
   Message recv(View&& view, int source = any_source, int tag = any_tag) {
     return recv(detail::address_of(view), Layout::of(view), source, tag);
   }
-  template <class View>
-    requires Memory<const View&>
-  [[nodiscard]] Request isend(const View& view, int dest, int tag = 0) {
+  template <Lasting View>
+    requires Memory<View>
+  [[nodiscard]] Request isend(View&& view, int dest, int tag = 0) {
     return isend(detail::address_of(view), Layout::of(view), dest, tag);
   }
-  template <WritableMemory View>
+  template <Lasting View>
+    requires WritableMemory<View>
   [[nodiscard]] Request irecv(View&& view, int source = any_source, int tag = any_tag) {
     return irecv(detail::address_of(view), Layout::of(view), source, tag);
   }
@@ -158,8 +159,8 @@ class Communicator {
   }
 
   /// Registers a contiguous range until deregister_memory(), for all messages in it: it stays mapped until then.
-  template <WritableMemory Range>
-    requires std::ranges::contiguous_range<Range>
+  template <Lasting Range>
+    requires WritableMemory<Range> && std::ranges::contiguous_range<Range>
   [[nodiscard]] std::uint32_t register_memory(Range&& range) {
     std::uint32_t number = 0;
     detail::check(lacuna_register_memory(get(), detail::address_of(range), Layout::of(range).size(), &number));
@@ -170,8 +171,8 @@ class Communicator {
 
   // One-sided: `there` lies `offset` bytes behind the beginning of exposed memory. Errors: INVALID_ARGUMENT (sizes differ, or it is not within the
   // memory), LIMIT, PEER_LOST.
-  template <WritableMemory Range>
-    requires std::ranges::contiguous_range<Range>
+  template <Lasting Range>
+    requires WritableMemory<Range> && std::ranges::contiguous_range<Range>
   [[nodiscard]] Exposed expose(Range&& range) {
     Exposed exposed{};
     detail::check(lacuna_expose(get(), detail::address_of(range), Layout::of(range).size(), &exposed));

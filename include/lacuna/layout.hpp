@@ -63,6 +63,10 @@ template <class View>
 concept WritableMemory =
     Memory<View> && !std::is_const_v<std::remove_pointer_t<decltype(detail::address_of(std::declval<std::remove_reference_t<View>&>()))>>;
 
+/// The memory outlives what names it: anything but a temporary that owns its elements, as a std::vector does.
+template <class View>
+concept Lasting = std::is_lvalue_reference_v<View> || StridedView<std::remove_cvref_t<View>> || std::ranges::borrowed_range<View>;
+
 enum class Order { c = LACUNA_ORDER_C, fortran = LACUNA_ORDER_FORTRAN };
 enum class Distribution { none = LACUNA_DISTRIBUTE_NONE, block = LACUNA_DISTRIBUTE_BLOCK, cyclic = LACUNA_DISTRIBUTE_CYCLIC };
 inline constexpr std::int64_t default_block = LACUNA_DISTRIBUTE_DEFAULT;
