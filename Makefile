@@ -95,7 +95,7 @@ lint: packages .venv/.dev ## clang-format, clang-tidy, ruff, mypy, the include l
 
 .PHONY: format
 format: packages .venv/.dev ## Format the C++ and Python sources
-	@find lacuna tests bench examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
+	@find include lacuna tests tools examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
 	@.venv/bin/ruff check -q --fix-only . && .venv/bin/ruff format .
 
 .PHONY: install-check
@@ -127,7 +127,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake lacuna bench/copy bench/job bench/messages bench/mpi examples python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake include lacuna tools examples python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

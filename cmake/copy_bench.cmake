@@ -2,16 +2,15 @@
 
 find_package(nlohmann_json REQUIRED)
 # What the benches against MPIs share: the layouts, the loops by hand, an MPI behind its shim.
-add_library(lacuna_contenders OBJECT bench/copy/cases.cpp bench/copy/hand.cpp bench/copy/mpi.cpp)
-target_include_directories(lacuna_contenders PUBLIC ${PROJECT_SOURCE_DIR})
-target_link_libraries(lacuna_contenders PUBLIC lacuna_static fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} lacuna_options)
-set_source_files_properties(bench/copy/hand.cpp bench/copy/limit.cpp PROPERTIES COMPILE_OPTIONS "-O3;-march=native")
+add_library(lacuna_contenders OBJECT tools/bench/copy/cases.cpp tools/bench/copy/hand.cpp tools/bench/copy/mpi.cpp)
+target_link_libraries(lacuna_contenders PUBLIC lacuna_tools fmt::fmt ${CMAKE_DL_LIBS} lacuna_options)
+set_source_files_properties(tools/bench/copy/hand.cpp tools/bench/copy/limit.cpp PROPERTIES COMPILE_OPTIONS "-O3;-march=native")
 
-add_executable(lacuna-copy-bench bench/copy/arena.cpp bench/copy/limit.cpp bench/copy/main.cpp bench/copy/measure.cpp bench/copy/rows.cpp)
+add_executable(lacuna-copy-bench tools/bench/copy/arena.cpp tools/bench/copy/limit.cpp tools/bench/copy/main.cpp tools/bench/copy/measure.cpp tools/bench/copy/rows.cpp)
 target_link_libraries(lacuna-copy-bench PRIVATE lacuna_contenders)
 compile_at_once(lacuna_contenders)
 compile_at_once(lacuna-copy-bench)
 if(LACUNA_PYTHON)
   install(TARGETS lacuna-copy-bench RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
-  install(FILES bench/copy/mpi_shim.c bench/copy/mpi_shim.h DESTINATION lacuna/shim COMPONENT python EXCLUDE_FROM_ALL)
+  install(FILES tools/bench/copy/mpi_shim.c tools/bench/copy/mpi_shim.h DESTINATION lacuna/shim COMPONENT python EXCLUDE_FROM_ALL)
 endif()

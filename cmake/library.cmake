@@ -1,25 +1,14 @@
-# The library: every lacuna/<layer>/**.cpp but the mains and the interposer (cmake/mpi.cmake). Each source is compiled once, into lacuna_objects.
+# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake). Each source is compiled once, into lacuna_objects.
 #   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
-#   lacuna_static  static: for the interposers, the worker and the Python package, which carry the library within themselves
+#   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the library within themselves
 
 file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*.cpp)
-list(FILTER lacuna_sources EXCLUDE REGEX "_main\\.cpp$")
 list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/")
 
 include(cmake/device.cmake)
 
-# The public headers: one for each layer, named after it, and the C API.
-file(GLOB header_candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*/*.hpp ${PROJECT_SOURCE_DIR}/lacuna/c/lacuna.h)
-list(FILTER header_candidates EXCLUDE REGEX "/lacuna/mpi/")  # nobody includes the interposer
-set(lacuna_headers "")
-foreach(header IN LISTS header_candidates)
-  cmake_path(GET header PARENT_PATH folder)
-  cmake_path(GET folder FILENAME layer)
-  cmake_path(GET header FILENAME name)
-  if(name STREQUAL "${layer}.hpp" OR name MATCHES "^lacuna\\.h(pp)?$")
-    list(APPEND lacuna_headers ${header})
-  endif()
-endforeach()
+# The public headers. lacuna/c/ within it is where they were until 0.1.
+file(GLOB_RECURSE lacuna_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.hpp)
 
 set(lacuna_dependencies fmt::fmt hwy::hwy PkgConfig::libsodium Threads::Threads)
 
@@ -47,7 +36,7 @@ target_precompile_headers(lacuna_objects PRIVATE
   <optional> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector> <fmt/format.h>)
 
 # Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
-set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/(by_hand|case_json|far|key_costs|learned|simulate)"
+set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/learned"
   "/protocol/bootstrap/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
 if(LACUNA_UNITY)
   set_target_properties(lacuna_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -56,9 +45,7 @@ if(LACUNA_UNITY)
     cmake_path(GET source PARENT_PATH folder)
     file(RELATIVE_PATH group ${PROJECT_SOURCE_DIR}/lacuna ${folder})
     string(MAKE_C_IDENTIFIER ${group} group)
-    if(source MATCHES "/guide/(worker_json|serve|simulate_serve)\\.cpp$")
-      set(group guide_worker)
-    elseif(source MATCHES "/guide/(json_fields|profile)\\.cpp$")
+    if(source MATCHES "/guide/(json_fields|profile)\\.cpp$")
       set(group guide_json)
     endif()
     if(NOT source MATCHES "(${alone})\\.cpp$")
@@ -67,12 +54,19 @@ if(LACUNA_UNITY)
   endforeach()
 endif()
 
+# add_lacuna_library(NAME [SHARED|STATIC]): the whole library. A shared one exports lacuna.h's names and no other: what it has of fmt and of the
+# standard library must not take the place of its user's.
 function(add_lacuna_library name)
   add_library(${name} ${ARGN} $<TARGET_OBJECTS:lacuna_objects>)
-  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${lacuna_headers})
-  target_compile_features(${name} PUBLIC cxx_std_23)
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${lacuna_headers})
+  target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PRIVATE ${lacuna_dependencies} $<BUILD_INTERFACE:lacuna_sanitize>)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${name} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/lacuna/c/exports.map)
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/c/exports.map)
+  endif()
 endfunction()
 
 add_lacuna_library(lacuna)
@@ -85,6 +79,7 @@ else()
   add_library(lacuna_static ALIAS lacuna)
 endif()
 
-# The second process of a measurement, started by `lacuna guide` and by the tests.
-add_executable(lacuna-worker lacuna/guide/worker_main.cpp)
-target_link_libraries(lacuna-worker PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_options)
+# lacuna_inside: lacuna_static with the layers' own headers, for what is built here and has to look inside. No such header is installed.
+add_library(lacuna_inside INTERFACE)
+target_link_libraries(lacuna_inside INTERFACE lacuna_static)
+target_include_directories(lacuna_inside INTERFACE ${PROJECT_SOURCE_DIR})

@@ -2,7 +2,7 @@
 # in front of it (`lacuna bench mpi`).
 
 # What they share: two ranks, the memory of a case, and turns that are timed and verified.
-file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/job/*.cpp)
+file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/job/*.cpp)
 add_library(lacuna_job OBJECT ${job_sources})
 target_link_libraries(lacuna_job PUBLIC lacuna_contenders)
 if(LACUNA_TESTS)  # which plant faults; a wheel is built without
@@ -11,7 +11,7 @@ endif()
 compile_at_once(lacuna_job)
 
 function(add_job_bench name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/${folder}/*.cpp)
   add_executable(${name} ${sources})
   # Both: an object library hands its objects to those who link it themselves, and to nobody further.
   target_link_libraries(${name} PRIVATE lacuna_job lacuna_contenders)

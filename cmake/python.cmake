@@ -14,7 +14,7 @@ else()
 
   file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/lacuna/*.cpp)
   nanobind_add_module(_core NB_STATIC ${core_sources})
-  target_link_libraries(_core PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_sanitize)
+  target_link_libraries(_core PRIVATE lacuna_tools fmt::fmt lacuna_sanitize)
   target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
   target_compile_options(_core PRIVATE ${LACUNA_FEW_COLLECTIONS})
   compile_at_once(_core)

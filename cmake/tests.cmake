@@ -6,12 +6,13 @@ find_package(GTest REQUIRED)
 # In how many shares a program runs: more for those that take longer. They are started in this order.
 set(shares_method 6)
 set(shares_protocol 4)
-set(shares_guide 3)
+set(shares_guide 2)
+set(shares_tools 2)
 set(shares_collective 3)
 set(shares_copy 2)
 set(shares_layout 3)
 set(shares_nic 3)
-set(longest method protocol guide collective copy layout nic)
+set(longest method protocol tools guide collective copy layout nic)
 
 # Folders that tell ThreadSanitizer nothing: there is one thread.
 set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders that are not built under tsan")
@@ -19,17 +20,12 @@ set(LACUNA_TSAN_EXCLUDE_FOLDERS "layout;examples" CACHE STRING "Test folders tha
 # Seconds that a share may take. A machine that computes something else, and a sanitizer, make it twenty times slower.
 set(share_timeout 1800)
 
-# The worker with faults in it that tests plant (LACUNA_TEST_FAULT). It is installed nowhere.
-add_executable(lacuna-faulty-worker lacuna/guide/worker_main.cpp)
-target_compile_definitions(lacuna-faulty-worker PRIVATE LACUNA_TEST_FAULTS)
-target_link_libraries(lacuna-faulty-worker PRIVATE lacuna_static fmt::fmt nlohmann_json::nlohmann_json lacuna_options)
-
 # Helpers, shared by all, and main().
 file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 add_library(lacuna_test_support STATIC ${support_sources})
 find_library(LACUNA_URING uring REQUIRED)  # memory that is really pinned (tests/support/mlx5/pins.hpp)
 target_link_libraries(lacuna_test_support
-  PUBLIC lacuna GTest::gtest fmt::fmt nlohmann_json::nlohmann_json
+  PUBLIC lacuna_tools GTest::gtest fmt::fmt
   PRIVATE ${LACUNA_URING} lacuna_options)
 target_compile_definitions(lacuna_test_support PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 compile_at_once(lacuna_test_support)
@@ -79,13 +75,16 @@ endif()
 if(NOT LACUNA_EXAMPLES)
   list(REMOVE_ITEM test_folders examples)
 endif()
+if(NOT hand_overs)
+  list(REMOVE_ITEM test_folders handover)
+endif()
 
 # The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is looked up there.
 file(GLOB_RECURSE interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
 list(FILTER interposer_sources EXCLUDE REGEX "/(host|lookup|machine)\\.cpp$")
 add_library(lacuna_interposer OBJECT ${interposer_sources})
 target_compile_definitions(lacuna_interposer PUBLIC LACUNA_MPI_ABI_STANDARD LACUNA_MPI_RANKS_ARE_THREADS)
-target_link_libraries(lacuna_interposer PRIVATE lacuna fmt::fmt lacuna_options)
+target_link_libraries(lacuna_interposer PRIVATE lacuna_inside fmt::fmt lacuna_options)
 compile_at_once(lacuna_interposer)
 if(LACUNA_COVERAGE)
   target_compile_options(lacuna_interposer PRIVATE --coverage -fprofile-update=atomic -O1 -fno-inline)
@@ -119,8 +118,8 @@ foreach(folder IN LISTS test_folders)
   if(folder STREQUAL "copy")
     target_link_libraries(${target} PRIVATE hwy::hwy)  # to restrict the instruction sets
   endif()
-  if(folder STREQUAL "examples")
-    target_link_libraries(${target} PRIVATE lacuna_example_support)
+  if(folder STREQUAL "handover")
+    target_link_libraries(${target} PRIVATE lacuna_handover)
   endif()
   target_compile_definitions(${target} PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LACUNA_WORKER="$<TARGET_FILE:lacuna-worker>")
   add_dependencies(${target} lacuna-worker)
@@ -145,16 +144,44 @@ foreach(folder nic method protocol)
 endforeach()
 
 # The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is found.
-if(LACUNA_EXAMPLES AND NOT LACUNA_SANITIZE STREQUAL "thread")
+if(hand_overs)
   foreach(example kv_handover reshard)
-    add_test(NAME examples.${example} COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
-    add_test(NAME examples.${example}_corrupted COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --method pack)
-    set_tests_properties(examples.${example} PROPERTIES PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"")
-    set_tests_properties(examples.${example}_corrupted PROPERTIES
+    add_test(NAME handover.${example} COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
+    add_test(NAME handover.${example}_corrupted COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --method pack)
+    set_tests_properties(handover.${example} PROPERTIES PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"")
+    set_tests_properties(handover.${example}_corrupted PROPERTIES
       ENVIRONMENT LACUNA_TEST_FAULT=corrupt PASS_REGULAR_EXPRESSION "and should be 0x[0-9a-f]*: byte 0 of K of layer 0, token 0")
-    set_tests_properties(examples.${example} examples.${example}_corrupted PROPERTIES LABELS programs TIMEOUT ${share_timeout})
+    set_tests_properties(handover.${example} handover.${example}_corrupted PROPERTIES LABELS programs TIMEOUT ${share_timeout})
   endforeach()
-  add_test(NAME examples.kv_handover_latent COMMAND kv_handover --case latent --tokens 1000 --head-bytes 576 --layers 1 --repeats 1 --json)
-  set_tests_properties(examples.kv_handover_latent PROPERTIES
+  add_test(NAME handover.kv_handover_latent COMMAND kv_handover --case latent --tokens 1000 --head-bytes 576 --layers 1 --repeats 1 --json)
+  set_tests_properties(handover.kv_handover_latent PROPERTIES
     PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"" LABELS programs TIMEOUT ${share_timeout})
+endif()
+
+if(LACUNA_EXAMPLES AND LACUNA_SANITIZE STREQUAL "none")
+  add_test(NAME examples.kv_cache COMMAND kv_cache)
+  set_tests_properties(examples.kv_cache PROPERTIES PASS_REGULAR_EXPRESSION "^2097152 bytes arrived" LABELS programs TIMEOUT ${share_timeout})
+endif()
+
+# The public API: each file of tests/api compiles with the public headers alone, and with WRONG does not, with the error that its first line has.
+# What the libraries export is compared with lacuna.h.
+if(LACUNA_SANITIZE STREQUAL "none")
+  file(GLOB api_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp)
+  set(api_compiler ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include)
+  foreach(file IN LISTS api_files)
+    cmake_path(GET file STEM name)
+    file(STRINGS ${file} expected LIMIT_COUNT 1)
+    string(REGEX REPLACE "^// with WRONG: " "" expected "${expected}")
+    add_test(NAME api.${name} COMMAND ${api_compiler} -Wall -Wextra -Wpedantic -Werror ${file})
+    add_test(NAME api.${name}_wrong COMMAND ${api_compiler} -DWRONG ${file})
+    set_tests_properties(api.${name}_wrong PROPERTIES PASS_REGULAR_EXPRESSION "error: .*${expected}")
+    set_tests_properties(api.${name} api.${name}_wrong PROPERTIES LABELS api TIMEOUT ${share_timeout})
+  endforeach()
+  set(exporting lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
+  if(BUILD_SHARED_LIBS)
+    list(APPEND exporting lacuna)
+  endif()
+  list(TRANSFORM exporting REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+  add_test(NAME api.exports COMMAND ${PROJECT_SOURCE_DIR}/tests/api/exports.sh ${exporting})
+  set_tests_properties(api.exports PROPERTIES LABELS api TIMEOUT ${share_timeout})
 endif()

@@ -22,6 +22,8 @@ bundle() {
     strip "$into/bin/$program"
     needed "$bin/$program" | xargs -I{} cp -L {} "$into/lib/"
   done
+  cp -L "$bin"/../liblacuna.so.?.? "$into/lib/"  # for torch_check.py
+  needed "$bin/../liblacuna.so" | xargs -I{} cp -L {} "$into/lib/"
   cp "$here/gpu_check.sh" "$here/../python/lacuna/device_arrays.py" "$here/../tests/gpu/torch_check.py" "$into/"
   say "$into: $(du -sh "$into" | cut -f1)"
 }

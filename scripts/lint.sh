@@ -18,7 +18,7 @@ step() {
 
 format_cpp() {
   local bad
-  bad=$(find lacuna tests bench examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 |
+  bad=$(find include lacuna tests tools examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 |
     xargs -0r clang-format --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):[0-9]*:.*error:.*/\1/p' | sort | uniq -c) || true
   [[ -z "$bad" ]] && return
   echo "$bad"

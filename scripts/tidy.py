@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("lacuna_objects.dir", "lacuna_mpi_", "lacuna-worker.dir")
+TARGETS = ("lacuna_objects.dir", "lacuna_mpi_", "lacuna_tools.dir", "lacuna-worker.dir")
 IMAGES = "kernel_images.cpp"  # megabytes of generated numbers
 NOISE = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
 
@@ -62,7 +62,7 @@ def dependencies(build: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def units(build: Path) -> list[Unit]:
-    """What is compiled for the libraries and the worker. Exits where an object has not been built."""
+    """What is compiled for the libraries, the tools and the worker. Exits where an object has not been built."""
     known = dependencies(build)
     found = []
     for entry in json.loads((build / "compile_commands.json").read_text()):

@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lacuna/c/lacuna.hpp"
+#include <lacuna.hpp>
 
 namespace examples {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "include/lacuna.h"
 #include "lacuna/base/base.hpp"
-#include "lacuna/c/lacuna.h"
 #include "lacuna/layout/layout.hpp"
 
 struct lacuna_layout {

@@ -18,7 +18,7 @@ constexpr int kBar = 40;
 std::string with_commas(std::string text) {
   const auto first = static_cast<std::ptrdiff_t>(text.starts_with('-') ? 1 : 0);
   for (auto at = static_cast<std::ptrdiff_t>(std::min(text.find('.'), text.size())) - 3; at > first; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
 }
 

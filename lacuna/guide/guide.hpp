@@ -1,6 +1,6 @@
-// guide: what each method would cost here, which is best, and why. It hides measurement and fitting.
+// guide: what each method would cost here, which is best, and why. It hides fitted prices. What they are fitted to, tools/measure measures.
 //
-//   lacuna guide ── measures (measure.hpp) ──▶ rows ── fit (Python) ──▶ profile: prices of each path
+//   lacuna guide ── measures (lacuna-worker) ──▶ rows ── fit (Python) ──▶ profile: prices of each path
 //                                                                         │
 //   layouts ── outline ──▶ bill of each method × path ── prices ──▶ time of each, split into stages ──▶ Choice, or an Explanation
 //                                                                                                       │
@@ -392,38 +392,5 @@ struct LearnOptions {
 [[nodiscard]] std::string describe(const Layout& layout);
 /// An explanation in words: every way with its stages, why it lost and where it would win. Lines of text.
 [[nodiscard]] std::string describe(const Explanation& explanation);
-
-// --- what is measured ------------------------------------------------------------------------------------------------
-
-/// What to measure on: two layouts of one size, each within [0, span) of its base.
-struct Case {
-  std::string name;
-  Layout send;
-  Layout receive;
-  std::int64_t send_span = 0;
-  std::int64_t receive_span = 0;
-  std::int64_t block_bytes = 0;  ///< the receiver's; the average where they differ
-  std::int64_t block_count = 0;
-
-  // Cold: every transfer uses other memory. Copy k lies k slots behind the first; `shared_gaps`: in the gaps of the others.
-  std::int64_t copies = 1;
-  std::int64_t send_slot = 0;
-  std::int64_t receive_slot = 0;
-  bool shared_gaps = false;
-
-  [[nodiscard]] bool cold() const { return copies > 1; }
-};
-
-/// The families of DDTBench (ddtbench.hpp), in the benchmark's order.
-[[nodiscard]] std::vector<std::string> ddtbench_families();
-/// How many sizes a family has; 0 if there is no such family.
-[[nodiscard]] int ddtbench_sizes(std::string_view family);
-/// A DDTBench layout by family and index of size. Errors: invalid_argument.
-Result<Case> ddtbench_case(const std::string& family, int size);
-/// From the JSON text of a request's layout (docs/worker.md). `cache`: bytes of the last-level cache that a cold case has to outgrow; none: this
-/// machine's. Errors: invalid_argument.
-Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold, std::optional<std::int64_t> cache = {});
-/// The limits that a worker's hello gives. Errors: invalid_argument.
-Result<nic::Limits> limits_from_json(const std::string& nic);
 
 }  // namespace lacuna::guide

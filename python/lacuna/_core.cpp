@@ -14,6 +14,8 @@
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
+#include "tools/corpus/cases.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -21,7 +23,7 @@ namespace {
 using layout::Layout;
 
 std::tuple<Layout, Layout, std::string> ddtbench(const std::string& family, int size) {
-  guide::Case found = value_or_raise(guide::ddtbench_case(family, size));
+  corpus::Case found = value_or_raise(corpus::ddtbench_case(family, size));
   return {std::move(found.send), std::move(found.receive), found.name.substr(family.size() + 1)};
 }
 
@@ -69,7 +71,7 @@ NB_MODULE(_core, m) {
   bind_policies(m);
   bind_exchanges(m);
   bind_device(m);
-  m.def("ddtbench_families", &lacuna::guide::ddtbench_families, "The families of DDTBench layouts.");
-  m.def("ddtbench_sizes", &lacuna::guide::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
+  m.def("ddtbench_families", &lacuna::corpus::ddtbench_families, "The families of DDTBench layouts.");
+  m.def("ddtbench_sizes", &lacuna::corpus::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
   m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");
 }

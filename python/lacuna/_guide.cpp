@@ -7,6 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "lacuna/guide/guide.hpp"
+#include "tools/corpus/cases.hpp"
+#include "tools/worker/limits_json.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -26,7 +28,7 @@ Way way_of(const std::string& method, const std::string& path, const std::string
 // Many ways to move many pairs, priced at once: what a fit evaluates again and again.
 class Bills {
  public:
-  explicit Bills(const std::string& nic) : limits_(value_or_raise(guide::limits_from_json(nic))) {}
+  explicit Bills(const std::string& nic) : limits_(value_or_raise(measure::limits_from_json(nic))) {}
 
   void add(const std::string& method, const std::string& path, const std::string& notify, const Layout& send, const Layout& receive,
            bool cold) {
@@ -90,7 +92,7 @@ class Chooser {
  public:
   Chooser(const std::string& nic, double message_us, const std::string& limits, const std::string& profile)
       : guide_(value_or_raise(guide::Force::from_environment())),
-        peer_(&guide_.add(value_or_raise(limits.empty() ? guide::limits_of(nic) : guide::limits_from_json(limits)),
+        peer_(&guide_.add(value_or_raise(limits.empty() ? guide::limits_of(nic) : measure::limits_from_json(limits)),
                           profile.empty() ? guide::find_profile(nic) : value_or_raise(guide::read_profile(profile)), message_us)) {}
 
   nb::dict choose(const Layout& src, const Layout& dst, const std::string& objective, bool cold, bool told, bool src_shared,
@@ -147,7 +149,7 @@ class Chooser {
 };
 
 nb::tuple case_of(const std::string& layout, const std::string& shape, bool cold) {
-  const guide::Case what = value_or_raise(guide::case_from_json(layout, shape, cold));
+  const corpus::Case what = value_or_raise(corpus::case_from_json(layout, shape, cold));
   return nb::make_tuple(what.send, what.receive);
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "lacuna/c/lacuna.h"
+#include <lacuna.hpp>
 #include "lacuna/device/device.hpp"
 
 namespace lacuna {
@@ -78,6 +78,25 @@ TEST(CDevice, MovesAndPlans) {
   lacuna_layout_free(two);
   lacuna_layout_free(every_other);
   lacuna_layout_free(dense);
+}
+
+TEST(HppDevice, MovesAndPlans) {
+  Device device("emulated");
+  const Layout every_other = Layout::hvector(4, 1, 4, Layout::bytes(2));
+  const Layout dense = Layout::bytes(8);
+  Bytes a(16);
+  Bytes b(8);
+  a.write("ab--cd--ef--gh--");
+  device.move(every_other, a.at(), dense, b.at());
+  EXPECT_EQ(b.read(), "abcdefgh");
+  b.write("--------");
+  const std::array pairs{LayoutPair{&every_other, &dense}};
+  DevicePlan plan = device.plan(pairs, 2);
+  plan.move(std::array<const void*, 1>{a.at()}, std::array<void*, 1>{b.at()});
+  EXPECT_EQ(b.read(), "abcdefgh");
+  EXPECT_FALSE(plan.describe().empty());
+  EXPECT_THROW(plan.move({}, {}), Error);
+  EXPECT_THROW(Device("abacus"), Error);
 }
 
 }  // namespace

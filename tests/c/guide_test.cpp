@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/c/lacuna.h"
+#include <lacuna.h>
 
 namespace LACUNA_TEST_FILE {
 
@@ -81,6 +81,30 @@ TEST_F(CGuide, ChoosesAsItExplains) {
     EXPECT_EQ(again.latency_us, choice.latency_us);
     EXPECT_EQ(again.method, choice.method) << "the same name, at the same place";
   }
+}
+
+TEST_F(CGuide, ChoosesByPlacement) {
+  const Guide guide = open();
+  const Layout src = loop(100, 16, 48);
+  const Layout dst = bytes(1600);
+  lacuna_choice shared{}, placed{};
+  ASSERT_EQ(lacuna_guide_choose(guide.get(), src.get(), dst.get(), LACUNA_CPU, &shared), LACUNA_OK) << lacuna_error_message();
+  lacuna_placement placement{};
+  placement.objective = LACUNA_CPU;
+  ASSERT_EQ(lacuna_guide_choose_placed(guide.get(), src.get(), dst.get(), &placement, &placed), LACUNA_OK) << lacuna_error_message();
+  EXPECT_STREQ(placed.method, shared.method);
+  EXPECT_EQ(placed.latency_us, shared.latency_us);
+  placement.src_private = placement.dst_private = placement.cold = 1;
+  ASSERT_EQ(lacuna_guide_choose_placed(guide.get(), src.get(), dst.get(), &placement, &placed), LACUNA_OK) << lacuna_error_message();
+  char text[100];
+  std::size_t needed = 0;
+  ASSERT_EQ(lacuna_guide_explain_placed(guide.get(), src.get(), dst.get(), &placement, text, sizeof text, &needed), LACUNA_OK);
+  EXPECT_TRUE(std::string(text).starts_with("Chosen: " + std::string(placed.method))) << text;
+  placement.uses = -1;
+  EXPECT_EQ(lacuna_guide_choose_placed(guide.get(), src.get(), dst.get(), &placement, &placed), LACUNA_ERR_INVALID_ARGUMENT);
+  placement = {};
+  placement.objective = 3;
+  EXPECT_EQ(lacuna_guide_choose_placed(guide.get(), src.get(), dst.get(), &placement, &placed), LACUNA_ERR_INVALID_ARGUMENT);
 }
 
 // Names outlive the guide.

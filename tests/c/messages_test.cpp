@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lacuna/c/lacuna.h"
+#include <lacuna.h>
 #include "tests/support/names.hpp"
 #include "tests/support/patience.hpp"
 

@@ -8,6 +8,7 @@
 #include "tests/guide/mock.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/tier.hpp"
+#include "tools/worker/limits_json.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -290,9 +291,9 @@ TEST(Choose, WithoutAPathThereIsNone) {
 // A worker's hello: no message can be of no bytes, and how many of them carry a transfer is a division.
 TEST(Choose, RefusesLimitsThatAreNone) {
   const auto hello = [](const char* message_bytes) {
-    return guide::limits_from_json(std::string(R"({"max_sge": 4, "max_sge_rd": 4, "max_inline": 0, "max_send_wr": 8, "max_recv_wr": 8,
+    return measure::limits_from_json(std::string(R"({"max_sge": 4, "max_sge_rd": 4, "max_inline": 0, "max_send_wr": 8, "max_recv_wr": 8,
       "indirect": {"keys": 0, "entries": 0, "inline_entries": 0, "strided_entries": 0, "stride": 0}, "paths": [], "max_message_bytes": )") +
-                                   message_bytes + "}");
+                                     message_bytes + "}");
   };
   EXPECT_TRUE(hello("1"));
   EXPECT_FALSE(hello("0"));

@@ -4,13 +4,13 @@
 
 #include <cmath>
 
-#include "lacuna/guide/mailbox.hpp"
-#include "lacuna/guide/proof.hpp"
-#include "lacuna/guide/simulate.hpp"
 #include "tests/guide/mock.hpp"
 #include "tests/nic/rig.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/tier.hpp"
+#include "tools/measure/mailbox.hpp"
+#include "tools/measure/proof.hpp"
+#include "tools/measure/simulate.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -93,7 +93,7 @@ struct End {
       if (!path.available) continue;
       end.endpoints.push_back(LACUNA_TRY(Endpoint::connect(*end.context, bootstrap, path.path)));
     }
-    end.mailbox = LACUNA_TRY(guide::Mailbox::create(*end.context, bootstrap, nic::Path::mapped));
+    end.mailbox = LACUNA_TRY(measure::Mailbox::create(*end.context, bootstrap, nic::Path::mapped));
     return end;
   }
   [[nodiscard]] Endpoint* on(nic::Path path) const {
@@ -104,20 +104,20 @@ struct End {
   }
   std::unique_ptr<nic::Context> context;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
-  std::unique_ptr<guide::Mailbox> mailbox;
+  std::unique_ptr<measure::Mailbox> mailbox;
 };
 
 // Memory of one end; shared, or a process's own.
 struct Field {
   static base::Result<Field> create(nic::Context& context, const Layout& layout, bool shared) {
     Field field;
-    const auto size = static_cast<std::size_t>(span_of(layout) + 2 * guide::kGuard);
+    const auto size = static_cast<std::size_t>(span_of(layout) + 2 * measure::kGuard);
     if (shared) field.buffer = LACUNA_TRY(context.allocate(size));
     if (!shared) field.own.resize(size);
     const std::span<std::byte> memory = shared ? field.buffer.bytes() : std::span(field.own);
     field.region = LACUNA_TRY(context.register_memory(memory, {}));
-    guide::lay_pattern(memory);
-    field.base = memory.data() + guide::kGuard;
+    measure::lay_pattern(memory);
+    field.base = memory.data() + measure::kGuard;
     return field;
   }
   std::vector<std::byte> own;
@@ -159,8 +159,8 @@ std::string transfer(const End& end, std::uint64_t seed, int rank, nic::Bootstra
   const bool both = LACUNA_END_TRY(swap(bootstrap, made.has_value()));
   if (!made) return name + made.error().text();
   if (!both) return {};  // the other end says why
-  const std::vector<std::byte> stream = guide::stream_of(seed, own.size());
-  if (rank == 0) guide::write_stream(own, field.base, stream);
+  const std::vector<std::byte> stream = measure::stream_of(seed, own.size());
+  if (rank == 0) measure::write_stream(own, field.base, stream);
   nic::Hello mine;
   mine.bytes = LACUNA_END_TRY(endpoint->prepare(**made, field.base, kPatience)).encode();
   const nic::Hello hello = LACUNA_END_TRY(bootstrap.exchange(mine, kPatience));
@@ -171,7 +171,7 @@ std::string transfer(const End& end, std::uint64_t seed, int rank, nic::Bootstra
   if (way.method->uninformed(role == Role::sender ? Role::receiver : Role::sender, way.notify)) LACUNA_END_TRY(end.mailbox->send(seed));
   LACUNA_END_TRY(barrier(bootstrap));
   if (rank == 0) return {};
-  const std::string wrong = guide::examine(own, field.base, guide::Windows(own, span_of(own)), stream);
+  const std::string wrong = measure::examine(own, field.base, measure::Windows(own, span_of(own)), stream);
   return wrong.empty() ? wrong : name + wrong;
 }
 
@@ -259,10 +259,10 @@ TEST_P(WrongProfile, MovesEveryByteInVirtualTime) {
     const auto choice = guide.choose(pair.src, pair.dst, peer, placement);
     ASSERT_TRUE(choice) << choice.error().text();
     const Way way = Way::decode(choice->way.encode()).value();
-    guide::Case what{"random", pair.src, pair.dst};
+    corpus::Case what{"random", pair.src, pair.dst};
     what.send_span = span_of(pair.src);
     what.receive_span = span_of(pair.dst);
-    const auto moved = guide::simulate_transfer(options, {what, way.method, way.notify});
+    const auto moved = measure::simulate_transfer(options, {what, way.method, way.notify});
     ASSERT_TRUE(moved) << way.method->name << ": " << moved.error().text();
   }
 }

@@ -10,6 +10,7 @@
 #include "tests/method/moves_rig.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/tier.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -17,7 +18,7 @@ namespace LACUNA_TEST_FILE {
 LACUNA_TIER(gate, "*DdtBenchMoves.*/FFT2_Different_slots");
 LACUNA_TIER(gate, "*DdtBenchMoves.*/FFT2_Different_kernel");
 
-using guide::Case;
+using corpus::Case;
 using layout::Layout;
 using method::Endpoint;
 
@@ -112,7 +113,7 @@ bool alike(const Layout& one, const Layout& other) {
 // Of DDTBench's pairs most are alike on both sides; the others are what differs. What has no counterpart there gets one: itself, or something
 // irregular of the same size.
 Case of_ddtbench(const std::string& family, int size, Kind kind) {
-  Case c = guide::ddtbench_case(family, size).value();
+  Case c = corpus::ddtbench_case(family, size).value();
   if (alike(c.send, c.receive) == (kind == Kind::equal)) return c;
   if (kind == Kind::equal) return pair(c.name, c.send, c.send);
   return pair(c.name, c.send, irregular(static_cast<std::uint64_t>(size), c.send.size(), 10'000));
@@ -152,7 +153,7 @@ std::vector<Case> cases_of(const std::string& family, Kind kind) {
   if (family == "Irregular") return irregular_cases(kind);
   if (family == "Random") return random_cases(kind);
   std::vector<Case> all;
-  for (int size = 0; size < guide::ddtbench_sizes(family); ++size) all.push_back(of_ddtbench(family, size, kind));
+  for (int size = 0; size < corpus::ddtbench_sizes(family); ++size) all.push_back(of_ddtbench(family, size, kind));
   return all;
 }
 
@@ -161,7 +162,7 @@ std::vector<Case> cases_of(const std::string& family, Kind kind) {
 std::string move_all(const std::vector<Task>& tasks, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
-  const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
+  const auto mailbox = LACUNA_END_TRY(measure::Mailbox::create(*context, bootstrap, path));
   for (const auto& [c, methods] : tasks) {
     const Arrays arrays = LACUNA_END_TRY(Arrays::make(*context, c, rank));
     std::uint64_t seed = 0;
@@ -192,7 +193,7 @@ TEST_P(DdtBenchMoves, ByEveryMethodTwoProcesses) {
 }
 
 std::vector<std::string> families() {
-  std::vector<std::string> names = guide::ddtbench_families();
+  std::vector<std::string> names = corpus::ddtbench_families();
   names.insert(names.end(), {"Irregular", "Random"});
   return names;
 }

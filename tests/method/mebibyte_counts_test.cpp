@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lacuna/guide/mailbox.hpp"
 #include "tests/nic/rig.hpp"
+#include "tools/measure/mailbox.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -71,7 +71,7 @@ Expected expected(std::string_view method, Notify notify, const nic::Limits& lim
 std::string count(const method::Method& method, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
-  const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
+  const auto mailbox = LACUNA_END_TRY(measure::Mailbox::create(*context, bootstrap, path));
   const Layout blocks = Layout::hvector(kBlocks, 1, 2 * kBlock, Layout::bytes(kBlock).value()).value();
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(2 * kAll));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "lacuna/guide/simulate.hpp"
 #include "tests/support/tier.hpp"
+#include "tools/measure/simulate.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -17,7 +17,7 @@ LACUNA_TIER(gate, "*ModelMethods.*_Tiny");
 LACUNA_TIER(gate, "*ModelMethods.*_OneOfEach");
 LACUNA_TIER(gate, "*ModelMethods.*_SlowScatter");
 
-using guide::Case;
+using corpus::Case;
 using layout::Layout;
 using method::Method;
 using method::Notify;
@@ -108,7 +108,7 @@ TEST_P(ModelMethods, MoveEveryPair) {
     for (const Notify notify : method.notifies) {
       SCOPED_TRACE(what.name + ", notify " + std::string(notify_name(notify)));
       nic::WorldOptions options{.profile = kProfile, .overrides = setting.overrides, .limits = setting.limits};
-      const auto moved = guide::simulate_transfer(options, {what, &method, notify});
+      const auto moved = measure::simulate_transfer(options, {what, &method, notify});
       EXPECT_EQ(moved.has_value(), !refused(method, notify, what)) << (moved ? "it was not refused" : moved.error().text());
       if (!moved) continue;
       EXPECT_TRUE(moved->latency_us > 0 || what.send.size() == 0);
@@ -117,7 +117,7 @@ TEST_P(ModelMethods, MoveEveryPair) {
       EXPECT_LE(moved->copy_recv_us, moved->cpu_recv_us);
       // Of the time alone: the same, to the nanosecond.
       options.moves_bytes = false;
-      const auto quiet = guide::simulate_transfer(options, {what, &method, notify});
+      const auto quiet = measure::simulate_transfer(options, {what, &method, notify});
       ASSERT_TRUE(quiet) << quiet.error().text();
       EXPECT_EQ(quiet->latency_us, moved->latency_us);
       EXPECT_EQ(quiet->cpu_send_us, moved->cpu_send_us);
@@ -131,7 +131,7 @@ TEST(ModelMethods, NeedTheKeysThatTheySayTheyNeed) {
   const Case what = pair("Equal", vector(100, 200, 600), vector(100, 200, 600));
   for (const Method& method : method::methods()) {
     const auto moved =
-        guide::simulate_transfer({.profile = kProfile, .limits = {.indirect = {.keys = 0}}}, {what, &method, method.notifies.front()});
+        measure::simulate_transfer({.profile = kProfile, .limits = {.indirect = {.keys = 0}}}, {what, &method, method.notifies.front()});
     EXPECT_EQ(moved.has_value(), !method.indirect_keys) << method.name;
     EXPECT_TRUE(moved || moved.error().code == base::Code::unsupported);
   }
@@ -159,7 +159,7 @@ TEST(ModelProof, SeesWrongBytes) {
   const Case what = pair("Equal", vector(10, 100, 300), vector(10, 100, 300));
   Method wrong = *method::find("pack").value();
   const auto move = [&](bool moves_bytes) {
-    return guide::simulate_transfer({.profile = kProfile, .moves_bytes = moves_bytes}, {what, &wrong, wrong.notifies.front()});
+    return measure::simulate_transfer({.profile = kProfile, .moves_bytes = moves_bytes}, {what, &wrong, wrong.notifies.front()});
   };
   wrong.make = &mistaken<method::Role::receiver, late>;
   EXPECT_TRUE(move(true)) << "another way to write the same";
@@ -183,12 +183,12 @@ TEST(ModelAlltoall, MovesEverythingEverywhere) {
         if (refused(method, notify, what) || (ranks == 16 && notify != method.notifies.front())) continue;
         SCOPED_TRACE(std::string(method.name) + ", notify " + std::string(notify_name(notify)) + ", " + std::to_string(ranks) + " ranks");
         nic::WorldOptions options{.profile = kProfile, .ranks = ranks};
-        const auto moved = guide::simulate_alltoall(options, {what, &method, notify});
+        const auto moved = measure::simulate_alltoall(options, {what, &method, notify});
         ASSERT_TRUE(moved) << moved.error().text();
         EXPECT_GT(moved->latency_us, 0);
         EXPECT_LE(moved->cpu_us, moved->latency_us);
         options.moves_bytes = false;
-        const auto again = guide::simulate_alltoall(options, {what, &method, notify});
+        const auto again = measure::simulate_alltoall(options, {what, &method, notify});
         ASSERT_TRUE(again) << again.error().text();
         EXPECT_EQ(again->latency_us, moved->latency_us);
         EXPECT_EQ(again->cpu_us, moved->cpu_us);
@@ -198,9 +198,9 @@ TEST(ModelAlltoall, MovesEverythingEverywhere) {
 }
 
 TEST(ModelAlltoall, TakesAPowerOfTwo) {
-  const guide::Trial trial{pair("Equal", bytes(8), bytes(8)), method::find("pack").value(), Notify::none};
+  const measure::Trial trial{pair("Equal", bytes(8), bytes(8)), method::find("pack").value(), Notify::none};
   for (const int ranks : {0, 1, 3, 12}) {
-    EXPECT_EQ(guide::simulate_alltoall({.profile = kProfile, .ranks = ranks}, trial).error().code, base::Code::invalid_argument);
+    EXPECT_EQ(measure::simulate_alltoall({.profile = kProfile, .ranks = ranks}, trial).error().code, base::Code::invalid_argument);
   }
 }
 
@@ -209,7 +209,7 @@ TEST(ModelSetUp, CostsWhatTheProfileSays) {
                                   .overrides = R"({"register.call_ns": 5000, "register.page_ns": 100, "register.undo_ns": 3000,
     "register.undo_page_ns": 10, "register.key_ns": 7000, "register.key_entry_ns": 20, "register.key_free_entries": 50,
     "cpu.post_ns": 100, "cpu.doorbell_ns": 50, "cpu.bind_entry_ns": 2})"};
-  const auto costs = guide::simulate_set_up(options, 100, 8192);
+  const auto costs = measure::simulate_set_up(options, 100, 8192);
   ASSERT_TRUE(costs) << costs.error().text();
   EXPECT_DOUBLE_EQ(costs->register_us, 5.2);
   EXPECT_DOUBLE_EQ(costs->deregister_us, 3.02);

@@ -4,7 +4,7 @@
 
 namespace lacuna::test {
 
-using guide::Case;
+using corpus::Case;
 using layout::Layout;
 using method::Role;
 
@@ -37,16 +37,16 @@ Layout irregular(std::uint64_t seed, std::int64_t total, std::int64_t most) {
 
 base::Result<Arrays> Arrays::make(nic::Context& context, const Case& c, int rank) {
   const std::int64_t span = rank == 0 ? c.send_span : c.receive_span;
-  nic::Buffer buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(span + 2 * guide::kGuard)));
-  guide::lay_pattern(buffer.bytes());
+  nic::Buffer buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(span + 2 * measure::kGuard)));
+  measure::lay_pattern(buffer.bytes());
   nic::Region region = LACUNA_TRY(context.register_memory(buffer.bytes(), {}));
-  std::byte* base = buffer.data() + guide::kGuard;
-  return Arrays{std::move(buffer), std::move(region), base, guide::Windows(c.receive, c.receive_span)};
+  std::byte* base = buffer.data() + measure::kGuard;
+  return Arrays{std::move(buffer), std::move(region), base, measure::Windows(c.receive, c.receive_span)};
 }
 
 std::string move_verified(const method::Method& method, method::Notify notify, method::Endpoint& endpoint, const Case& c,
                           const Arrays& arrays, std::uint64_t first, std::uint64_t times, int rank, nic::Bootstrap& bootstrap,
-                          guide::Mailbox& mailbox) {
+                          measure::Mailbox& mailbox) {
   const auto made =
       method::make(method, rank == 0 ? Role::sender : Role::receiver, endpoint, {c.send, c.receive, notify}, {&arrays.region});
   // What lands in staging has nobody who unpacks it if nobody is told; both ends must agree that it cannot be done.
@@ -58,8 +58,8 @@ std::string move_verified(const method::Method& method, method::Notify notify, m
   }
   method::Operation& operation = **made;
   for (std::uint64_t seed = first; seed < first + times; ++seed) {
-    const std::vector<std::byte> stream = guide::stream_of(seed, c.send.size());
-    if (rank == 0) guide::write_stream(c.send, arrays.base, stream);
+    const std::vector<std::byte> stream = measure::stream_of(seed, c.send.size());
+    if (rank == 0) measure::write_stream(c.send, arrays.base, stream);
     nic::Hello mine;
     mine.bytes = LACUNA_END_TRY(endpoint.prepare(operation, arrays.base, kMoveTimeout)).encode();
     const nic::Hello theirs = LACUNA_END_TRY(bootstrap.exchange(mine, kMoveTimeout));
@@ -69,7 +69,7 @@ std::string move_verified(const method::Method& method, method::Notify notify, m
     if (method.uninformed(rank == 0 ? Role::sender : Role::receiver, notify)) LACUNA_END_TRY(mailbox.receive<std::uint64_t>(&endpoint));
     if (method.uninformed(rank == 0 ? Role::receiver : Role::sender, notify)) LACUNA_END_TRY(mailbox.send(seed));
     if (rank == 1) {
-      std::string wrong = guide::examine(c.receive, arrays.base, arrays.windows, stream);
+      std::string wrong = measure::examine(c.receive, arrays.base, arrays.windows, stream);
       if (!wrong.empty()) return wrong;
     }
     LACUNA_END_TRY(barrier(bootstrap));

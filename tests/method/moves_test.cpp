@@ -2,9 +2,9 @@
 // untouched. Twice each, so that an operation can be started again, with limits from generous to tiny.
 #include <gtest/gtest.h>
 
-#include "lacuna/guide/ddtbench.hpp"
 #include "tests/method/moves_rig.hpp"
 #include "tests/support/tier.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -21,7 +21,7 @@ LACUNA_LEFT_OUT(address, "*EveryMethod*TwoThreads*");
 LACUNA_LEFT_OUT(thread, "Method/EveryMethod.*_OneOfEach");
 LACUNA_LEFT_OUT(thread, "Method/EveryMethod.*_OddReads");
 
-using guide::Case;
+using corpus::Case;
 using layout::Layout;
 using method::Endpoint;
 
@@ -46,9 +46,9 @@ std::vector<Case> cases(Extent extent) {
   all.push_back(pair("Irregular", irregular(1, 700'000, 100'000), irregular(2, 700'000, 100'000)));
   all.push_back(pair("CoarserIrregular", vector(200, 300, 900), irregular(5, 60'000, 400)));
   if (extent == Extent::all) all.push_back(pair("IrregularToAMebibyte", irregular(3, 2 << 20, 1 << 20), irregular(4, 2 << 20, 1 << 20)));
-  for (const std::string& family : extent == Extent::all ? guide::ddtbench_families() : std::vector<std::string>()) {
-    Case first = guide::ddtbench_case(family, 0).value();  // sizes rise or fall
-    Case last = guide::ddtbench_case(family, guide::ddtbench_sizes(family) - 1).value();
+  for (const std::string& family : extent == Extent::all ? corpus::ddtbench_families() : std::vector<std::string>()) {
+    Case first = corpus::ddtbench_case(family, 0).value();  // sizes rise or fall
+    Case last = corpus::ddtbench_case(family, corpus::ddtbench_sizes(family) - 1).value();
     all.push_back(first.send.size() < last.send.size() ? std::move(first) : std::move(last));
   }
   if (tested_nic() != "local")  // in software a device takes long for these; ddtbench_moves_test has them
@@ -106,7 +106,7 @@ std::string all_cases(const method::Method& method, nic::Path path, const Settin
                       nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested(setting.options));
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path, setting.depths));
-  const auto mailbox = LACUNA_END_TRY(guide::Mailbox::create(*context, bootstrap, path));
+  const auto mailbox = LACUNA_END_TRY(measure::Mailbox::create(*context, bootstrap, path));
   for (const Case& c : cases(extent)) {
     const Arrays arrays = LACUNA_END_TRY(Arrays::make(*context, c, rank));
     std::uint64_t seed = 0;

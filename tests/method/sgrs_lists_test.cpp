@@ -29,14 +29,14 @@ struct Posted {
 };
 
 // Moves one case by sgrs, verified, and looks at what it posted.
-std::string posts(const guide::Case& c, Posted sent, Posted received, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+std::string posts(const corpus::Case& c, Posted sent, Posted received, nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const Arrays arrays = LACUNA_END_TRY(Arrays::make(*context, c, rank));
   const auto operation = LACUNA_END_TRY(method::make(*method::find("sgrs").value(), rank == 0 ? Role::sender : Role::receiver, *endpoint,
                                                      {c.send, c.receive}, {&arrays.region}));
-  const std::vector<std::byte> stream = guide::stream_of(1, c.send.size());
-  if (rank == 0) guide::write_stream(c.send, arrays.base, stream);
+  const std::vector<std::byte> stream = measure::stream_of(1, c.send.size());
+  if (rank == 0) measure::write_stream(c.send, arrays.base, stream);
   LACUNA_END_TRY(operation->start(arrays.base));
   LACUNA_END_TRY(endpoint->run(*operation, kMoveTimeout));
   const method::Counters& counted = operation->counters();
@@ -46,14 +46,14 @@ std::string posts(const guide::Case& c, Posted sent, Posted received, nic::Path 
     return fmt::format("{} requests with {} entries; wanted {} with {}; {} bytes copied", requests, counted.sges, wanted.requests,
                        wanted.entries, counted.bytes_copied);
   }
-  std::string wrong = rank == 1 ? guide::examine(c.receive, arrays.base, arrays.windows, stream) : "";
+  std::string wrong = rank == 1 ? measure::examine(c.receive, arrays.base, arrays.windows, stream) : "";
   LACUNA_END_TRY(barrier(bootstrap));
   return wrong;
 }
 
 // Five blocks to two: one send with five entries, one receive with two.
 std::string one_request(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  const guide::Case c = pair("five to two", blocks({1000, 2000, 1, 5000, 1999}), blocks({7500, 2500}));
+  const corpus::Case c = pair("five to two", blocks({1000, 2000, 1, 5000, 1999}), blocks({7500, 2500}));
   return posts(c, {1, 5}, {1, 2}, path, rank, bootstrap);
 }
 
@@ -71,7 +71,7 @@ std::string chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 std::string uneven_chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const int most = context->limits().max_sge;
-  const guide::Case c = pair("uneven", irregular(11, 60'000, 900), irregular(12, 60'000, 900));
+  const corpus::Case c = pair("uneven", irregular(11, 60'000, 900), irregular(12, 60'000, 900));
   layout::Cursor ours(c.send);
   layout::Cursor theirs(c.receive);
   Posted sent{};

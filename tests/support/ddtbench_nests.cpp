@@ -7,7 +7,7 @@
 
 namespace lacuna::support {
 
-using guide::DdtCase;
+using corpus::DdtCase;
 using layout::Run;
 using Runs = std::vector<Run>;
 
@@ -18,10 +18,10 @@ std::vector<DdtList> ddtbench_lists(const DdtCase& c) {
   long count[2] = {0, 0};
   long n[2] = {0, 0};
   if (std::sscanf(c.dims.c_str(), "icount %ld+%ld DIM2 %ld,%ld", &count[0], &count[1], &n[0], &n[1]) == 4) {
-    return {{guide::ddtbench_list(n[0], count[0], kSeed), 1}, {guide::ddtbench_list(n[1], count[1], kSeed + 1), 1}};
+    return {{corpus::ddtbench_list(n[0], count[0], kSeed), 1}, {corpus::ddtbench_list(n[1], count[1], kSeed + 1), 1}};
   }
   if (std::sscanf(c.dims.c_str(), "icount %ld DIM1 %ld", &count[0], &n[0]) == 2) {
-    return {{guide::ddtbench_list(n[0], count[0], kSeed), c.name == "LAMMPS_full" ? 6 : c.name == "LAMMPS_atomic" ? 4 : 1}};
+    return {{corpus::ddtbench_list(n[0], count[0], kSeed), c.name == "LAMMPS_full" ? 6 : c.name == "LAMMPS_atomic" ? 4 : 1}};
   }
   return {};
 }

@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "lacuna/guide/ddtbench.hpp"
 #include "tests/support/typemap.hpp"
+#include "tools/corpus/ddtbench.hpp"
 
 namespace lacuna::support {
 
 /// The runs of the sending or the receiving side, merged where they touch in the array.
-std::vector<layout::Run> ddtbench_nest(const guide::DdtCase& c, bool receive);
+std::vector<layout::Run> ddtbench_nest(const corpus::DdtCase& c, bool receive);
 
 /// An index list of a case, and how many arrays are indexed by it.
 struct DdtList {
   std::vector<std::int64_t> list;
   std::int64_t arrays;
 };
-std::vector<DdtList> ddtbench_lists(const guide::DdtCase& c);
+std::vector<DdtList> ddtbench_lists(const corpus::DdtCase& c);
 
 }  // namespace lacuna::support

@@ -1,0 +1,2 @@
+// The place of lacuna.hpp until 0.1.
+#include "../../lacuna.hpp"
