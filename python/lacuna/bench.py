@@ -13,7 +13,6 @@ from rich.console import Console
 from lacuna import __version__, bench_tables, clock, command, experiments, plan
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
-from lacuna.interactions.options import interactions
 from lacuna.plan import Cell
 from lacuna.worker import Worker
 
@@ -32,9 +31,6 @@ app = typer.Typer(
 @app.callback()
 def _commands() -> None:
     pass
-
-
-app.command()(interactions)
 
 
 MpiOption = Annotated[

@@ -46,10 +46,6 @@ class RowError(Exception):
     """A bench could not measure one row, or a contender moved wrong bytes; the bench itself goes on."""
 
 
-class WrongBytesError(RowError):
-    """What arrived is not what was sent."""
-
-
 class Lines:
     """The lines that arrive at a descriptor."""
 
