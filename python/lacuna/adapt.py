@@ -18,7 +18,7 @@ from lacuna.analysis import Contest, contest_of, told_methods
 from lacuna.plan import Cell
 from lacuna.quiet import disturbance, judge
 from lacuna.record import LeftOut, Repeat, Run
-from lacuna.schema import BY_HAND, Row, Subject
+from lacuna.worker.records import BY_HAND, Row, Subject
 
 HOPELESS = 5.0
 """A method so many times behind in all smaller neighbours is not tried."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lacuna.record import Run
-from lacuna.schema import BY_HAND, Cache, Method, Row, Shape, Subject
+from lacuna.worker.records import BY_HAND, Cache, Method, Row, Shape, Subject
 
 _NO_INTERVAL = 0.10
 """A row without a confidence interval (too few samples) is taken to be known to this fraction."""

@@ -13,9 +13,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lacuna.analysis import Contest
 from lacuna.palette import ink, tint
-from lacuna.schema import BASELINE, Row
 from lacuna.style import INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text
+from lacuna.worker.records import BASELINE, Row
 
 
 @in_style

@@ -14,7 +14,7 @@ from lacuna import __version__, bench_tables, clock, command, experiments, plan
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
 from lacuna.plan import Cell
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
 
 _QUICK = Pace(budget=42, reserve=6, silence=15, max_samples=200)
 _FULL = Pace(budget=140, reserve=10, silence=30, max_samples=400)

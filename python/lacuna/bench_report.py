@@ -11,9 +11,9 @@ from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
 from lacuna.page import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
 from lacuna.report_parts import date, left_out, means, notification, page, platform, quietness, warnings
-from lacuna.schema import Row
 from lacuna.store import write_whole
 from lacuna.style import svg
+from lacuna.worker.records import Row
 
 _SHOWN = {
     "latency": "One-way latency (µs) of each method on whichever path was fastest",

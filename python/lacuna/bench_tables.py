@@ -13,8 +13,8 @@ from lacuna.analysis import Contest
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
 from lacuna.palette import ink
-from lacuna.schema import Row, Work
 from lacuna.tables import notes
+from lacuna.worker.records import Row, Work
 
 _COUNTERS: tuple[tuple[str, Callable[[Work], int]], ...] = (
     ("work\nreq.", lambda w: w.work_requests + w.receives),

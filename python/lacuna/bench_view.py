@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lacuna.analysis import Contest, contests, overlap
 from lacuna.experiments import Axis, Bench, Experiment, Point
-from lacuna.schema import Row, Subject
 from lacuna.units import us_text
+from lacuna.worker.records import Row, Subject
 
 _MOST_RUNS = 4
 """A line that would name more changes of the winner than this counts the wins instead."""

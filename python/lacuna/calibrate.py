@@ -29,9 +29,9 @@ from lacuna.plan import Cell
 from lacuna.quiet import message_time, moved
 from lacuna.record import Look, Run
 from lacuna.refine import refined
-from lacuna.schema import BY_HAND, Nic, Row, Subject
 from lacuna.store import write_whole
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
+from lacuna.worker.records import BY_HAND, Nic, Row, Subject
 
 SCHEMA = 2
 _FEWEST_CELLS = 12

@@ -21,8 +21,6 @@ from lacuna import (
     command,
     device,
     explain,
-    far,
-    listening,
     mpi_command,
     plan,
     tables,
@@ -33,15 +31,16 @@ from lacuna._core import freed_memory_is_told
 from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.explore import BOUND, POOL, Explorer
-from lacuna.fields import SchemaError
 from lacuna.fitting import MOST_ROWS
 from lacuna.pairs import Pair, random_pairs
 from lacuna.paper import command as paper
 from lacuna.plan import Cell
 from lacuna.record import Guide, read_guide
-from lacuna.schema import PROTOCOL, Hello
 from lacuna.store import write_whole
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker import listener, remote_host
+from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.fields import SchemaError
+from lacuna.worker.records import PROTOCOL, Hello
 
 _QUICK = Pace(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12, explored=0.2)
 _FULL = Pace(
@@ -168,7 +167,7 @@ def guide(
         typer.Option(
             "--listen",
             help="Be the other machine: wait for a `lacuna guide HOST`, take part in what it measures, end with it. "
-            f"[default: every address, port {far.PORT}]",
+            f"[default: every address, port {remote_host.PORT}]",
         ),
     ] = False,
     data: JsonOption = None,
@@ -229,9 +228,9 @@ def guide(
         raise typer.BadParameter("goes without HOST, --listen and --validate", param_hint="--check")
     if listen:
         _refuse_with_listen(quick=quick, budget=budget, validate=validate, data=data, output=output)
-        where = far.place(host or "", "--listen", far.EVERYWHERE)
-        listening.run(nic, where, far.read_secret(), _FULL.silence, timeout or listening.COMES_WITHIN)
-    other = far.Far(far.place(host, "HOST"), far.read_secret()) if host else None
+        where = remote_host.place(host or "", "--listen", remote_host.EVERYWHERE)
+        listener.run(nic, where, remote_host.read_secret(), _FULL.silence, timeout or listener.COMES_WITHIN)
+    other = remote_host.Far(remote_host.place(host, "HOST"), remote_host.read_secret()) if host else None
     worker_nic = command.worker_nic(nic)
     if validate and other and validate_command.needs_profile(worker_nic):
         raise typer.BadParameter(

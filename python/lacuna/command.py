@@ -17,7 +17,6 @@ from rich.console import Console
 
 from lacuna import clock, peers, run
 from lacuna.explore import Explorer
-from lacuna.far import Far
 from lacuna.paper import profiles
 from lacuna.peers import Peer, PeerError
 from lacuna.plan import Cell
@@ -25,7 +24,8 @@ from lacuna.progress import Meter
 from lacuna.record import Run
 from lacuna.run import Again
 from lacuna.store import write_whole
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.remote_host import Far
 
 MEASUREMENT_FAILED = 1
 ENVIRONMENT = 3

@@ -16,7 +16,7 @@ from statistics import geometric_mean, quantiles
 from lacuna.analysis import SHAPE_TEXT, Combo, Contest, contests, interval
 from lacuna.quiet import alike, judge, states
 from lacuna.record import Guide, Repeat
-from lacuna.schema import Row, Subject
+from lacuna.worker.records import Row, Subject
 
 CLOSE = 1.05
 """Two methods this near are as good as one another: a guide may name either."""

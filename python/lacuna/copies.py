@@ -12,10 +12,10 @@ from typing import Any
 
 from lacuna import clock
 from lacuna.copies_worker import CopyBench
-from lacuna.lines import RowError
 from lacuna.medians import geomean
 from lacuna.peers import Peer, PeerError
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 OPERATIONS = ("pack", "unpack", "transpack")
 CACHES = ("warm", "cold")

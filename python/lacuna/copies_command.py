@@ -14,7 +14,7 @@ from lacuna.copies import Copies
 from lacuna.copies_worker import CopyBench
 from lacuna.peers import Peer
 from lacuna.progress import Meter
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
 
 _SILENCE = 120.0
 """Seconds: the largest row with the slowest MPI takes a few."""

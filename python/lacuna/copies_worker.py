@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lacuna.lines import EndError, EndlessError, LineError, Lines, SilenceError, answer
-from lacuna.worker import WorkerError, find_executable
+from lacuna.worker.client import WorkerError, find_executable
+from lacuna.worker.json_lines import EndError, EndlessError, LineError, Lines, SilenceError, answer
 
 
 def find_bench() -> Path:

@@ -16,9 +16,9 @@ from lacuna.analysis import Contest, Grid
 from lacuna.palette import ink
 from lacuna.quiet import Quiet
 from lacuna.record import Look
-from lacuna.schema import BASELINE, Row
 from lacuna.style import INK, competing, draw_curve, in_style, method_lines, path_keys
 from lacuna.units import bytes_text
+from lacuna.worker.records import BASELINE, Row
 
 BY_HAND_COLOUR = INK
 

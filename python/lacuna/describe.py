@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lacuna.record import Run
-from lacuna.schema import Indirect, Machine, Nic
 from lacuna.units import bytes_text, us_text
+from lacuna.worker.records import Indirect, Machine, Nic
 
 EMULATED = (
     "This is Soft-RoCE, or another RDMA device in software: its timings say nothing about hardware. What was moved, "

@@ -12,8 +12,8 @@ from typing import Literal
 
 from lacuna.plan import KIB, MIB, Cell
 from lacuna.record import Run
-from lacuna.schema import Shape, Subject
 from lacuna.units import bytes_text
+from lacuna.worker.records import Shape, Subject
 
 MB = 1_000_000
 _KEY_BLOCK = 64

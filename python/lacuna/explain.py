@@ -18,7 +18,7 @@ from lacuna.command import JsonOption, NicOption
 from lacuna.layout_text import LayoutTextError, Parsed, read
 from lacuna.measuring import Measured
 from lacuna.pairs import Pair
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""

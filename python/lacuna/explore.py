@@ -22,7 +22,7 @@ from lacuna.fitting import Observation, Vector, fit, limits_text
 from lacuna.pairs import Pair
 from lacuna.plan import Cell, counted, pair_cell
 from lacuna.record import LeftOut
-from lacuna.schema import Hello, Row, Subject
+from lacuna.worker.records import Hello, Row, Subject
 
 BATCH = 12
 """So many pairs are chosen at once: choosing costs as much as measuring one."""

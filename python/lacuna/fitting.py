@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna._core import Bills, Layout, lean_limit, price_names, usual_prices
-from lacuna.schema import Nic
+from lacuna.worker.records import Nic
 
 Vector = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from matplotlib.patches import Rectangle
 from lacuna.analysis import Contest, Grid, family
 from lacuna.bars import draw_gains
 from lacuna.palette import ink, readable_on, tint
-from lacuna.schema import BASELINE, Row
 from lacuna.style import EMPTY, INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text
+from lacuna.worker.records import BASELINE, Row
 
 
 @in_style

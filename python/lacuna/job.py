@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from lacuna.launch import Launch
-from lacuna.lines import LineError, Lines, RowError, answer
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import LineError, Lines, RowError, answer
 
 _START_SECONDS = 60.0
 _FAREWELL_SECONDS = 5.0

@@ -8,8 +8,8 @@ from lacuna._core import Layout
 from lacuna.pairs import Pair
 from lacuna.plan import pair_cell
 from lacuna.quiet import moved
-from lacuna.schema import BY_HAND, Conditions, Failure, Row
-from lacuna.worker import Worker, find_worker
+from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.records import BY_HAND, Conditions, Failure, Row
 
 SILENCE = 30.0
 BUDGET_MS = 400.0

@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 
 from lacuna import __version__, clock, command, message_rows, message_view
-from lacuna.lines import RowError
 from lacuna.message_rows import Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
 from lacuna.peers import Peer, PeerError
 from lacuna.progress import Meter
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 _SILENCE = 120.0
 """Seconds: 64 MiB take a hundredth of one, and a slow datatype a few."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from lacuna.job import Job
 from lacuna.launch import launch
 from lacuna.peers import Peer
-from lacuna.worker import find_executable
+from lacuna.worker.client import find_executable
 
 
 def find_bench() -> Path:

@@ -18,14 +18,14 @@ from lacuna import __version__, clock, command, message_rows, mpi_bench_rows, mp
 from lacuna.applications import ApplicationError, MissingError
 from lacuna.hosts import Hosts, HostsError
 from lacuna.hosts import two_hosts as two_hosts_here
-from lacuna.lines import RowError
 from lacuna.mpi import MpiError
 from lacuna.mpi_bench_rows import COMMIT, LATENCY, Mpi, MpiRun, cost_of
 from lacuna.mpi_bench_worker import Effort, MpiBench, find_bench
 from lacuna.peers import Peer, PeerError
 from lacuna.programs import Programs, Task
 from lacuna.progress import Meter
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 _SILENCE = 120.0
 """Seconds: a batch takes a second at most, but an MPI's datatype may be slow in ways that nobody has seen yet."""

@@ -12,11 +12,11 @@ from typing import Any
 
 from lacuna.job import Job
 from lacuna.launch import launch
-from lacuna.lines import RowError
 from lacuna.mpi import abi_of, preload_library, preloaded
 from lacuna.mpi_bench_rows import AUTOMATIC, JUDGED, Contender, Side
 from lacuna.peers import Peer
-from lacuna.worker import WorkerError, find_executable
+from lacuna.worker.client import WorkerError, find_executable
+from lacuna.worker.json_lines import RowError
 
 _LIBRARIES = "liblacuna_mpi_"
 _SIDES = {False: "plain", True: "preloaded"}

@@ -12,8 +12,8 @@ from typing import Literal
 
 from lacuna.pairs import Pair, random_pairs
 from lacuna.record import LeftOut
-from lacuna.schema import SHAPES, Cache, Family, Hello, Shape, Subject
 from lacuna.units import bytes_text
+from lacuna.worker.records import SHAPES, Cache, Family, Hello, Shape, Subject
 
 KIB = 1 << 10
 MIB = 1 << 20

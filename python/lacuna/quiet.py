@@ -16,7 +16,7 @@ from statistics import median, median_low
 
 from lacuna._core import same_class
 from lacuna.record import Look
-from lacuna.schema import Conditions, Probe, Subject
+from lacuna.worker.records import Conditions, Probe, Subject
 
 _OFF = 1.15
 """A piece of work that takes this many times as long as usual, or as short. In one state they are within 5 %."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Self
 
-from lacuna.fields import Fields, SchemaError
-from lacuna.schema import SCHEMA, Conditions, Failure, Machine, Method, Nic, Peer, Row, Skip, Subject
+from lacuna.worker.fields import Fields, SchemaError
+from lacuna.worker.records import SCHEMA, Conditions, Failure, Machine, Method, Nic, Peer, Row, Skip, Subject
 
 
 @dataclass(frozen=True)

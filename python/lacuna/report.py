@@ -29,10 +29,10 @@ from lacuna.page import (
 from lacuna.record import Guide
 from lacuna.report_parts import CITE, capital, date, left_out, means, notification, page, platform, quietness, warnings
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE
 from lacuna.store import write_whole
 from lacuna.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
+from lacuna.worker.records import BASELINE
 
 _SMALL = 1 << 10
 """Blocks up to here are small, as in the documents' figures."""

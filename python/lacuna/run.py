@@ -14,8 +14,8 @@ from lacuna.explore import Explorer
 from lacuna.plan import Cell
 from lacuna.quiet import disturbance, judge, usual_state
 from lacuna.record import LeftOut, Look, Run
-from lacuna.schema import Conditions, Failure, Probe, Row, Skip, Subject
-from lacuna.worker import Worker, WorkerError, WorkerSilentError
+from lacuna.worker.client import Worker, WorkerError, WorkerSilentError
+from lacuna.worker.records import Conditions, Failure, Probe, Row, Skip, Subject
 
 _GRACE_SECONDS = 2.0
 """How far the last cell may run over before it is cut off. The guess of its set-up can be wrong by so much."""

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 
 from lacuna.analysis import Contest, interval
 from lacuna.palette import ink, marker
-from lacuna.schema import Row
+from lacuna.worker.records import Row
 
 INK = "#1f2328"
 RULE = "#d5d9de"

@@ -15,9 +15,9 @@ from lacuna.page import Number, Raw, heading, method_name, paragraph, section, t
 from lacuna.pairs import Pair
 from lacuna.plan import grid_cell
 from lacuna.rivals import RULES, ruled, table3_of
-from lacuna.schema import Row
 from lacuna.units import bytes_text, gain_text
 from lacuna.validate import summary
+from lacuna.worker.records import Row
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from lacuna import devices
 from lacuna.analysis import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.describe import EMULATED, cells, facts, yes
-from lacuna.devices import Devices
 from lacuna.palette import ink
 from lacuna.quiet import judge
 from lacuna.record import Guide, Run
 from lacuna.rules import Rule, derive, honesty, range_text
-from lacuna.schema import BASELINE, BY_HAND, Hello, Row
 from lacuna.units import bytes_text, gain_text, us_text
+from lacuna.worker import devices
+from lacuna.worker.devices import Devices
+from lacuna.worker.records import BASELINE, BY_HAND, Hello, Row
 
 _LABEL_WIDTH = 9
 _CELL_WIDTH = 14

@@ -25,8 +25,8 @@ from lacuna.measuring import Way, measure_pair
 from lacuna.medians import geomean
 from lacuna.pairs import Pair, random_pairs
 from lacuna.rivals import RULES, TABLE_3, Ruled, ruled
-from lacuna.schema import BY_HAND, Failure, Row
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
+from lacuna.worker.records import BY_HAND, Failure, Row
 
 PAIRS = 500
 SEED = 7

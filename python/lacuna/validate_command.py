@@ -11,11 +11,11 @@ from rich.table import Table
 
 from lacuna import command
 from lacuna._core import nic_label, profile_file
-from lacuna.far import Far
 from lacuna.progress import Meter
 from lacuna.units import gain_text, us_text
 from lacuna.validate import PAIRS, SEED, Validation, validate
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.remote_host import Far
 
 _GUESS_SECONDS = 0.3
 _WORST = 8

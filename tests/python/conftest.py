@@ -19,7 +19,8 @@ import pytest
 from lacuna import clock, command
 from lacuna.plan import GRID_LAYOUT
 from lacuna.record import Guide, Look
-from lacuna.schema import (
+from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.records import (
     Cache,
     Conditions,
     Counters,
@@ -34,7 +35,6 @@ from lacuna.schema import (
     Subject,
     Work,
 )
-from lacuna.worker import Worker, WorkerError, find_worker
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -17,7 +17,7 @@ from typing import Any
 from fake_worker import MODE, TROUBLE_AT
 
 from lacuna import cli, clock
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
 
 PATIENCE = 600.0
 """Seconds of the real clock."""

@@ -15,7 +15,7 @@ from lacuna.measuring import Way
 from lacuna.pairs import Pair, random_pairs
 from lacuna.plan import Cell, pair_cell
 from lacuna.record import Guide
-from lacuna.schema import Method, Probe
+from lacuna.worker.records import Method, Probe
 
 Vector = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from conftest import FAR, grid_subject, guide, look, row
 
 from lacuna.adapt import Hopeless, neighbours, pooled, repeat_of, worth_another_look
 from lacuna.plan import Cell, grid_cell
-from lacuna.schema import Subject
+from lacuna.worker.records import Subject
 
 pytestmark = pytest.mark.check
 

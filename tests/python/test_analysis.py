@@ -8,7 +8,7 @@ import pytest
 from conftest import METHODS, ddtbench_subject, grid_subject, guide, row
 
 from lacuna.analysis import Contest, censored, contests, ddtbench, grids, notify_costs, one_of_each_family
-from lacuna.schema import Row
+from lacuna.worker.records import Row
 
 pytestmark = pytest.mark.check
 

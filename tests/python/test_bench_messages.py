@@ -17,11 +17,11 @@ from typer.testing import CliRunner, Result
 
 from lacuna import launch, message_rows, message_view, peers
 from lacuna.cli import app
-from lacuna.lines import RowError
 from lacuna.message_rows import LARGE, MessageRow, Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
 from lacuna.peers import Peer, PeerError
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 MIB = 1 << 20
 

@@ -18,12 +18,12 @@ from typer.testing import CliRunner, Result
 
 from lacuna import peers
 from lacuna.cli import app
-from lacuna.lines import RowError
 from lacuna.mpi import MpiError
 from lacuna.mpi_bench_rows import LATENCY, METHODS
 from lacuna.mpi_bench_worker import FORCED, Effort, MpiBench, find_bench
 from lacuna.peers import Peer
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 """There is time for all that is measured here."""

@@ -17,7 +17,7 @@ from lacuna import _core, calibrate
 from lacuna.calibrate import PeerClass, Profile, classes_of, message_times, observations
 from lacuna.fitting import Fitted, limits_text
 from lacuna.record import Look
-from lacuna.schema import Nic, Probe, Subject
+from lacuna.worker.records import Nic, Probe, Subject
 
 pytestmark = pytest.mark.check
 

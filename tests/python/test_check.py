@@ -17,7 +17,7 @@ from test_command import MADE_UP_TIME
 from lacuna import calibrate, clock, command, plan, run
 from lacuna.calibrate import Profile
 from lacuna.record import Guide
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, WorkerError, find_worker
 
 PAIR_MS = 150.0
 """What a pair takes by the made-up clock."""

@@ -16,8 +16,8 @@ from lacuna import copies, copies_figures, copies_view, peers
 from lacuna.cli import app
 from lacuna.copies import Against, Copies, CopyRow
 from lacuna.copies_worker import CopyBench
-from lacuna.lines import RowError
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
+from lacuna.worker.json_lines import RowError
 
 pytestmark = pytest.mark.check
 

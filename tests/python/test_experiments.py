@@ -9,7 +9,7 @@ from test_budget import Simulation, required
 
 from lacuna import experiments, plan
 from lacuna.experiments import MB, Experiment
-from lacuna.schema import Hello, Method
+from lacuna.worker.records import Hello, Method
 
 ALL = experiments.all_experiments()
 BY_ID = {e.id: e for e in ALL}

@@ -14,8 +14,8 @@ from lacuna import Layout, _core
 from lacuna.cli import app
 from lacuna.explain import MOST_RUNS
 from lacuna.layout_text import CONSTRUCTORS
-from lacuna.schema import BY_HAND
-from lacuna.worker import WorkerError, find_worker
+from lacuna.worker.client import WorkerError, find_worker
+from lacuna.worker.records import BY_HAND
 
 VECTOR = "vector(16, 4, 100, double)"
 STAGES = {"post", "fetch", "translate", "copy", "wire", "unpack", "register", "notify"}

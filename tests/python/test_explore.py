@@ -15,8 +15,8 @@ from lacuna import calibrate, explore, plan, run
 from lacuna.explore import Explorer
 from lacuna.fitting import limits_text
 from lacuna.pairs import random_pairs
-from lacuna.schema import Hello
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
+from lacuna.worker.records import Hello
 
 pytestmark = pytest.mark.check
 

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from lacuna.lines import LONGEST_LINE, EndError, EndlessError, LineError, Lines, RowError, SilenceError, answer
+from lacuna.worker.json_lines import (
+    LONGEST_LINE,
+    EndError,
+    EndlessError,
+    LineError,
+    Lines,
+    RowError,
+    SilenceError,
+    answer,
+)
 
 pytestmark = pytest.mark.check
 

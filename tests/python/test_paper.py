@@ -36,7 +36,7 @@ from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, Pr
 from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Line, Plot, Section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
-from lacuna.worker import WorkerError, find_worker
+from lacuna.worker.client import WorkerError, find_worker
 
 
 @pytest.fixture

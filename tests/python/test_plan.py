@@ -8,7 +8,7 @@ from fake_worker import CORPUS
 from lacuna import plan
 from lacuna.plan import Cell, ddtbench_cell, grid_cell, middle_size
 from lacuna.record import LeftOut
-from lacuna.schema import Family, Size
+from lacuna.worker.records import Family, Size
 
 pytestmark = pytest.mark.check
 

@@ -9,7 +9,7 @@ from conftest import FAR, QUIET, grid_subject, look
 
 from lacuna.quiet import alike, disturbance, judge, moved, states, usual_state
 from lacuna.record import Look
-from lacuna.schema import Probe
+from lacuna.worker.records import Probe
 
 pytestmark = pytest.mark.check
 

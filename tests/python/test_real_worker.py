@@ -21,8 +21,8 @@ from lacuna.measuring import measure_pair
 from lacuna.pairs import Pair
 from lacuna.plan import Cell, grid_cell
 from lacuna.record import Guide
-from lacuna.schema import Failure, Row
-from lacuna.worker import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.records import Failure, Row
 
 FAULTY = Path(__file__).parents[2] / "build" / "release" / "bin" / "lacuna-faulty-worker"
 """With the faults that are planted; the worker that is installed has none."""

@@ -12,7 +12,7 @@ from fake_worker import METHODS
 
 from lacuna import palette, report
 from lacuna.record import Guide
-from lacuna.schema import Failure, Skip
+from lacuna.worker.records import Failure, Skip
 
 _VOID = {"meta", "br", "wbr"}
 

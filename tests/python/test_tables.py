@@ -10,10 +10,10 @@ from conftest import ddtbench_subject, guide, row
 from rich.console import Console
 
 from lacuna import tables
-from lacuna.devices import Devices
 from lacuna.record import Guide
-from lacuna.schema import Failure, Hello, Skip
 from lacuna.units import bytes_text, gain_text, us_text
+from lacuna.worker.devices import Devices
+from lacuna.worker.records import Failure, Hello, Skip
 
 pytestmark = pytest.mark.check
 

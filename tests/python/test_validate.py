@@ -19,9 +19,9 @@ from lacuna.measuring import Measured, Way
 from lacuna.medians import geomean
 from lacuna.pairs import Pair
 from lacuna.rivals import RULES, ruled, table3_of
-from lacuna.schema import Failure, Row
 from lacuna.validate import SEED, Judged, Validation, judge, validate
-from lacuna.worker import Worker
+from lacuna.worker.client import Worker
+from lacuna.worker.records import Failure, Row
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
 PAIR = Pair("made up", VECTOR, Layout.bytes(512))

@@ -16,10 +16,10 @@ import pytest
 from conftest import COUNTERS, NIC, PATIENCE, grid_subject
 from fake_worker import TROUBLE_AT
 
-import lacuna.worker
+import lacuna.worker.client
 from lacuna.plan import grid_cell
-from lacuna.schema import Fields, Nic, Row, SchemaError
-from lacuna.worker import Worker, WorkerError, WorkerSilentError, find_worker
+from lacuna.worker.client import Worker, WorkerError, WorkerSilentError, find_worker
+from lacuna.worker.records import Fields, Nic, Row, SchemaError
 
 
 def changed(counter: str, value: object) -> dict[str, object]:
@@ -48,7 +48,7 @@ def measure_six(worker: Worker) -> int:
 
 
 def test_a_good_worker_measures_and_ends_by_itself(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacuna.worker, "_FAREWELL_SECONDS", PATIENCE)
+    monkeypatch.setattr(lacuna.worker.client, "_FAREWELL_SECONDS", PATIENCE)
     with Worker(fake_worker, "local", PATIENCE) as worker:
         assert worker.hello.nic.name == "local"
         assert len(worker.corpus()) == 16
@@ -104,7 +104,7 @@ def test_a_hanging_worker_is_given_up_and_killed(fake_worker: Path, monkeypatch:
 
 def test_a_worker_that_does_not_end_is_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_WORKER", "deaf")
-    monkeypatch.setattr(lacuna.worker, "_FAREWELL_SECONDS", 0.3)
+    monkeypatch.setattr(lacuna.worker.client, "_FAREWELL_SECONDS", 0.3)
     with Worker(fake_worker, "local", PATIENCE) as worker:
         process = worker._process
     assert process.poll() == -signal.SIGKILL
@@ -214,7 +214,7 @@ def test_a_nic_tells_its_limits_or_is_refused() -> None:
 
 def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from lacuna.worker import Worker; "
+        "import sys, time; from pathlib import Path; from lacuna.worker.client import Worker; "
         f"w = Worker(Path(sys.argv[1]), 'local', {PATIENCE}); print(w._process.pid, flush=True); time.sleep(3600)"
     )
     with subprocess.Popen([sys.executable, "-c", code, fake_worker], stdout=subprocess.PIPE, text=True) as command:

@@ -26,7 +26,7 @@ from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Grid
 from lacuna.paper.simulator import Simulator
 from lacuna.paper.table4_section import residuals
-from lacuna.worker import WorkerError
+from lacuna.worker.client import WorkerError
 
 OutputOption = Annotated[
     Path | None,

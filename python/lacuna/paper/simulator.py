@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lacuna.worker import WorkerError, WorkerSilentError, find_worker
+from lacuna.worker.client import WorkerError, WorkerSilentError, find_worker
 
 Parameters = Mapping[str, float]
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna.describe import EMULATED, yes
-from lacuna.fields import Fields
 from lacuna.units import bytes_text
+from lacuna.worker.fields import Fields
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 
 from lacuna import command
-from lacuna.fields import Fields
-from lacuna.lines import SilenceError
-from lacuna.schema import Nic
-from lacuna.worker import Program, WorkerError, find_worker
+from lacuna.worker.client import Program, WorkerError, find_worker
+from lacuna.worker.fields import Fields
+from lacuna.worker.json_lines import SilenceError
+from lacuna.worker.records import Nic
 
 COMES_WITHIN = 600.0
 """Seconds that it waits for somebody."""

@@ -22,11 +22,11 @@ from typing import Self, TypeVar
 
 import lacuna
 from lacuna import clock
-from lacuna.devices import Devices
-from lacuna.far import Far
-from lacuna.fields import Fields, SchemaError
-from lacuna.lines import LONGEST_LINE, EndError, EndlessError, Lines, SilenceError
-from lacuna.schema import Conditions, Failure, Family, Hello, Row, Skip, Subject
+from lacuna.worker.devices import Devices
+from lacuna.worker.fields import Fields, SchemaError
+from lacuna.worker.json_lines import LONGEST_LINE, EndError, EndlessError, Lines, SilenceError
+from lacuna.worker.records import Conditions, Failure, Family, Hello, Row, Skip, Subject
+from lacuna.worker.remote_host import Far
 
 _STDERR_KEPT = 2048
 """Bytes of the end of the worker's standard error that go into an error message."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from lacuna.fields import Fields, SchemaError
+from lacuna.worker.fields import Fields, SchemaError
 
 PROTOCOL = 1
 """Version of the JSON lines that worker and command exchange."""
