@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from lacuna.analysis import Contest
+from lacuna.guide.contests import Contest
 from lacuna.palette import ink, tint
 from lacuna.style import INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text

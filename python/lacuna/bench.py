@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench_tables, clock, command, experiments, plan
+from lacuna import __version__, bench_tables, clock, command, experiments
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.experiments import Bench, Experiment
-from lacuna.plan import Cell
+from lacuna.guide import plan
+from lacuna.guide.plan import Cell
 from lacuna.worker.client import Worker
 
 _QUICK = Pace(budget=42, reserve=6, silence=15, max_samples=200)

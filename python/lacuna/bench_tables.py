@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.analysis import Contest
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
+from lacuna.guide.contests import Contest
 from lacuna.palette import ink
 from lacuna.tables import notes
 from lacuna.worker.records import Row, Work

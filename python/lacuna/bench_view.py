@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lacuna.analysis import Contest, contests, overlap
 from lacuna.experiments import Axis, Bench, Experiment, Point
+from lacuna.guide.contests import Contest, contests, overlap
 from lacuna.units import us_text
 from lacuna.worker.records import Row, Subject
 

@@ -13,29 +13,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import (
-    __version__,
-    bench,
-    calibrate,
-    clock,
-    command,
-    device,
-    explain,
-    mpi_command,
-    plan,
-    tables,
-    validate_command,
-)
+from lacuna import __version__, bench, clock, command, device, explain, mpi_command, tables, validate_command
 from lacuna import compare as comparing
 from lacuna._core import freed_memory_is_told
-from lacuna.calibrate import Stored
 from lacuna.command import JsonOption, NicOption, Pace
-from lacuna.explore import BOUND, POOL, Explorer
-from lacuna.fitting import MOST_ROWS
-from lacuna.pairs import Pair, random_pairs
+from lacuna.guide import calibration, plan
+from lacuna.guide.calibration import Stored
+from lacuna.guide.exploration import BOUND, POOL, Explorer
+from lacuna.guide.fitting import MOST_ROWS
+from lacuna.guide.pairs import Pair, random_pairs
+from lacuna.guide.plan import Cell
+from lacuna.guide.run_record import Guide, read_guide
 from lacuna.paper import command as paper
-from lacuna.plan import Cell
-from lacuna.record import Guide, read_guide
 from lacuna.store import write_whole
 from lacuna.worker import listener, remote_host
 from lacuna.worker.client import Worker, WorkerError, find_worker
@@ -269,14 +258,14 @@ def guide(
     def explorer(worker: Worker) -> Explorer:
         def pool() -> Sequence[Pair]:
             # Others than the plan's, and than those of the run before, if that is known.
-            return random_pairs(POOL, plan.PAIRS_SEED + 1 + calibrate.seen_before(worker.hello.nic.name))
+            return random_pairs(POOL, plan.PAIRS_SEED + 1 + calibration.seen_before(worker.hello.nic.name))
 
         made = Explorer(worker.hello, pool, regret)
         explorers.append(made)
         return made
 
     def time_bindings(worker: Worker) -> None:
-        bindings.extend(calibrate.measure_bindings(worker))
+        bindings.extend(calibration.measure_bindings(worker))
 
     outcome = command.measure(
         console,
@@ -293,9 +282,9 @@ def guide(
         fits = sound and seconds >= _SHORTEST_FITTED
         most_rows = min(MOST_ROWS, int(_FITTED_EACH_SECOND * seconds))
 
-        def fit() -> calibrate.Profile | None:
+        def fit() -> calibration.Profile | None:
             assert outcome.result
-            return calibrate.calibrate(outcome.result, measured, bindings, most_rows)
+            return calibration.calibrate(outcome.result, measured, bindings, most_rows)
 
         _deliver(console, outcome.result, output, None if validate else data, fit if fits else lambda: None)
         for made in explorers:
@@ -450,7 +439,7 @@ def _deliver(
     result: Guide,
     output: Path,
     json_file: Path | None,
-    fit: Callable[[], calibrate.Profile | None],
+    fit: Callable[[], calibration.Profile | None],
 ) -> None:
     """Writes the data first, whatever may happen to the fit and the pictures; shows the tables last, to a reader who
     may leave."""

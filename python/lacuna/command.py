@@ -15,14 +15,15 @@ from typing import Annotated, Any, Generic, NoReturn, TypeVar
 import typer
 from rich.console import Console
 
-from lacuna import clock, peers, run
-from lacuna.explore import Explorer
+from lacuna import clock, peers
+from lacuna.guide import campaign
+from lacuna.guide.campaign import Again
+from lacuna.guide.exploration import Explorer
+from lacuna.guide.plan import Cell
+from lacuna.guide.run_record import Run
 from lacuna.paper import profiles
 from lacuna.peers import Peer, PeerError
-from lacuna.plan import Cell
 from lacuna.progress import Meter
-from lacuna.record import Run
-from lacuna.run import Again
 from lacuna.store import write_whole
 from lacuna.worker.client import Worker, WorkerError, find_worker
 from lacuna.worker.remote_host import Far
@@ -124,7 +125,7 @@ def measure(
                 if pace.second_looks:
                     explores = explorer(worker) if explorer else None
                     again = Again(pace.second_looks, pace.most_looks, start, explores, pace.explored if explores else 0)
-                run.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, again)
+                campaign.measure(worker, cells, result, deadline, pace.max_samples, meter.advance, again)
             if at_last:
                 with suppress(WorkerError):
                     at_last(worker)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import geometric_mean, quantiles
 
-from lacuna.analysis import SHAPE_TEXT, Combo, Contest, contests, interval
-from lacuna.quiet import alike, judge, states
-from lacuna.record import Guide, Repeat
+from lacuna.guide.contests import SHAPE_TEXT, Combo, Contest, contests, interval
+from lacuna.guide.noise_check import alike, judge, states
+from lacuna.guide.run_record import Guide, Repeat
 from lacuna.worker.records import Row, Subject
 
 CLOSE = 1.05

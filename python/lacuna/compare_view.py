@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna import heatmaps
-from lacuna.analysis import Contest, Grid, grids, method_order
 from lacuna.compare import CLOSE, LEAST_NOISE, Change, Comparison, Pair
 from lacuna.describe import facts
+from lacuna.guide.contests import Contest, Grid, grids, method_order
+from lacuna.guide.noise_check import judge
+from lacuna.guide.plan import Cell
+from lacuna.guide.run_record import Guide
 from lacuna.page import Number, Raw, code, figure, heading, method_name, note, paragraph, section, side_by_side, table
-from lacuna.plan import Cell
-from lacuna.quiet import judge
-from lacuna.record import Guide
 from lacuna.report_parts import capital, date, page
 from lacuna.store import write_whole
 from lacuna.style import svg

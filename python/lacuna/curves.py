@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from lacuna.analysis import Contest, Grid
+from lacuna.guide.contests import Contest, Grid
+from lacuna.guide.noise_check import Quiet
+from lacuna.guide.run_record import Look
 from lacuna.palette import ink
-from lacuna.quiet import Quiet
-from lacuna.record import Look
 from lacuna.style import INK, competing, draw_curve, in_style, method_lines, path_keys
 from lacuna.units import bytes_text
 from lacuna.worker.records import BASELINE, Row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lacuna.record import Run
+from lacuna.guide.run_record import Run
 from lacuna.units import bytes_text, us_text
 from lacuna.worker.records import Indirect, Machine, Nic
 

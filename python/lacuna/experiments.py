@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lacuna.plan import KIB, MIB, Cell
-from lacuna.record import Run
+from lacuna.guide.plan import KIB, MIB, Cell
+from lacuna.guide.run_record import Run
 from lacuna.units import bytes_text
 from lacuna.worker.records import Shape, Subject
 

@@ -15,9 +15,9 @@ from rich.text import Text
 from lacuna import __version__, command, measuring
 from lacuna._core import Guide, Layout, describe, instruction_set
 from lacuna.command import JsonOption, NicOption
+from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
 from lacuna.measuring import Measured
-from lacuna.pairs import Pair
 from lacuna.worker.client import WorkerError
 
 MOST_RUNS = 1_000_000

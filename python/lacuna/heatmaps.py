@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lacuna.analysis import Contest, Grid, family
 from lacuna.bars import draw_gains
+from lacuna.guide.contests import Contest, Grid, family
 from lacuna.palette import ink, readable_on, tint
 from lacuna.style import EMPTY, INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lacuna._core import Layout
-from lacuna.pairs import Pair
-from lacuna.plan import pair_cell
-from lacuna.quiet import moved
+from lacuna.guide.noise_check import moved
+from lacuna.guide.pairs import Pair
+from lacuna.guide.plan import pair_cell
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.records import BY_HAND, Conditions, Failure, Row
 

@@ -9,9 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lacuna import bars, curves, heatmaps, table3
-from lacuna.analysis import Contest, Grid, ai_transfers, contests, ddtbench, grids, method_order, one_of_each_family
-from lacuna.calibrate import Stored
 from lacuna.curves import Panel, over_blocks, over_counts
+from lacuna.guide.calibration import Stored
+from lacuna.guide.contests import (
+    Contest,
+    Grid,
+    ai_transfers,
+    contests,
+    ddtbench,
+    grids,
+    method_order,
+    one_of_each_family,
+)
+from lacuna.guide.rules import Rule, derive, honesty, range_text
+from lacuna.guide.run_record import Guide
 from lacuna.page import (
     Number,
     Raw,
@@ -26,9 +37,7 @@ from lacuna.page import (
     table,
     text,
 )
-from lacuna.record import Guide
 from lacuna.report_parts import CITE, capital, date, left_out, means, notification, page, platform, quietness, warnings
-from lacuna.rules import Rule, derive, honesty, range_text
 from lacuna.store import write_whole
 from lacuna.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text

@@ -6,11 +6,11 @@ from pathlib import Path
 from string import Template
 
 from lacuna import curves
-from lacuna.analysis import censored, left_out_of_large, notify_costs
 from lacuna.describe import EMULATED, facts, far_facts, yes
+from lacuna.guide.contests import censored, left_out_of_large, notify_costs
+from lacuna.guide.noise_check import judge
+from lacuna.guide.run_record import Run
 from lacuna.page import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
-from lacuna.quiet import judge
-from lacuna.record import Run
 from lacuna.style import svg
 from lacuna.units import gain_text
 

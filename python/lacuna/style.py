@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from lacuna.analysis import Contest, interval
+from lacuna.guide.contests import Contest, interval
 from lacuna.palette import ink, marker
 from lacuna.worker.records import Row
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lacuna._core import Guide
-from lacuna.analysis import Contest, Grid
-from lacuna.calibrate import Stored, layouts_of
-from lacuna.fitting import limits_text
+from lacuna.guide.baselines import RULES, ruled, table3_of
+from lacuna.guide.calibration import Stored, layouts_of
+from lacuna.guide.contests import Contest, Grid
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.pairs import Pair
+from lacuna.guide.plan import grid_cell
 from lacuna.medians import geomean
 from lacuna.page import Number, Raw, heading, method_name, paragraph, section, table, text
-from lacuna.pairs import Pair
-from lacuna.plan import grid_cell
-from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.units import bytes_text, gain_text
 from lacuna.validate import summary
 from lacuna.worker.records import Row

@@ -18,13 +18,13 @@ import numpy as np
 
 from lacuna import clock
 from lacuna._core import Guide
-from lacuna.analysis import is_told, told_methods
-from lacuna.fitting import limits_text
+from lacuna.guide.baselines import RULES, TABLE_3, Ruled, ruled
+from lacuna.guide.contests import is_told, told_methods
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.halves import fastest, judged, regret
 from lacuna.measuring import Way, measure_pair
 from lacuna.medians import geomean
-from lacuna.pairs import Pair, random_pairs
-from lacuna.rivals import RULES, TABLE_3, Ruled, ruled
 from lacuna.worker.client import Worker
 from lacuna.worker.records import BY_HAND, Failure, Row
 

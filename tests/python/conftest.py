@@ -17,8 +17,8 @@ import one_thread  # noqa: F401, before NumPy
 import pytest
 
 from lacuna import clock, command
-from lacuna.plan import GRID_LAYOUT
-from lacuna.record import Guide, Look
+from lacuna.guide.plan import GRID_LAYOUT
+from lacuna.guide.run_record import Guide, Look
 from lacuna.worker.client import Worker, WorkerError, find_worker
 from lacuna.worker.records import (
     Cache,

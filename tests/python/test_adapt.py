@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conftest import FAR, grid_subject, guide, look, row
 
-from lacuna.adapt import Hopeless, neighbours, pooled, repeat_of, worth_another_look
-from lacuna.plan import Cell, grid_cell
+from lacuna.guide.plan import Cell, grid_cell
+from lacuna.guide.stopping_rule import Hopeless, neighbours, pooled, repeat_of, worth_another_look
 from lacuna.worker.records import Subject
 
 pytestmark = pytest.mark.check

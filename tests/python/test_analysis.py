@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from conftest import METHODS, ddtbench_subject, grid_subject, guide, row
 
-from lacuna.analysis import Contest, censored, contests, ddtbench, grids, notify_costs, one_of_each_family
+from lacuna.guide.contests import Contest, censored, contests, ddtbench, grids, notify_costs, one_of_each_family
 from lacuna.worker.records import Row
 
 pytestmark = pytest.mark.check

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 from test_plan import FAMILIES
 
-from lacuna import plan
-from lacuna.budget import Pacer, SetupModel
-from lacuna.plan import Cell
+from lacuna.guide import plan
+from lacuna.guide.plan import Cell
+from lacuna.guide.time_shares import Pacer, SetupModel
 
 pytestmark = pytest.mark.check
 

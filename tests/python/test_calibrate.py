@@ -13,10 +13,11 @@ from conftest import grid_subject, look, row
 from lacuna._core import Layout, price_names, usual_prices
 from synthetic import ONE_PATH, WAYS, billed, run_of, some_pairs
 
-from lacuna import _core, calibrate
-from lacuna.calibrate import PeerClass, Profile, classes_of, message_times, observations
-from lacuna.fitting import Fitted, limits_text
-from lacuna.record import Look
+from lacuna import _core
+from lacuna.guide import calibration
+from lacuna.guide.calibration import PeerClass, Profile, classes_of, message_times, observations
+from lacuna.guide.fitting import Fitted, limits_text
+from lacuna.guide.run_record import Look
 from lacuna.worker.records import Nic, Probe, Subject
 
 pytestmark = pytest.mark.check
@@ -109,7 +110,7 @@ def test_only_own_methods_that_were_not_given_up_are_fitted() -> None:
 
 def test_a_run_gives_a_profile_of_its_peers() -> None:
     run, cells = run_of(some_pairs(30))
-    profile = calibrate.calibrate(run, cells)
+    profile = calibration.calibrate(run, cells)
     assert profile
     (measured,) = profile.classes
     assert measured.message_us == pytest.approx(NEAR)
@@ -129,7 +130,7 @@ def test_what_slow_moments_took_is_taken_as_at_the_usual_pace() -> None:
     slowness = [_core.pace(us, usual_us) for us in times]
     assert (min(slowness), max(slowness)) == pytest.approx((0.87, 1.12), abs=0.02)
     run, cells = run_of(some_pairs(31), lambda i: times[i], lambda i: list(usual * slowness[i] ** takes_time))
-    profile = calibrate.calibrate(run, cells)
+    profile = calibration.calibrate(run, cells)
     assert profile
     (measured,) = profile.classes
     assert measured.message_us == pytest.approx(usual_us)
@@ -142,7 +143,7 @@ def test_near_and_far_peers_have_prices_of_their_own() -> None:
     near = usual_prices("mapped", NEAR)
     slower = [p * (1 if name.endswith("_bytes") else 3) for name, p in zip(price_names(), near, strict=True)]
     run, cells = run_of(some_pairs(50), lambda i: NEAR if i < 30 else FAR, lambda i: near if i < 30 else slower)
-    profile = calibrate.calibrate(run, cells)
+    profile = calibration.calibrate(run, cells)
     assert profile
     assert [c.message_us for c in profile.classes] == pytest.approx([NEAR, FAR])  # the one with more rows is first
     unseen = some_pairs(20, seed=9)
@@ -156,7 +157,7 @@ FEW = 12
 
 def test_a_class_with_few_rows_is_left_to_the_usual_prices() -> None:
     run, cells = run_of(some_pairs(60), lambda i: NEAR if i < 60 - FEW else FAR)
-    profile = calibrate.calibrate(run, cells)
+    profile = calibration.calibrate(run, cells)
     assert profile
     assert [c.message_us for c in profile.classes] == pytest.approx([NEAR])
     assert len(profile.classes[0].paths[0].errors) == (60 - FEW) * len(WAYS)
@@ -165,7 +166,7 @@ def test_a_class_with_few_rows_is_left_to_the_usual_prices() -> None:
 
 def test_bindings_have_prices_of_their_own() -> None:
     run, cells = run_of(some_pairs(12))
-    profile = calibrate.calibrate(run, cells, [(16, 1.0 + 0.016), (256, 1.0 + 0.256), (2048, 1.0 + 2.048)])
+    profile = calibration.calibrate(run, cells, [(16, 1.0 + 0.016), (256, 1.0 + 0.256), (2048, 1.0 + 2.048)])
     assert profile
     prices = profile.classes[0].paths[0].prices
     assert prices["bind"] == pytest.approx(1000)
@@ -233,7 +234,7 @@ def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
     file = profile_of(NEAR).store("local")
     assert messages(file) == [NEAR, FAR]
     assert messages(profile_of(NEAR).store("local")) == [NEAR, FAR]
-    (note,) = calibrate.Stored(profile_of(NEAR), file).notes()
+    (note,) = calibration.Stored(profile_of(NEAR), file).notes()
     assert note.endswith("2.7 µs, 9.0 µs")
     file = profile_of(1.2 * FAR).store("local")  # of the same class as the one before, which it replaces
     assert messages(file) == [round(1.2 * FAR, 3), NEAR]

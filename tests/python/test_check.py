@@ -14,9 +14,10 @@ from conftest import PATIENCE
 from lacuna._core import nic_label, price_names, profile_file, usual_prices
 from test_command import MADE_UP_TIME
 
-from lacuna import calibrate, clock, command, plan, run
-from lacuna.calibrate import Profile
-from lacuna.record import Guide
+from lacuna import clock, command
+from lacuna.guide import calibration, campaign, plan
+from lacuna.guide.calibration import Profile
+from lacuna.guide.run_record import Guide
 from lacuna.worker.client import Worker, WorkerError, find_worker
 
 PAIR_MS = 150.0
@@ -49,8 +50,8 @@ def profile() -> tuple[str, Profile]:
         told = worker.hello
         cells = plan.counted(plan.simulated(plan.pair_cells(60)), told)
         result = Guide(told.version, command.created(), "", told.machine, told.nic, told.methods)
-        run.measure(worker, cells, result, PATIENCE, 50, lambda *_: None)
-    made = calibrate.calibrate(result, cells)
+        campaign.measure(worker, cells, result, PATIENCE, 50, lambda *_: None)
+    made = calibration.calibrate(result, cells)
     assert made
     return told.nic.name, made
 

@@ -18,9 +18,9 @@ from conftest import NIC, PATIENCE, make_fake_worker, wait_for
 from fake_worker import TROUBLE_AT
 
 from lacuna import _core
-from lacuna.explore import FIRST
-from lacuna.fitting import limits_text
-from lacuna.plan import FULL_PAIRS, QUICK_PAIRS
+from lacuna.guide.exploration import FIRST
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.plan import FULL_PAIRS, QUICK_PAIRS
 
 ROW_KEYS = {
     "experiment",

@@ -11,7 +11,7 @@ import pytest
 from conftest import FAR, PATIENCE, QUIET, grid_subject, guide, look, row
 
 from lacuna.compare import Comparison, compare, repeats_within
-from lacuna.record import Guide, Repeat, read_guide
+from lacuna.guide.run_record import Guide, Repeat, read_guide
 from lacuna.worker.fields import SchemaError
 
 pytestmark = pytest.mark.check

@@ -7,8 +7,9 @@ from conftest import MACHINE, NIC
 from fake_worker import METHODS, subject
 from test_budget import Simulation, required
 
-from lacuna import experiments, plan
+from lacuna import experiments
 from lacuna.experiments import MB, Experiment
+from lacuna.guide import plan
 from lacuna.worker.records import Hello, Method
 
 ALL = experiments.all_experiments()

@@ -11,10 +11,10 @@ from conftest import PATIENCE, guide
 from lacuna._core import Guide
 from synthetic import ONE_PATH, run_of, some_pairs
 
-from lacuna import calibrate, explore, plan, run
-from lacuna.explore import Explorer
-from lacuna.fitting import limits_text
-from lacuna.pairs import random_pairs
+from lacuna.guide import calibration, campaign, exploration, plan
+from lacuna.guide.exploration import Explorer
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.pairs import random_pairs
 from lacuna.worker.client import Worker
 from lacuna.worker.records import Hello
 
@@ -59,7 +59,7 @@ def test_nothing_is_wanted_where_little_is_to_be_lost() -> None:
 def test_the_least_certain_pair_is_wanted_first() -> None:
     expected = np.log(np.array([[1.0, 1.01], [1.0, 3.0], [1.0, 1.0]]))
     support = np.array([[0.0, 0.0], [0.0, 0.0], [5.0, 5.0]])
-    regrets = explore._regrets(expected, np.zeros(3, dtype=np.intp), support, np.array([0.01, 0.01]))
+    regrets = exploration._regrets(expected, np.zeros(3, dtype=np.intp), support, np.array([0.01, 0.01]))
     assert np.argmax(regrets) == 0  # close, and nothing near was measured
     assert regrets[1] < 1e-6  # the order is clear
     assert 0 < regrets[2] < regrets[0]  # as close, but near ones were measured
@@ -67,7 +67,7 @@ def test_the_least_certain_pair_is_wanted_first() -> None:
 
 def test_a_way_that_nobody_can_tell_of_is_no_regret() -> None:
     expected = np.array([[0.0, np.nan], [0.0, 5.0]])
-    regrets = explore._regrets(expected, np.zeros(2, dtype=np.intp), np.zeros((2, 2)), np.array([0.01, 0.01]))
+    regrets = exploration._regrets(expected, np.zeros(2, dtype=np.intp), np.zeros((2, 2)), np.array([0.01, 0.01]))
     assert list(regrets < 1e-9) == [True, True]
 
 
@@ -75,7 +75,7 @@ def test_what_is_kept_as_usual_is_a_regret() -> None:
     expected = np.log(np.array([[1.03, 1.0]]))
     sure = np.full((1, 2), 1e9)
     spread = np.array([1e-12, 1e-12])
-    kept, best = (explore._regrets(expected, np.array([way]), sure, spread) for way in (0, 1))
+    kept, best = (exploration._regrets(expected, np.array([way]), sure, spread) for way in (0, 1))
     assert kept[0] == pytest.approx(np.log(1.03), rel=1e-3)
     assert best[0] < 1e-6
 
@@ -112,19 +112,19 @@ def test_what_is_wanted_is_measured_and_kept_in_the_profile(simulated: Worker) -
     cells = plan.counted(plan.simulated(plan.pair_cells(20)), told)
     result = replace(guide(), nic=told.nic, methods=told.methods, machine=told.machine)
     wants = Explorer(told, lambda: random_pairs(12, 3), 0.0)
-    again = run.Again(0.0, 1, lambda: pytest.fail("no second looks"), wants, 0.9)
-    run.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None, again)
+    again = campaign.Again(0.0, 1, lambda: pytest.fail("no second looks"), wants, 0.9)
+    campaign.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None, again)
     assert result.errors == []
     assert len(cells) == 20 + 12
     assert {r.subject for r in result.rows} == {c.subject for c in cells}
-    profile = calibrate.calibrate(result, cells)
+    profile = calibration.calibrate(result, cells)
     assert profile
     (peers,) = json.loads(profile.store(told.nic.name).read_text())["classes"]
     assert len(peers["seen"]) == 32
     assert all(len(s["us"]) == len(peers["ways"]) for s in peers["seen"])
     # Another run keeps them, and has its own of the same pairs.
     slower = [replace(r, latency_us=2 * r.latency_us) for r in result.rows if r.subject == cells[0].subject]
-    more = calibrate.calibrate(replace(result, rows=slower), cells)
+    more = calibration.calibrate(replace(result, rows=slower), cells)
     assert more
     (refined,) = json.loads(more.store(told.nic.name).read_text())["classes"]
     assert len(refined["seen"]) == 32

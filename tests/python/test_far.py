@@ -18,8 +18,8 @@ from conftest import NIC, PATIENCE, free_address, read_until, wait_for
 from test_command import MADE_UP_TIME
 
 from lacuna import _core
-from lacuna.fitting import limits_text
-from lacuna.record import read_guide
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.run_record import read_guide
 from lacuna.worker.client import WorkerError, find_worker
 from lacuna.worker.remote_host import Far, place, read_secret
 

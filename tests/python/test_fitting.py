@@ -12,8 +12,8 @@ from lacuna._core import lean_limit, price_names, usual_prices
 from synthetic import ONE_PATH, WAYS, Vector, billed, features, observed, some_pairs
 
 from lacuna import _core
-from lacuna.fitting import Fitted, fit, fit_path, limits_text
-from lacuna.pairs import Pair
+from lacuna.guide.fitting import Fitted, fit, fit_path, limits_text
+from lacuna.guide.pairs import Pair
 
 pytestmark = pytest.mark.check
 

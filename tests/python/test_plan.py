@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from fake_worker import CORPUS
 
-from lacuna import plan
-from lacuna.plan import Cell, ddtbench_cell, grid_cell, middle_size
-from lacuna.record import LeftOut
+from lacuna.guide import plan
+from lacuna.guide.plan import Cell, ddtbench_cell, grid_cell, middle_size
+from lacuna.guide.run_record import LeftOut
 from lacuna.worker.records import Family, Size
 
 pytestmark = pytest.mark.check

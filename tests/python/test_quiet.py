@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from conftest import FAR, QUIET, grid_subject, look
 
-from lacuna.quiet import alike, disturbance, judge, moved, states, usual_state
-from lacuna.record import Look
+from lacuna.guide.noise_check import alike, disturbance, judge, moved, states, usual_state
+from lacuna.guide.run_record import Look
 from lacuna.worker.records import Probe
 
 pytestmark = pytest.mark.check

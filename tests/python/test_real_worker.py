@@ -16,11 +16,11 @@ from conftest import PATIENCE
 from lacuna._core import Layout
 
 from lacuna import command
-from lacuna.analysis import contests
+from lacuna.guide.contests import contests
+from lacuna.guide.pairs import Pair
+from lacuna.guide.plan import Cell, grid_cell
+from lacuna.guide.run_record import Guide
 from lacuna.measuring import measure_pair
-from lacuna.pairs import Pair
-from lacuna.plan import Cell, grid_cell
-from lacuna.record import Guide
 from lacuna.worker.client import Worker, WorkerError, find_worker
 from lacuna.worker.records import Failure, Row
 

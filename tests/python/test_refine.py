@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from lacuna._core import pace
 
-from lacuna import refine
-from lacuna.refine import refined
+from lacuna.guide import profile_merge
+from lacuna.guide.profile_merge import refined
 
 pytestmark = pytest.mark.check
 
@@ -95,6 +95,6 @@ def test_ways_of_both_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     old = one(NEAR, mark=1.0) | {"ways": ["sgrs/mapped/none"]}
     (made,) = refined([one(NEAR, mark=2.0)], [old])
     assert (made["ways"], [s["us"] for s in made["seen"]]) == ([PACK, "sgrs/mapped/none"], [[2.0, 0], [0, 1.0]])
-    monkeypatch.setattr(refine, "MOST_SEEN", 1)
+    monkeypatch.setattr(profile_merge, "MOST_SEEN", 1)
     (made,) = refined([one(NEAR, mark=2.0)], [old])
     assert (made["ways"], len(made["seen"])) == ([PACK], 1)

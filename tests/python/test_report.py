@@ -11,7 +11,7 @@ from conftest import grid_subject, guide, row
 from fake_worker import METHODS
 
 from lacuna import palette, report
-from lacuna.record import Guide
+from lacuna.guide.run_record import Guide
 from lacuna.worker.records import Failure, Skip
 
 _VOID = {"meta", "br", "wbr"}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from conftest import grid_subject, guide, row
 
-from lacuna.analysis import Grid, contests, grids
-from lacuna.rules import derive, honesty, range_text
+from lacuna.guide.contests import Grid, contests, grids
+from lacuna.guide.rules import derive, honesty, range_text
 
 pytestmark = pytest.mark.check
 

@@ -10,10 +10,10 @@ from conftest import NIC, grid_subject, guide, row
 from lacuna._core import price_names, usual_prices
 
 from lacuna import _core, table3
-from lacuna.analysis import Grid, contests, grids
-from lacuna.calibrate import PeerClass, Profile, Stored
-from lacuna.fitting import Fitted, limits_text
-from lacuna.record import Guide
+from lacuna.guide.calibration import PeerClass, Profile, Stored
+from lacuna.guide.contests import Grid, contests, grids
+from lacuna.guide.fitting import Fitted, limits_text
+from lacuna.guide.run_record import Guide
 from lacuna.report import write
 
 pytestmark = pytest.mark.check

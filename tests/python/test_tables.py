@@ -10,7 +10,7 @@ from conftest import ddtbench_subject, guide, row
 from rich.console import Console
 
 from lacuna import tables
-from lacuna.record import Guide
+from lacuna.guide.run_record import Guide
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.devices import Devices
 from lacuna.worker.records import Failure, Hello, Skip

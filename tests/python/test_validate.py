@@ -14,11 +14,12 @@ from conftest import NIC, PATIENCE, guide, row
 from lacuna._core import Guide, Layout, nic_label
 from made_up_time import MadeUp as MadeUpClock
 
-from lacuna import calibrate, clock, command, plan, run, validate_command, validate_figure
+from lacuna import clock, command, validate_command, validate_figure
+from lacuna.guide import calibration, campaign, plan
+from lacuna.guide.baselines import RULES, ruled, table3_of
+from lacuna.guide.pairs import Pair
 from lacuna.measuring import Measured, Way
 from lacuna.medians import geomean
-from lacuna.pairs import Pair
-from lacuna.rivals import RULES, ruled, table3_of
 from lacuna.validate import SEED, Judged, Validation, judge, validate
 from lacuna.worker.client import Worker
 from lacuna.worker.records import Failure, Row
@@ -290,10 +291,10 @@ def test_a_fit_to_some_pairs_chooses_well_for_others(simulated: Worker) -> None:
     hello = simulated.hello
     cells = plan.counted(plan.simulated(plan.pair_cells(36)), hello)
     result = replace(guide(), nic=hello.nic, methods=hello.methods, machine=hello.machine)
-    run.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None)
+    campaign.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None)
     assert result.errors == []
     assert {r.subject for r in result.rows} == {c.subject for c in cells}
-    profile = calibrate.calibrate(result, cells)
+    profile = calibration.calibrate(result, cells)
     assert profile
     file = profile.store(hello.nic.name)
     assert not validate_command.needs_profile(hello.nic.name)

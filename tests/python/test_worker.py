@@ -17,7 +17,7 @@ from conftest import COUNTERS, NIC, PATIENCE, grid_subject
 from fake_worker import TROUBLE_AT
 
 import lacuna.worker.client
-from lacuna.plan import grid_cell
+from lacuna.guide.plan import grid_cell
 from lacuna.worker.client import Worker, WorkerError, WorkerSilentError, find_worker
 from lacuna.worker.records import Fields, Nic, Row, SchemaError
 

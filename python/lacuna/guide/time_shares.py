@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lacuna.plan import Cell
+from lacuna.guide.plan import Cell
 
 _FLOOR_ROUNDS = 3
 """A cell gets time for this many transfers by every method, if there is time at all: fewer give no interval."""

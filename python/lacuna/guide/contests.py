@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lacuna.record import Run
+from lacuna.guide.run_record import Run
 from lacuna.worker.records import BY_HAND, Cache, Method, Row, Shape, Subject
 
 _NO_INTERVAL = 0.10

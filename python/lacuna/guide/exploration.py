@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacuna._core import Bills, Layout, margin_of, nearby_doubt, pair_place, price_names, usual_prices
-from lacuna.calibrate import layouts_of, observations
-from lacuna.fitting import Observation, Vector, fit, limits_text
-from lacuna.pairs import Pair
-from lacuna.plan import Cell, counted, pair_cell
-from lacuna.record import LeftOut
+from lacuna.guide.calibration import layouts_of, observations
+from lacuna.guide.fitting import Observation, Vector, fit, limits_text
+from lacuna.guide.pairs import Pair
+from lacuna.guide.plan import Cell, counted, pair_cell
+from lacuna.guide.run_record import LeftOut
 from lacuna.worker.records import Hello, Row, Subject
 
 BATCH = 12

@@ -15,7 +15,7 @@ from math import log
 from statistics import median, median_low
 
 from lacuna._core import same_class
-from lacuna.record import Look
+from lacuna.guide.run_record import Look
 from lacuna.worker.records import Conditions, Probe, Subject
 
 _OFF = 1.15

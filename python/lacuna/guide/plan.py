@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lacuna.pairs import Pair, random_pairs
-from lacuna.record import LeftOut
+from lacuna.guide.pairs import Pair, random_pairs
+from lacuna.guide.run_record import LeftOut
 from lacuna.units import bytes_text
 from lacuna.worker.records import SHAPES, Cache, Family, Hello, Shape, Subject
 

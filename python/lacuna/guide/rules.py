@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lacuna.analysis import Combo, Grid, overlap
+from lacuna.guide.contests import Combo, Grid, overlap
 from lacuna.units import gain_text
 
 _CLOSE = 1.05

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 
-from lacuna.analysis import Contest, contest_of, told_methods
-from lacuna.plan import Cell
-from lacuna.quiet import disturbance, judge
-from lacuna.record import LeftOut, Repeat, Run
+from lacuna.guide.contests import Contest, contest_of, told_methods
+from lacuna.guide.noise_check import disturbance, judge
+from lacuna.guide.plan import Cell
+from lacuna.guide.run_record import LeftOut, Repeat, Run
 from lacuna.worker.records import BY_HAND, Row, Subject
 
 HOPELESS = 5.0

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from lacuna import clock
-from lacuna.adapt import Hopeless, pooled, repeat_of, worth_another_look
-from lacuna.analysis import told_methods
-from lacuna.budget import Grant, Pacer
-from lacuna.explore import Explorer
-from lacuna.plan import Cell
-from lacuna.quiet import disturbance, judge, usual_state
-from lacuna.record import LeftOut, Look, Run
+from lacuna.guide.contests import told_methods
+from lacuna.guide.exploration import Explorer
+from lacuna.guide.noise_check import disturbance, judge, usual_state
+from lacuna.guide.plan import Cell
+from lacuna.guide.run_record import LeftOut, Look, Run
+from lacuna.guide.stopping_rule import Hopeless, pooled, repeat_of, worth_another_look
+from lacuna.guide.time_shares import Grant, Pacer
 from lacuna.worker.client import Worker, WorkerError, WorkerSilentError
 from lacuna.worker.records import Conditions, Failure, Probe, Row, Skip, Subject
 
