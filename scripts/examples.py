@@ -12,9 +12,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lacuna import applications, peers
-from lacuna.applications import ApplicationError, MissingError
-from lacuna.peers import PeerError
+from lacuna.mpi import applications, installations
+from lacuna.mpi.applications import ApplicationError, MissingError
+from lacuna.mpi.installations import PeerError
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        found = peers.find(sys.argv[2:])
+        found = installations.find(sys.argv[2:])
     except PeerError as e:
         print(f"lacuna: {e}", file=sys.stderr)
         return 2

@@ -15,14 +15,15 @@ from typing import Annotated, Any, Generic, NoReturn, TypeVar
 import typer
 from rich.console import Console
 
-from lacuna import clock, peers
+from lacuna import clock
 from lacuna.guide import campaign
 from lacuna.guide.campaign import Again
 from lacuna.guide.exploration import Explorer
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Run
+from lacuna.mpi import installations
+from lacuna.mpi.installations import Peer, PeerError
 from lacuna.paper import profiles
-from lacuna.peers import Peer, PeerError
 from lacuna.progress import Meter
 from lacuna.store import write_whole
 from lacuna.worker.client import Worker, WorkerError, find_worker
@@ -158,7 +159,7 @@ def worker_nic(nic: str) -> str:
 def rivals(wanted: Sequence[str]) -> list[Peer]:
     """The MPIs that --mpi names."""
     try:
-        return peers.find(wanted)
+        return installations.find(wanted)
     except PeerError as e:
         raise typer.BadParameter(str(e), param_hint="--mpi") from e
 

@@ -13,7 +13,7 @@ from typing import Any
 from lacuna import clock
 from lacuna.copies_worker import CopyBench
 from lacuna.medians import geomean
-from lacuna.peers import Peer, PeerError
+from lacuna.mpi.installations import Peer, PeerError
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
 

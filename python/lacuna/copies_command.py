@@ -12,7 +12,7 @@ from rich.console import Console
 from lacuna import __version__, clock, command, copies, copies_view
 from lacuna.copies import Copies
 from lacuna.copies_worker import CopyBench
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
 from lacuna.progress import Meter
 from lacuna.worker.client import WorkerError
 

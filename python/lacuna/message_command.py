@@ -15,7 +15,7 @@ from rich.console import Console
 from lacuna import __version__, clock, command, message_rows, message_view
 from lacuna.message_rows import Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
-from lacuna.peers import Peer, PeerError
+from lacuna.mpi.installations import Peer, PeerError
 from lacuna.progress import Meter
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from lacuna.job import Job
-from lacuna.launch import launch
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.job import Job
+from lacuna.mpi.launch import launch
 from lacuna.worker.client import find_executable
 
 

@@ -15,13 +15,13 @@ import typer
 from rich.console import Console
 
 from lacuna import __version__, clock, command, message_rows, mpi_bench_rows, mpi_bench_view, programs
-from lacuna.applications import ApplicationError, MissingError
-from lacuna.hosts import Hosts, HostsError
-from lacuna.hosts import two_hosts as two_hosts_here
-from lacuna.mpi import MpiError
+from lacuna.mpi.applications import ApplicationError, MissingError
+from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.interposer import MpiError
+from lacuna.mpi.two_hosts import Hosts, HostsError
+from lacuna.mpi.two_hosts import two_hosts as two_hosts_here
 from lacuna.mpi_bench_rows import COMMIT, LATENCY, Mpi, MpiRun, cost_of
 from lacuna.mpi_bench_worker import Effort, MpiBench, find_bench
-from lacuna.peers import Peer, PeerError
 from lacuna.programs import Programs, Task
 from lacuna.progress import Meter
 from lacuna.worker.client import WorkerError

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lacuna.job import Job
-from lacuna.launch import launch
-from lacuna.mpi import abi_of, preload_library, preloaded
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.interposer import abi_of, preload_library, preloaded
+from lacuna.mpi.job import Job
+from lacuna.mpi.launch import launch
 from lacuna.mpi_bench_rows import AUTOMATIC, JUDGED, Contender, Side
-from lacuna.peers import Peer
 from lacuna.worker.client import WorkerError, find_executable
 from lacuna.worker.json_lines import RowError
 

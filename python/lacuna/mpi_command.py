@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna import command
-from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
+from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
 
 app = typer.Typer(
     name="mpi",
@@ -82,7 +82,7 @@ def doctor_command(
     Exit status: 0, 1 if something keeps the library from working, 2 for wrong usage.
     """
     # Imported here: `lacuna mpirun` need not wait for it.
-    from lacuna import doctor
+    from lacuna.mpi import doctor
 
     findings = doctor.look_at_machine(mpirun, abi)
     if program is not None:
@@ -139,7 +139,7 @@ def run(
 
 def _abi_of(arguments: list[str], launcher: Path) -> str:
     """The program's own, where it says which: MPICH's launcher starts programs of two. Raises MpiError."""
-    from lacuna import doctor
+    from lacuna.mpi import doctor
 
     for argument in arguments:
         file = doctor.find_program(argument)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lacuna import mini
-from lacuna.applications import ApplicationError, MissingError, Program
-from lacuna.hosts import Hosts
-from lacuna.launch import launch
-from lacuna.mini import Mini
-from lacuna.mpi import MpiError
-from lacuna.peers import Peer, PeerError
+from lacuna.mpi import mini_applications
+from lacuna.mpi.applications import ApplicationError, MissingError, Program
+from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.interposer import MpiError
+from lacuna.mpi.launch import launch
+from lacuna.mpi.mini_applications import Mini
+from lacuna.mpi.two_hosts import Hosts
 from lacuna.program_rows import ProgramRow, rows_from
 
 RANKS = (2, 4, 8)
@@ -54,11 +54,14 @@ FULL = Pace(pairs=5, seconds=0.1, quick=False)
 def planned(*, far: bool, pattern: str = "") -> list[Task]:
     """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make
     slow comes last: a budget may not reach it."""
-    tasks = [Task(program, 2) for program in (*mini.APPLICATIONS, mini.COLLECTIVES)]
+    tasks = [Task(program, 2) for program in (*mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)]
     if far:
-        tasks += [Task(program, 2, far=True) for program in (mini.PINGPONG, *mini.APPLICATIONS, mini.COLLECTIVES)]
-    tasks += [Task(program, 4) for program in mini.APPLICATIONS]
-    tasks += [Task(mini.COLLECTIVES, ranks) for ranks in RANKS if ranks > 2]
+        tasks += [
+            Task(program, 2, far=True)
+            for program in (mini_applications.PINGPONG, *mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)
+        ]
+    tasks += [Task(program, 4) for program in mini_applications.APPLICATIONS]
+    tasks += [Task(mini_applications.COLLECTIVES, ranks) for ranks in RANKS if ranks > 2]
     return [task for task in tasks if pattern.lower() in task.name.lower()]
 
 
@@ -93,5 +96,5 @@ class Programs:
         key = (peer.mpicc, task.program.name, task.far)
         if key not in self._built:
             started = launch(peer, self._hosts if task.far else None)
-            self._built[key] = mini.build(peer, task.program, started, self._folder)
+            self._built[key] = mini_applications.build(peer, task.program, started, self._folder)
         return self._built[key]

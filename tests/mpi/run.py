@@ -29,11 +29,11 @@ from pathlib import Path
 
 import remembered
 
-from lacuna.fortran import NoFortranError, compiler_of
-from lacuna.hosts import Hosts, HostsError, two_hosts
-from lacuna.launch import Launch, launch
-from lacuna.mpi import MpiError, preload_library
-from lacuna.peers import Peer, PeerError, find
+from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.installations import Peer, PeerError, find
+from lacuna.mpi.interposer import MpiError, preload_library
+from lacuna.mpi.launch import Launch, launch
+from lacuna.mpi.two_hosts import Hosts, HostsError, two_hosts
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

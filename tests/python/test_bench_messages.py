@@ -15,11 +15,12 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna import launch, message_rows, message_view, peers
+from lacuna import message_rows, message_view
 from lacuna.cli import app
 from lacuna.message_rows import LARGE, MessageRow, Messages, Mpi
 from lacuna.message_worker import MessageBench, find_bench
-from lacuna.peers import Peer, PeerError
+from lacuna.mpi import installations, launch
+from lacuna.mpi.installations import Peer, PeerError
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
 
@@ -264,7 +265,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
     """An MPI whose mpiexec is a script that plays both ranks; `play` writes it."""
     bench = script(tmp_path / "lacuna-message-bench", "#!/bin/sh\n")
     monkeypatch.setenv("LACUNA_MESSAGE_BENCH", str(bench))
-    monkeypatch.setattr(peers, "shim_source", lambda: tmp_path / "mpi_shim.c")
+    monkeypatch.setattr(installations, "shim_source", lambda: tmp_path / "mpi_shim.c")
     return Peer("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
 
 
@@ -356,7 +357,7 @@ def test_an_mpi_that_dies_leaves_the_others_measured(job: Peer, tmp_path: Path) 
 
 
 def require_mpi() -> None:
-    if not peers.find([]):
+    if not installations.find([]):
         pytest.skip("no mpicc on the PATH: messages were not compared")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU: two ranks would wait for one another")

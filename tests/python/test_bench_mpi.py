@@ -16,12 +16,12 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna import peers
 from lacuna.cli import app
-from lacuna.mpi import MpiError
+from lacuna.mpi import installations
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.interposer import MpiError
 from lacuna.mpi_bench_rows import LATENCY, METHODS
 from lacuna.mpi_bench_worker import FORCED, Effort, MpiBench, find_bench
-from lacuna.peers import Peer
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
 
@@ -95,7 +95,7 @@ def mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
     monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(tmp_path))
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     (tmp_path / "liblacuna_mpi_mpich.so").touch()
-    monkeypatch.setattr(peers, "shim_source", lambda: tmp_path / "mpi_shim.c")
+    monkeypatch.setattr(installations, "shim_source", lambda: tmp_path / "mpi_shim.c")
     return Peer("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
 
 

@@ -12,10 +12,11 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner
 
-from lacuna import copies, copies_figures, copies_view, peers
+from lacuna import copies, copies_figures, copies_view
 from lacuna.cli import app
 from lacuna.copies import Against, Copies, CopyRow
 from lacuna.copies_worker import CopyBench
+from lacuna.mpi import installations
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
 
@@ -175,22 +176,22 @@ def fake_mpicc(folder: Path, body: str) -> Path:
 
 def test_peers_by_name_by_path_and_from_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mpicc = fake_mpicc(tmp_path, "exit 0")
-    assert [p.name for p in peers.find([str(mpicc), f"other={mpicc}"])] == ["mpi1", "other"]
+    assert [p.name for p in installations.find([str(mpicc), f"other={mpicc}"])] == ["mpi1", "other"]
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert peers.find([])[0].mpicc == mpicc
+    assert installations.find([])[0].mpicc == mpicc
     monkeypatch.setenv("PATH", "/nowhere")
-    assert peers.find([]) == []
+    assert installations.find([]) == []
 
 
 @pytest.mark.parametrize("options", [["/nowhere/mpicc"], ["a=/bin/true", "a=/bin/true"], ["../x=/bin/true"]])
 def test_peers_that_cannot_be(options: list[str]) -> None:
-    with pytest.raises(peers.PeerError):
-        peers.find(options)
+    with pytest.raises(installations.PeerError):
+        installations.find(options)
 
 
 def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
-    peer = peers.Peer("bad", fake_mpicc(tmp_path, "echo no mpi.h >&2; exit 1"))
-    with pytest.raises(peers.PeerError, match=r"no mpi\.h"):
+    peer = installations.Peer("bad", fake_mpicc(tmp_path, "echo no mpi.h >&2; exit 1"))
+    with pytest.raises(installations.PeerError, match=r"no mpi\.h"):
         peer.shim(tmp_path)
 
 
@@ -226,7 +227,7 @@ def test_wrong_usage(arguments: list[str]) -> None:
 
 
 def test_an_mpi_if_there_is_one(tmp_path: Path) -> None:
-    found = peers.find([])
+    found = installations.find([])
     if not found:
         pytest.skip("no mpicc on the PATH: MPI_Pack was not compared")
     environment = found[0].environment()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lacuna import doctor
 from lacuna.cli import app
-from lacuna.doctor import Verdict
-from lacuna.mpi import preload_library, tools_behind
+from lacuna.mpi import doctor
+from lacuna.mpi.doctor import Verdict
+from lacuna.mpi.interposer import preload_library, tools_behind
 
 CALLS = ("Init", "Send", "Type_vector", "Ialltoallw", "Put", "File_write_all", "Barrier")
 C = "".join(f"int MPI_{name}(void);\n" for name in CALLS) + "int main(void) { return %s; }\n"

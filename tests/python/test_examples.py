@@ -14,14 +14,14 @@ from conftest import PATIENCE
 from mpi_ready import run, run_application
 from rich.console import Console
 
-from lacuna import applications
-from lacuna.applications import ApplicationError, MissingError, Program
-from lacuna.launch import launch
+from lacuna.mpi import applications
+from lacuna.mpi.applications import ApplicationError, MissingError, Program
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.launch import launch
 from lacuna.paper import fft, fft_command
 from lacuna.paper.fft import Effort, Plan
 from lacuna.paper.fft_sections import FftChapter, f13
 from lacuna.paper.results import Results
-from lacuna.peers import Peer
 
 MPIS = ("mpich5", "openmpi5", "openmpi4-debian", "impi")
 OF_GATE = ("openmpi4-debian", "impi")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.mpi import MpiError, abi_of, preload_library, preloaded
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.interposer import MpiError, abi_of, preload_library, preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "lacuna" / "mpi" / "abi"

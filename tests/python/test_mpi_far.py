@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from mpi_ready import Ready, program, run
 
-from lacuna.hosts import Hosts, HostsError, two_hosts
-from lacuna.launch import launch
+from lacuna.mpi.launch import launch
+from lacuna.mpi.two_hosts import Hosts, HostsError, two_hosts
 
 pytestmark = pytest.mark.gate
 

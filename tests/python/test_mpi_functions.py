@@ -11,8 +11,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from test_mpi_abi import ROOT, peers
 
-from lacuna.mpi import ABIS, preload_library
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.interposer import ABIS, preload_library
 
 PAGE = ROOT / "docs" / "mpi-functions.md"
 ALONE = {"Open MPI": {"openmpi"}, "standard ABI": {"abi"}, "MPICH": {"mpich", "abi"}}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.mpi import ABIS, preload_library
+from lacuna.mpi.interposer import ABIS, preload_library
 
 BEHIND = """
 #define _GNU_SOURCE

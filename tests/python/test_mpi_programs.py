@@ -17,8 +17,8 @@ import pytest
 from conftest import PATIENCE
 from mpi_ready import Ready, program, run
 
-from lacuna.launch import Launch, launch
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.launch import Launch, launch
 
 OFTEN = ("openmpi5", "mpich5")
 OTHERS = ("openmpi4-debian", "mpich4-debian", "impi", "mpich5-abi")

@@ -14,11 +14,12 @@ from conftest import PATIENCE
 from mpi_ready import run_application
 from typer.testing import CliRunner, Result
 
-from lacuna import mini, programs
-from lacuna.applications import ApplicationError, MissingError, Program, sources
+from lacuna import programs
 from lacuna.cli import app
-from lacuna.launch import Launch, launch
-from lacuna.peers import Peer
+from lacuna.mpi import mini_applications
+from lacuna.mpi.applications import ApplicationError, MissingError, Program, sources
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.launch import Launch, launch
 from lacuna.program_rows import rows_from
 from lacuna.programs import Pace, Programs, Task
 
@@ -67,10 +68,10 @@ def test_as_many_pairs_as_there_is_time_for(tmp_path: Path, monkeypatch: pytest.
 
     started = Launch((), {}, "", "")
     monkeypatch.setattr(programs, "launch", lambda *_: started)
-    monkeypatch.setattr(mini, "build", lambda *_: Program(Peer("p", tmp_path), "halo", tmp_path, started))
+    monkeypatch.setattr(mini_applications, "build", lambda *_: Program(Peer("p", tmp_path), "halo", tmp_path, started))
     monkeypatch.setattr(Program, "run", run)
     runner = Programs(tmp_path, None)
-    task, peer, pace = Task(mini.HALO, 2), Peer("p", tmp_path), Pace(3, 0.1, quick=True)
+    task, peer, pace = Task(mini_applications.HALO, 2), Peer("p", tmp_path), Pace(3, 0.1, quick=True)
     assert runner.race(task, "m", peer, pace, lambda: True)[0].pairs == 3
     assert ran == [False, True, True, False, False, True], "neither always comes first"
     assert runner.race(task, "m", peer, pace, lambda: False)[0].pairs == 1
@@ -88,17 +89,17 @@ def debian() -> Peer:
     return Peer("debian", Path(mpicc))
 
 
-ALL = (mini.PINGPONG, mini.COLLECTIVES, *mini.APPLICATIONS)
+ALL = (mini_applications.PINGPONG, mini_applications.COLLECTIVES, *mini_applications.APPLICATIONS)
 SMALL = {"pingpong": 65536, "collectives": 4096, "halo": 256, "halo_fortran": 256, "fft2": 192, "gather": 64}
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.gate), 2, pytest.param(3, marks=pytest.mark.gate)])
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
-def test_each_is_right_with_any_number_of_ranks(program: mini.Mini, ranks: int, tmp_path: Path) -> None:
+def test_each_is_right_with_any_number_of_ranks(program: mini_applications.Mini, ranks: int, tmp_path: Path) -> None:
     """It ends with an error where a byte is wrong."""
     peer = debian()
     try:
-        built = mini.build(peer, program, launch(peer), tmp_path)
+        built = mini_applications.build(peer, program, launch(peer), tmp_path)
     except MissingError as e:
         pytest.skip(f"{program.name} was not run: {e}")
     given = {"seconds": 0.001, "largest": SMALL[program.name]}
@@ -132,7 +133,7 @@ def test_a_wrong_byte_ends_it(file: str, right: str, wrong: str, way: str, tmp_p
 
 def test_a_number_that_is_none_is_told(tmp_path: Path) -> None:
     peer = debian()
-    built = mini.build(peer, mini.GATHER, launch(peer), tmp_path)
+    built = mini_applications.build(peer, mini_applications.GATHER, launch(peer), tmp_path)
     with pytest.raises(ApplicationError, match="--largest many: not a number above 0"):
         built.run({"seconds": 0.001, "largest": "many"}, seconds=PATIENCE)
 

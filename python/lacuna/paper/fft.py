@@ -10,11 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lacuna import applications, clock
-from lacuna.applications import ApplicationError, MissingError, Program
-from lacuna.mpi import MpiError
+from lacuna import clock
+from lacuna.mpi import applications
+from lacuna.mpi.applications import ApplicationError, MissingError, Program
+from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.interposer import MpiError
 from lacuna.mpi_bench_rows import name_of
-from lacuna.peers import Peer, PeerError
 from lacuna.progress import Meter
 
 NAME = "fft2d"

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from lacuna import applications, command
+from lacuna import command
+from lacuna.mpi import applications
+from lacuna.mpi.installations import Peer
 from lacuna.paper import fft
 from lacuna.paper.fft import Programs
 from lacuna.paper.fft_sections import FULL, QUICK, FftChapter
 from lacuna.paper.results import Results
-from lacuna.peers import Peer
 
 
 def measure(

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import lacuna
-from lacuna.launch import Launch, launch
-from lacuna.mpi import abi_of, preload_library, preloaded
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.interposer import abi_of, preload_library, preloaded
+from lacuna.mpi.launch import Launch, launch
 
 NAMES = ("fft2d", "stencil2d", "faces3d")
 

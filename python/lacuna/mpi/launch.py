@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lacuna.hosts import INTERFACE, NAMES, NETWORK, Hosts
-from lacuna.peers import Peer, PeerError
+from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.two_hosts import INTERFACE, NAMES, NETWORK, Hosts
 
 _AS_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from lacuna import device
-from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, tools_behind
+from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, tools_behind
 
 LIBRARIES = {
     "libmpi.so.40": "openmpi",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lacuna.applications import ApplicationError, MissingError, Program, flags_of, sources
-from lacuna.fortran import NoFortranError, compiler_of
-from lacuna.launch import Launch
-from lacuna.peers import Peer
+from lacuna.mpi.applications import ApplicationError, MissingError, Program, flags_of, sources
+from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.installations import Peer
+from lacuna.mpi.launch import Launch
 
 _COMPILE_SECONDS = 120.0
 

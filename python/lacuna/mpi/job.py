@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lacuna.launch import Launch
+from lacuna.mpi.launch import Launch
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import LineError, Lines, RowError, answer
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from lacuna.peers import Peer
+from lacuna.mpi.installations import Peer
 
 
 class NoFortranError(Exception):
