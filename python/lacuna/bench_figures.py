@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.bench_view import Panel, View, copies_us
-from lacuna.palette import ink
-from lacuna.style import INK, draw_curve, in_style, method_lines, path_keys, save_png
+from lacuna.report.palette import ink
+from lacuna.report.style import INK, draw_curve, in_style, method_lines, path_keys, save_png
 from lacuna.worker.records import Row
 
 _COPY_STYLE = (0, (1, 1.4))

@@ -9,10 +9,10 @@ from pathlib import Path
 from lacuna import bench_figures
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
-from lacuna.page import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
-from lacuna.report_parts import date, left_out, means, notification, page, platform, quietness, warnings
+from lacuna.report.html import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
+from lacuna.report.run_sections import date, left_out, means, notification, page, platform, quietness, warnings
+from lacuna.report.style import svg
 from lacuna.store import write_whole
-from lacuna.style import svg
 from lacuna.worker.records import Row
 
 _SHOWN = {

@@ -12,8 +12,8 @@ from rich.text import Text
 from lacuna.bench_view import Spot, View, here, views
 from lacuna.experiments import Bench
 from lacuna.guide.contests import Contest
-from lacuna.palette import ink
-from lacuna.tables import notes
+from lacuna.report.guide_tables import notes
+from lacuna.report.palette import ink
 from lacuna.worker.records import Row, Work
 
 _COUNTERS: tuple[tuple[str, Callable[[Work], int]], ...] = (

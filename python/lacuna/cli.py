@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, bench, clock, command, device, explain, mpi_command, tables, validate_command
-from lacuna import compare as comparing
+from lacuna import __version__, bench, clock, command, device, explain, mpi_command, validate_command
 from lacuna._core import freed_memory_is_told
 from lacuna.command import JsonOption, NicOption, Pace
 from lacuna.guide import calibration, plan
@@ -25,6 +24,8 @@ from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide, read_guide
 from lacuna.paper import command as paper
+from lacuna.report import comparison as comparing
+from lacuna.report import guide_tables
 from lacuna.store import write_whole
 from lacuna.worker import listener, remote_host
 from lacuna.worker.client import Worker, WorkerError, find_worker
@@ -327,8 +328,8 @@ def info(
         said = {"protocol": PROTOCOL, **asdict(hello), "devices": asdict(devices), "freed_memory_untold": untold}
         print(json.dumps({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
     else:
-        tables.show_info(command.console(), hello, devices, untold)
-        tables.show_gpus(command.console(), gpus, no_gpus)
+        guide_tables.show_info(command.console(), hello, devices, untold)
+        guide_tables.show_gpus(command.console(), gpus, no_gpus)
 
 
 @app.command()
@@ -374,12 +375,12 @@ def compare(
         raise typer.BadParameter("the two guides have no cell in common", param_hint="A B")
     console = command.console(to_stderr=command.is_stdout(data))
     # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
-    from lacuna import compare_view
+    from lacuna.report import comparison_page
 
-    compare_view.show(console, compared)
+    comparison_page.show(console, compared)
     command.write_json(data, json.dumps(compared.to_json(), indent=1) + "\n")
     if output:
-        console.print("Written: " + ", ".join(str(f) for f in compare_view.write(compared, output)), soft_wrap=True)
+        console.print("Written: " + ", ".join(str(f) for f in comparison_page.write(compared, output)), soft_wrap=True)
     raise typer.Exit(1 if exit_code and (compared.beyond_close or compared.changed) else 0)
 
 
@@ -452,10 +453,10 @@ def _deliver(
         stored = Stored(profile, profile.store(result.nic.name)) if profile else None
     with console.status("drawing the report"):
         # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
-        from lacuna import report
+        from lacuna.report import guide_page
 
-        files = [data, *report.write(result, output, stored)]
-    tables.show(console, result)
+        files = [data, *guide_page.write(result, output, stored)]
+    guide_tables.show(console, result)
     console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
     if stored:
         console.print(f"Lacuna chooses by {stored.file} from now on", soft_wrap=True)

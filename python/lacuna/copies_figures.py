@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.copies import Copies, CopyRow
-from lacuna.style import INK, RULE, in_style
+from lacuna.report.style import INK, RULE, in_style
 
 _LACUNA = "#0072b2"
 _HAND = "#9a9a9a"

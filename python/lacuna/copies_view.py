@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna.copies import Against, Copies, CopyRow
-from lacuna.listing import shown, written
-from lacuna.page import Number, Raw, code, figure, note, paragraph, section, table
-from lacuna.report_parts import page
+from lacuna.report.html import Number, Raw, code, figure, note, paragraph, section, table
+from lacuna.report.row_tables import shown, written
+from lacuna.report.run_sections import page
 from lacuna.store import write_whole
 from lacuna.units import bytes_text
 
@@ -117,7 +117,7 @@ def write(copies: Copies, directory: Path) -> list[Path]:
     """Writes copy.html and copy.png; returns the files."""
     # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
     from lacuna import copies_figures
-    from lacuna.style import save_png, svg
+    from lacuna.report.style import save_png, svg
 
     picture = directory / "copy.png"
     html = directory / "copy.html"

@@ -17,7 +17,7 @@ from rich.table import Table
 from lacuna import __version__, clock, command, device_figures
 from lacuna.device_bench import DeviceBench, summaries
 from lacuna.progress import Meter
-from lacuna.style import save_png
+from lacuna.report.style import save_png
 from lacuna.worker.client import WorkerError, find_executable
 
 _ARRAYS = Path(__file__).parent / "device_arrays.py"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lacuna.device_bench import COPIES, LARGE, DeviceBench, DeviceRow
-from lacuna.style import INK, RULE, in_style
+from lacuna.report.style import INK, RULE, in_style
 
 _CONTENDERS = {
     "lacuna": ("Lacuna", "#0072b2", "o"),

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 
 from lacuna.message_rows import MessageRow, Messages
-from lacuna.style import INK, in_style
+from lacuna.report.style import INK, in_style
 
 _COLOURS = ("#0072b2", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#999933")
 _BAR = 0.8

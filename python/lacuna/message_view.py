@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from lacuna.listing import notes, shown, written
 from lacuna.message_rows import OURS, MessageRow, Messages, fastest
-from lacuna.page import Raw, code, figure, note, paragraph, section, table
-from lacuna.report_parts import page
+from lacuna.report.html import Raw, code, figure, note, paragraph, section, table
+from lacuna.report.row_tables import notes, shown, written
+from lacuna.report.run_sections import page
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, us_text
 
@@ -98,7 +98,7 @@ def write(messages: Messages, directory: Path) -> list[Path]:
     """Writes messages.html and messages.png; returns the files."""
     # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
     from lacuna import message_figures
-    from lacuna.style import save_png, svg
+    from lacuna.report.style import save_png, svg
 
     html, picture = directory / "messages.html", directory / "messages.png"
     drawn = message_figures.ratios(messages)

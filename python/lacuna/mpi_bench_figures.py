@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from lacuna.mpi_bench_rows import MpiRun
-from lacuna.style import INK, RULE, in_style
+from lacuna.report.style import INK, RULE, in_style
 
 _PLAIN = "#d55e00"
 _PRELOADED = "#0072b2"

@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from lacuna.listing import notes, shown, written
 from lacuna.mpi_bench_rows import ForcedRow, MpiRow, MpiRun
-from lacuna.page import Raw, code, figure, note, paragraph, section, table
 from lacuna.program_rows import ProgramRow
-from lacuna.report_parts import page
+from lacuna.report.html import Raw, code, figure, note, paragraph, section, table
+from lacuna.report.row_tables import notes, shown, written
+from lacuna.report.run_sections import page
 from lacuna.store import write_whole
 from lacuna.units import bytes_text, us_text
 
@@ -152,7 +152,7 @@ def write(run: MpiRun, directory: Path) -> list[Path]:
     """Writes mpi.html, mpi.png and mpi-programs.png; returns the files."""
     # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
     from lacuna import mpi_bench_figures
-    from lacuna.style import save_png, svg
+    from lacuna.report.style import save_png, svg
 
     html, picture, of_programs = (directory / name for name in ("mpi.html", "mpi.png", "mpi-programs.png"))
     files, pictures = [html], []

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from lacuna.palette import ink
-from lacuna.style import INK, in_style, method_keys, save_png
+from lacuna.report.palette import ink
+from lacuna.report.style import INK, in_style, method_keys, save_png
 from lacuna.units import bytes_text
 from lacuna.validate import Validation
 

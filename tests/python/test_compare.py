@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import FAR, PATIENCE, QUIET, grid_subject, guide, look, row
 
-from lacuna.compare import Comparison, compare, repeats_within
 from lacuna.guide.run_record import Guide, Repeat, read_guide
+from lacuna.report.comparison import Comparison, compare, repeats_within
 from lacuna.worker.fields import SchemaError
 
 pytestmark = pytest.mark.check

@@ -10,8 +10,8 @@ from pathlib import Path
 from conftest import grid_subject, guide, row
 from fake_worker import METHODS
 
-from lacuna import palette, report
 from lacuna.guide.run_record import Guide
+from lacuna.report import guide_page, palette
 from lacuna.worker.records import Failure, Skip
 
 _VOID = {"meta", "br", "wbr"}
@@ -34,7 +34,7 @@ class Balance(HTMLParser):
 
 
 def page(result: Guide, directory: Path) -> str:
-    report.write(result, directory)
+    guide_page.write(result, directory)
     return (directory / "report.html").read_text(encoding="utf-8")
 
 

@@ -9,12 +9,13 @@ import pytest
 from conftest import NIC, grid_subject, guide, row
 from lacuna._core import price_names, usual_prices
 
-from lacuna import _core, table3
+from lacuna import _core
 from lacuna.guide.calibration import PeerClass, Profile, Stored
 from lacuna.guide.contests import Grid, contests, grids
 from lacuna.guide.fitting import Fitted, limits_text
 from lacuna.guide.run_record import Guide
-from lacuna.report import write
+from lacuna.report import table3
+from lacuna.report.guide_page import write
 
 pytestmark = pytest.mark.check
 

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from lacuna.palette import ink
 from lacuna.paper.runs import PLAIN
 from lacuna.paper.section import Line, Plot, Section
-from lacuna.style import INK, in_style, save_png
+from lacuna.report.palette import ink
+from lacuna.report.style import INK, in_style, save_png
 from lacuna.units import bytes_text
 
 _COLUMNS = 3

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lacuna.page import Raw, figure, heading, paragraph, section, table, text
 from lacuna.paper import figures, profiles
 from lacuna.paper.profiles import LABELS
 from lacuna.paper.results import Results
 from lacuna.paper.section import Finding, Grid, Section
-from lacuna.report_parts import page
+from lacuna.report.html import Raw, figure, heading, paragraph, section, table, text
+from lacuna.report.run_sections import page
+from lacuna.report.style import save_png, svg
 from lacuna.store import write_whole
-from lacuna.style import save_png, svg
 
 _MEANINGS = {
     "calibrated": "fitted to the 120 cells of Table 4",

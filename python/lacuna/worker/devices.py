@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.describe import EMULATED, yes
+from lacuna.report.describe import EMULATED, yes
 from lacuna.units import bytes_text
 from lacuna.worker.fields import Fields
 

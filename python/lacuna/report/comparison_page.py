@@ -10,17 +10,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lacuna import heatmaps
-from lacuna.compare import CLOSE, LEAST_NOISE, Change, Comparison, Pair
-from lacuna.describe import facts
 from lacuna.guide.contests import Contest, Grid, grids, method_order
 from lacuna.guide.noise_check import judge
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
-from lacuna.page import Number, Raw, code, figure, heading, method_name, note, paragraph, section, side_by_side, table
-from lacuna.report_parts import capital, date, page
+from lacuna.report import heatmaps
+from lacuna.report.comparison import CLOSE, LEAST_NOISE, Change, Comparison, Pair
+from lacuna.report.describe import facts
+from lacuna.report.html import (
+    Number,
+    Raw,
+    code,
+    figure,
+    heading,
+    method_name,
+    note,
+    paragraph,
+    section,
+    side_by_side,
+    table,
+)
+from lacuna.report.run_sections import capital, date, page
+from lacuna.report.style import svg
 from lacuna.store import write_whole
-from lacuna.style import svg
 from lacuna.units import us_text
 
 _MOST_LISTED = 12

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lacuna.guide.contests import Contest, interval
-from lacuna.palette import ink, marker
+from lacuna.report.palette import ink, marker
 from lacuna.worker.records import Row
 
 INK = "#1f2328"

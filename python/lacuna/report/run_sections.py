@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
-from lacuna import curves
-from lacuna.describe import EMULATED, facts, far_facts, yes
 from lacuna.guide.contests import censored, left_out_of_large, notify_costs
 from lacuna.guide.noise_check import judge
 from lacuna.guide.run_record import Run
-from lacuna.page import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
-from lacuna.style import svg
+from lacuna.report import curves
+from lacuna.report.describe import EMULATED, facts, far_facts, yes
+from lacuna.report.html import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
+from lacuna.report.style import svg
 from lacuna.units import gain_text
 
 _TEMPLATES = Path(__file__).with_name("templates")

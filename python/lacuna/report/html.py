@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from lacuna.palette import ink
+from lacuna.report.palette import ink
 
 _WIDE = 12
 """A table with more columns is set smaller on paper."""

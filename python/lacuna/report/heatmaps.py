@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lacuna.bars import draw_gains
 from lacuna.guide.contests import Contest, Grid, family
-from lacuna.palette import ink, readable_on, tint
-from lacuna.style import EMPTY, INK, competing, in_style, method_keys
+from lacuna.report.bar_charts import draw_gains
+from lacuna.report.palette import ink, readable_on, tint
+from lacuna.report.style import EMPTY, INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text
 from lacuna.worker.records import BASELINE, Row
 

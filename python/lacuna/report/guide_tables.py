@@ -11,12 +11,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.describe import EMULATED, cells, facts, yes
 from lacuna.guide.contests import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.guide.noise_check import judge
 from lacuna.guide.rules import Rule, derive, honesty, range_text
 from lacuna.guide.run_record import Guide, Run
-from lacuna.palette import ink
+from lacuna.report.describe import EMULATED, cells, facts, yes
+from lacuna.report.palette import ink
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker import devices
 from lacuna.worker.devices import Devices

@@ -14,7 +14,7 @@ from lacuna.guide.fitting import limits_text
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import grid_cell
 from lacuna.medians import geomean
-from lacuna.page import Number, Raw, heading, method_name, paragraph, section, table, text
+from lacuna.report.html import Number, Raw, heading, method_name, paragraph, section, table, text
 from lacuna.units import bytes_text, gain_text
 from lacuna.validate import summary
 from lacuna.worker.records import Row

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.table import Table
 
-from lacuna.page import Number, Raw, table
+from lacuna.report.html import Number, Raw, table
 
 
 def shown(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Table:

@@ -12,8 +12,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lacuna.guide.contests import Contest
-from lacuna.palette import ink, tint
-from lacuna.style import INK, competing, in_style, method_keys
+from lacuna.report.palette import ink, tint
+from lacuna.report.style import INK, competing, in_style, method_keys
 from lacuna.units import bytes_text, gain_text
 from lacuna.worker.records import BASELINE, Row
 

@@ -15,8 +15,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from lacuna.guide.contests import Contest, Grid
 from lacuna.guide.noise_check import Quiet
 from lacuna.guide.run_record import Look
-from lacuna.palette import ink
-from lacuna.style import INK, competing, draw_curve, in_style, method_lines, path_keys
+from lacuna.report.palette import ink
+from lacuna.report.style import INK, competing, draw_curve, in_style, method_lines, path_keys
 from lacuna.units import bytes_text
 from lacuna.worker.records import BASELINE, Row
 

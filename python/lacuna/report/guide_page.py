@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lacuna import bars, curves, heatmaps, table3
-from lacuna.curves import Panel, over_blocks, over_counts
 from lacuna.guide.calibration import Stored
 from lacuna.guide.contests import (
     Contest,
@@ -23,7 +21,9 @@ from lacuna.guide.contests import (
 )
 from lacuna.guide.rules import Rule, derive, honesty, range_text
 from lacuna.guide.run_record import Guide
-from lacuna.page import (
+from lacuna.report import bar_charts, curves, heatmaps, table3
+from lacuna.report.curves import Panel, over_blocks, over_counts
+from lacuna.report.html import (
     Number,
     Raw,
     code,
@@ -37,9 +37,20 @@ from lacuna.page import (
     table,
     text,
 )
-from lacuna.report_parts import CITE, capital, date, left_out, means, notification, page, platform, quietness, warnings
+from lacuna.report.run_sections import (
+    CITE,
+    capital,
+    date,
+    left_out,
+    means,
+    notification,
+    page,
+    platform,
+    quietness,
+    warnings,
+)
+from lacuna.report.style import save_png, svg
 from lacuna.store import write_whole
-from lacuna.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.records import BASELINE
 
@@ -199,7 +210,7 @@ def _costs(found: Sequence[Grid], order: Sequence[str]) -> Raw:
     count = _near(grid.counts, _FEW)
     column = [c for b in grid.blocks if (c := grid.cells.get((b, count))) and c.ranking]
     chosen = [column[i] for i in sorted({1, len(column) // 2, len(column) - 1}) if 0 <= i < len(column)]
-    drawn = bars.cost_split(chosen, order)
+    drawn = bar_charts.cost_split(chosen, order)
     if drawn is None:
         return Raw("")
     return section(
@@ -258,7 +269,7 @@ def _work(contest: Contest, order: Sequence[str]) -> Raw:
 
 
 def _layouts(title: str, about: str, layouts: Sequence[Contest], order: Sequence[str]) -> Raw:
-    drawn = bars.gains(layouts, order)
+    drawn = bar_charts.gains(layouts, order)
     if drawn is None:
         return Raw("")
     rows = []
