@@ -16,7 +16,8 @@ from typing import Any
 import one_thread  # noqa: F401, before NumPy
 import pytest
 
-from lacuna import clock, command
+from lacuna import clock
+from lacuna.bench import session
 from lacuna.guide.plan import GRID_LAYOUT
 from lacuna.guide.run_record import Guide, Look
 from lacuna.worker.client import Worker, WorkerError, find_worker
@@ -238,5 +239,5 @@ def simulated() -> Iterator[Worker]:
         executable = find_worker()
     except WorkerError as e:
         pytest.skip(str(e))
-    with Worker(executable, command.worker_nic("model"), PATIENCE) as worker:
+    with Worker(executable, session.worker_nic("model"), PATIENCE) as worker:
         yield worker

@@ -16,7 +16,8 @@ from typing import Any
 
 from fake_worker import MODE, TROUBLE_AT
 
-from lacuna import cli, clock
+from lacuna import clock
+from lacuna.cli import app as cli
 from lacuna.worker.client import Worker
 
 PATIENCE = 600.0

@@ -16,9 +16,9 @@ from rich.console import Console
 from test_command import ROW_KEYS, Lacuna
 from test_report import Balance
 
-from lacuna import bench_tables, experiments
-from lacuna.bench_view import here, views
-from lacuna.experiments import Bench
+from lacuna.bench.methods import experiments, terminal
+from lacuna.bench.methods.experiments import Bench
+from lacuna.bench.methods.places import here, views
 
 WORK = {
     "work_requests",
@@ -216,7 +216,7 @@ def invented(*, latency_us: float = 1.0) -> Bench:
 
 def shown(bench: Bench, width: int) -> str:
     out = io.StringIO()
-    bench_tables.show(Console(file=out, width=width, highlight=False), bench)
+    terminal.show(Console(file=out, width=width, highlight=False), bench)
     return out.getvalue()
 
 

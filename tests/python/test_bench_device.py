@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lacuna.cli import app
-from lacuna.device_bench import DeviceBench, summaries
+from lacuna.bench.device.rows import DeviceBench, summaries
+from lacuna.cli.app import app
 
 HELLO = {"hello": {"device": "cuda:0", "model": "NVIDIA H200", "driver": "13.0", "rows": 3}}
 

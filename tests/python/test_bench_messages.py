@@ -15,10 +15,11 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna import message_rows, message_view
-from lacuna.cli import app
-from lacuna.message_rows import LARGE, MessageRow, Messages, Mpi
-from lacuna.message_worker import MessageBench, find_bench
+from lacuna.bench.messages import page as message_view
+from lacuna.bench.messages import rows as message_rows
+from lacuna.bench.messages.client import MessageBench, find_bench
+from lacuna.bench.messages.rows import LARGE, MessageRow, Messages, Mpi
+from lacuna.cli.app import app
 from lacuna.mpi import installations, launch
 from lacuna.mpi.installations import Peer, PeerError
 from lacuna.worker.client import WorkerError

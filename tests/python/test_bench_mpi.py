@@ -16,12 +16,12 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna.cli import app
+from lacuna.bench.mpi.client import FORCED, Effort, MpiBench, find_bench
+from lacuna.bench.mpi.rows import LATENCY, METHODS
+from lacuna.cli.app import app
 from lacuna.mpi import installations
 from lacuna.mpi.installations import Peer
 from lacuna.mpi.interposer import MpiError
-from lacuna.mpi_bench_rows import LATENCY, METHODS
-from lacuna.mpi_bench_worker import FORCED, Effort, MpiBench, find_bench
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
 

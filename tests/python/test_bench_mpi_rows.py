@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from lacuna import mpi_bench_rows, mpi_bench_view
+from lacuna.bench.messages.rows import LARGE
+from lacuna.bench.mpi import page as mpi_bench_view
+from lacuna.bench.mpi import rows as mpi_bench_rows
+from lacuna.bench.mpi.rows import COMMIT, LATENCY, METHODS, Contender, Mpi, MpiRow, MpiRun, cost_of
 from lacuna.medians import median_of
-from lacuna.message_rows import LARGE
-from lacuna.mpi_bench_rows import COMMIT, LATENCY, METHODS, Contender, Mpi, MpiRow, MpiRun, cost_of
 
 pytestmark = pytest.mark.check
 

@@ -14,7 +14,8 @@ from conftest import PATIENCE
 from lacuna._core import nic_label, price_names, profile_file, usual_prices
 from test_command import MADE_UP_TIME
 
-from lacuna import clock, command
+from lacuna import clock
+from lacuna.bench import session
 from lacuna.guide import calibration, campaign, plan
 from lacuna.guide.calibration import Profile
 from lacuna.guide.run_record import Guide
@@ -39,17 +40,17 @@ def check(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def file() -> Path:
-    return Path(profile_file(nic_label(command.worker_nic("model"))))
+    return Path(profile_file(nic_label(session.worker_nic("model"))))
 
 
 @pytest.fixture(scope="module")
 def profile() -> tuple[str, Profile]:
     """That sixty pairs give, and the name of its NIC."""
-    with pytest.MonkeyPatch.context() as patch, Worker(find_worker(), command.worker_nic("model"), PATIENCE) as worker:
+    with pytest.MonkeyPatch.context() as patch, Worker(find_worker(), session.worker_nic("model"), PATIENCE) as worker:
         patch.setattr(clock, "now", lambda: 0.0)
         told = worker.hello
         cells = plan.counted(plan.simulated(plan.pair_cells(60)), told)
-        result = Guide(told.version, command.created(), "", told.machine, told.nic, told.methods)
+        result = Guide(told.version, session.created(), "", told.machine, told.nic, told.methods)
         campaign.measure(worker, cells, result, PATIENCE, 50, lambda *_: None)
     made = calibration.calibrate(result, cells)
     assert made

@@ -12,10 +12,12 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner
 
-from lacuna import copies, copies_figures, copies_view
-from lacuna.cli import app
-from lacuna.copies import Against, Copies, CopyRow
-from lacuna.copies_worker import CopyBench
+from lacuna.bench.copies import page as copies_view
+from lacuna.bench.copies import picture as copies_figures
+from lacuna.bench.copies import rows as copies
+from lacuna.bench.copies.client import CopyBench
+from lacuna.bench.copies.rows import Against, Copies, CopyRow
+from lacuna.cli.app import app
 from lacuna.mpi import installations
 from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError

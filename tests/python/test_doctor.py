@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lacuna.cli import app
+from lacuna.cli.app import app
 from lacuna.mpi import doctor
 from lacuna.mpi.doctor import Verdict
 from lacuna.mpi.interposer import preload_library, tools_behind

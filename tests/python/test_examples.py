@@ -18,10 +18,10 @@ from lacuna.mpi import applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program
 from lacuna.mpi.installations import Peer
 from lacuna.mpi.launch import launch
-from lacuna.paper import fft, fft_command
-from lacuna.paper.fft import Effort, Plan
-from lacuna.paper.fft_sections import FftChapter, f13
+from lacuna.paper import fft_command, fft_runs
+from lacuna.paper.fft_runs import Effort, Plan
 from lacuna.paper.results import Results
+from lacuna.paper.sections.fft import FftChapter, f13
 
 MPIS = ("mpich5", "openmpi5", "openmpi4-debian", "impi")
 OF_GATE = ("openmpi4-debian", "impi")
@@ -209,7 +209,7 @@ def test_the_paper_runs_it(built: Built, some_mpi: str, quick: FftChapter, monke
     results = Results("0", "test")
     fft_command.measure(Console(quiet=True), [quick], [made.peer], results, quick=True)
     assert results.errors == results.left_out == []
-    assert len(results.fft) == 2 * 2 * 2 * len(fft.VARIANTS)  # rounds, sides, sizes
+    assert len(results.fft) == 2 * 2 * 2 * len(fft_runs.VARIANTS)  # rounds, sides, sizes
     assert [f.id for f in results.findings] == ["F13", "F13", "F13, Lacuna"]
 
 

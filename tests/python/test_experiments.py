@@ -7,8 +7,8 @@ from conftest import MACHINE, NIC
 from fake_worker import METHODS, subject
 from test_budget import Simulation, required
 
-from lacuna import experiments
-from lacuna.experiments import MB, Experiment
+from lacuna.bench.methods import experiments
+from lacuna.bench.methods.experiments import MB, Experiment
 from lacuna.guide import plan
 from lacuna.worker.records import Hello, Method
 

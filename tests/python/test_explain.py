@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from lacuna import Layout, _core
-from lacuna.cli import app
-from lacuna.explain import MOST_RUNS
+from lacuna.cli.app import app
+from lacuna.cli.explain import MOST_RUNS
 from lacuna.layout_text import CONSTRUCTORS
 from lacuna.worker.client import WorkerError, find_worker
 from lacuna.worker.records import BY_HAND

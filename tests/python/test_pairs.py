@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lacuna.bench.validation.validation import PAIRS, SEED
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import FULL_PAIRS, PAIRS_SEED, pair_cells
-from lacuna.validate import PAIRS, SEED
 
 pytestmark = pytest.mark.check
 

@@ -18,23 +18,14 @@ import typer
 from conftest import PATIENCE
 from matplotlib.lines import Line2D
 
-from lacuna.paper import (
-    alltoall_2005,
-    command,
-    figures,
-    figures_of_paper,
-    fit,
-    profiles,
-    questions,
-    report,
-    runs,
-    table4,
-    table4_section,
-)
-from lacuna.paper.figures_of_paper import Study
+from lacuna.cli import paper as command
+from lacuna.paper import fit, pictures, profiles, runs, table4
+from lacuna.paper import page as report
 from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, ProfileError
 from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Line, Plot, Section
+from lacuna.paper.sections import alltoall_2005, figures_of_paper, questions, table4_findings
+from lacuna.paper.sections.figures_of_paper import Study
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
 from lacuna.worker.client import WorkerError, find_worker
 
@@ -162,7 +153,7 @@ def test_a_row_that_is_left_out_has_no_part_in_its_error(
 
 @pytest.mark.all
 def test_the_model_meets_table4(simulator: Simulator) -> None:
-    found = table4_section.section(simulator, lambda: None)
+    found = table4_findings.section(simulator, lambda: None)
     data = found.data
     assert cast(float, data["median_error"]) <= 0.03
     assert cast(float, data["p90_error"]) <= 0.08
@@ -240,7 +231,7 @@ def test_a_study_judges_and_draws(simulator: Simulator, which: str) -> None:
 def test_a_line_has_one_colour_in_the_legend_and_in_every_panel() -> None:
     names = (("pack", "sgrs"), ("512 x 1 KiB", "512 x 4 KiB"), ("512 x 4 KiB", "wire"))
     plots = [Plot(str(i), "x", "y", [Line(n, [1, 2], [1.0, 2.0]) for n in pair]) for i, pair in enumerate(names)]
-    drawn = figures.draw(Section("F0", "t", "c", PLATFORM_2, plots=plots))
+    drawn = pictures.draw(Section("F0", "t", "c", PLATFORM_2, plots=plots))
     legend = {h.get_label(): h.get_color() for h in drawn.legends[0].legend_handles if isinstance(h, Line2D)}
     assert set(legend) == {n for pair in names for n in pair}
     assert len(set(legend.values())) == len(legend)

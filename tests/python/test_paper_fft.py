@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.paper import report
-from lacuna.paper.fft import Plan, Row, Runs
-from lacuna.paper.fft_sections import APPLICATIONS, f12a, f12b, f13, r511
+from lacuna.paper import page as report
+from lacuna.paper.fft_runs import Plan, Row, Runs
 from lacuna.paper.results import Results
 from lacuna.paper.section import Section
+from lacuna.paper.sections.fft import APPLICATIONS, f12a, f12b, f13, r511
 
 MPIS = ("openmpi4", "intelmpi")
 

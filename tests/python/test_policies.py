@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lacuna import _core
-from lacuna.paper import policies, profiles
+from lacuna.paper import profiles
+from lacuna.paper.sections import policies
 
 pytestmark = pytest.mark.check
 

@@ -14,14 +14,14 @@ from conftest import PATIENCE
 from mpi_ready import run_application
 from typer.testing import CliRunner, Result
 
-from lacuna import programs
-from lacuna.cli import app
+from lacuna.bench.mpi import programs
+from lacuna.bench.mpi.program_rows import rows_from
+from lacuna.bench.mpi.programs import Pace, Programs, Task
+from lacuna.cli.app import app
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program, sources
 from lacuna.mpi.installations import Peer
 from lacuna.mpi.launch import Launch, launch
-from lacuna.program_rows import rows_from
-from lacuna.programs import Pace, Programs, Task
 
 
 def line(case: str, hand: float, datatype: float) -> dict[str, object]:

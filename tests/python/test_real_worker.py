@@ -15,12 +15,12 @@ import pytest
 from conftest import PATIENCE
 from lacuna._core import Layout
 
-from lacuna import command
+from lacuna.bench import session
+from lacuna.bench.validation.pair_measurement import measure_pair
 from lacuna.guide.contests import contests
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import Cell, grid_cell
 from lacuna.guide.run_record import Guide
-from lacuna.measuring import measure_pair
 from lacuna.worker.client import Worker, WorkerError, find_worker
 from lacuna.worker.records import Failure, Row
 
@@ -105,7 +105,7 @@ def test_quick_guide_of_this_machine(tmp_path: Path) -> None:
 def test_a_slowed_method_is_never_chosen(method: str) -> None:
     with faulty(f"slow:{method}:{SLOWER}") as worker:
         hello = worker.hello
-        result = Guide(hello.version, command.created(), "", hello.machine, hello.nic, hello.methods)
+        result = Guide(hello.version, session.created(), "", hello.machine, hello.nic, hello.methods)
         for number, cell in enumerate(CELLS):
             rows, failures = look(worker, number, cell)
             result.rows += rows
@@ -161,7 +161,7 @@ def test_chunks_meet_receives_on_a_fast_wire() -> None:
     while, and pack_pipelined took half as long again as pack."""
     blocks = Layout.vector(632, 311, 622, Layout.bytes(1))
     pair = Pair("", Layout.bytes(blocks.size), blocks)
-    with Worker(find_worker(), command.worker_nic("model:what-if-400g"), PATIENCE) as worker:
+    with Worker(find_worker(), session.worker_nic("model:what-if-400g"), PATIENCE) as worker:
         rows = measure_pair(worker, pair, 1, 100.0).rows
     took = {row.method: row.latency_us for row in rows if row.notify == "none"}
     assert took["pack_pipelined"] < 0.9 * took["pack"]

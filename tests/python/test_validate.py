@@ -14,13 +14,16 @@ from conftest import NIC, PATIENCE, guide, row
 from lacuna._core import Guide, Layout, nic_label
 from made_up_time import MadeUp as MadeUpClock
 
-from lacuna import clock, command, validate_command, validate_figure
+from lacuna import clock
+from lacuna.bench import session
+from lacuna.bench.validation import command as validate_command
+from lacuna.bench.validation import picture as validate_figure
+from lacuna.bench.validation.pair_measurement import Measured, Way
+from lacuna.bench.validation.validation import SEED, Judged, Validation, judge, validate
 from lacuna.guide import calibration, campaign, plan
 from lacuna.guide.baselines import RULES, ruled, table3_of
 from lacuna.guide.pairs import Pair
-from lacuna.measuring import Measured, Way
 from lacuna.medians import geomean
-from lacuna.validate import SEED, Judged, Validation, judge, validate
 from lacuna.worker.client import Worker
 from lacuna.worker.records import Failure, Row
 
@@ -245,8 +248,8 @@ def test_a_pair_during_which_the_peers_moved_is_measured_again(
         return Measured(rows({PACK: (us, us), SGRS: (1.0, 1.0)}), [lost], 2.7, len(measured) <= moves)
 
     made_up = MadeUp(PACK, {PACK: 1.0})
-    monkeypatch.setattr("lacuna.validate.measure_pair", measure_pair)
-    monkeypatch.setattr("lacuna.validate.Guide", lambda *_, **__: made_up)
+    monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
+    monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: made_up)
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
     made = validate(worker, "local", lambda *_: None, count=1)
     assert (len(measured), made.again) == (again + 1, again)
@@ -262,8 +265,8 @@ def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyP
         made_up.sleep(0.25)
         return Measured(rows({PACK: (1.0, 1.0)}), [], 2.7, moved=True)
 
-    monkeypatch.setattr("lacuna.validate.measure_pair", measure_pair)
-    monkeypatch.setattr("lacuna.validate.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
+    monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
+    monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
     made = validate(worker, "local", lambda *_: None, count=2, latest=0.2)
     assert (len(made.pairs), made.again) == (1, 0)
@@ -274,7 +277,7 @@ def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyP
 
 def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
     told: list[tuple[int, int]] = []
-    nic = nic_label(command.worker_nic("model"))
+    nic = nic_label(session.worker_nic("model"))
     assert validate_command.needs_profile(nic)
     made = validate(simulated, nic, lambda done, count, _: told.append((done, count)), count=6)
     assert told == [(i, 6) for i in range(1, 7)]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lacuna.bench.validation.pair_measurement import Way
 from lacuna.guide.pairs import Pair
-from lacuna.halves import fastest, regret
-from lacuna.measuring import Way
+from lacuna.split_half import fastest, regret
 from lacuna.units import bytes_text
 
 KIB = 1 << 10

@@ -23,13 +23,13 @@ from lacuna._core import (
     profile_file,
     same_class,
 )
+from lacuna.files import write_whole
 from lacuna.guide.contests import is_told, told_methods
 from lacuna.guide.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.guide.noise_check import message_time, moved
 from lacuna.guide.plan import Cell
 from lacuna.guide.profile_merge import refined
 from lacuna.guide.run_record import Look, Run
-from lacuna.store import write_whole
 from lacuna.worker.client import Worker
 from lacuna.worker.records import BY_HAND, Nic, Row, Subject
 

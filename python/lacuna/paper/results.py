@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lacuna.experiments import all_experiments
-from lacuna.paper import figures_of_paper, policies, questions, table4_section
-from lacuna.paper.fft import Row
+from lacuna.bench.methods.experiments import all_experiments
+from lacuna.paper.fft_runs import Row
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
+from lacuna.paper.sections import figures_of_paper, policies, questions, table4_findings
 from lacuna.paper.simulator import Simulator
 
 Make = Callable[[Simulator, Step], Section]
@@ -42,11 +42,11 @@ def _chapters() -> list[Chapter]:
     return [
         *figures,
         Chapter("t3", "the guide: Table 3, and a better one", _plain(questions.guide)),
-        Chapter("table4", "latency by block size and count, with the fit's errors", table4_section.section),
+        Chapter("table4", "latency by block size and count, with the fit's errors", table4_findings.section),
         Chapter(
-            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_section.texts)
+            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_findings.texts)
         ),
-        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_section.variants),
+        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_findings.variants),
         Chapter("constant", "what a receiver costs (item 5)", _plain(questions.constant)),
         Chapter("overlap", "copies that overlap the wire (item 6)", _plain(questions.overlap)),
         Chapter("unequal", "sgrs with other lists on either side (item 7)", _plain(questions.unequal_lists)),

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lacuna.files import write_whole
 from lacuna.guide.contests import Contest, Grid, grids, method_order
 from lacuna.guide.noise_check import judge
 from lacuna.guide.plan import Cell
@@ -32,7 +33,6 @@ from lacuna.report.html import (
 )
 from lacuna.report.run_sections import capital, date, page
 from lacuna.report.style import svg
-from lacuna.store import write_whole
 from lacuna.units import us_text
 
 _MOST_LISTED = 12

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from lacuna.files import write_whole
 from lacuna.guide.calibration import Stored
 from lacuna.guide.contests import (
     Contest,
@@ -50,7 +51,6 @@ from lacuna.report.run_sections import (
     warnings,
 )
 from lacuna.report.style import save_png, svg
-from lacuna.store import write_whole
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.records import BASELINE
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lacuna._core import Guide
+from lacuna.bench.validation.validation import summary
 from lacuna.guide.baselines import RULES, ruled, table3_of
 from lacuna.guide.calibration import Stored, layouts_of
 from lacuna.guide.contests import Contest, Grid
@@ -16,7 +17,6 @@ from lacuna.guide.plan import grid_cell
 from lacuna.medians import geomean
 from lacuna.report.html import Number, Raw, heading, method_name, paragraph, section, table, text
 from lacuna.units import bytes_text, gain_text
-from lacuna.validate import summary
 from lacuna.worker.records import Row
 
 

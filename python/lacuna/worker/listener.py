@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
-from lacuna import command
+from lacuna.bench import session
 from lacuna.worker.client import Program, WorkerError, find_worker
 from lacuna.worker.fields import Fields
 from lacuna.worker.json_lines import SilenceError
@@ -76,9 +76,9 @@ def _event(f: Fields) -> Met | Refused:
 
 def run(nic: str, address: str, secret: str, start_within: float, come_within: float) -> NoReturn:
     """Ends the command."""
-    console = command.console()
+    console = session.console()
     try:
-        with command.terminable(), Listener(find_worker(), nic, address, secret, start_within) as listener:
+        with session.terminable(), Listener(find_worker(), nic, address, secret, start_within) as listener:
             _show(console, listener)
             began, who = time.monotonic(), ""
             for event in listener.events(come_within):
@@ -90,9 +90,9 @@ def run(nic: str, address: str, secret: str, start_within: float, come_within: f
             console.print(f"Served {who} for {time.monotonic() - began:.0f} s; the results are there.", markup=False)
     except KeyboardInterrupt:
         Console(stderr=True, highlight=False).print("Interrupted.")
-        raise typer.Exit(command.INTERRUPTED) from None
+        raise typer.Exit(session.INTERRUPTED) from None
     except WorkerError as e:
-        command.finish(None, e)
+        session.finish(None, e)
     raise typer.Exit
 
 

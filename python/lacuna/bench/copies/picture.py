@@ -1,0 +1,87 @@
+"""The picture of `lacuna bench copy`: for each layout the bandwidth of every contender, against the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from lacuna.bench.copies.rows import Copies, CopyRow
+from lacuna.report.style import INK, RULE, in_style
+
+_LACUNA = "#0072b2"
+_HAND = "#9a9a9a"
+_MPI = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#999933")
+_ROW_INCHES = 0.185
+_LONGEST_NAME = 34
+
+
+def selection(rows: Sequence[CopyRow]) -> list[CopyRow]:
+    """Of each kind of layout the one with most bytes: what fits into one picture."""
+    largest: dict[str, tuple[int, str]] = {}
+    for row in rows:
+        size = (row.bytes, row.case)
+        if row.kind not in largest or size > largest[row.kind]:
+            largest[row.kind] = size
+    kept = {case for _, case in largest.values()}
+    return [row for row in rows if row.case in kept]
+
+
+@in_style
+def bandwidth(copies: Copies, rows: Sequence[CopyRow]) -> Figure | None:
+    """GB/s of payload, a line for each layout, a panel for each operation and cache state."""
+    panels = [(op, cache) for op in ("pack", "unpack") for cache in ("warm", "cold")]
+    panels = [p for p in panels if any((r.operation, r.cache) == p for r in rows)]
+    cases = list(dict.fromkeys(r.case for r in rows if r.operation in ("pack", "unpack")))
+    if not panels or not cases:
+        return None
+    height = 1.3 + _ROW_INCHES * len(cases)
+    drawn = Figure(figsize=(3.1 + 2.15 * len(panels), height), layout="constrained")
+    grid = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (operation, cache) in zip(grid, panels, strict=True):
+        found = {r.case: r for r in rows if (r.operation, r.cache) == (operation, cache)}
+        _panel(axes, [found.get(case) for case in cases], copies)
+        axes.set_title(f"{operation}, {cache}")
+        axes.set_xlabel("GB/s of payload")
+    grid[0].set_yticks(range(len(cases)), [_short(case) for case in cases])
+    grid[0].set_ylim(len(cases) - 0.4, -0.6)
+    drawn.legend(handles=_keys(copies), loc="outside upper center", ncols=4 + len(copies.mpi))
+    return drawn
+
+
+def _panel(axes: Axes, rows: Sequence[CopyRow | None], copies: Copies) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(numticks=6))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    for y, row in enumerate(rows):
+        if row is None:
+            continue
+        ours = row.bytes / row.lacuna_ns
+        limit, hand = ours * row.limit.ratio, ours * row.hand.ratio
+        axes.plot([hand, ours], [y, y], color=RULE, linewidth=2.2, zorder=1)
+        axes.plot([limit], [y], linestyle="none", marker="|", markersize=9, markeredgewidth=1.4, color=INK, zorder=2)
+        axes.plot([hand], [y], linestyle="none", marker="o", markersize=4, color=_HAND, zorder=3)
+        for mpi in row.mpi:
+            colour = _MPI[list(copies.mpi).index(mpi.name) % len(_MPI)]
+            axes.plot([ours * mpi.ratio], [y], linestyle="none", marker="x", markersize=3.8, color=colour, zorder=3)
+        axes.plot([ours], [y], linestyle="none", marker="o", markersize=5, color=_LACUNA, zorder=4)
+
+
+def _short(case: str) -> str:
+    return case if len(case) <= _LONGEST_NAME else case[: _LONGEST_NAME - 1] + "…"
+
+
+def _keys(copies: Copies) -> list[Artist]:
+    def key(marker: str, colour: str, label: str) -> Line2D:
+        return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=5.5, label=label)
+
+    mpis = [key("x", _MPI[i % len(_MPI)], name) for i, name in enumerate(copies.mpi)]
+    return [key("o", _LACUNA, "lacuna"), key("o", _HAND, "by hand"), key("|", INK, "limit"), *mpis]

@@ -1,0 +1,100 @@
+"""The programs of `lacuna bench mpi`: collectives, mini-applications and messages between two hosts, each in runs with
+and without Lacuna by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lacuna.bench.mpi.program_rows import ProgramRow, rows_from
+from lacuna.mpi import mini_applications
+from lacuna.mpi.applications import ApplicationError, MissingError, Program
+from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.interposer import MpiError
+from lacuna.mpi.launch import launch
+from lacuna.mpi.mini_applications import Mini
+from lacuna.mpi.two_hosts import Hosts
+
+RANKS = (2, 4, 8)
+"""Of the collectives."""
+
+_RUN_SECONDS = 100.0
+"""More ranks than CPUs take turns by the scheduler's clock in MPIs that never yield."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program with so many ranks."""
+
+    program: Mini
+    ranks: int
+    far: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.program.name}, {self.ranks} ranks" + (", two hosts" if self.far else "")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much a task gets."""
+
+    pairs: int
+    seconds: float
+    """Of a case, in a run."""
+    quick: bool
+
+
+QUICK = Pace(pairs=2, seconds=0.03, quick=True)
+FULL = Pace(pairs=5, seconds=0.1, quick=False)
+
+
+def planned(*, far: bool, pattern: str = "") -> list[Task]:
+    """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make
+    slow comes last: a budget may not reach it."""
+    tasks = [Task(program, 2) for program in (*mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)]
+    if far:
+        tasks += [
+            Task(program, 2, far=True)
+            for program in (mini_applications.PINGPONG, *mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)
+        ]
+    tasks += [Task(program, 4) for program in mini_applications.APPLICATIONS]
+    tasks += [Task(mini_applications.COLLECTIVES, ranks) for ranks in RANKS if ranks > 2]
+    return [task for task in tasks if pattern.lower() in task.name.lower()]
+
+
+class Programs:
+    """Compiles each program once for each MPI, and runs it. `hosts`: the two of the far ones."""
+
+    def __init__(self, folder: Path, hosts: Hosts | None) -> None:
+        self._folder = folder
+        self._hosts = hosts
+        self._built: dict[tuple[Path, str, bool], Program] = {}
+
+    def race(self, task: Task, mpi: str, peer: Peer, pace: Pace, going: Callable[[], bool]) -> list[ProgramRow]:
+        """Pairs of runs, the first of a pair by turns the one and the other. `going`: whether there is time for one
+        more pair. Raises MissingError where the MPI cannot have it, ApplicationError where a byte was wrong."""
+        try:
+            program = self._program(task, peer)
+            largest = task.program.quick if pace.quick or task.ranks > RANKS[0] else task.program.largest
+            given = {"seconds": pace.seconds, "largest": largest}
+            pairs: list[tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]] = []
+            while len(pairs) < pace.pairs and (not pairs or going()):
+                found: dict[bool, list[dict[str, Any]]] = {}
+                for preload in (False, True) if len(pairs) % 2 == 0 else (True, False):
+                    found[preload] = program.run(given, ranks=task.ranks, preload=preload, seconds=_RUN_SECONDS)
+                pairs.append((found[False], found[True]))
+            return rows_from(mpi, task.program.name, 2 if task.far else 1, pairs)
+        except (PeerError, MpiError) as e:
+            raise MissingError(str(e)) from e
+        except ValueError as e:
+            raise ApplicationError(f"{task.name}: {e}") from e
+
+    def _program(self, task: Task, peer: Peer) -> Program:
+        key = (peer.mpicc, task.program.name, task.far)
+        if key not in self._built:
+            started = launch(peer, self._hosts if task.far else None)
+            self._built[key] = mini_applications.build(peer, task.program, started, self._folder)
+        return self._built[key]

@@ -1,0 +1,197 @@
+"""Judges the choice: over random pairs of layouts that no fit has seen, how much longer the chosen way takes than the
+best one.
+
+The best is picked on one half of a pair's visits and timed on the other, and the other way round, so that a way that
+was lucky once is not the one to reach. The chosen way is timed on the same halves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, prod, sqrt
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from lacuna import clock
+from lacuna._core import Guide
+from lacuna.bench.validation.pair_measurement import Way, measure_pair
+from lacuna.guide.baselines import RULES, TABLE_3, Ruled, ruled
+from lacuna.guide.contests import is_told, told_methods
+from lacuna.guide.fitting import limits_text
+from lacuna.guide.pairs import Pair, random_pairs
+from lacuna.medians import geomean
+from lacuna.split_half import fastest, judged, regret
+from lacuna.worker.client import Worker
+from lacuna.worker.records import BY_HAND, Failure, Row
+
+PAIRS = 500
+SEED = 7
+BUDGET_MS = 120.0
+_TRIES = 3
+"""Of a pair whose peers moved while it was measured: what was measured then are some ways in one state and others in
+another. The last one counts in any case; failures are told of all."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One pair. Times in microseconds, of the halves that did not pick."""
+
+    name: str
+    payload_bytes: int
+    message_us: float
+    """By which the class of the peers was told before it was measured; 0 where it is not measured."""
+    chosen: Way
+    predicted_us: float
+    chosen_us: float
+    best: Way
+    best_us: float
+    regret: float
+    rules: dict[str, Ruled]
+    """By the names of rivals.RULES, where they say something."""
+    errors: tuple[float, ...]
+    """Of each way: predicted over measured, less one."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "payload_bytes": self.payload_bytes,
+            "message_us": self.message_us,
+            "chosen": "/".join(self.chosen),
+            "predicted_us": round(self.predicted_us, 4),
+            "chosen_us": round(self.chosen_us, 4),
+            "best": "/".join(self.best),
+            "best_us": round(self.best_us, 4),
+            "regret": round(self.regret, 4),
+            "rules": {name: ["/".join(found.way), round(found.regret, 4)] for name, found in self.rules.items()},
+            "prediction_error_median": round(median(map(abs, self.errors)), 4) if self.errors else None,
+        }
+
+
+@dataclass
+class Validation:
+    nic: str
+    profile: list[str]
+    """What is doubtful about it."""
+    pairs: list[Judged]
+    failures: list[Failure]
+    seed: int = SEED
+    again: int = 0
+    """Measurements that were repeated, since the peers moved meanwhile."""
+
+    @property
+    def regrets(self) -> list[float]:
+        return [p.regret for p in self.pairs]
+
+    @property
+    def regret_geomean(self) -> float:
+        return geomean(self.regrets)
+
+    def regrets_of(self, rule: str) -> list[float]:
+        return [p.rules[rule].regret for p in self.pairs if rule in p.rules]
+
+    @property
+    def table3_regret_geomean(self) -> float:
+        return geomean(self.regrets_of(TABLE_3.name))
+
+    @property
+    def rules(self) -> dict[str, dict[str, float]]:
+        """Of each rule what the head has of the choice."""
+        return {rule.name: summary(found) for rule in RULES if (found := self.regrets_of(rule.name))}
+
+    def head(self) -> dict[str, Any]:
+        errors = [abs(e) for p in self.pairs for e in p.errors]
+        return {
+            "nic": self.nic,
+            **summary(self.regrets),
+            "prediction_error_median": round(median(errors), 4) if errors else None,
+            "rules": self.rules,
+            "seed": self.seed,
+            "measured_again": self.again,
+            "profile_warnings": self.profile,
+        }
+
+    def to_json(self) -> str:
+        head = json.dumps(self.head(), indent=1).removesuffix("\n}")
+        pairs = ",\n".join(f"  {json.dumps(p.to_json())}" for p in self.pairs)
+        return f'{head},\n "pairs": [\n{pairs}\n ]\n}}\n'
+
+
+def summary(regrets: Sequence[float]) -> dict[str, float]:
+    """Nothing of nothing."""
+    if not regrets:
+        return {}
+    return {
+        "regret_geomean": round(geomean(regrets), 5),
+        "regret_p95": round(float(np.percentile(regrets, 95)), 4),
+        "regret_max": round(max(regrets), 4),
+    }
+
+
+def validate(
+    worker: Worker,
+    nic: str,
+    progress: Callable[[int, int, float], None],
+    count: int = PAIRS,
+    seed: int = SEED,
+    budget_ms: float = BUDGET_MS,
+    latest: float = inf,
+) -> Validation:
+    """Measures `count` pairs and judges each choice, as many as there is time for until `latest` on the clock of
+    budgets. Raises WorkerError."""
+    pairs = random_pairs(count, seed)
+    made = Validation(nic, list(Guide(nic, limits=limits_text(worker.hello.nic)).warnings), [], [], seed)
+    began = clock.now()
+    for i, pair in enumerate(pairs):
+        if clock.now() >= latest:
+            break
+        for tried in range(_TRIES):
+            made.again += tried > 0
+            measured = measure_pair(worker, pair, i + 1, budget_ms, notifies=("imm", "flag"))
+            made.failures += measured.failures
+            if not measured.moved or clock.now() >= latest:
+                break
+        guide = Guide(nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
+        try:
+            judged = judge(guide, pair, measured.rows, measured.message_us)
+        except ValueError as e:
+            made.failures.append(Failure(str(e), pair.name))
+        else:
+            made.pairs += [judged] if judged else []
+        progress(i + 1, count, (clock.now() - began) / (i + 1) * (count - i - 1))
+    return made
+
+
+def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0) -> Judged | None:
+    """The choice for one pair against what was measured of it; None where nothing was."""
+    told = told_methods(rows)
+    halves = {
+        (r.method, r.path, r.notify): r.half_us or (r.latency_us, r.latency_us)
+        for r in rows
+        if r.method not in BY_HAND and is_told(r, told)
+    }
+    if not halves:
+        return None
+    choice = guide.choose(pair.send, pair.receive)
+    chosen: Way = (choice["method"], choice["path"], choice["notify"])
+    if chosen not in halves:
+        raise ValueError(f"{pair.name}: {'/'.join(chosen)} was chosen, and is not among what was measured")
+    _, candidates = guide.explain(pair.send, pair.receive)
+    predicted = {(c["method"], c["path"], c["notify"]): c["predicted_us"] for c in candidates if "predicted_us" in c}
+    best = fastest(halves, halves)
+    return Judged(
+        pair.name,
+        pair.send.size,
+        message_us,
+        chosen,
+        predicted[chosen],
+        sqrt(halves[chosen][0] * halves[chosen][1]),
+        best[0],
+        sqrt(prod(judged(best, halves))),
+        regret((chosen, chosen), best, halves),
+        ruled(pair, halves),
+        tuple(predicted[way] / sqrt(a * b) - 1 for way, (a, b) in halves.items() if way in predicted),
+    )
