@@ -1,5 +1,5 @@
 // Lists of integers as arguments.
-#include "_integers.hpp"
+#include "integers.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>

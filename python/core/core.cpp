@@ -1,5 +1,5 @@
 // lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
-#include "_core.hpp"
+#include "core.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "_array.hpp"
+#include "array.hpp"
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/guide/guide.hpp"

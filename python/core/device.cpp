@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "_core.hpp"
+#include "core.hpp"
 #include "lacuna/device/device.hpp"
 
 namespace lacuna::python {

@@ -5,7 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "_ranks.hpp"
+#include "ranks.hpp"
 
 namespace lacuna::python {
 

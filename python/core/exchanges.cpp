@@ -10,8 +10,8 @@
 #include <cstring>
 #include <set>
 
-#include "_ranks.hpp"
 #include "lacuna/collective/collective.hpp"
+#include "ranks.hpp"
 
 namespace lacuna::python {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "_core.hpp"
+#include "core.hpp"
 #include "lacuna/layout/layout.hpp"
 
 namespace lacuna::python {

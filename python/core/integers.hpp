@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "_array.hpp"
+#include "array.hpp"
 
 namespace lacuna::python {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "_array.hpp"
-#include "_integers.hpp"
+#include "array.hpp"
+#include "integers.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/layout/layout.hpp"
 

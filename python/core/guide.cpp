@@ -1,5 +1,5 @@
 // The guide for Python: bills at prices (for the fit), choices and explanations.
-#include "_core.hpp"
+#include "core.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

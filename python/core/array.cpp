@@ -1,5 +1,5 @@
 // Arrays of the host: the buffer protocol, and DLPack.
-#include "_array.hpp"
+#include "array.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>

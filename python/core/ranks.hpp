@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "_array.hpp"
+#include "array.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::python {

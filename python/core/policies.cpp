@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "core.hpp"
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/protocol/protocol.hpp"
-#include "python/lacuna/_core.hpp"
 
 namespace lacuna::python {
 namespace {
