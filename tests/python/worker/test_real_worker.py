@@ -24,7 +24,7 @@ from lacuna.guide.run_record import Guide
 from lacuna.worker.client import Worker, WorkerError, find_worker
 from lacuna.worker.records import Failure, Row
 
-FAULTY = Path(__file__).parents[2] / "build" / "release" / "bin" / "lacuna-faulty-worker"
+FAULTY = Path(__file__).parents[3] / "build" / "release" / "bin" / "lacuna-faulty-worker"
 """With the faults that are planted; the worker that is installed has none."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import MACHINE, NIC
 from fake_worker import METHODS, subject
-from test_budget import Simulation, required
+from simulated_plan import Simulation, required
 
 from lacuna.bench.methods import experiments
 from lacuna.bench.methods.experiments import MB, Experiment

@@ -11,7 +11,7 @@ import pytest
 from lacuna.mpi.installations import Peer
 from lacuna.mpi.interposer import MpiError, abi_of, preload_library, preloaded
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "lacuna" / "mpi" / "abi"
 
 

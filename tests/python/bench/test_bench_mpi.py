@@ -270,7 +270,7 @@ def test_a_few_real_cases_if_there_is_debians_mpi(tmp_path: Path) -> None:
 
 
 def test_the_library_takes_what_it_is_told() -> None:
-    descriptor = (Path(__file__).parents[2] / "lacuna/mpi/process/descriptor.hpp").read_text()
+    descriptor = (Path(__file__).parents[3] / "lacuna/mpi/process/descriptor.hpp").read_text()
     shortest = re.search(r"kBytes = (\d+)", descriptor)
     assert shortest
     offers = [int(v["LACUNA_MPI_OFFER"]) for v in FORCED.values() if "LACUNA_MPI_OFFER" in v]

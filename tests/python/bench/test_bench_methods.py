@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from balanced_html import Balance
 from conftest import MACHINE, METHODS, NIC, PATIENCE, row
+from made_up_command import ROW_KEYS, Lacuna
 from rich.console import Console
-from test_command import ROW_KEYS, Lacuna
-from test_report import Balance
 
 from lacuna.bench.methods import experiments, terminal
 from lacuna.bench.methods.experiments import Bench

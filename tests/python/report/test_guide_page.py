@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
 
+from balanced_html import Balance
 from conftest import grid_subject, guide, row
 from fake_worker import METHODS
 
 from lacuna.guide.run_record import Guide
 from lacuna.report import guide_page, palette
 from lacuna.worker.records import Failure, Skip
-
-_VOID = {"meta", "br", "wbr"}
-
-
-class Balance(HTMLParser):
-    """Fails on a tag that is closed out of order or never."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
 
 
 def page(result: Guide, directory: Path) -> str:

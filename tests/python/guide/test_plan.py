@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_worker import CORPUS
+from simulated_plan import FAMILIES
 
 from lacuna.guide import plan
 from lacuna.guide.plan import Cell, ddtbench_cell, grid_cell, middle_size
@@ -11,11 +12,6 @@ from lacuna.guide.run_record import LeftOut
 from lacuna.worker.records import Family, Size
 
 pytestmark = pytest.mark.check
-
-FAMILIES = tuple(
-    Family(name, tuple(Size(payload, dims, span, blocks) for payload, dims, span, blocks in sizes))
-    for name, sizes in CORPUS
-)
 
 
 def grid_keys(cells: list[Cell]) -> set[tuple[int, int, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import PATIENCE
 from lacuna._core import nic_label, price_names, profile_file, usual_prices
-from test_command import MADE_UP_TIME
+from made_up_command import MADE_UP_TIME
 
 from lacuna import clock
 from lacuna.bench import session

@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
-from test_plan import FAMILIES
+from simulated_plan import FAMILIES, Simulation, required
 
 from lacuna.guide import plan
-from lacuna.guide.plan import Cell
 from lacuna.guide.time_shares import Pacer, SetupModel
 
 pytestmark = pytest.mark.check
-
-
-@dataclass
-class Simulation:
-    """A clock, and a worker whose set-up takes `fixed_ms` and `factor` times what the plan guesses."""
-
-    factor: float = 1.0
-    fixed_ms: float = 0.0
-    enough_ms: float = float("inf")
-    """The worker needs no more than this to reach max_samples."""
-    now: float = 1000.0
-    measured: list[tuple[Cell, float]] = field(default_factory=list)
-
-    def run(self, cells: list[Cell], seconds: float) -> float:
-        """Runs the plan and returns how many seconds it took."""
-        started = self.now
-        pacer = Pacer(cells, started + seconds, lambda: self.now)
-        for cell in cells:
-            if grant := pacer.grant():
-                self.now += (self.fixed_ms + self.factor * cell.setup_ms + min(grant.budget_ms, self.enough_ms)) / 1e3
-                self.measured.append((cell, grant.budget_ms))
-                pacer.spent(cell)
-        return self.now - started
-
-    @property
-    def required(self) -> int:
-        return sum(cell.required for cell, _ in self.measured)
-
-
-def required(cells: list[Cell]) -> int:
-    return sum(cell.required for cell in cells)
 
 
 @pytest.mark.parametrize("factor", [0.1, 1.0, 2.0])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from conftest import NIC, PATIENCE, free_address, read_until, wait_for
-from test_command import MADE_UP_TIME
+from made_up_command import MADE_UP_TIME
 
 from lacuna import _core
 from lacuna.guide.fitting import limits_text

@@ -25,7 +25,7 @@ from lacuna.paper.sections.fft import FftChapter, f13
 
 MPIS = ("mpich5", "openmpi5", "openmpi4-debian", "impi")
 OF_GATE = ("openmpi4-debian", "impi")
-SPOILED = Path(__file__).resolve().parent.parent / "examples" / "spoiled"
+SPOILED = Path(__file__).resolve().parents[2] / "examples" / "spoiled"
 FLAGS = ("-O1",)
 
 ARGUMENTS: dict[str, dict[str, object]] = {
