@@ -21,15 +21,12 @@ from lacuna.bench import session
 from lacuna.guide.plan import GRID_LAYOUT
 from lacuna.guide.run_record import Guide, Look
 from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.hardware import DataPath, Indirect, Machine, Nic
 from lacuna.worker.records import (
     Cache,
     Conditions,
     Counters,
-    DataPath,
-    Indirect,
-    Machine,
     Method,
-    Nic,
     Probe,
     Row,
     Shape,

@@ -32,7 +32,7 @@ from lacuna.report import comparison as comparing
 from lacuna.report import guide_tables
 from lacuna.worker import listener, remote_host
 from lacuna.worker.client import Worker, WorkerError, find_worker
-from lacuna.worker.fields import SchemaError
+from lacuna.worker.protocol import SchemaError
 from lacuna.worker.records import PROTOCOL, Hello
 
 _QUICK = Pace(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12, explored=0.2)

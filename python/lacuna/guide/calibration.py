@@ -31,7 +31,8 @@ from lacuna.guide.plan import Cell
 from lacuna.guide.profile_merge import refined
 from lacuna.guide.run_record import Look, Run
 from lacuna.worker.client import Worker
-from lacuna.worker.records import BY_HAND, Nic, Row, Subject
+from lacuna.worker.hardware import Nic
+from lacuna.worker.records import BY_HAND, Row, Subject
 
 SCHEMA = 2
 _FEWEST_CELLS = 12

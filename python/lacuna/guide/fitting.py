@@ -13,15 +13,15 @@ Nothing but rows and a NIC's limits goes in, for a simulated NIC too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacuna._core import Bills, Layout, lean_limit, price_names, usual_prices
-from lacuna.worker.records import Nic
+from lacuna.worker.hardware import Nic
+from lacuna.worker.protocol import written
 
 Vector = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def _short(value: float) -> float:
 
 
 def limits_text(nic: Nic) -> str:
-    return json.dumps(asdict(nic))
+    return written(nic, indent=0)
 
 
 def fit_path(

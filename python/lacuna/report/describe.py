@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lacuna.guide.run_record import Run
 from lacuna.units import bytes_text, us_text
-from lacuna.worker.records import Indirect, Machine, Nic
+from lacuna.worker.hardware import Indirect, Machine, Nic
 
 EMULATED = (
     "This is Soft-RoCE, or another RDMA device in software: its timings say nothing about hardware. What was moved, "

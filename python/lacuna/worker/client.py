@@ -18,14 +18,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import lacuna
 from lacuna import clock
 from lacuna.worker.devices import Devices
-from lacuna.worker.fields import Fields, SchemaError
 from lacuna.worker.json_lines import LONGEST_LINE, EndError, EndlessError, Lines, SilenceError
-from lacuna.worker.records import Conditions, Failure, Family, Hello, Row, Skip, Subject
+from lacuna.worker.protocol import SchemaError, member, parsed, read
+from lacuna.worker.records import (
+    Conditions,
+    Corpus,
+    Failure,
+    Family,
+    Hello,
+    Row,
+    Skip,
+    Subject,
+    read_hello,
+    verified_row,
+)
 from lacuna.worker.remote_host import Far
 
 _STDERR_KEPT = 2048
@@ -129,13 +140,13 @@ class Program:
         except OSError:
             raise self._died() from None
 
-    def _read(self, parse: Callable[[Fields], T], deadline: float) -> T:
-        return self._parse(self._line(deadline), parse)
+    def _read(self, understood: Callable[[dict[str, Any]], T], deadline: float) -> T:
+        return self._parse(self._line(deadline), understood)
 
-    def _parse(self, line: bytes, parse: Callable[[Fields], T]) -> T:
+    def _parse(self, line: bytes, understood: Callable[[dict[str, Any]], T]) -> T:
         try:
-            return parse(Fields(json.loads(line), "the line"))
-        except (SchemaError, UnicodeDecodeError, json.JSONDecodeError) as e:
+            return understood(parsed(line))
+        except SchemaError as e:
             shown = line[:160].decode(errors="replace")
             raise WorkerError(f"the worker broke the protocol: {e}. It sent: {shown}{self._tail()}") from e
 
@@ -202,17 +213,19 @@ class Worker(Program):
         super().__init__(executable, ["--nic", nic, *options, *more], far.variables if far else None)
         with self._ends_with_errors():
             longer = _CONNECT_SECONDS if far or nic.startswith("verbs") else 0.0
-            self.hello = self._read(lambda f: Hello.read(f.inside("hello")), self._soon() + longer)
+            self.hello = self._read(lambda said: read_hello(member(said, "hello", "line")), self._soon() + longer)
 
     def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
         """The layouts of a suite (`ddtbench`, `ai`) that this worker can build."""
         self._send({"corpus": {"suite": suite, **bounds}})
-        return self._read(lambda f: tuple(Family.read(family) for family in f.each("corpus")), self._soon())
+        return self._read(lambda said: read(Corpus, said, "line").corpus, self._soon())
 
     def devices(self) -> Devices:
         """The RDMA devices of this machine."""
         self._send({"devices": {}})
-        return self._read(lambda f: Devices.read(f.inside("devices")), time.monotonic() + _DEVICES_SECONDS)
+        return self._read(
+            lambda said: read(Devices, member(said, "devices", "line"), "devices"), time.monotonic() + _DEVICES_SECONDS
+        )
 
     def measure(
         self, request: dict[str, object], subject: Subject, latest: float = float("inf"), verb: str = "measure"
@@ -224,7 +237,7 @@ class Worker(Program):
         allowed = self._timeout + float(str(request["budget_ms"])) / 1e3
         while True:
             deadline = time.monotonic() + min(allowed, latest - clock.now())
-            answer = self._read(lambda f: _answer(f, request["id"], subject), deadline)
+            answer = self._read(lambda said: _answer(said, request["id"], subject), deadline)
             if answer is not None:
                 yield answer
             if answer is None or isinstance(answer, Conditions):
@@ -234,18 +247,18 @@ class Worker(Program):
         return time.monotonic() + self._timeout
 
 
-def _answer(f: Fields, request: object, subject: Subject) -> Row | Skip | Failure | Conditions | None:
+def _answer(said: Mapping[str, Any], request: object, subject: Subject) -> Row | Skip | Failure | Conditions | None:
     """One line of the answer to a request that measures; the last has the conditions, if anything was measured."""
-    kind = next((name for name in ("row", "skip", "error", "done") if name in f), None)
+    kind = next((name for name in ("row", "skip", "error", "done") if name in said), None)
     if kind is None:
         raise SchemaError("the answer is neither row, skip, error nor done")
-    inner = f.inside(kind)
-    if inner.whole("id") != request:
-        raise SchemaError(f"an answer to request {inner.whole('id')} while request {request} is measured")
+    inner = read(dict[str, Any], said[kind], kind)
+    if (number := member(inner, "id", kind)) != request:
+        raise SchemaError(f"an answer to request {number} while request {request} is measured")
     if kind == "row":
-        return Row.read(inner, subject)
+        return verified_row(inner, subject, kind)
     if kind == "skip":
-        return Skip.read(inner)
+        return read(Skip, inner, kind)
     if kind == "error":
-        return Failure.read(inner)
-    return Conditions.read(inner.inside("conditions")) if "conditions" in inner else None
+        return read(Failure, inner, kind)
+    return read(Conditions, inner["conditions"], "done.conditions") if "conditions" in inner else None

@@ -10,55 +10,31 @@ from rich.text import Text
 
 from lacuna.report.describe import EMULATED, yes
 from lacuna.units import bytes_text
-from lacuna.worker.fields import Fields
+from lacuna.worker.protocol import Whole
 
 
 @dataclass(frozen=True)
 class DeviceLimits:
     """All 0 where nobody knows."""
 
-    max_sge: int
-    max_sge_rd: int
-    max_inline: int
-    max_send_wr: int
-    max_cqe: int
-    max_message_bytes: int
-    indirect_keys: int
-    indirect_entries: int
-
-    @staticmethod
-    def read(f: Fields) -> DeviceLimits:
-        return DeviceLimits(
-            f.whole("max_sge"),
-            f.whole("max_sge_rd"),
-            f.whole("max_inline"),
-            f.whole("max_send_wr"),
-            f.whole("max_cqe"),
-            f.whole("max_message_bytes"),
-            f.whole("indirect_keys"),
-            f.whole("indirect_entries"),
-        )
+    max_sge: Whole
+    max_sge_rd: Whole
+    max_inline: Whole
+    max_send_wr: Whole
+    max_cqe: Whole
+    max_message_bytes: Whole
+    indirect_keys: Whole
+    indirect_entries: Whole
 
 
 @dataclass(frozen=True)
 class Port:
-    number: int
+    number: Whole
     state: str
     link_layer: str
-    active_mtu: int
-    max_mtu: int
-    lid: int
-
-    @staticmethod
-    def read(f: Fields) -> Port:
-        return Port(
-            f.whole("number"),
-            f.text("state"),
-            f.text("link_layer"),
-            f.whole("active_mtu"),
-            f.whole("max_mtu"),
-            f.whole("lid"),
-        )
+    active_mtu: Whole
+    max_mtu: Whole
+    lid: Whole
 
     def __str__(self) -> str:
         lid = f", LID {self.lid}" if self.lid else ""
@@ -85,23 +61,6 @@ class Device:
     """The kinds of its memory windows."""
     on_demand_paging: bool
     ports: tuple[Port, ...]
-
-    @staticmethod
-    def read(f: Fields) -> Device:
-        return Device(
-            f.text("nic"),
-            f.text("driver"),
-            f.text("firmware"),
-            f.flag("emulated"),
-            f.text("refusal"),
-            f.text("connection"),
-            DeviceLimits.read(f.inside("advertised")),
-            DeviceLimits.read(f.inside("probed")),
-            f.text("no_umr"),
-            f.text("windows"),
-            f.flag("on_demand_paging"),
-            tuple(Port.read(p) for p in f.each("ports")),
-        )
 
     def facts(self) -> list[tuple[str, str]]:
         """Pairs of a subject and what there is to say about it."""
@@ -143,10 +102,6 @@ class Devices:
     none: str
     """Why there are none, in a line."""
     list: tuple[Device, ...]
-
-    @staticmethod
-    def read(f: Fields) -> Devices:
-        return Devices(f.text("none"), tuple(Device.read(d) for d in f.each("list")))
 
 
 def show(console: Console, devices: Devices) -> None:

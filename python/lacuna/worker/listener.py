@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from msgspec import Struct
 from rich.console import Console
 
 from lacuna.bench import session
 from lacuna.worker.client import Program, WorkerError, find_worker
-from lacuna.worker.fields import Fields
+from lacuna.worker.hardware import Nic
 from lacuna.worker.json_lines import SilenceError
-from lacuna.worker.records import Nic
+from lacuna.worker.protocol import member, read
 
 COMES_WITHIN = 600.0
 """Seconds that it waits for somebody."""
@@ -24,17 +24,20 @@ _PATIENCE = 3600.0
 """Seconds between two looks whether all is well, once somebody has come: the worker itself notices who goes."""
 
 
-@dataclass(frozen=True)
-class Met:
+class Met(Struct, frozen=True, rename={"who": "from"}):
     """The one that it measures with has come."""
 
     who: str
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Struct, frozen=True, rename={"who": "from"}):
     who: str
     why: str
+
+
+class Listening(Struct, frozen=True):
+    at: str
+    nic: Nic
 
 
 class Listener(Program):
@@ -44,9 +47,10 @@ class Listener(Program):
         """Raises WorkerError where the worker cannot listen there, or has no such NIC."""
         super().__init__(executable, ["--nic", nic, "--listen", address], {"LACUNA_SECRET": secret})
         with self._ends_with_errors():
-            line = self._read(lambda f: f.inside("listening"), time.monotonic() + timeout)
-            self.at = line.text("at")
-            self.nic = Nic.read(line.inside("nic"))
+            line = self._read(
+                lambda said: read(Listening, member(said, "listening", "line"), "listening"), time.monotonic() + timeout
+            )
+            self.at, self.nic = line.at, line.nic
 
     def events(self, come_within: float) -> Iterator[Met | Refused]:
         """Until the one that came is done. Raises WorkerError where nobody comes, or it goes wrong."""
@@ -67,11 +71,8 @@ class Listener(Program):
                     raise WorkerError(f"nobody came within {come_within:g} s") from None
 
 
-def _event(f: Fields) -> Met | Refused:
-    if "met" in f:
-        return Met(f.inside("met").text("from"))
-    refused = f.inside("refused")
-    return Refused(refused.text("from"), refused.text("why"))
+def _event(said: Mapping[str, Any]) -> Met | Refused:
+    return read(Met, said["met"], "met") if "met" in said else read(Refused, member(said, "refused", "line"), "refused")
 
 
 def run(nic: str, address: str, secret: str, start_within: float, come_within: float) -> NoReturn:

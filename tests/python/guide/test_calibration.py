@@ -18,7 +18,8 @@ from lacuna.guide import calibration
 from lacuna.guide.calibration import PeerClass, Profile, classes_of, message_times, observations
 from lacuna.guide.fitting import Fitted, limits_text
 from lacuna.guide.run_record import Look
-from lacuna.worker.records import Nic, Probe, Subject
+from lacuna.worker.hardware import Nic
+from lacuna.worker.records import Probe, Subject
 
 pytestmark = pytest.mark.check
 

@@ -12,7 +12,7 @@ from conftest import FAR, PATIENCE, QUIET, grid_subject, guide, look, row
 
 from lacuna.guide.run_record import Guide, Repeat, read_guide
 from lacuna.report.comparison import Comparison, compare, repeats_within
-from lacuna.worker.fields import SchemaError
+from lacuna.worker.protocol import SchemaError
 
 pytestmark = pytest.mark.check
 
@@ -93,7 +93,7 @@ def test_a_guide_survives_its_file(full_guide: Guide, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{}", "lacks 'schema'"), ("[1]", "not an object"), ('{"schema": 2}', "schema 2"), ("nonsense", "no guide.json")],
+    [("{}", "required field `schema`"), ("[1]", "no JSON object"), ('{"schema": 2}', "schema 2"), ("nonsense", "no guide.json")],
 )
 def test_a_file_that_is_no_guide_is_named(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "x.json"

@@ -19,7 +19,9 @@ from fake_worker import TROUBLE_AT
 import lacuna.worker.client
 from lacuna.guide.plan import grid_cell
 from lacuna.worker.client import Worker, WorkerError, WorkerSilentError, find_worker
-from lacuna.worker.records import Fields, Nic, Row, SchemaError
+from lacuna.worker.hardware import Nic
+from lacuna.worker.protocol import SchemaError, parsed, read
+from lacuna.worker.records import Row, verified_row
 
 
 def changed(counter: str, value: object) -> dict[str, object]:
@@ -154,18 +156,19 @@ def test_the_client_sleeps_while_it_waits(fake_worker: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"latency_us": 0}, "above zero"),
-        ({"latency_us": float("nan")}, "finite"),
-        ({"samples": True}, "whole number"),
-        ({"path": None}, "a string"),
+        ({"latency_us": 0}, "`float` > 0.0 - at `row.latency_us`"),
+        ({"samples": True}, "Expected `int`, got `bool` - at `row.samples`"),
+        ({"path": None}, "Expected `str`, got `null` - at `row.path`"),
         ({"payload_bytes": 1}, "moved 1 bytes instead of 1024"),
         ({"verified": False}, "did not verify"),
-        ({"copy_send_us": "0"}, "copy_send_us is '0', not a finite number"),
-        ({"counters": []}, "row.counters is not an object"),
-        ({"counters": {"send": asdict(COUNTERS.send)}}, "row.counters lacks 'receive'"),
-        ({"counters": changed("sges", 1.5)}, "row.counters.send.sges is 1.5, not a whole number"),
-        ({"counters": changed("doorbells", -1)}, "row.counters.send.doorbells is -1, not a whole number"),
-        ({"counters": changed("bytes_copied", None)}, "row.counters.send lacks 'bytes_copied'"),
+        ({"copy_send_us": "0"}, "Expected `float`, got `str` - at `row.copy_send_us`"),
+        ({"counters": []}, "Expected `object`, got `array` - at `row.counters`"),
+        ({"counters": {"send": asdict(COUNTERS.send)}}, "required field `receive` - at `row.counters`"),
+        ({"counters": changed("sges", 1.5)}, "Expected `int`, got `float` - at `row.counters.send.sges`"),
+        ({"counters": changed("doorbells", -1)}, "Expected `int` >= 0 - at `row.counters.send.doorbells`"),
+        ({"counters": changed("bytes_copied", None)}, "required field `bytes_copied` - at `row.counters.send`"),
+        ({"half_us": [1.0]}, "of length 2, got 1 - at `row.half_us`"),
+        ({"censored": True}, "a censored row has no reason"),
     ],
 )
 def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: str) -> None:
@@ -188,28 +191,34 @@ def test_a_row_with_a_wrong_field_is_refused(change: dict[str, object], says: st
         "censored": False,
         "verified": True,
     }
-    assert Row.read(Fields(good, "row"), grid_subject()).latency_us == 1.0
+    assert verified_row(good, grid_subject(), "row").latency_us == 1.0
     with pytest.raises(SchemaError, match=says):
-        Row.read(Fields({**good, **change}, "row"), grid_subject())
+        verified_row({**good, **change}, grid_subject(), "row")
     for name in good.keys() - {"ci_low_us", "ci_high_us", "ci_level"}:
-        with pytest.raises(SchemaError, match=f"lacks '{name}'"):
-            Row.read(Fields({k: v for k, v in good.items() if k != name}, "row"), grid_subject())
+        with pytest.raises(SchemaError, match=f"required field `{name}` - at `row`"):
+            verified_row({k: v for k, v in good.items() if k != name}, grid_subject(), "row")
+
+
+def test_what_is_no_number_is_no_json() -> None:
+    for text in (b'{"latency_us": NaN}', b'{"latency_us": Infinity}', b"[1]", b"{"):
+        with pytest.raises(SchemaError, match="no JSON object"):
+            parsed(text)
 
 
 def test_a_nic_tells_its_limits_or_is_refused() -> None:
     good = {**asdict(NIC), "paths": [asdict(p) for p in NIC.paths]}
-    assert Nic.read(Fields(good, "nic")) == NIC
+    assert read(Nic, good, "nic") == NIC
     for name in ("max_sge_rd", "max_inline", "indirect"):
-        with pytest.raises(SchemaError, match=f"nic lacks '{name}'"):
-            Nic.read(Fields({k: v for k, v in good.items() if k != name}, "nic"))
+        with pytest.raises(SchemaError, match=f"required field `{name}` - at `nic`"):
+            read(Nic, {k: v for k, v in good.items() if k != name}, "nic")
     limits = asdict(NIC.indirect)
     del limits["note"]
     for name, limit in limits.items():
         wrong = {**good, "indirect": {**asdict(NIC.indirect), name: -limit}}
-        with pytest.raises(SchemaError, match=f"nic.indirect.{name} is -{limit}, not a whole number"):
-            Nic.read(Fields(wrong, "nic"))
-    with pytest.raises(SchemaError, match=r"nic\.indirect\.note is 7, not a string"):
-        Nic.read(Fields({**good, "indirect": {**asdict(NIC.indirect), "note": 7}}, "nic"))
+        with pytest.raises(SchemaError, match=f"Expected `int` >= 0 - at `nic.indirect.{name}`"):
+            read(Nic, wrong, "nic")
+    with pytest.raises(SchemaError, match=r"Expected `str`, got `int` - at `nic\.indirect\.note`"):
+        read(Nic, {**good, "indirect": {**asdict(NIC.indirect), "note": 7}}, "nic")
 
 
 def test_no_worker_is_left_when_the_command_is_killed(fake_worker: Path) -> None:
