@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lacuna.mpi import applications, installations
 from lacuna.mpi.applications import ApplicationError, MissingError
-from lacuna.mpi.installations import PeerError
+from lacuna.mpi.installations import MpiInstallationError
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         found = installations.find(sys.argv[2:])
-    except PeerError as e:
+    except MpiInstallationError as e:
         print(f"lacuna: {e}", file=sys.stderr)
         return 2
     if not found:
@@ -37,7 +37,7 @@ def main() -> int:
                 print(f"==> {applications.build(peer, name, folder).path}", flush=True)
             except MissingError as e:
                 print(f"==> not {name} for {peer.name}: {e}", flush=True)
-            except (ApplicationError, PeerError) as e:
+            except (ApplicationError, MpiInstallationError) as e:
                 print(f"lacuna: {e}", file=sys.stderr, flush=True)
                 failed = True
     return 1 if failed else 0

@@ -17,11 +17,12 @@ import one_thread  # noqa: F401, before NumPy
 import pytest
 
 from lacuna import clock
-from lacuna.bench import session
+from lacuna.cli.options import worker_nic
 from lacuna.guide.plan import GRID_LAYOUT
 from lacuna.guide.run_record import Guide, Look
-from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.hardware import DataPath, Indirect, Machine, Nic
+from lacuna.worker.process import WorkerError
 from lacuna.worker.records import (
     Cache,
     Conditions,
@@ -236,5 +237,5 @@ def simulated() -> Iterator[Worker]:
         executable = find_worker()
     except WorkerError as e:
         pytest.skip(str(e))
-    with Worker(executable, session.worker_nic("model"), PATIENCE) as worker:
+    with Worker(executable, worker_nic("model"), PATIENCE) as worker:
         yield worker

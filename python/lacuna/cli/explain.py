@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ from rich.text import Text
 from lacuna import __version__
 from lacuna._core import Guide, Layout, describe, instruction_set
 from lacuna.bench import session
-from lacuna.bench.session import JsonOption, NicOption
+from lacuna.bench.delivery import Delivery
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
+from lacuna.cli.options import JsonOption, NicOption, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
-from lacuna.worker.client import WorkerError
+from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""
@@ -30,6 +31,67 @@ class Objective(StrEnum):
     latency = "latency"
     bandwidth = "bandwidth"
     cpu = "cpu"
+
+
+HELP = """Show what a layout is, how it is copied, which way Lacuna would move it here, and why.
+
+First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
+time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
+LACUNA_METHOD and LACUNA_PATH force a way.
+
+Put quotes around a LAYOUT, for the shell. It is one of these:
+
+\b
+DDTBench     NAS_LU_y, NAS_LU_y:3, FFT2:1:receive
+             the family, the index of its size (0 if left out), send or
+             receive (send if left out); any other name lists all families
+basic types  byte char short int long float double c_float_complex
+             c_double_complex int8 .. uint64 float32 float64, unsigned_int
+             and so on, in any case, also as MPI_DOUBLE and MPI_INT8_T
+MPI's        contiguous(count, old)
+             vector(count, blocklength, stride, old)
+             hvector(count, blocklength, stride_bytes, old)
+             indexed([blocklengths], [displacements], old)
+             hindexed([blocklengths], [byte_displacements], old)
+             indexed_block(blocklength, [displacements], old)
+             hindexed_block(blocklength, [byte_displacements], old)
+             struct([blocklengths], [byte_displacements], [members])
+             subarray([sizes], [subsizes], [starts], old, order=C)
+             darray(processes, rank, [sizes], [distributions],
+                    [block_sizes], [grid], old, order=C)
+             resized(old, lower_bound, extent)
+             old and members are LAYOUTs; the order is C or F;
+             distributions are none, block or cyclic; a block size of -1
+             is the default
+others       bytes(count)
+             blocks([offsets], [lengths])
+             paged(block_bytes, [page_numbers])
+             offsets and lengths are in bytes; page n is at n * block_bytes
+NumPy views  matrix.npy, matrix.npy[::2, 3:5], matrix.npy.T
+             the elements in index order, relative to the first; put
+             quotes around a name with spaces, or not of .npy: "my file"
+
+A list is [1, 2, 3], range(first, end, step) as in Python, or a .npy file of integers. Arguments may be named:
+vector(count=16, blocklength=4, stride=100, old=double).
+
+\b
+Examples:
+  lacuna explain NAS_LU_y:3
+  lacuna explain 'vector(16, 4, 100, double)'
+  lacuna explain 'struct([1, 3], [0, 16], [int, vector(2, 1, 3, double)])'
+  lacuna explain 'subarray([64, 64], [8, 8], [0, 4], float, order=F)'
+  lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
+  lacuna explain NAS_LU_y:3 --measure
+  lacuna explain FFT2:1 --nic model --objective cpu
+  lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
+
+\b
+Exit status:
+  0    all is well
+  1    with --measure: a method moved a wrong byte
+  2    wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be
+  3    the worker is missing, died or fell silent
+"""
 
 
 def explain(
@@ -58,66 +120,7 @@ def explain(
     ] = 0.0,
     data: JsonOption = None,
 ) -> None:
-    """Show what a layout is, how it is copied, which way Lacuna would move it here, and why.
-
-    First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
-    time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
-    LACUNA_METHOD and LACUNA_PATH force a way.
-
-    Put quotes around a LAYOUT, for the shell. It is one of these:
-
-    \b
-    DDTBench     NAS_LU_y, NAS_LU_y:3, FFT2:1:receive
-                 the family, the index of its size (0 if left out), send or
-                 receive (send if left out); any other name lists all families
-    basic types  byte char short int long float double c_float_complex
-                 c_double_complex int8 .. uint64 float32 float64, unsigned_int
-                 and so on, in any case, also as MPI_DOUBLE and MPI_INT8_T
-    MPI's        contiguous(count, old)
-                 vector(count, blocklength, stride, old)
-                 hvector(count, blocklength, stride_bytes, old)
-                 indexed([blocklengths], [displacements], old)
-                 hindexed([blocklengths], [byte_displacements], old)
-                 indexed_block(blocklength, [displacements], old)
-                 hindexed_block(blocklength, [byte_displacements], old)
-                 struct([blocklengths], [byte_displacements], [members])
-                 subarray([sizes], [subsizes], [starts], old, order=C)
-                 darray(processes, rank, [sizes], [distributions],
-                        [block_sizes], [grid], old, order=C)
-                 resized(old, lower_bound, extent)
-                 old and members are LAYOUTs; the order is C or F;
-                 distributions are none, block or cyclic; a block size of -1
-                 is the default
-    others       bytes(count)
-                 blocks([offsets], [lengths])
-                 paged(block_bytes, [page_numbers])
-                 offsets and lengths are in bytes; page n is at n * block_bytes
-    NumPy views  matrix.npy, matrix.npy[::2, 3:5], matrix.npy.T
-                 the elements in index order, relative to the first; put
-                 quotes around a name with spaces, or not of .npy: "my file"
-
-    A list is [1, 2, 3], range(first, end, step) as in Python, or a .npy file of integers. Arguments may be named:
-    vector(count=16, blocklength=4, stride=100, old=double).
-
-    \b
-    Examples:
-      lacuna explain NAS_LU_y:3
-      lacuna explain 'vector(16, 4, 100, double)'
-      lacuna explain 'struct([1, 3], [0, 16], [int, vector(2, 1, 3, double)])'
-      lacuna explain 'subarray([64, 64], [8, 8], [0, 4], float, order=F)'
-      lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
-      lacuna explain NAS_LU_y:3 --measure
-      lacuna explain FFT2:1 --nic model --objective cpu
-      lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
-
-    \b
-    Exit status:
-      0    all is well
-      1    with --measure: a method moved a wrong byte
-      2    wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be
-      3    the worker is missing, died or fell silent
-    """
-    session.prepare_json(data)
+    delivery = Delivery(data, None)
     shown = [_read(text) for text in (source, destination) if text is not None]
     send, receive = shown[0], shown[-1] if destination is not None else _receiver_of(shown[0])
     if send.layout.size != receive.layout.size:
@@ -125,15 +128,15 @@ def explain(
             f"the source has {send.layout.size:,} bytes, the destination {receive.layout.size:,}; they must be as many",
             param_hint="LAYOUT",
         )
-    console = session.console(to_stderr=session.is_stdout(data))
-    worker_nic = session.worker_nic(nic)
+    console = delivery.console()
+    own_nic = worker_nic(nic)
     measured = None
     if measure:
         try:
-            measured = pair_measurement.measure(worker_nic, Pair("asked", send.layout, receive.layout), cold=cold)
+            measured = pair_measurement.measure(own_nic, Pair("asked", send.layout, receive.layout), cold=cold)
         except WorkerError as e:
-            session.finish(None, e)
-    transfer = _Transfer.of(worker_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
+            session.fail(str(e))
+    transfer = _Transfer.of(own_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
 
     if receive is not send and destination is None:
         shown.append(receive)
@@ -145,7 +148,7 @@ def explain(
         console.print("Destination: the same\n")
     console.print(Text(transfer.text), soft_wrap=True)
     document = {**_document(shown), "transfer": transfer.to_json()}
-    session.write_json(data, json.dumps(document, indent=1) + "\n")
+    delivery.write_json(written(document) + "\n")
     for failure in measured.failures if measured else ():
         console.print(f"ERROR: {failure}", markup=False)
     raise typer.Exit(session.MEASUREMENT_FAILED if measured and measured.failures else 0)

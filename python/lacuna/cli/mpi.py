@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -13,7 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna.bench import session
+from lacuna.bench.delivery import Delivery
+from lacuna.cli.options import JsonOption
 from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
+from lacuna.worker.protocol import written
 
 app = typer.Typer(
     name="mpi",
@@ -69,7 +71,7 @@ def doctor_command(
     ] = None,
     abi: AbiOption = None,
     mpirun: MpirunOption = None,
-    data: session.JsonOption = None,
+    data: JsonOption = None,
 ) -> None:
     """Check this machine, and a program, for what the library will do there.
 
@@ -84,18 +86,19 @@ def doctor_command(
     # Imported here: `lacuna mpirun` need not wait for it.
     from lacuna.mpi import doctor
 
+    delivery = Delivery(data, None)
     findings = doctor.look_at_machine(mpirun, abi)
     if program is not None:
         file = doctor.find_program(program)
         if file is None:
             raise typer.BadParameter(f"there is no {program}", param_hint="PROGRAM")
         findings += doctor.look_at_file(file, mpirun, abi)
-    console = session.console(to_stderr=session.is_stdout(data))
+    console = delivery.console()
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for finding in findings:
         table.add_row(_MARKS[finding.verdict], Text(finding.what, style="bold"), finding.text)
     console.print(table)
-    session.write_json(data, json.dumps(doctor.to_json(findings), indent=1) + "\n")
+    delivery.write_json(written(findings) + "\n")
     if any(finding.verdict == "wrong" for finding in findings):
         raise typer.Exit(session.MEASUREMENT_FAILED)
 

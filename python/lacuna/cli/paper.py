@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,8 @@ from rich.text import Text
 
 from lacuna import __version__
 from lacuna.bench import session
-from lacuna.bench.session import JsonOption
+from lacuna.bench.delivery import Delivery, show_written
+from lacuna.cli.options import JsonOption, find_mpis
 from lacuna.paper import fft_command, profiles, table4
 from lacuna.paper import fit as fitting
 from lacuna.paper.fit import Fitted, Problem
@@ -27,7 +27,8 @@ from lacuna.paper.section import Finding, Grid
 from lacuna.paper.sections.fft import APPLICATIONS, FftChapter
 from lacuna.paper.sections.table4_findings import residuals
 from lacuna.paper.simulator import Simulator
-from lacuna.worker.client import WorkerError
+from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
 
 OutputOption = Annotated[
     Path | None,
@@ -146,8 +147,8 @@ def fit(
     Prints the values beside those of the profile, the residuals of all 120 cells, and the errors of each row of the
     table by parameters that were fitted without it. Takes one to two minutes.
     """
-    session.prepare_json(data)
-    console = session.console(to_stderr=session.is_stdout(data))
+    delivery = Delivery(data, None)
+    console = delivery.console()
 
     def work(simulator: Simulator, step: Callable[[], None]) -> tuple[Problem, Fitted]:
         problem = Problem(simulator, profiles.load(profile), step)
@@ -160,30 +161,25 @@ def fit(
     console.print(_table(residuals(fitted)))
     console.print(f"Errors: {fitted.errors.text()}")
     console.print(f"By parameters fitted without the row: {fitted.leave_one_out.text()}")
-    session.write_json(
-        data,
-        json.dumps(
-            {
-                "schema": 1,
-                "profile": profile,
-                "parameters": {n: {"profile": stored[n], "fitted": v} for n, v in fitted.values.items()},
-                "errors": vars(fitted.errors),
-                "leave_one_out": vars(fitted.leave_one_out),
-                "residuals": [
-                    {
-                        "block_bytes": c.block_bytes,
-                        "blocks": c.blocks,
-                        "method": c.method,
-                        "error": float(e),
-                        "error_left_out": float(o),
-                    }
-                    for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
-                ],
-            },
-            indent=1,
-        )
-        + "\n",
-    )
+    residuals_by_cell = [
+        {
+            "block_bytes": c.block_bytes,
+            "blocks": c.blocks,
+            "method": c.method,
+            "error": float(e),
+            "error_left_out": float(o),
+        }
+        for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
+    ]
+    document = {
+        "schema": 1,
+        "profile": profile,
+        "parameters": {n: {"profile": stored[n], "fitted": v} for n, v in fitted.values.items()},
+        "errors": fitted.errors,
+        "leave_one_out": fitted.leave_one_out,
+        "residuals": residuals_by_cell,
+    }
+    delivery.write_json(written(document) + "\n")
 
 
 def _run(
@@ -198,12 +194,10 @@ def _run(
 ) -> None:
     """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
     one on the PATH."""
-    rivals = session.rivals(mpi) if mpi or not chapters else []
-    session.prepare_json(data)
-    if output:
-        session.prepare(output)
-    console = session.console(to_stderr=session.is_stdout(data))
-    results = Results(__version__, line + session.rivals_line(rivals))
+    mpis = find_mpis(mpi) if mpi or not chapters else []
+    delivery = Delivery(data, output)
+    console = delivery.console()
+    results = Results(__version__, line + "".join(f" --mpi {one.name}={one.mpicc}" for one in mpis))
     grids = len(chapters) + len(measured) == 1
 
     def work(simulator: Simulator, step: Callable[[], None]) -> None:
@@ -216,14 +210,14 @@ def _run(
             _guarded(console, len(chapters), "simulating", work)
     except typer.Exit:  # what there is, is written
         if results.sections:
-            _deliver(console, results, data, output, grids=False)
+            _deliver(console, results, delivery, grids=False)
         raise
-    if rivals or not chapters:
+    if mpis or not chapters:
         with session.terminable():
-            fft_command.measure(console, measured, rivals, results, quick=quick)
+            fft_command.measure(console, measured, mpis, results, quick=quick)
     elif measured:
         results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
-    _deliver(console, results, data, output, grids=grids)
+    _deliver(console, results, delivery, grids=grids)
     session.end(results.errors, interrupted=results.interrupted)
 
 
@@ -247,20 +241,20 @@ def _guarded(
     except KeyboardInterrupt:
         raise typer.Exit(session.INTERRUPTED) from None
     except WorkerError as e:
-        session.finish(None, e)
+        session.fail(str(e))
     if not console.is_terminal:
         console.print(f"{what} took {time.monotonic() - started:.0f} s")
     return result
 
 
-def _deliver(console: Console, results: Results, data: Path | None, output: Path | None, *, grids: bool) -> None:
+def _deliver(console: Console, results: Results, delivery: Delivery, *, grids: bool) -> None:
     def draw(directory: Path) -> list[Path]:
         # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
         from lacuna.paper import page as report
 
         return report.write(results, directory)
 
-    files = session.deliver(console, results.to_json(), data, output, "paper.json", draw)
+    files = delivery.write(console, results.to_json(), "paper.json", draw)
     if grids:
         for grid in (g for s in results.sections for g in s.grids):
             console.print(_table(grid))
@@ -276,7 +270,7 @@ def _deliver(console: Console, results: Results, data: Path | None, output: Path
         console.print(Text(f"Left out: {what}"))
     for error in results.errors:
         console.print(Text(f"ERROR: {error}", style="red"))
-    session.show_written(console, files)
+    show_written(console, files)
 
 
 def _findings(found: Sequence[Finding]) -> Table:

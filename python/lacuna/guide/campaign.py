@@ -14,7 +14,8 @@ from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import LeftOut, Look, Run
 from lacuna.guide.stopping_rule import Hopeless, pooled, repeat_of, worth_another_look
 from lacuna.guide.time_shares import Grant, Pacer
-from lacuna.worker.client import Worker, WorkerError, WorkerSilentError
+from lacuna.worker.client import Worker
+from lacuna.worker.process import WorkerError, WorkerSilentError
 from lacuna.worker.records import Conditions, Failure, Probe, Row, Skip, Subject
 
 _GRACE_SECONDS = 2.0
@@ -43,7 +44,7 @@ _START_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Again:
+class SecondLooks:
     """How second looks are made."""
 
     share: float
@@ -73,7 +74,7 @@ def measure(
     deadline: float,
     max_samples: int,
     progress: Progress,
-    again: Again | None = None,
+    again: SecondLooks | None = None,
 ) -> None:
     """Measures the cells until `deadline` on the clock of budgets and adds to the result what is learned, line by line,
     so that an exception (Ctrl-C, a dead worker) loses nothing that has arrived. `again`: what time is left goes to
@@ -100,7 +101,7 @@ class _Campaign:
     deadline: float
     max_samples: int
     progress: Progress
-    again: Again | None
+    again: SecondLooks | None
     started: float = field(default_factory=lambda: clock.now())
     hopeless: Hopeless = field(default_factory=Hopeless)
     requests: int = 0
@@ -143,7 +144,7 @@ class _Campaign:
         disturbed = len(quiet.disturbed) / len(self.result.looks) if quiet else 0.0
         return (share + _SPOILT * disturbed) * (self.deadline - self.started)
 
-    def explore(self, cells: list[Cell], explorer: Explorer, again: Again) -> None:
+    def explore(self, cells: list[Cell], explorer: Explorer, again: SecondLooks) -> None:
         """Measures what the explorer wants, until it wants nothing more or its share of the time is over: of what is
         left, as much as it has of what was kept."""
         others = self._kept(again.share) / (self.deadline - self.started)
@@ -168,7 +169,7 @@ class _Campaign:
                 self.progress(len(cells), len(cells), self.left)
             explorer.learn(self.result.rows[before:], wanted)
 
-    def look_again(self, cells: Sequence[Cell], again: Again) -> None:
+    def look_again(self, cells: Sequence[Cell], again: SecondLooks) -> None:
         """Second looks, then third ones, until the time is over or nothing is worth it. Each by another worker, for
         whose memory lies elsewhere: what one found by the chance of where its memory lay, the next does not repeat."""
         done = len(cells)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import lacuna
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
 from lacuna.mpi.launch import Launch, launch
 
@@ -43,7 +43,7 @@ class MissingError(ApplicationError):
 class Program:
     """A compiled example, and how its MPI starts it."""
 
-    peer: Peer
+    peer: MpiInstallation
     name: str
     path: Path
     started: Launch
@@ -87,7 +87,7 @@ def missing(name: str) -> str | None:
 
 
 def build(
-    peer: Peer,
+    peer: MpiInstallation,
     name: str,
     folder: Path,
     instead: Mapping[str, Path] | None = None,
@@ -95,7 +95,7 @@ def build(
 ) -> Program:
     """Compiles an example into `folder`. `instead`: other files for those of its sources that have these names.
 
-    Raises ApplicationError with what the compiler said, PeerError where the MPI has no launcher."""
+    Raises ApplicationError with what the compiler said, MpiInstallationError where the MPI has no launcher."""
     started = launch(peer)
     place = sources()
     include, library = (place, place / "include"), place / "lib"
@@ -120,7 +120,7 @@ def build(
     return Program(peer, name, built, started)
 
 
-def _wrapper(peer: Peer) -> Path:
+def _wrapper(peer: MpiInstallation) -> Path:
     """The C++ compiler's, beside that of C and named like it: mpicxx.openmpi beside mpicc.openmpi."""
     found = peer.mpicc.with_name(peer.mpicc.name.replace("mpicc", "mpicxx"))
     if not os.access(found, os.X_OK):

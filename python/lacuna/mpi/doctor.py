@@ -7,10 +7,9 @@ import resource
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -381,8 +380,3 @@ def find_program(name: str) -> Path | None:
         return path
     command = shutil.which(name)
     return Path(command) if command else None
-
-
-def to_json(findings: list[Finding]) -> list[dict[str, Any]]:
-    """As `lacuna mpi doctor --json` writes them."""
-    return [{**asdict(finding), "verdict": finding.verdict.value} for finding in findings]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 
 
 class NoFortranError(Exception):
@@ -22,7 +22,7 @@ class Compiler:
     libraries: tuple[str, ...] = ()
 
 
-def compiler_of(peer: Peer, module: str = "mpi") -> Compiler:
+def compiler_of(peer: MpiInstallation, module: str = "mpi") -> Compiler:
     """For programs that use `module`. Raises NoFortranError."""
     gfortran = shutil.which("gfortran")
     if gfortran is None:

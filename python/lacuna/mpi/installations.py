@@ -11,13 +11,15 @@ from pathlib import Path
 
 import lacuna
 
+NO_MPI = "no MPI was found: there is no mpicc on the PATH. --mpi MPICC names one (scripts/peers.sh installs four)"
 
-class PeerError(Exception):
+
+class MpiInstallationError(Exception):
     """An MPI cannot be used; the text says what was tried and what it said."""
 
 
 @dataclass(frozen=True)
-class Peer:
+class MpiInstallation:
     """An MPI by its `mpicc`."""
 
     name: str
@@ -52,7 +54,8 @@ class Peer:
         return ours
 
     def shim(self, folder: Path) -> Path:
-        """Compiles the shim with this MPI's wrapper into `folder`. Raises PeerError with what the compiler said."""
+        """Compiles the shim with this MPI's wrapper into `folder`. Raises MpiInstallationError with what the compiler
+        said."""
         source = shim_source()
         built = folder / f"{self.name}.so"
         line = [str(self.mpicc), "-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", str(source), "-o"]
@@ -61,9 +64,11 @@ class Peer:
                 [*line, str(built)], env=self.environment(), capture_output=True, text=True, timeout=120
             )
         except (OSError, subprocess.TimeoutExpired) as e:
-            raise PeerError(f"{self.name}: cannot run {self.mpicc}: {e}") from e
+            raise MpiInstallationError(f"{self.name}: cannot run {self.mpicc}: {e}") from e
         if done.returncode != 0:
-            raise PeerError(f"{self.name}: {self.mpicc} cannot compile the shim: {done.stderr.strip()[-400:]}")
+            raise MpiInstallationError(
+                f"{self.name}: {self.mpicc} cannot compile the shim: {done.stderr.strip()[-400:]}"
+            )
         return built
 
 
@@ -73,27 +78,27 @@ def shim_source() -> Path:
         source = Path(folder) / "shim" / "mpi_shim.c"
         if source.is_file():
             return source
-    raise PeerError("mpi_shim.c is missing: this package was installed without it")
+    raise MpiInstallationError("mpi_shim.c is missing: this package was installed without it")
 
 
-def find(wanted: Sequence[str]) -> list[Peer]:
+def find(wanted: Sequence[str]) -> list[MpiInstallation]:
     """The peers that --mpi names, as `MPICC` or `NAME=MPICC`; without any, the one whose `mpicc` is on the PATH.
 
-    Raises PeerError where one is not there.
+    Raises MpiInstallationError where one is not there.
     """
     if not wanted:
         found = shutil.which("mpicc")
-        return [Peer("mpicc", Path(found))] if found else []
-    peers: list[Peer] = []
+        return [MpiInstallation("mpicc", Path(found))] if found else []
+    peers: list[MpiInstallation] = []
     for option in wanted:
         name, equals, path = option.partition("=")
         mpicc = shutil.which(path if equals else name)
         if mpicc is None:
-            raise PeerError(f"there is no {path if equals else name}")
+            raise MpiInstallationError(f"there is no {path if equals else name}")
         own = name if equals else f"mpi{len(peers) + 1}"
         if not own.replace("-", "").replace(".", "").isalnum():
-            raise PeerError(f"{own!r} is no name for an MPI; letters, digits, dots and dashes are")
+            raise MpiInstallationError(f"{own!r} is no name for an MPI; letters, digits, dots and dashes are")
         if any(own == peer.name for peer in peers):
-            raise PeerError(f"two MPIs are called {own}")
-        peers.append(Peer(own, Path(mpicc).absolute()))
+            raise MpiInstallationError(f"two MPIs are called {own}")
+        peers.append(MpiInstallation(own, Path(mpicc).absolute()))
     return peers

@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from lacuna.mpi.launch import Launch
-from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import LineError, Lines, RowError, answer
+from lacuna.worker.process import WorkerError
 
 _START_SECONDS = 60.0
 _FAREWELL_SECONDS = 5.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.two_hosts import INTERFACE, NAMES, NETWORK, Hosts
 
 _AS_ROOT = {
@@ -45,9 +45,9 @@ class Launch:
         return replace(self, line=tuple(line), environment=environment)
 
 
-def launch(peer: Peer, hosts: Hosts | None = None) -> Launch:
+def launch(peer: MpiInstallation, hosts: Hosts | None = None) -> Launch:
     """Two processes that no launcher binds to CPUs: they take one each by themselves. With `hosts`, ranks go to either
-    of them by turns, and their messages by TCP. Raises PeerError."""
+    of them by turns, and their messages by TCP. Raises MpiInstallationError."""
     mpiexec = _mpiexec(peer)
     place = peer.place()
     said = _version(peer, mpiexec, place)
@@ -67,7 +67,7 @@ def launch(peer: Peer, hosts: Hosts | None = None) -> Launch:
     return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
-def _across(peer: Peer, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
+def _across(peer: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
     here = (str(hosts.enter), NAMES[0], str(mpiexec))
     agent, names = str(hosts.agent), ",".join(NAMES)
     if "HYDRA" in said or "Intel(R) MPI" in said:
@@ -87,17 +87,17 @@ def _across(peer: Peer, hosts: Hosts, mpiexec: Path, place: dict[str, str], said
     return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
-def _mpiexec(peer: Peer) -> Path:
+def _mpiexec(peer: MpiInstallation) -> Path:
     """Beside the compiler and named like it: mpiexec.openmpi beside mpicc.openmpi."""
     suffix = peer.mpicc.name.removeprefix("mpicc")
     for name in (f"mpiexec{suffix}", f"mpirun{suffix}", "mpiexec", "mpirun"):
         found = peer.mpicc.with_name(name)
         if os.access(found, os.X_OK):
             return found
-    raise PeerError(f"{peer.name}: there is no mpiexec beside {peer.mpicc}")
+    raise MpiInstallationError(f"{peer.name}: there is no mpiexec beside {peer.mpicc}")
 
 
-def _version(peer: Peer, mpiexec: Path, place: dict[str, str]) -> str:
+def _version(peer: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str:
     environment = {**os.environ, **place}
     try:
         done = subprocess.run(
@@ -109,15 +109,15 @@ def _version(peer: Peer, mpiexec: Path, place: dict[str, str]) -> str:
             timeout=30,
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise PeerError(f"{peer.name}: cannot run {mpiexec}: {e}") from e
+        raise MpiInstallationError(f"{peer.name}: cannot run {mpiexec}: {e}") from e
     return " ".join((done.stdout + done.stderr).split())
 
 
-def _open_mpi(peer: Peer, mpiexec: Path, said: str) -> int:
-    """Its major version. Raises PeerError where it is something else."""
+def _open_mpi(peer: MpiInstallation, mpiexec: Path, said: str) -> int:
+    """Its major version. Raises MpiInstallationError where it is something else."""
     version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
     if version is None:
-        raise PeerError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
+        raise MpiInstallationError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
     return int(version[1])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lacuna.mpi.applications import ApplicationError, MissingError, Program, flags_of, sources
 from lacuna.mpi.fortran import NoFortranError, compiler_of
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import Launch
 
 _COMPILE_SECONDS = 120.0
@@ -36,7 +36,7 @@ GATHER = Mini("gather", "gather.c", 65536, 4096)
 APPLICATIONS = (HALO, HALO_FORTRAN, FFT2, GATHER)
 
 
-def build(peer: Peer, mini: Mini, started: Launch, folder: Path) -> Program:
+def build(peer: MpiInstallation, mini: Mini, started: Launch, folder: Path) -> Program:
     """Compiles it into `folder`. Raises MissingError where this MPI has no Fortran, or a library is not installed,
     and ApplicationError with what the compiler said."""
     place = sources() / "examples" / "mini"
@@ -62,7 +62,7 @@ def build(peer: Peer, mini: Mini, started: Launch, folder: Path) -> Program:
     return Program(peer, mini.name, built, started)
 
 
-def _compile(peer: Peer, line: Sequence[str], folder: Path) -> None:
+def _compile(peer: MpiInstallation, line: Sequence[str], folder: Path) -> None:
     try:
         done = subprocess.run(
             line, env=peer.environment(), cwd=folder, capture_output=True, text=True, timeout=_COMPILE_SECONDS

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from lacuna.bench import session
 from lacuna.mpi import applications
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import NO_MPI, MpiInstallation
 from lacuna.paper import fft_runs
 from lacuna.paper.fft_runs import Programs
 from lacuna.paper.results import Results
@@ -16,10 +15,10 @@ from lacuna.paper.sections.fft import FULL, QUICK, FftChapter
 
 
 def measure(
-    console: Console, chapters: Sequence[FftChapter], peers: Sequence[Peer], results: Results, *, quick: bool
+    console: Console, chapters: Sequence[FftChapter], peers: Sequence[MpiInstallation], results: Results, *, quick: bool
 ) -> None:
     """What cannot be measured here is in `left_out`, what failed in `errors`."""
-    lacking = session.NO_MPI if not peers else applications.missing(fft_runs.NAME)
+    lacking = NO_MPI if not peers else applications.missing(fft_runs.NAME)
     if lacking:
         results.left_out += [f"{chapter.name}: {lacking}" for chapter in chapters]
         return

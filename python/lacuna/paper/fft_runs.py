@@ -15,7 +15,7 @@ from lacuna.bench.mpi.rows import name_of
 from lacuna.bench.progress import Meter
 from lacuna.mpi import applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program
-from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
 
 NAME = "fft2d"
@@ -85,7 +85,7 @@ class Runs:
         return statistics.median(found) if found else None
 
 
-def measure(console: Console, peers: Sequence[Peer], plan: Plan, effort: Effort, programs: Programs) -> Runs:
+def measure(console: Console, peers: Sequence[MpiInstallation], plan: Plan, effort: Effort, programs: Programs) -> Runs:
     """Runs the plan under each MPI, round by round. What fails is in `errors`, and tried no more."""
     runs = Runs()
     deadline = clock.now() + effort.budget
@@ -114,7 +114,7 @@ def measure(console: Console, peers: Sequence[Peer], plan: Plan, effort: Effort,
                 continue
             try:
                 said = programs.of(peer).run(arguments, ranks=ranks, preload=preload, seconds=max(120, effort.budget))
-            except (ApplicationError, MpiError, PeerError) as e:
+            except (ApplicationError, MpiError, MpiInstallationError) as e:
                 failed.add((peer.name, preload))
                 (runs.left_out if isinstance(e, MissingError) else runs.errors).append(str(e))
                 continue
@@ -144,8 +144,8 @@ class Programs:
     def __exit__(self, *error: object) -> None:
         self._folder.cleanup()
 
-    def of(self, peer: Peer) -> Program:
-        """Raises ApplicationError, PeerError."""
+    def of(self, peer: MpiInstallation) -> Program:
+        """Raises ApplicationError, MpiInstallationError."""
         if peer.name not in self._built:
             self._built[peer.name] = applications.build(peer, NAME, Path(self._folder.name))
         return self._built[peer.name]

@@ -10,7 +10,8 @@ from lacuna.bench.methods.experiments import all_experiments
 from lacuna.paper.fft_runs import Row
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
-from lacuna.paper.sections import figures_of_paper, policies, questions, table4_findings
+from lacuna.paper.sections import figures_of_paper, figures_of_report, policies, questions, table4_findings
+from lacuna.paper.sections.study import Study, section
 from lacuna.paper.simulator import Simulator
 
 Make = Callable[[Simulator, Step], Section]
@@ -20,8 +21,8 @@ def _plain(make: Callable[[Simulator], Section]) -> Make:
     return lambda simulator, _: make(simulator)
 
 
-def _study(study: figures_of_paper.Study) -> Make:
-    return lambda simulator, _: figures_of_paper.section(study, simulator)
+def _study(study: Study) -> Make:
+    return lambda simulator, _: section(study, simulator)
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,13 @@ class Chapter:
 
 def _chapters() -> list[Chapter]:
     titles = {e.id: e.title for e in all_experiments()}
-    studied = {s.id: Chapter(s.id.lower(), titles[s.id], _study(s)) for s in figures_of_paper.STUDIES}
+    studied = {
+        s.id: Chapter(s.id.lower(), titles[s.id], _study(s))
+        for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES)
+    }
     figures = [chapter for which, chapter in studied.items() if which.startswith("F")]
     report = [chapter for which, chapter in studied.items() if which.startswith("R")]
-    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_paper.r522)))
+    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_report.r522)))
     return [
         *figures,
         Chapter("t3", "the guide: Table 3, and a better one", _plain(questions.guide)),

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lacuna.worker.client import WorkerError, WorkerSilentError, find_worker
+from lacuna.worker.client import find_worker
+from lacuna.worker.process import WorkerError, WorkerSilentError
 
 Parameters = Mapping[str, float]
 

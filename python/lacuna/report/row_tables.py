@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from lacuna.report.html import Number, Raw, table
 
 
-def shown(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Table:
-    made = Table(box=box.SIMPLE_HEAD)
-    for i, column in enumerate(head):
-        made.add_column(column, justify="left" if i < texts else "right")
-    for row in rows:
-        made.add_row(*row)
-    return made
+@dataclass(frozen=True)
+class RowTable:
+    head: Sequence[str]
+    rows: Sequence[Sequence[str | Text]]
+    texts: int = 1
+    """So many columns are text."""
 
+    def on_terminal(self) -> Table:
+        made = Table(box=box.SIMPLE_HEAD)
+        for i, column in enumerate(self.head):
+            made.add_column(column, justify="left" if i < self.texts else "right")
+        for row in self.rows:
+            made.add_row(*row)
+        return made
 
-def written(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Raw:
-    def numbers(cells: Sequence[str]) -> list[str | Number]:
-        return [*cells[:texts], *map(Number, cells[texts:])]
+    def on_page(self) -> Raw:
+        def numbers(cells: Sequence[str | Text]) -> list[str | Number]:
+            plain = [str(cell) for cell in cells]
+            return [*plain[: self.texts], *map(Number, plain[self.texts :])]
 
-    return table(numbers(head), map(numbers, rows))
-
-
-def notes(errors: Sequence[str], left_out: Sequence[str], *, interrupted: bool) -> list[str]:
-    """What a reader has to know of a run that is not whole."""
-    found = [f"ERROR: {error}" for error in errors]
-    if left_out:
-        found.append(f"{len(left_out)} were left out, the first of them {left_out[0]}.")
-    if interrupted:
-        found.append("Interrupted: what was measured is here.")
-    return found
+        return table(numbers(self.head), map(numbers, self.rows))

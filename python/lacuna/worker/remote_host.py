@@ -26,7 +26,7 @@ _HINT = "LACUNA_SECRET"
 
 
 @dataclass(frozen=True)
-class Far:
+class RemoteHost:
     """A machine to measure with. All workers of one command have the same."""
 
     address: str

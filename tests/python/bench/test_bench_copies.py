@@ -12,15 +12,15 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner
 
-from lacuna.bench.copies import page as copies_view
 from lacuna.bench.copies import picture as copies_figures
-from lacuna.bench.copies import rows as copies
-from lacuna.bench.copies.client import CopyBench
-from lacuna.bench.copies.rows import Against, Copies, CopyRow
+from lacuna.bench.copies.command import CopyBench, planned
+from lacuna.bench.copies.page import CopyPresentation
+from lacuna.bench.copies.rows import CACHES, OPERATIONS, Against, Copies, CopyRow
+from lacuna.bench.result import Mpi
 from lacuna.cli.app import app
 from lacuna.mpi import installations
-from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
+from lacuna.worker.process import WorkerError
 
 pytestmark = pytest.mark.check
 
@@ -58,7 +58,7 @@ def row(case: str = "a", operation: str = "pack", cache: str = "warm", hand: flo
 
 
 def result(*rows: CopyRow) -> Copies:
-    return Copies("0.1.0", "now", "lacuna bench copy", "a CPU", "6.1", "AVX2", "GCC 12", rows=list(rows))
+    return Copies("0.1.0", "now", "lacuna bench copy", {"cpu": "a CPU"}, "AVX2", "GCC 12", rows=list(rows))
 
 
 def test_geomeans_and_the_largest_lower_end() -> None:
@@ -79,7 +79,7 @@ def test_the_best_mpi_is_the_one_that_we_are_slowest_against() -> None:
     one = row()
     one.mpi = [against("slow", 0.2), against("quick", 0.8), against("middling", 0.5)]
     assert one.best_mpi == one.mpi[1]
-    found = Copies("", "", "", "", "", "", "", mpi={"slow": "1", "quick": "2"}, rows=[one]).summary()
+    found = Copies("", "", "", mpis=[Mpi("slow", "slow", "1"), Mpi("quick", "quick", "2")], rows=[one]).summary()
     assert math.isclose(found["vs_best_mpi_geomean"], 0.8)
     assert math.isclose(found["vs_slow_geomean"], 0.2)
 
@@ -92,21 +92,21 @@ def test_the_share_of_the_limit_counts_rows_of_whole_lines() -> None:
 
 def test_quick_takes_some_of_every_kind() -> None:
     hello = {"cases": [{"name": f"{kind} {i}", "kind": kind} for kind in ("x", "y") for i in range(7)]}
-    chosen = copies.planned(hello, quick=True)
+    chosen = planned(hello, quick=True)
     assert chosen == [0, 6, 7, 13]
-    assert copies.planned(hello, quick=True, pattern="Y 3") == [10]
-    assert len(copies.planned(hello, quick=False)) == 14
+    assert planned(hello, quick=True, pattern="Y 3") == [10]
+    assert len(planned(hello, quick=False)) == 14
 
 
 def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
-    whole = result(*(row(c, o, k) for c in ("a", "b<i>") for o in copies.OPERATIONS for k in copies.CACHES))
+    whole = result(*(row(c, o, k) for c in ("a", "b<i>") for o in OPERATIONS for k in CACHES))
     whole.errors.append("a < b moved other bytes")
-    files = copies_view.write(whole, tmp_path)
+    files = CopyPresentation(whole).write(tmp_path)
     assert [f.name for f in files] == ["copy.html", "copy.png"]
     page = files[0].read_text()
     assert "b&lt;i&gt;" in page
     assert "a &lt; b moved other bytes" in page
-    assert copies_view.write(result(), tmp_path / ".") == [tmp_path / "copy.html"]
+    assert CopyPresentation(result()).write(tmp_path) == [tmp_path / "copy.html"]
 
 
 def test_the_picture_shows_the_largest_of_each_kind() -> None:
@@ -148,8 +148,8 @@ def test_rows_errors_and_a_farewell(scripted: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "said", "silence"),
     [
-        ("sys.exit('broken')", "died .*broken", PATIENCE),
-        ("time.sleep(3600)", "silent for 0.5 s", 0.5),
+        ("sys.exit('broken')", "(?s)died: it exited with status 1.*broken", PATIENCE),
+        ("time.sleep(3600)", "fell silent", 0.5),
         ("print('garbage', flush=True); time.sleep(3600)", "no JSON", PATIENCE),
         ('say({"row": 1}); time.sleep(3600)', "sent no hello", PATIENCE),
     ],
@@ -187,13 +187,13 @@ def test_peers_by_name_by_path_and_from_the_path(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("options", [["/nowhere/mpicc"], ["a=/bin/true", "a=/bin/true"], ["../x=/bin/true"]])
 def test_peers_that_cannot_be(options: list[str]) -> None:
-    with pytest.raises(installations.PeerError):
+    with pytest.raises(installations.MpiInstallationError):
         installations.find(options)
 
 
 def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
-    peer = installations.Peer("bad", fake_mpicc(tmp_path, "echo no mpi.h >&2; exit 1"))
-    with pytest.raises(installations.PeerError, match=r"no mpi\.h"):
+    peer = installations.MpiInstallation("bad", fake_mpicc(tmp_path, "echo no mpi.h >&2; exit 1"))
+    with pytest.raises(installations.MpiInstallationError, match=r"no mpi\.h"):
         peer.shim(tmp_path)
 
 
@@ -207,9 +207,7 @@ def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     data = json.loads((tmp_path / "copy.json").read_text())
-    assert {(r["operation"], r["cache"]) for r in data["rows"]} == {
-        (o, c) for o in copies.OPERATIONS for c in copies.CACHES
-    }
+    assert {(r["operation"], r["cache"]) for r in data["rows"]} == {(o, c) for o in OPERATIONS for c in CACHES}
     assert data["summary"]["pack_vs_hand_geomean"] > 0
     assert data["errors"] == []
     assert (tmp_path / "copy.png").stat().st_size > 10_000
@@ -218,8 +216,8 @@ def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
 def test_every_kind_of_layout_is_moved_right() -> None:
     """The bench verifies every contender of every row, gaps included, before and after it times them."""
     with CopyBench(PATIENCE) as bench:
-        for case in copies.planned(bench.hello, quick=True):
-            for operation in copies.OPERATIONS:
+        for case in planned(bench.hello, quick=True):
+            for operation in OPERATIONS:
                 bench.ask(measure=case, operation=operation, cache="warm", milliseconds=0.1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lacuna.bench.device.rows import DeviceBench, summaries
+from lacuna.bench.device.rows import DeviceRun, summaries
 from lacuna.cli.app import app
 
 HELLO = {"hello": {"device": "cuda:0", "model": "NVIDIA H200", "driver": "13.0", "rows": 3}}
@@ -45,7 +45,7 @@ def test_reads_what_a_gpu_was_measured_with(tmp_path: Path) -> None:
     assert "transposes 1 0.40 0.40" in text
     assert "all 2 0.60 0.40 0.80 0.80" in text
     assert "26 faces in one launch: 14.0 us, an empty one 10.0" in text
-    assert "2 rows were left out" in text
+    assert "2 rows: the budget was used up" in text
     assert json.loads((output / "device.json").read_text())["rows"][0]["us"]["torch"] == 50.0
     assert (output / "device.png").stat().st_size > 10_000
 
@@ -54,8 +54,8 @@ def test_wrong_bytes_are_an_error(tmp_path: Path) -> None:
     lines = [LINES[0], row("pack 8 B of 16", "vectors", 0.9, verified=False, lacuna=40.0, contiguous=36.0)]
     ended = CliRunner().invoke(app, ["bench", "device", "--from", str(written(tmp_path, lines))])
     assert ended.exit_code == 1
-    faces = DeviceBench("", "")
-    faces.take(json.dumps({"faces": {"verified": False}}))
+    faces = DeviceRun("", "", "")
+    faces.take({"faces": {"verified": False}})
     assert faces.errors == ["faces: wrong bytes"]
 
 
@@ -64,7 +64,7 @@ def test_refuses_what_is_no_measurement(tmp_path: Path) -> None:
     assert ended.exit_code == 2
     ended = CliRunner().invoke(app, ["bench", "device", "--from", str(written(tmp_path, ["[1]"]))])
     assert ended.exit_code == 2
-    assert summaries(DeviceBench("", "")) == []
+    assert summaries(DeviceRun("", "", "")) == []
 
 
 def test_measures_the_emulated_device(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_measures_the_emulated_device(tmp_path: Path) -> None:
     assert ended.exit_code == 0, ended.output
     document = json.loads((tmp_path / "device.json").read_text())
     assert [r["verified"] for r in document["rows"]] == [True] * 4
-    assert document["card"]["device"] == "emulated"
+    assert document["machine"]["device"] == "emulated"
     assert "26 faces" in ended.output
 
 

@@ -15,15 +15,16 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna.bench.messages import page as message_view
-from lacuna.bench.messages import rows as message_rows
-from lacuna.bench.messages.client import MessageBench, find_bench
-from lacuna.bench.messages.rows import LARGE, MessageRow, Messages, Mpi
+from lacuna.bench.messages.command import QUICK_PAYLOAD, MessageBench, find_bench
+from lacuna.bench.messages.page import MessagePresentation
+from lacuna.bench.messages.rows import LARGE, MessageRow, Messages, rows_from
+from lacuna.bench.race import chosen_cases
+from lacuna.bench.result import Mpi
 from lacuna.cli.app import app
 from lacuna.mpi import installations, launch
-from lacuna.mpi.installations import Peer, PeerError
-from lacuna.worker.client import WorkerError
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.worker.json_lines import RowError
+from lacuna.worker.process import WorkerError
 
 MIB = 1 << 20
 
@@ -50,8 +51,10 @@ def contiguous(mpi: str, size: int, us: float, ratio: float) -> MessageRow:
 
 
 def result(*rows: MessageRow) -> Messages:
-    mpis = [Mpi(name, f"MPI {name} 1.0", "shm") for name in dict.fromkeys(r.mpi for r in rows)]
-    return Messages("0.1.0", "now", "lacuna bench messages", {"cpu": "a CPU <1>"}, "AVX2", "GCC 12", mpis, list(rows))
+    mpis = [Mpi(name, name, f"MPI {name} 1.0", "shm") for name in dict.fromkeys(r.mpi for r in rows)]
+    return Messages(
+        "0.1.0", "now", "lacuna bench messages", {"cpu": "a CPU <1>"}, "AVX2", "GCC 12", mpis, rows=list(rows)
+    )
 
 
 # --- rows and summary -------------------------------------------------------------------------------------------------
@@ -94,8 +97,14 @@ def test_hand_packing_over_all_mpis_and_by_mpi() -> None:
 
 def test_the_document() -> None:
     document = json.loads(result(row(), contiguous("b", 8, 0.3, 0.8)).to_json())
-    assert document["schema"] == 1
-    assert document["mpis"][0] == {"name": "a", "version": "MPI a 1.0", "transport": "shm"}
+    assert document["schema"] == 2
+    assert document["mpis"][0] == {
+        "name": "a",
+        "called": "a",
+        "version": "MPI a 1.0",
+        "transport": "shm",
+        "preload": "",
+    }
     assert {"created", "lacuna_version", "machine", "summary", "errors", "left_out", "interrupted"} <= set(document)
     wanted = {"mpi", "suite", "case", "payload_bytes", "competitor", "latency_us", "ci_low_us", "ci_high_us"}
     assert wanted | {"ratio", "ratio_low", "ratio_high", "rounds"} <= set(document["rows"][0])
@@ -125,7 +134,7 @@ ANSWER = {
 
 
 def test_the_faster_loop_is_the_one_by_hand() -> None:
-    found = {r.competitor: r for r in message_rows.rows_from(ANSWER, "a")}
+    found = {r.competitor: r for r in rows_from(ANSWER, "a")}
     assert list(found) == ["lacuna", "mpi_datatype", "hand"]
     assert (found["hand"].loop, found["hand"].latency_us, found["hand"].ratio) == ("memcpy", 1.25, 0.8)
     assert (found["lacuna"].loop, found["lacuna"].ratio, found["lacuna"].rounds) == ("", 1.0, 12)
@@ -139,7 +148,7 @@ def test_the_best_that_is_forced_is_judged_by_the_rounds_that_did_not_choose_it(
             contender("forced_path kernel", 2.0, 0.5) | {"half_us": [2.0, 2.0]},
         ]
     }
-    found = {r.competitor: r for r in message_rows.rows_from(answer, "a")}
+    found = {r.competitor: r for r in rows_from(answer, "a")}
     forced = found["forced"]
     assert (forced.loop, forced.latency_us) == ("sgrs", 1.5)
     # The first half chooses sgrs, which takes 4 in the second; the second half the path, which takes 2 in the first.
@@ -154,11 +163,15 @@ def test_a_run_cut_short_has_seen_every_family() -> None:
     for family in ("F", "G"):
         sizes = (MIB // 2, 10 * MIB, 100, 10)
         cases += [{"suite": "ddtbench", "family": family, "name": f"{family} {n}", "payload_bytes": n} for n in sizes]
-    assert message_rows.planned(cases, quick=False) == [0, 1, 3, 7, 2, 6, 4, 8, 5, 9]
-    assert message_rows.planned(cases, quick=True) == [0, 1, 2, 6, 5, 9], "the largest of 1 MiB at most, the smallest"
-    assert message_rows.planned(cases, quick=True, pattern="g 1") == [7, 8, 9]
-    assert message_rows.planned(cases, quick=False, pattern="contiguous 8") == [0]
-    assert message_rows.planned(cases, quick=True, pattern="no such") == []
+
+    def chosen(*, quick: bool, pattern: str = "") -> list[int]:
+        return chosen_cases(cases, quick=quick, pattern=pattern, quick_payload=QUICK_PAYLOAD)
+
+    assert chosen(quick=False) == [0, 1, 3, 7, 2, 6, 4, 8, 5, 9]
+    assert chosen(quick=True) == [0, 1, 2, 6, 5, 9], "the largest of 1 MiB at most, the smallest"
+    assert chosen(quick=True, pattern="g 1") == [7, 8, 9]
+    assert chosen(quick=False, pattern="contiguous 8") == [0]
+    assert chosen(quick=True, pattern="no such") == []
 
 
 def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
@@ -167,12 +180,12 @@ def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
         *(row(m, "8 B", k, size=8, suite="contiguous") for m in ("a", "b") for k in ("lacuna", "mpi_contiguous")),
     )
     whole.errors.append("a < b moved wrong bytes")
-    files = message_view.write(whole, tmp_path)
+    files = MessagePresentation(whole).write(tmp_path)
     assert [f.name for f in files] == ["messages.html", "messages.png"]
     page = files[0].read_text()
     assert "F&lt;1&gt; x" in page
     assert "a &lt; b moved wrong bytes" in page
-    assert message_view.write(result(), tmp_path) == [tmp_path / "messages.html"]
+    assert MessagePresentation(result()).write(tmp_path) == [tmp_path / "messages.html"]
 
 
 # --- how MPIs start ---------------------------------------------------------------------------------------------------
@@ -185,9 +198,9 @@ def script(file: Path, body: str) -> Path:
     return file
 
 
-def fake_mpi(folder: Path, says: str, suffix: str = "") -> Peer:
+def fake_mpi(folder: Path, says: str, suffix: str = "") -> MpiInstallation:
     script(folder / "bin" / f"mpiexec{suffix}", f"#!/bin/sh\necho '{says}'\n")
-    return Peer("fake", script(folder / "bin" / f"mpicc{suffix}", "#!/bin/sh\n"))
+    return MpiInstallation("fake", script(folder / "bin" / f"mpicc{suffix}", "#!/bin/sh\n"))
 
 
 @pytest.mark.parametrize(
@@ -219,11 +232,11 @@ def test_what_the_caller_has_set_stays(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_mpis_that_cannot_start(tmp_path: Path) -> None:
-    with pytest.raises(PeerError, match="no MPI known here"):
+    with pytest.raises(MpiInstallationError, match="no MPI known here"):
         launch.launch(fake_mpi(tmp_path, "something else 7.1"))
     (tmp_path / "bin" / "mpiexec").unlink()
-    with pytest.raises(PeerError, match="no mpiexec beside"):
-        launch.launch(Peer("fake", tmp_path / "bin" / "mpicc"))
+    with pytest.raises(MpiInstallationError, match="no mpiexec beside"):
+        launch.launch(MpiInstallation("fake", tmp_path / "bin" / "mpicc"))
 
 
 # --- the client, against a scripted job -------------------------------------------------------------------------------
@@ -262,20 +275,20 @@ for line in f0:
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
     """An MPI whose mpiexec is a script that plays both ranks; `play` writes it."""
     bench = script(tmp_path / "lacuna-message-bench", "#!/bin/sh\n")
     monkeypatch.setenv("LACUNA_MESSAGE_BENCH", str(bench))
     monkeypatch.setattr(installations, "shim_source", lambda: tmp_path / "mpi_shim.c")
-    return Peer("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
+    return MpiInstallation("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
 
 
-def play(job: Peer, body: str) -> None:
+def play(job: MpiInstallation, body: str) -> None:
     head = JOB.format(python=sys.executable, hello=HELLO, answer=ANSWER)
     script(job.mpicc.with_name("mpiexec"), head + body)
 
 
-def test_rows_errors_and_a_farewell(job: Peer, tmp_path: Path) -> None:
+def test_rows_errors_and_a_farewell(job: MpiInstallation, tmp_path: Path) -> None:
     play(job, WILLING)
     with MessageBench(job, tmp_path, PATIENCE) as bench:
         assert bench.hello["rank"] == 0
@@ -295,7 +308,9 @@ def test_rows_errors_and_a_farewell(job: Peer, tmp_path: Path) -> None:
         ("a = start(0); b = start(1); time.sleep(3600)", "fell silent", 0.5),
     ],
 )
-def test_a_job_that_does_not_do_as_agreed(job: Peer, tmp_path: Path, body: str, said: str, silence: float) -> None:
+def test_a_job_that_does_not_do_as_agreed(
+    job: MpiInstallation, tmp_path: Path, body: str, said: str, silence: float
+) -> None:
     play(job, body)
     with pytest.raises(WorkerError, match=said), MessageBench(job, tmp_path, silence) as bench:
         bench.ask(measure=0)
@@ -315,30 +330,31 @@ def test_no_mpi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no MPI was found" in done.stderr
 
 
-def test_wrong_usage(job: Peer) -> None:
+def test_wrong_usage(job: MpiInstallation) -> None:
     assert invoke("--mpi", "/nowhere/mpicc").exit_code == 2
     play(job, WILLING)
     assert invoke("--mpi", f"played={job.mpicc}", "--only", "no such case").exit_code == 2
 
 
-def test_a_missing_bench_is_told(job: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_bench_is_told(job: MpiInstallation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LACUNA_MESSAGE_BENCH", "/nowhere/bench")
     done = invoke("--mpi", str(job.mpicc))
     assert done.exit_code == 3
     assert "/nowhere/bench" in done.stderr
 
 
-def test_wrong_bytes_end_with_1_and_the_rest_is_written(job: Peer, tmp_path: Path) -> None:
+def test_wrong_bytes_end_with_1_and_the_rest_is_written(job: MpiInstallation, tmp_path: Path) -> None:
     play(job, WILLING)
     done = invoke("--mpi", f"played={job.mpicc}", "--json", str(tmp_path / "m.json"))
     assert done.exit_code == 1, done.output
     data = json.loads((tmp_path / "m.json").read_text())
     assert data["errors"] == ["played: F 2: hand moved wrong bytes to rank 0"]
-    assert data["mpis"] == [{"name": "played", "version": "MPICH Version: 9.9", "transport": "ch4, shared memory"}]
+    (mpi,) = data["mpis"]
+    assert (mpi["name"], mpi["version"], mpi["transport"]) == ("played", "MPICH Version: 9.9", "ch4, shared memory")
     assert len(data["rows"]) == 6
 
 
-def test_an_mpi_that_dies_leaves_the_others_measured(job: Peer, tmp_path: Path) -> None:
+def test_an_mpi_that_dies_leaves_the_others_measured(job: MpiInstallation, tmp_path: Path) -> None:
     play(job, WILLING.replace("say1({", "sys.exit('lost') if '\"measure\": 1' in line else say1({"))
     other = tmp_path / "other" / "bin"
     other.mkdir(parents=True)

@@ -20,10 +20,10 @@ from lacuna.bench.mpi.client import FORCED, Effort, MpiBench, find_bench
 from lacuna.bench.mpi.rows import LATENCY, METHODS
 from lacuna.cli.app import app
 from lacuna.mpi import installations
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import MpiError
-from lacuna.worker.client import WorkerError
 from lacuna.worker.json_lines import RowError
+from lacuna.worker.process import WorkerError
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 """There is time for all that is measured here."""
@@ -88,7 +88,7 @@ def script(file: Path, body: str) -> Path:
 
 
 @pytest.fixture
-def mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
+def mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
     """An MPI whose mpiexec is a script that plays both ranks; `play` writes it."""
     bench = script(tmp_path / "lacuna-mpi-bench", "#!/bin/sh\n")
     monkeypatch.setenv("LACUNA_MPI_BENCH", str(bench))
@@ -96,20 +96,20 @@ def mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     (tmp_path / "liblacuna_mpi_mpich.so").touch()
     monkeypatch.setattr(installations, "shim_source", lambda: tmp_path / "mpi_shim.c")
-    return Peer("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
+    return MpiInstallation("played", script(tmp_path / "bin" / "mpicc", "#!/bin/sh\n"))
 
 
-def play(mpi: Peer, body: str) -> None:
+def play(mpi: MpiInstallation, body: str) -> None:
     # The name of the executable is looked for in /proc before a rank is killed; a script has its interpreter's.
     head = f"#!{sys.executable}\nHELLO = {HELLO!r}\nLOG = {str(mpi.mpicc.with_name('log'))!r}\n"
     script(mpi.mpicc.with_name("mpiexec"), head + JOB.format(python=sys.executable) + body)
 
 
-def log(mpi: Peer) -> list[tuple[bool, dict[str, Any]]]:
+def log(mpi: MpiInstallation) -> list[tuple[bool, dict[str, Any]]]:
     return [tuple(json.loads(line)) for line in mpi.mpicc.with_name("log").read_text().splitlines()]
 
 
-def test_all_contenders_of_both_jobs_take_turns(mpi: Peer, tmp_path: Path) -> None:
+def test_all_contenders_of_both_jobs_take_turns(mpi: MpiInstallation, tmp_path: Path) -> None:
     play(mpi, WILLING)
     with MpiBench(mpi, tmp_path, PATIENCE) as bench:
         raced = bench.race(1, Effort(0, 4))
@@ -127,7 +127,7 @@ def test_all_contenders_of_both_jobs_take_turns(mpi: Peer, tmp_path: Path) -> No
     assert len({tuple(turns_of_one) for turns_of_one in rounds}) > 1, "nobody always comes after the same one"
 
 
-def test_commits_of_the_same_types_in_both(mpi: Peer, tmp_path: Path) -> None:
+def test_commits_of_the_same_types_in_both(mpi: MpiInstallation, tmp_path: Path) -> None:
     play(mpi, WILLING)
     with MpiBench(mpi, tmp_path, PATIENCE) as bench:
         found = bench.commits(8, 4, 1000)
@@ -137,7 +137,7 @@ def test_commits_of_the_same_types_in_both(mpi: Peer, tmp_path: Path) -> None:
     assert [side for side, _ in asked[:4]] == [False, True, True, False], "neither always comes first"
 
 
-def test_a_wrong_byte_is_told_with_its_side_and_the_bench_goes_on(mpi: Peer, tmp_path: Path) -> None:
+def test_a_wrong_byte_is_told_with_its_side_and_the_bench_goes_on(mpi: MpiInstallation, tmp_path: Path) -> None:
     fails = 'if side and command == {"verify": 2}: raise ValueError("mpi_ddt moved wrong bytes to rank 1")\n    '
     play(mpi, WILLING.replace('if "open"', fails + 'if "open"'))
     with MpiBench(mpi, tmp_path, PATIENCE) as bench:
@@ -147,19 +147,19 @@ def test_a_wrong_byte_is_told_with_its_side_and_the_bench_goes_on(mpi: Peer, tmp
         assert bench.race(0, Effort(0, 4)).samples[False, "reference"] == [4.0] * 4
 
 
-def test_a_library_that_was_not_loaded_is_not_measured(mpi: Peer, tmp_path: Path) -> None:
+def test_a_library_that_was_not_loaded_is_not_measured(mpi: MpiInstallation, tmp_path: Path) -> None:
     play(mpi, 'HELLO["send_in"] = "/usr/lib/libmpi.so.12"\n' + WILLING)
     with pytest.raises(WorkerError, match=r"liblacuna_mpi_mpich\.so was not loaded: MPI_Send is in /usr/lib/libmpi"):
         MpiBench(mpi, tmp_path, PATIENCE)
 
 
-def test_a_plain_job_that_is_not_plain_is_not_measured(mpi: Peer, tmp_path: Path) -> None:
+def test_a_plain_job_that_is_not_plain_is_not_measured(mpi: MpiInstallation, tmp_path: Path) -> None:
     play(mpi, 'HELLO["send_in"] = "/opt/liblacuna_mpi_mpich.so"\n' + WILLING)
     with pytest.raises(WorkerError, match="played plain: MPI_Send is in /opt/liblacuna_mpi"):
         MpiBench(mpi, tmp_path, PATIENCE)
 
 
-def test_no_library_is_told(mpi: Peer, tmp_path: Path) -> None:
+def test_no_library_is_told(mpi: MpiInstallation, tmp_path: Path) -> None:
     play(mpi, WILLING)
     (tmp_path / "liblacuna_mpi_mpich.so").unlink()
     with pytest.raises(MpiError, match="liblacuna_mpi_mpich"):
@@ -175,7 +175,9 @@ def test_no_library_is_told(mpi: Peer, tmp_path: Path) -> None:
         ("a = start(0); b = start(1); time.sleep(3600)", "fell silent", 0.5),
     ],
 )
-def test_a_job_that_does_not_do_as_agreed(mpi: Peer, tmp_path: Path, body: str, said: str, silence: float) -> None:
+def test_a_job_that_does_not_do_as_agreed(
+    mpi: MpiInstallation, tmp_path: Path, body: str, said: str, silence: float
+) -> None:
     play(mpi, body)
     with pytest.raises(WorkerError, match=said), MpiBench(mpi, tmp_path, silence) as bench:
         bench.race(1, Effort(0, 4))
@@ -195,20 +197,20 @@ def test_no_mpi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no MPI was found" in done.stderr
 
 
-def test_wrong_usage(mpi: Peer) -> None:
+def test_wrong_usage(mpi: MpiInstallation) -> None:
     assert invoke("--mpi", "/nowhere/mpicc").exit_code == 2
     play(mpi, WILLING)
     assert invoke("--mpi", f"played={mpi.mpicc}", "--only", "no such case").exit_code == 2
 
 
-def test_a_missing_bench_is_told(mpi: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_bench_is_told(mpi: MpiInstallation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LACUNA_MPI_BENCH", "/nowhere/bench")
     done = invoke("--mpi", str(mpi.mpicc))
     assert done.exit_code == 3
     assert "/nowhere/bench" in done.stderr
 
 
-def test_a_run_that_goes_well(mpi: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_goes_well(mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LACUNA_MPI", "full")
     play(mpi, WILLING)
     done = invoke("--quick", "--no-programs", "--mpi", f"played={mpi.mpicc}", "--json", str(tmp_path / "m.json"))
@@ -233,7 +235,7 @@ def test_a_run_that_goes_well(mpi: Peer, tmp_path: Path, monkeypatch: pytest.Mon
     assert next(c["samples"] for c in data["costs"] if c["what"] == LATENCY) == 300
 
 
-def test_a_job_that_dies_ends_its_mpi_and_the_rest_is_written(mpi: Peer, tmp_path: Path) -> None:
+def test_a_job_that_dies_ends_its_mpi_and_the_rest_is_written(mpi: MpiInstallation, tmp_path: Path) -> None:
     dies = """    if side and '"open": 2' in line: sys.exit("lost")\n"""
     play(mpi, WILLING.replace("    f1.readline()\n", "    f1.readline()\n" + dies))
     done = invoke("--mpi", f"played={mpi.mpicc}", "--json", str(tmp_path / "m.json"), "--only", "F ")

@@ -12,9 +12,20 @@ from typing import Any
 import pytest
 
 from lacuna.bench.messages.rows import LARGE
-from lacuna.bench.mpi import page as mpi_bench_view
-from lacuna.bench.mpi import rows as mpi_bench_rows
-from lacuna.bench.mpi.rows import COMMIT, LATENCY, METHODS, Contender, Mpi, MpiRow, MpiRun, cost_of
+from lacuna.bench.mpi.page import MpiPresentation
+from lacuna.bench.mpi.rows import (
+    COMMIT,
+    LATENCY,
+    METHODS,
+    Contender,
+    MpiRow,
+    MpiRun,
+    cost_of,
+    forced_from,
+    name_of,
+    rows_from,
+)
+from lacuna.bench.result import Mpi
 from lacuna.medians import median_of
 
 pytestmark = pytest.mark.check
@@ -56,7 +67,7 @@ def result(*rows: MpiRow) -> MpiRun:
     mpis = [
         Mpi(name, f"{name}-called", f"MPI {name} 1.0", "shm", "lib.so") for name in dict.fromkeys(r.mpi for r in rows)
     ]
-    return MpiRun("0.1.0", "now", "lacuna bench mpi", {}, {"cpu": "a CPU <1>"}, "AVX2", "GCC 12", mpis, list(rows))
+    return MpiRun("0.1.0", "now", "lacuna bench mpi", {"cpu": "a CPU <1>"}, "AVX2", "GCC 12", mpis, rows=list(rows))
 
 
 def test_the_summary_is_of_datatypes_with_lacuna() -> None:
@@ -111,7 +122,7 @@ SAMPLES: dict[Contender, Sequence[float]] = {
 
 
 def test_ratios_are_taken_round_by_round_against_the_faster_loop_without_lacuna() -> None:
-    rows = mpi_bench_rows.rows_from(CASE, "a", SAMPLES)
+    rows = rows_from(CASE, "a", SAMPLES)
     found = {(r.preloaded, r.method): r for r in rows}
     assert len(rows) == len(found) == 8
     manual = found[False, "manual"]
@@ -125,23 +136,23 @@ def test_ratios_are_taken_round_by_round_against_the_faster_loop_without_lacuna(
 
 
 def test_the_best_that_is_forced_is_judged_by_the_rounds_that_did_not_choose_it() -> None:
-    assert mpi_bench_rows.forced_from(CASE, "a", SAMPLES) == []
+    assert forced_from(CASE, "a", SAMPLES) == []
     forced: dict[Contender, Sequence[float]] = {
         ("automatic", "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
         ("off", "mpi_ddt"): [9.0, 9.0, 9.0, 9.0],
         ("packed", "mpi_ddt"): [1.0, 4.0, 1.0, 4.0],
         ("mapped", "mpi_ddt"): [2.0, 2.0, 2.0, 2.0],
     }
-    (row,) = mpi_bench_rows.forced_from(CASE, "a", forced)
+    (row,) = forced_from(CASE, "a", forced)
     # One half of the rounds chooses packed, which takes 4 in the other; the other one mapped, which takes 2.
     assert row.ratio == pytest.approx((2 / 4 * 2 / 2) ** 0.5)
     assert row.ways_us == {"packed": 2.5, "mapped": 2.0, "off": 9.0}
     assert (row.best, row.automatic_us, row.rounds) == ("mapped", 2.0, 4)
-    assert len(mpi_bench_rows.rows_from(CASE, "a", SAMPLES | {("packed", "mpi_ddt"): [1.0] * 3})) == 8
+    assert len(rows_from(CASE, "a", SAMPLES | {("packed", "mpi_ddt"): [1.0] * 3})) == 8
 
 
 def test_bandwidth_and_packing_overhead_are_the_papers() -> None:
-    found = {(r.preloaded, r.method): r for r in mpi_bench_rows.rows_from(CASE, "a", SAMPLES)}
+    found = {(r.preloaded, r.method): r for r in rows_from(CASE, "a", SAMPLES)}
     manual = found[False, "manual"]
     assert manual.bandwidth_MBps == 2048.0, "2 * 4096 bytes in a round trip of 4 us"
     assert manual.packing_overhead == 0.5, "half of the time is not communication"
@@ -151,7 +162,7 @@ def test_bandwidth_and_packing_overhead_are_the_papers() -> None:
 
 def test_a_method_that_the_mpi_refuses_has_no_row() -> None:
     without = {key: times for key, times in SAMPLES.items() if key[1] != "mpi_pack_ddt" or key[0]}
-    found = {(r.preloaded, r.method) for r in mpi_bench_rows.rows_from(CASE, "a", without)}
+    found = {(r.preloaded, r.method) for r in rows_from(CASE, "a", without)}
     assert len(found) == 6
     assert (True, "mpi_pack_ddt") not in found, "nothing to compare it with"
 
@@ -167,12 +178,12 @@ def test_a_method_that_the_mpi_refuses_has_no_row() -> None:
     ],
 )
 def test_names_of_the_summary(version: str, name: str) -> None:
-    assert mpi_bench_rows.name_of(version, "own") == name
+    assert name_of(version, "own") == name
 
 
 def test_the_document() -> None:
     document = json.loads(result(row()).to_json())
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["mpis"][0]["called"] == "a-called"
     wanted = {"mpi", "case", "family", "payload_bytes", "blocks", "method", "loop", "preloaded", "latency_us"}
     wanted |= {"bandwidth_MBps", "packing_overhead", "ratio_vs_hand", "ratio_vs_hand_low", "ratio_vs_hand_high"}
@@ -184,13 +195,13 @@ def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
     whole = result(*(r for mpi in ("a", "b") for case in ("F<1> x", "G y") for r in all_methods(mpi, case)))
     whole.errors.append("a < b moved wrong bytes")
     whole.variables = {"LACUNA_MPI": "pack"}
-    files = mpi_bench_view.write(whole, tmp_path)
+    files = MpiPresentation(whole).write(tmp_path)
     assert [f.name for f in files] == ["mpi.html", "mpi.png"]
     page = files[0].read_text()
     assert "F&lt;1&gt; x" in page
     assert "a &lt; b moved wrong bytes" in page
     assert "LACUNA_MPI=pack" in page
-    assert mpi_bench_view.write(result(), tmp_path) == [tmp_path / "mpi.html"]
+    assert MpiPresentation(result()).write(tmp_path) == [tmp_path / "mpi.html"]
 
 
 def test_the_interval_is_that_of_the_guide() -> None:

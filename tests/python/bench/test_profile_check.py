@@ -16,10 +16,12 @@ from made_up_command import MADE_UP_TIME
 
 from lacuna import clock
 from lacuna.bench import session
+from lacuna.cli.options import worker_nic
 from lacuna.guide import calibration, campaign, plan
 from lacuna.guide.calibration import Profile
 from lacuna.guide.run_record import Guide
-from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.process import WorkerError
 
 PAIR_MS = 150.0
 """What a pair takes by the made-up clock."""
@@ -40,13 +42,13 @@ def check(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def file() -> Path:
-    return Path(profile_file(nic_label(session.worker_nic("model"))))
+    return Path(profile_file(nic_label(worker_nic("model"))))
 
 
 @pytest.fixture(scope="module")
 def profile() -> tuple[str, Profile]:
     """That sixty pairs give, and the name of its NIC."""
-    with pytest.MonkeyPatch.context() as patch, Worker(find_worker(), session.worker_nic("model"), PATIENCE) as worker:
+    with pytest.MonkeyPatch.context() as patch, Worker(find_worker(), worker_nic("model"), PATIENCE) as worker:
         patch.setattr(clock, "now", lambda: 0.0)
         told = worker.hello
         cells = plan.counted(plan.simulated(plan.pair_cells(60)), told)

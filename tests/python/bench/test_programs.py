@@ -16,11 +16,11 @@ from typer.testing import CliRunner, Result
 
 from lacuna.bench.mpi import programs
 from lacuna.bench.mpi.program_rows import rows_from
-from lacuna.bench.mpi.programs import Pace, Programs, Task
+from lacuna.bench.mpi.programs import Effort, Programs, Task
 from lacuna.cli.app import app
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program, sources
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import Launch, launch
 
 
@@ -53,10 +53,10 @@ def test_runs_that_print_other_cases_are_an_error(other: list[dict[str, object]]
 
 
 def test_what_is_planned() -> None:
-    assert [task.ranks for task in programs.planned(far=False, pattern="COLLECT")] == [2, 4, 8]
-    assert not any(task.far for task in programs.planned(far=False))
-    assert [t.program.name for t in programs.planned(far=True, pattern="pingpong")] == ["pingpong"]
-    assert programs.planned(far=True, pattern="no such program") == []
+    assert [task.ranks for task in programs.planned(inter_node=False, pattern="COLLECT")] == [2, 4, 8]
+    assert not any(task.inter_node for task in programs.planned(inter_node=False))
+    assert [t.program.name for t in programs.planned(inter_node=True, pattern="pingpong")] == ["pingpong"]
+    assert programs.planned(inter_node=True, pattern="no such program") == []
 
 
 def test_as_many_pairs_as_there_is_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,25 +68,27 @@ def test_as_many_pairs_as_there_is_time_for(tmp_path: Path, monkeypatch: pytest.
 
     started = Launch((), {}, "", "")
     monkeypatch.setattr(programs, "launch", lambda *_: started)
-    monkeypatch.setattr(mini_applications, "build", lambda *_: Program(Peer("p", tmp_path), "halo", tmp_path, started))
+    monkeypatch.setattr(
+        mini_applications, "build", lambda *_: Program(MpiInstallation("p", tmp_path), "halo", tmp_path, started)
+    )
     monkeypatch.setattr(Program, "run", run)
     runner = Programs(tmp_path, None)
-    task, peer, pace = Task(mini_applications.HALO, 2), Peer("p", tmp_path), Pace(3, 0.1, quick=True)
-    assert runner.race(task, "m", peer, pace, lambda: True)[0].pairs == 3
+    task, peer, effort = Task(mini_applications.HALO, 2), MpiInstallation("p", tmp_path), Effort(3, 0.1, quick=True)
+    assert runner.race(task, "m", peer, effort, lambda: True)[0].pairs == 3
     assert ran == [False, True, True, False, False, True], "neither always comes first"
-    assert runner.race(task, "m", peer, pace, lambda: False)[0].pairs == 1
+    assert runner.race(task, "m", peer, effort, lambda: False)[0].pairs == 1
 
 
 # --- real programs ----------------------------------------------------------------------------------------------------
 
 
-def debian() -> Peer:
+def debian() -> MpiInstallation:
     mpicc = shutil.which("mpicc.openmpi")
     if mpicc is None:
         pytest.skip("no mpicc.openmpi on the PATH: the mini-applications were not run")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU: two ranks would wait for one another")
-    return Peer("debian", Path(mpicc))
+    return MpiInstallation("debian", Path(mpicc))
 
 
 ALL = (mini_applications.PINGPONG, mini_applications.COLLECTIVES, *mini_applications.APPLICATIONS)

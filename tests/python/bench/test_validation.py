@@ -15,11 +15,11 @@ from lacuna._core import Guide, Layout, nic_label
 from made_up_time import MadeUp as MadeUpClock
 
 from lacuna import clock
-from lacuna.bench import session
-from lacuna.bench.validation import command as validate_command
 from lacuna.bench.validation import picture as validate_figure
 from lacuna.bench.validation.pair_measurement import Measured, Way
-from lacuna.bench.validation.validation import SEED, Judged, Validation, judge, validate
+from lacuna.bench.validation.validation import SEED, Judged, Sample, Validation, judge, validate
+from lacuna.cli.options import worker_nic
+from lacuna.cli.validate import needs_profile
 from lacuna.guide import calibration, campaign, plan
 from lacuna.guide.baselines import RULES, ruled, table3_of
 from lacuna.guide.pairs import Pair
@@ -251,7 +251,7 @@ def test_a_pair_during_which_the_peers_moved_is_measured_again(
     monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
     monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: made_up)
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
-    made = validate(worker, "local", lambda *_: None, count=1)
+    made = validate(worker, "local", lambda *_: None, Sample(1))
     assert (len(measured), made.again) == (again + 1, again)
     assert [p.regret for p in made.pairs] == [pytest.approx(again + 2)]
     assert [f.message for f in made.failures] == [f"number {i + 1}" for i in range(again + 1)]
@@ -268,7 +268,7 @@ def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
     monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
-    made = validate(worker, "local", lambda *_: None, count=2, latest=0.2)
+    made = validate(worker, "local", lambda *_: None, Sample(2, latest=0.2))
     assert (len(made.pairs), made.again) == (1, 0)
 
 
@@ -277,9 +277,9 @@ def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyP
 
 def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
     told: list[tuple[int, int]] = []
-    nic = nic_label(session.worker_nic("model"))
-    assert validate_command.needs_profile(nic)
-    made = validate(simulated, nic, lambda done, count, _: told.append((done, count)), count=6)
+    nic = nic_label(worker_nic("model"))
+    assert needs_profile(nic)
+    made = validate(simulated, nic, lambda done, count, _: told.append((done, count)), Sample(6))
     assert told == [(i, 6) for i in range(1, 7)]
     assert made.failures == []
     assert len(made.pairs) == 6
@@ -300,10 +300,10 @@ def test_a_fit_to_some_pairs_chooses_well_for_others(simulated: Worker) -> None:
     profile = calibration.calibrate(result, cells)
     assert profile
     file = profile.store(hello.nic.name)
-    assert not validate_command.needs_profile(hello.nic.name)
+    assert not needs_profile(hello.nic.name)
     (peers,) = json.loads(file.read_text())["classes"]
     assert (peers["message_us"], list(peers["paths"])) == (0.0, ["wire"])
-    made = validate(simulated, hello.nic.name, lambda *_: None, count=10)
+    made = validate(simulated, hello.nic.name, lambda *_: None, Sample(10))
     assert made.failures == []
     assert len(made.pairs) == 10
     assert made.regret_geomean < 1.15

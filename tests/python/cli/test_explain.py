@@ -14,7 +14,8 @@ from lacuna import Layout, _core
 from lacuna.cli.app import app
 from lacuna.cli.explain import MOST_RUNS
 from lacuna.layout_text import CONSTRUCTORS
-from lacuna.worker.client import WorkerError, find_worker
+from lacuna.worker.client import find_worker
+from lacuna.worker.process import WorkerError
 from lacuna.worker.records import BY_HAND
 
 VECTOR = "vector(16, 4, 100, double)"

@@ -112,7 +112,7 @@ def test_what_is_wanted_is_measured_and_kept_in_the_profile(simulated: Worker) -
     cells = plan.counted(plan.simulated(plan.pair_cells(20)), told)
     result = replace(guide(), nic=told.nic, methods=told.methods, machine=told.machine)
     wants = Explorer(told, lambda: random_pairs(12, 3), 0.0)
-    again = campaign.Again(0.0, 1, lambda: pytest.fail("no second looks"), wants, 0.9)
+    again = campaign.SecondLooks(0.0, 1, lambda: pytest.fail("no second looks"), wants, 0.9)
     campaign.measure(simulated, cells, result, PATIENCE, 50, lambda *_: None, again)
     assert result.errors == []
     assert len(cells) == 20 + 12

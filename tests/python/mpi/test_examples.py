@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lacuna.mpi import applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import launch
 from lacuna.paper import fft_command, fft_runs
 from lacuna.paper.fft_runs import Effort, Plan
@@ -43,7 +43,7 @@ VARIANTS = {
 }
 
 
-def fingerprint(peer: Peer) -> str:
+def fingerprint(peer: MpiInstallation) -> str:
     """Of all that a program is compiled from."""
     sources = applications.sources()
     files = sorted(file for part in ("examples", "include") for file in (sources / part).rglob("*") if file.is_file())
@@ -53,7 +53,7 @@ def fingerprint(peer: Peer) -> str:
     return made.hexdigest()[:16]
 
 
-def build(peer: Peer, name: str) -> Program:
+def build(peer: MpiInstallation, name: str) -> Program:
     """The program of an earlier run, where it was compiled from the same."""
     kept = run.BUILT / "examples" / fingerprint(peer)
     kept.mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ class Ready:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def of(self, _: Peer) -> Program:
+    def of(self, _: MpiInstallation) -> Program:
         return self.made
 
 
@@ -218,7 +218,9 @@ def test_what_is_missing_is_said(quick: FftChapter, monkeypatch: pytest.MonkeyPa
     fft_command.measure(Console(quiet=True), [quick], [], results, quick=True)
     monkeypatch.setenv("PATH", "/bin:/usr/bin")
     monkeypatch.setenv("PKG_CONFIG_LIBDIR", str(tmp_path))
-    fft_command.measure(Console(quiet=True), [quick], [Peer("some", Path("/none/mpicc"))], results, quick=True)
+    fft_command.measure(
+        Console(quiet=True), [quick], [MpiInstallation("some", Path("/none/mpicc"))], results, quick=True
+    )
     assert not results.sections
     assert "f13: no MPI was found" in results.left_out[0]
     assert "f13: fftw3 is not installed" in results.left_out[1]

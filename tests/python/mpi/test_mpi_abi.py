@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import MpiError, abi_of, preload_library, preloaded
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "lacuna" / "mpi" / "abi"
 
 
-def peers() -> list[Peer]:
+def peers() -> list[MpiInstallation]:
     listed = subprocess.run(
         [ROOT / "scripts" / "peers.sh", "all"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    return [Peer(name, Path(path)) for name, path in (line.split("\t") for line in listed.stdout.splitlines())]
+    return [
+        MpiInstallation(name, Path(path)) for name, path in (line.split("\t") for line in listed.stdout.splitlines())
+    ]
 
 
 def written(abi: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from test_mpi_abi import ROOT, peers
 
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import ABIS, preload_library
 
 PAGE = ROOT / "docs" / "mpi-functions.md"
@@ -40,7 +40,7 @@ def entry(page: dict[str, set[str]], function: str) -> set[str] | None:
     return page.get(function, page.get(function.removesuffix("_c")))
 
 
-def declared(peer: Peer, folder: Path) -> set[str]:
+def declared(peer: MpiInstallation, folder: Path) -> set[str]:
     source = folder / "functions.c"
     source.write_text("#include <mpi.h>\n")
     line = [peer.mpicc, "-E", source]

@@ -17,7 +17,7 @@ import pytest
 from conftest import PATIENCE
 from mpi_ready import Ready, program, run
 
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import Launch, launch
 
 OFTEN = ("openmpi5", "mpich5")
@@ -35,12 +35,12 @@ def pairs() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Peer]:
+def found() -> dict[str, MpiInstallation]:
     return {peer.name: peer for peer in run.installed()}
 
 
 @pytest.fixture(scope="module", params=MPIS)
-def mpi(request: pytest.FixtureRequest, found: dict[str, Peer]) -> Ready:
+def mpi(request: pytest.FixtureRequest, found: dict[str, MpiInstallation]) -> Ready:
     if request.param not in found:
         pytest.skip(f"{request.param} is not here; `make peers` installs it")
     peer = found[request.param]
@@ -239,7 +239,7 @@ NOWHERE = Path("nowhere")
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Ready:
     monkeypatch.setenv("LACUNA_TIER", "all")
-    return Ready(Peer("some", NOWHERE), Launch((), {}, "", ""), NOWHERE)
+    return Ready(MpiInstallation("some", NOWHERE), Launch((), {}, "", ""), NOWHERE)
 
 
 @pytest.mark.parametrize("by_itself", [BAD, HANGS, LAUNCHER_HANGS], ids=["fails", "hangs", "launcher_hangs"])

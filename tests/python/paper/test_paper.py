@@ -24,10 +24,11 @@ from lacuna.paper import page as report
 from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, ProfileError
 from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Line, Plot, Section
-from lacuna.paper.sections import alltoall_2005, figures_of_paper, questions, table4_findings
-from lacuna.paper.sections.figures_of_paper import Study
+from lacuna.paper.sections import alltoall_2005, figures_of_paper, figures_of_report, questions, table4_findings
+from lacuna.paper.sections.study import Study, section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
-from lacuna.worker.client import WorkerError, find_worker
+from lacuna.worker.client import find_worker
+from lacuna.worker.process import WorkerError
 
 
 @pytest.fixture
@@ -221,8 +222,8 @@ def test_a_crossing_is_where_one_stays_ahead() -> None:
 
 @pytest.mark.parametrize("which", ["F21", "R5.2.1"])
 def test_a_study_judges_and_draws(simulator: Simulator, which: str) -> None:
-    study = next(s for s in figures_of_paper.STUDIES if s.id == which)
-    made = figures_of_paper.section(study, simulator)
+    study = next(s for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES) if s.id == which)
+    made = section(study, simulator)
     assert {f.id for f in made.findings} == {which}
     assert made.plots[0].lines
     assert all(f.reason for f in made.findings if not f.holds)

@@ -93,7 +93,12 @@ def test_a_guide_survives_its_file(full_guide: Guide, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{}", "required field `schema`"), ("[1]", "no JSON object"), ('{"schema": 2}', "schema 2"), ("nonsense", "no guide.json")],
+    [
+        ("{}", "required field `schema`"),
+        ("[1]", "no JSON object"),
+        ('{"schema": 2}', "schema 2"),
+        ("nonsense", "no guide.json"),
+    ],
 )
 def test_a_file_that_is_no_guide_is_named(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "x.json"

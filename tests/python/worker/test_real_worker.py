@@ -17,11 +17,13 @@ from lacuna._core import Layout
 
 from lacuna.bench import session
 from lacuna.bench.validation.pair_measurement import measure_pair
+from lacuna.cli.options import worker_nic
 from lacuna.guide.contests import contests
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import Cell, grid_cell
 from lacuna.guide.run_record import Guide
-from lacuna.worker.client import Worker, WorkerError, find_worker
+from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.process import WorkerError
 from lacuna.worker.records import Failure, Row
 
 FAULTY = Path(__file__).parents[3] / "build" / "release" / "bin" / "lacuna-faulty-worker"
@@ -161,7 +163,7 @@ def test_chunks_meet_receives_on_a_fast_wire() -> None:
     while, and pack_pipelined took half as long again as pack."""
     blocks = Layout.vector(632, 311, 622, Layout.bytes(1))
     pair = Pair("", Layout.bytes(blocks.size), blocks)
-    with Worker(find_worker(), session.worker_nic("model:what-if-400g"), PATIENCE) as worker:
+    with Worker(find_worker(), worker_nic("model:what-if-400g"), PATIENCE) as worker:
         rows = measure_pair(worker, pair, 1, 100.0).rows
     took = {row.method: row.latency_us for row in rows if row.notify == "none"}
     assert took["pack_pipelined"] < 0.9 * took["pack"]

@@ -20,8 +20,9 @@ from made_up_command import MADE_UP_TIME
 from lacuna import _core
 from lacuna.guide.fitting import limits_text
 from lacuna.guide.run_record import read_guide
-from lacuna.worker.client import WorkerError, find_worker
-from lacuna.worker.remote_host import Far, place, read_secret
+from lacuna.worker.client import find_worker
+from lacuna.worker.process import WorkerError
+from lacuna.worker.remote_host import RemoteHost, place, read_secret
 
 SECRET = "of the two who measure"
 
@@ -104,7 +105,7 @@ def test_the_secret_comes_from_the_environment_or_a_file(tmp_path: Path, monkeyp
     assert read_secret() == SECRET
     monkeypatch.setenv("LACUNA_SECRET", "another one, of the user")
     assert read_secret() == "another one, of the user"
-    assert "another one" not in repr(Far("node17:1", read_secret()))
+    assert "another one" not in repr(RemoteHost("node17:1", read_secret()))
 
 
 @pytest.mark.parametrize(

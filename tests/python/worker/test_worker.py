@@ -16,10 +16,11 @@ import pytest
 from conftest import COUNTERS, NIC, PATIENCE, grid_subject
 from fake_worker import TROUBLE_AT
 
-import lacuna.worker.client
+import lacuna.worker.process
 from lacuna.guide.plan import grid_cell
-from lacuna.worker.client import Worker, WorkerError, WorkerSilentError, find_worker
+from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.hardware import Nic
+from lacuna.worker.process import WorkerError, WorkerSilentError
 from lacuna.worker.protocol import SchemaError, parsed, read
 from lacuna.worker.records import Row, verified_row
 
@@ -50,7 +51,7 @@ def measure_six(worker: Worker) -> int:
 
 
 def test_a_good_worker_measures_and_ends_by_itself(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacuna.worker.client, "_FAREWELL_SECONDS", PATIENCE)
+    monkeypatch.setattr(lacuna.worker.process, "_FAREWELL_SECONDS", PATIENCE)
     with Worker(fake_worker, "local", PATIENCE) as worker:
         assert worker.hello.nic.name == "local"
         assert len(worker.corpus()) == 16
@@ -106,7 +107,7 @@ def test_a_hanging_worker_is_given_up_and_killed(fake_worker: Path, monkeypatch:
 
 def test_a_worker_that_does_not_end_is_killed(fake_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_WORKER", "deaf")
-    monkeypatch.setattr(lacuna.worker.client, "_FAREWELL_SECONDS", 0.3)
+    monkeypatch.setattr(lacuna.worker.process, "_FAREWELL_SECONDS", 0.3)
     with Worker(fake_worker, "local", PATIENCE) as worker:
         process = worker._process
     assert process.poll() == -signal.SIGKILL

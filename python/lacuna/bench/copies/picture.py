@@ -49,7 +49,7 @@ def bandwidth(copies: Copies, rows: Sequence[CopyRow]) -> Figure | None:
         axes.set_xlabel("GB/s of payload")
     grid[0].set_yticks(range(len(cases)), [_short(case) for case in cases])
     grid[0].set_ylim(len(cases) - 0.4, -0.6)
-    drawn.legend(handles=_keys(copies), loc="outside upper center", ncols=4 + len(copies.mpi))
+    drawn.legend(handles=_keys(copies), loc="outside upper center", ncols=4 + len(copies.mpis))
     return drawn
 
 
@@ -70,7 +70,7 @@ def _panel(axes: Axes, rows: Sequence[CopyRow | None], copies: Copies) -> None:
         axes.plot([limit], [y], linestyle="none", marker="|", markersize=9, markeredgewidth=1.4, color=INK, zorder=2)
         axes.plot([hand], [y], linestyle="none", marker="o", markersize=4, color=_HAND, zorder=3)
         for mpi in row.mpi:
-            colour = _MPI[list(copies.mpi).index(mpi.name) % len(_MPI)]
+            colour = _MPI[[m.name for m in copies.mpis].index(mpi.name) % len(_MPI)]
             axes.plot([ours * mpi.ratio], [y], linestyle="none", marker="x", markersize=3.8, color=colour, zorder=3)
         axes.plot([ours], [y], linestyle="none", marker="o", markersize=5, color=_LACUNA, zorder=4)
 
@@ -83,5 +83,5 @@ def _keys(copies: Copies) -> list[Artist]:
     def key(marker: str, colour: str, label: str) -> Line2D:
         return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=5.5, label=label)
 
-    mpis = [key("x", _MPI[i % len(_MPI)], name) for i, name in enumerate(copies.mpi)]
+    mpis = [key("x", _MPI[i % len(_MPI)], name) for i, name in enumerate(m.name for m in copies.mpis)]
     return [key("o", _LACUNA, "lacuna"), key("o", _HAND, "by hand"), key("|", INK, "limit"), *mpis]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lacuna.bench.device.rows import COPIES, LARGE, DeviceBench, DeviceRow
+from lacuna.bench.device.rows import COPIES, LARGE, DeviceRow, DeviceRun
 from lacuna.report.style import INK, RULE, in_style
 
 _CONTENDERS = {
@@ -23,7 +23,7 @@ _LONGEST_NAME = 38
 
 
 @in_style
-def shares(bench: DeviceBench) -> Figure | None:
+def shares(bench: DeviceRun) -> Figure | None:
     """A panel for each half of the groups, a line for each layout."""
     rows = [row for row in bench.rows if row.payload >= LARGE]
     if not rows:
@@ -34,7 +34,7 @@ def shares(bench: DeviceBench) -> Figure | None:
     drawn = Figure(figsize=(6.2 * len(halves), 1.4 + _ROW_INCHES * middle), layout="constrained")
     for axes, half in zip(drawn.subplots(1, len(halves), squeeze=False)[0], halves, strict=True):
         _panel(axes, half)
-        axes.set_xlabel(f"share of the limit, {bench.card.get('model', '')}")
+        axes.set_xlabel(f"share of the limit, {bench.machine.get('model', '')}")
     keys = [Line2D([], [], color=c, marker=m, linestyle="", label=text) for text, c, m in _CONTENDERS.values()]
     drawn.legend(handles=keys, loc="outside upper center", ncols=5)
     return drawn

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from lacuna.bench.result import Result
+from lacuna.medians import geomean
+from lacuna.worker.protocol import SchemaError, member, parsed, read
 
 LARGE = 16_000_000
 """Bytes of payload from which on a row counts: below, starting a kernel takes as long as the copy."""
@@ -38,72 +41,57 @@ class DeviceRow:
 
 
 @dataclass
-class DeviceBench:
+class DeviceRun(Result):
     """A run. `other`: rows of other kinds (faces, processes, host), as the bench says them."""
 
-    version: str
-    created: str
-    card: dict[str, Any] = field(default_factory=dict)
     rows: list[DeviceRow] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
-    planned: int = 0
-    left_out: int = 0
-    interrupted: bool = False
 
     @property
-    def errors(self) -> list[str]:
-        wrong = [row.name for row in self.rows if not row.verified]
-        wrong += [kind for said in self.other for kind, what in said.items() if what.get("verified") is False]
-        return [f"{name}: wrong bytes" for name in wrong]
+    def place(self) -> str:
+        card = self.machine
+        return f"{card.get('device', '')}: {card.get('model', '')}, CUDA {card.get('driver', '') or 'none'}"
 
-    def take(self, line: str) -> bool:
-        """A line of the bench. True if it ends a row. Raises ValueError if it is none of its lines."""
-        said = json.loads(line)
-        if not isinstance(said, dict) or len(said) != 1:
-            raise ValueError(f"no line of lacuna-device-bench: {line[:80]}")
-        ((kind, what),) = said.items()
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows and not self.other
+
+    def take(self, said: dict[str, Any]) -> int:
+        """A line of the bench. Returns how many rows end with it, or how many the bench plans where it says that.
+        Raises SchemaError if it is none of its lines."""
+        if len(said) != 1:
+            raise SchemaError("a line of lacuna-device-bench has one member")
+        ((kind, value),) = said.items()
+        what = read(dict[str, Any], value, kind)
         if kind == "hello":
-            self.card = what
-            self.planned = int(what.get("rows", 0))
-        elif kind == "row":
-            self.rows.append(
-                DeviceRow(
-                    what["group"], what["name"], what["payload"], what["share"], what["verified"], dict(what["us"])
-                )
-            )
-        elif kind == "end":
-            self.left_out = int(what["left_out"])
+            self.machine = what
+            return int(what.get("rows", 0))
+        if kind == "end":
+            if left_out := member(what, "left_out", kind):
+                self.left_out.append(f"{left_out} rows: the budget was used up")
+            return 0
+        if kind == "row":
+            self.rows.append(read(DeviceRow, what, kind))
         else:
             self.other.append(said)
-        return bool(kind != "hello" and kind != "end")
+        if what.get("verified") is False:
+            self.errors.append(f"{what.get('name', kind)}: wrong bytes")
+        return 1
 
     def add_arrays(self, lines: Iterable[str]) -> None:
         """What torch and CuPy took for rows of these names."""
         by_name = {row.name: row for row in self.rows}
         for line in lines:
-            said = json.loads(line)
+            said = parsed(line)
             if said["name"] in by_name:
                 by_name[said["name"]].us.update(said["us"])
 
     def groups(self) -> list[str]:
         return list(dict.fromkeys(row.group for row in self.rows))
 
-    def to_json(self) -> str:
-        document = {
-            "version": self.version,
-            "created": self.created,
-            "card": self.card,
-            "interrupted": self.interrupted,
-            "left_out": self.left_out,
-            "rows": [vars(row) for row in self.rows],
-            "other": self.other,
-        }
-        return json.dumps(document, indent=1)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Of positive numbers; NaN of none."""
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+    def summary(self) -> dict[str, Any]:
+        """Of each group, and of all: what of its rows are large."""
+        return {one.group: one for one in summaries(self)}
 
 
 @dataclass(frozen=True)
@@ -118,7 +106,7 @@ class Summary:
     worst_over_best: float
 
 
-def summaries(bench: DeviceBench) -> list[Summary]:
+def summaries(bench: DeviceRun) -> list[Summary]:
     """A line for each group, and one for all."""
     lines = []
     for group in [*bench.groups(), "all"]:
@@ -128,5 +116,5 @@ def summaries(bench: DeviceBench) -> list[Summary]:
         shares = [row.share for row in rows]
         over = [x for row in rows if (x := row.over_best) is not None]
         worst = max(over, default=math.nan)
-        lines.append(Summary(group, len(rows), geometric_mean(shares), min(shares), geometric_mean(over), worst))
+        lines.append(Summary(group, len(rows), geomean(shares), min(shares), geomean(over), worst))
     return lines

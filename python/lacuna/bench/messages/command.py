@@ -1,33 +1,50 @@
-"""Runs `lacuna bench messages`: starts a job of each MPI, measures case by case in all of them, writes and shows."""
+"""Runs `lacuna bench messages`: a job of each MPI, case by case in all of them."""
 
 from __future__ import annotations
 
-import functools
-import tempfile
+import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
-from lacuna import __version__, clock
-from lacuna.bench import session
-from lacuna.bench.messages import page as message_view
-from lacuna.bench.messages import rows as message_rows
-from lacuna.bench.messages.client import MessageBench, find_bench
-from lacuna.bench.messages.rows import Messages, Mpi
-from lacuna.bench.progress import Meter
-from lacuna.mpi.installations import Peer, PeerError
-from lacuna.worker.client import WorkerError
-from lacuna.worker.json_lines import RowError
+from lacuna.bench.messages.rows import Messages, rows_from
+from lacuna.bench.race import ask_each, cases_in_time, chosen_cases, start_all
+from lacuna.mpi.installations import MpiInstallation
+from lacuna.mpi.job import Job
+from lacuna.mpi.launch import launch
+from lacuna.worker.process import find_executable
 
 _SILENCE = 120.0
 """Seconds: 64 MiB take a hundredth of one, and a slow datatype a few."""
 
 QUICK_SECONDS = 55.0
 SECONDS = 900.0
+QUICK_PAYLOAD = 1 << 20
+
+
+def find_bench() -> Path:
+    """The executable: `LACUNA_MESSAGE_BENCH` if set, otherwise the one installed in the package."""
+    return find_executable("lacuna-message-bench", "LACUNA_MESSAGE_BENCH")
+
+
+class MessageBench(Job):
+    """One running job of two ranks, connected through an MPI and through Lacuna."""
+
+    def __init__(self, mpi: MpiInstallation, folder: Path, silence: float) -> None:
+        """Compiles the shim into `folder` and starts the job. `silence`: seconds after which it is given up.
+
+        Raises MpiInstallationError where this MPI cannot be used, and WorkerError where the job did not start.
+        """
+        bench = find_bench()
+        started = launch(mpi)
+        self.transport = started.transport
+        bootstrap = f"bench-{secrets.token_hex(8)}"
+        super().__init__(mpi.name, started, [bench, mpi.shim(folder), "SOCKET", bootstrap], folder, silence)
 
 
 @dataclass(frozen=True)
@@ -42,108 +59,36 @@ _QUICK = Effort(100, 9)
 _FULL = Effort(600, 21)
 
 
-def run(
-    *,
-    quick: bool,
-    only: str,
-    forced: bool,
-    mpi: Sequence[str],
-    data: Path | None,
-    output: Path | None,
-    budget: float | None,
-) -> None:
-    """The whole command; ends with the status that its help documents."""
-    deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
-    rivals = session.rivals(mpi)
-    session.prepare_json(data)
-    if output:
-        session.prepare(output)
-    console = session.console(to_stderr=session.is_stdout(data))
-    if not rivals:
-        session.fail(session.NO_MPI)
-    try:
-        find_bench()
-    except WorkerError as e:
-        session.fail(str(e))
-    result = Messages(__version__, session.created(), _line(quick, only, forced, rivals, budget))
-    try:
-        with session.terminable(), ExitStack() as stack:
-            jobs = _start(stack, rivals, result)
-            if jobs:
-                _measure(console, jobs, result, only, quick, forced, deadline)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    _deliver(console, result, data, output)
-    session.end(result.errors, interrupted=result.interrupted)
+@dataclass(frozen=True)
+class MessageRace:
+    """What is asked for, and where it goes."""
 
+    result: Messages
+    quick: bool
+    only: str
+    forced: bool
+    mpis: Sequence[MpiInstallation]
+    deadline: float
 
-def _line(quick: bool, only: str, forced: bool, rivals: Sequence[Peer], budget: float | None) -> str:
-    line = "lacuna bench messages" + " --quick" * quick + (f" --only {only!r}" if only else "")
-    line += " --forced" * forced
-    line += f" --budget {budget:g}" if budget else ""
-    return line + session.rivals_line(rivals)
+    def __call__(self, console: Console) -> None:
+        result = self.result
+        with ExitStack() as stack:
+            jobs = start_all(stack, result, self.mpis, lambda mpi, folder: MessageBench(mpi, folder, _SILENCE))
+            if not jobs:
+                return
+            cases = next(iter(jobs.values())).hello["cases"]
+            chosen = chosen_cases(cases, quick=self.quick, pattern=self.only, quick_payload=QUICK_PAYLOAD)
+            if not chosen:
+                raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
 
+            def name(case: int) -> str:
+                return str(cases[case]["name"])
 
-def _start(stack: ExitStack, rivals: Sequence[Peer], result: Messages) -> dict[str, MessageBench]:
-    """All jobs: they sleep but for the one that is asked."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lacuna-")))
-    jobs: dict[str, MessageBench] = {}
-    for peer in rivals:
-        try:
-            job = stack.enter_context(MessageBench(peer, folder, _SILENCE))
-        except (PeerError, WorkerError) as e:
-            result.errors.append(f"{peer.name} could not be measured: {e}")
-            continue
-        jobs[peer.name] = job
-        hello = job.hello
-        result.machine = dict(hello["machine"])
-        result.instruction_set, result.compiler = str(hello["instruction_set"]), str(hello["compiler"])
-        result.mpis.append(Mpi(peer.name, " ".join(str(hello["mpi"]).split()), job.transport))
-    return jobs
+            for case in cases_in_time(console, result, chosen, name, self.deadline, "cases"):
+                ask_each(result, jobs, name(case), partial(self._ask, case))
 
-
-def _measure(
-    console: Console,
-    jobs: dict[str, MessageBench],
-    result: Messages,
-    only: str,
-    quick: bool,
-    forced: bool,
-    deadline: float,
-) -> None:
-    cases = next(iter(jobs.values())).hello["cases"]
-    plan = message_rows.planned(cases, quick=quick, pattern=only)
-    if not plan:
-        raise typer.BadParameter(f"no case's name holds {only!r}", param_hint="--only")
-    effort = _QUICK if quick else _FULL
-    with Meter(console, len(plan), deadline - clock.now(), "cases") as meter:
-        for done, case in enumerate(plan):
-            meter.advance(done, len(plan), deadline - clock.now())
-            if clock.now() > deadline or not jobs:
-                result.left_out.append(str(cases[case]["name"]))
-                continue
-            ask = {"measure": case, "milliseconds": effort.milliseconds, "fewest": effort.fewest, "forced": forced}
-            _measure_case(jobs, result, str(cases[case]["name"]), ask)
-        meter.advance(len(plan), len(plan), deadline - clock.now())
-
-
-def _measure_case(jobs: dict[str, MessageBench], result: Messages, case: str, ask: dict[str, float]) -> None:
-    """The same case in every job, one after the other: close in time, so that they see the same machine."""
-    for mpi, job in list(jobs.items()):
-        try:
-            answer = job.ask(**ask)
-        except RowError as e:
-            result.errors.append(f"{mpi}: {case}: {e}")
-        except WorkerError as e:
-            result.errors.append(f"{mpi}: {case}: {e}")
-            del jobs[mpi]
-        else:
-            result.rows += message_rows.rows_from(answer, mpi)
-            result.left_out += [f"{mpi}: {case}: {refused}" for refused in answer["refused"]]
-
-
-def _deliver(console: Console, result: Messages, data: Path | None, output: Path | None) -> None:
-    draw = functools.partial(message_view.write, result)
-    files = session.deliver(console, result.to_json(), data, output, "messages.json", draw)
-    message_view.show(console, result)
-    session.show_written(console, files)
+    def _ask(self, case: int, mpi: str, job: MessageBench) -> None:
+        effort = _QUICK if self.quick else _FULL
+        answer = job.ask(measure=case, milliseconds=effort.milliseconds, fewest=effort.fewest, forced=self.forced)
+        self.result.rows += rows_from(answer, mpi)
+        self.result.left_out += [f"{mpi}: {answer['case']}: {refused}" for refused in answer["refused"]]

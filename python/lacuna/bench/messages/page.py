@@ -1,18 +1,12 @@
-"""What `lacuna bench messages` shows: figures, contiguous sizes and the worst rows; a page and a picture."""
+"""What `lacuna bench messages` shows: figures, contiguous sizes, the worst rows, all rows, a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterable, Iterator
 
 from lacuna.bench.messages.rows import OURS, MessageRow, Messages, fastest
-from lacuna.files import write_whole
-from lacuna.report.html import Raw, code, figure, note, paragraph, section, table
-from lacuna.report.row_tables import notes, shown, written
-from lacuna.report.run_sections import page
+from lacuna.bench.presentation import Picture, Presentation
+from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
 
 _MEANINGS = (
@@ -28,110 +22,67 @@ _NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "b
 _WORST = 8
 
 
-def show(console: Console, messages: Messages) -> None:
-    """The figures, each contiguous size, and where Lacuna is slowest against loops by hand."""
-    console.print(Text(f"Messages on {messages.machine.get('cpu', 'this machine')}", style="bold"))
-    for mpi in messages.mpis:
-        console.print(Text(f"{mpi.name}: {mpi.version}; {mpi.transport}", style="dim"))
-    if messages.rows:
-        console.print(shown(*_figures(messages)))
-        console.print(Text(_MEANINGS, style="dim"))
-    contiguous = sorted(messages.rows_of("contiguous", "mpi_contiguous"), key=lambda r: r.payload_bytes)
-    if contiguous:
-        console.print(Text("\nContiguous messages", style="bold"))
-        console.print(shown(_HEAD, _cells(messages, contiguous)))
-    hand = fastest(r for r in messages.rows if r.competitor == "hand")
-    if hand:
-        console.print(Text("\nWhere Lacuna is slowest against the fastest loop by hand", style="bold"))
-        worst = sorted(hand, key=lambda r: -r.ratio_low)[:_WORST]
-        console.print(shown(_HEAD, _cells(messages, worst)))
-    forced = [r for r in messages.rows if r.competitor == "forced"]
-    if forced:
-        console.print(Text("\nWhere Lacuna's choice is slowest against the best way that is forced", style="bold"))
-        console.print(shown(_HEAD, _cells(messages, sorted(forced, key=lambda r: -r.ratio)[:_WORST])))
-    for text in notes(messages.errors, messages.left_out, interrupted=messages.interrupted):
-        console.print(Text(text))
-
-
-def _figures(messages: Messages) -> tuple[list[str], list[list[str]]]:
-    """Against the fastest of all, and against each."""
-    summary = messages.summary()
-    each = summary["by_mpi"]
-    names = [name for name, value in summary.items() if isinstance(value, float)]
-
-    def cell(figures: dict[str, object], name: str) -> str:
-        value = figures.get(name)
-        return f"{value:.2f}" if isinstance(value, float) else "-"
-
-    rows = []
-    for name in names:
-        own = name.replace("best_mpi", "mpi")
-        rows.append([name, cell(summary, name), *(cell(each[mpi.name], own) for mpi in messages.mpis)])
-    return ["figure", "fastest MPI", *(mpi.name for mpi in messages.mpis)], rows
-
-
 _HEAD = ["case", "bytes", "MPI", "against", "Lacuna, µs", "it, µs", "ratio", "95 % interval", "rounds"]
 
 
-def _cells(messages: Messages, rows: Iterable[MessageRow]) -> list[list[str]]:
-    ours = {(r.mpi, r.suite, r.case): r for r in messages.rows if r.competitor == OURS}
+class MessagePresentation(Presentation[Messages]):
+    name = "messages"
+    subject = "Messages"
+    heading = "Messages between two processes"
+    meanings = _MEANINGS
+
+    def figures(self) -> RowTable:
+        """Against the fastest of all, and against each."""
+        summary = self.result.summary()
+        mpis = [mpi.name for mpi in self.result.mpis]
+
+        def cell(figures: dict[str, object], name: str) -> str:
+            value = figures.get(name)
+            return f"{value:.2f}" if isinstance(value, float) else "-"
+
+        rows = []
+        for name in (name for name, value in summary.items() if isinstance(value, float)):
+            own = name.replace("best_mpi", "mpi")
+            rows.append([name, cell(summary, name), *(cell(summary["by_mpi"][mpi], own) for mpi in mpis)])
+        return RowTable(["figure", "fastest MPI", *mpis], rows)
+
+    def worst(self) -> Iterator[tuple[str, RowTable]]:
+        rows = self.result.rows
+        contiguous = self.result.rows_of("contiguous", "mpi_contiguous")
+        yield "Contiguous messages", self._table(sorted(contiguous, key=lambda r: r.payload_bytes))
+        hand = sorted(fastest(r for r in rows if r.competitor == "hand"), key=lambda r: -r.ratio_low)
+        yield "Where Lacuna is slowest against the fastest loop by hand", self._table(hand[:_WORST])
+        forced = sorted((r for r in rows if r.competitor == "forced"), key=lambda r: -r.ratio)
+        yield "Where Lacuna's choice is slowest against the best way that is forced", self._table(forced[:_WORST])
+
+    def pictures(self) -> Iterator[Picture]:
+        from lacuna.bench.messages.picture import ratios
+
+        yield Picture("Ratios", "messages.png", ratios(self.result), "Lacuna's time over the other's")
+
+    def tables(self) -> Iterator[tuple[str, str, RowTable]]:
+        for title, suite in (
+            ("Contiguous messages", "contiguous"),
+            ("DDTBench: every row", "ddtbench"),
+            ("AI systems: every row", "ai"),
+        ):
+            rows = [r for r in self.result.rows if r.suite == suite and r.competitor != OURS]
+            yield title, "", self._table(rows)
+
+    def _table(self, rows: Iterable[MessageRow]) -> RowTable:
+        ours = {(r.mpi, r.suite, r.case): r for r in self.result.rows if r.competitor == OURS}
+        return RowTable(_HEAD, [_cells(row, ours[row.mpi, row.suite, row.case]) for row in rows])
+
+
+def _cells(row: MessageRow, ours: MessageRow) -> list[str]:
     return [
-        [
-            row.case,
-            bytes_text(row.payload_bytes),
-            row.mpi,
-            _NAMES.get(row.competitor, row.competitor) + (f", {row.loop}" if row.loop else ""),
-            us_text(ours[row.mpi, row.suite, row.case].latency_us),
-            us_text(row.latency_us),
-            f"{row.ratio:.2f}",
-            f"{row.ratio_low:.2f} to {row.ratio_high:.2f}",
-            str(row.rounds),
-        ]
-        for row in rows
+        row.case,
+        bytes_text(row.payload_bytes),
+        row.mpi,
+        _NAMES.get(row.competitor, row.competitor) + (f", {row.loop}" if row.loop else ""),
+        us_text(ours.latency_us),
+        us_text(row.latency_us),
+        f"{row.ratio:.2f}",
+        f"{row.ratio_low:.2f} to {row.ratio_high:.2f}",
+        str(row.rounds),
     ]
-
-
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def write(messages: Messages, directory: Path) -> list[Path]:
-    """Writes messages.html and messages.png; returns the files."""
-    # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
-    from lacuna.bench.messages import picture as message_figures
-    from lacuna.report.style import save_png, svg
-
-    html, picture = directory / "messages.html", directory / "messages.png"
-    drawn = message_figures.ratios(messages)
-    if drawn is None:
-        write_whole(html, _page(messages, paragraph("Nothing was measured.")))
-        return [html]
-    save_png(drawn, picture)
-    write_whole(html, _page(messages, figure(svg(drawn), "Lacuna's time over the other's")))
-    return [html, picture]
-
-
-def _page(messages: Messages, picture: Raw) -> str:
-    head, figures = _figures(messages)
-    versions = [(mpi.name, mpi.version, mpi.transport) for mpi in messages.mpis]
-    suites = (
-        ("Contiguous messages", "contiguous"),
-        ("DDTBench: every row", "ddtbench"),
-        ("AI systems: every row", "ai"),
-    )
-    parts = [
-        section("Summary", paragraph(_MEANINGS), written(head, figures)),
-        section("Ratios", picture),
-        *(section(title, written(_HEAD, _cells(messages, _others(messages, suite)))) for title, suite in suites),
-        section("Compared with", table(("name", "version", "transport"), versions or [("-", "no MPI", "-")])),
-        *(section("Errors", *(note(error, bad=True) for error in messages.errors)) for _ in messages.errors[:1]),
-        *(section("Left out", paragraph("; ".join(messages.left_out))) for _ in messages.left_out[:1]),
-        section("How to run it again", code(f"{messages.command} --output DIR")),
-    ]
-    machine = messages.machine.get("cpu", "this machine")
-    built = f"Lacuna {messages.lacuna_version}, {messages.instruction_set}, {messages.compiler}"
-    lead = f"Measured {messages.created} by {built}, on {machine}."
-    return page(f"Lacuna: messages on {machine}", "Messages between two processes", lead, "".join(parts))
-
-
-def _others(messages: Messages, suite: str) -> list[MessageRow]:
-    return [r for r in messages.rows if r.suite == suite and r.competitor != OURS]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lacuna.medians import geomean
+from lacuna.bench.result import Result, geomean_of, worst_of
 from lacuna.split_half import fastest as fastest_by_half
 from lacuna.split_half import judged, regret
-
-SCHEMA = 1
+from lacuna.worker.protocol import read
 
 LARGE = 32 << 10
 """Bytes of payload from which a DDTBench row counts as large."""
@@ -49,33 +47,11 @@ class MessageRow:
     rounds: int
 
 
-@dataclass(frozen=True)
-class Mpi:
-    """One that was measured."""
-
-    name: str
-    version: str
-    transport: str
-
-
 @dataclass
-class Messages:
+class Messages(Result):
     """A run."""
 
-    lacuna_version: str
-    created: str
-    command: str
-    machine: dict[str, Any] = field(default_factory=dict)
-    instruction_set: str = ""
-    compiler: str = ""
-    mpis: list[Mpi] = field(default_factory=list)
     rows: list[MessageRow] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    interrupted: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, "summary": self.summary(), **asdict(self)}, indent=1) + "\n"
 
     def summary(self) -> dict[str, Any]:
         """The figures against the fastest of all MPIs, and under `by_mpi` those against each. What was not measured is
@@ -112,29 +88,17 @@ def _figures(rows: Sequence[MessageRow], against: str) -> dict[str, Any]:
     hand = of("ddtbench", "hand")
     found |= _geomean("ddtbench_large_vs_hand_geomean", [r for r in hand if r.payload_bytes >= LARGE])
     found |= _geomean("ddtbench_small_vs_hand_geomean", [r for r in hand if r.payload_bytes < LARGE])
-    if hand:
-        worst = max(hand, key=lambda r: r.ratio_low)
-        found |= {"ddtbench_vs_hand_worst": worst.ratio_low, "ddtbench_vs_hand_worst_case": worst.case}
+    found |= worst_of("ddtbench_vs_hand_worst", hand, lambda r: r.ratio_low)
     found |= _geomean("ddtbench_vs_datatype_geomean", of("ddtbench", "mpi_datatype"))
     found |= _geomean("ai_vs_hand_geomean", of("ai", "hand"))
     found |= _geomean("ai_vs_datatype_geomean", of("ai", "mpi_datatype"))
-    found |= _against_forced([r for r in rows if r.competitor == "forced"])
+    forced = [r for r in rows if r.competitor == "forced"]  # of all MPIs' jobs
+    found |= _geomean("vs_forced_geomean", forced) | worst_of("vs_forced_worst", forced, lambda r: r.ratio)
     return found | ({"best_mpi": names} if against == "best_mpi" else {})
 
 
-def _against_forced(rows: Sequence[MessageRow]) -> dict[str, Any]:
-    """Of all rows of all MPIs' jobs."""
-    if not rows:
-        return {}
-    worst = max(rows, key=lambda r: r.ratio)
-    found: dict[str, Any] = _geomean("vs_forced_geomean", rows)
-    return found | {"vs_forced_worst": worst.ratio, "vs_forced_worst_case": worst.case}
-
-
 def _geomean(name: str, rows: Sequence[MessageRow]) -> dict[str, float]:
-    if not rows:
-        return {}
-    return {name: geomean([r.ratio for r in rows])}
+    return geomean_of(name, [r.ratio for r in rows])
 
 
 def rows_from(answer: dict[str, Any], mpi: str) -> list[MessageRow]:
@@ -147,23 +111,9 @@ def rows_from(answer: dict[str, Any], mpi: str) -> list[MessageRow]:
             continue
         if name.startswith("hand_"):
             name, _, loop = name.partition("_")
-        row = MessageRow(
-            mpi,
-            str(answer["suite"]),
-            str(answer["family"]),
-            str(answer["case"]),
-            int(answer["payload_bytes"]),
-            int(answer["blocks"]),
-            name,
-            loop,
-            float(contender["us"]),
-            float(contender["low"]),
-            float(contender["high"]),
-            float(contender["ratio"]),
-            float(contender["ratio_low"]),
-            float(contender["ratio_high"]),
-            int(answer["rounds"]),
-        )
+        times = {"latency_us": contender["us"], "ci_low_us": contender["low"], "ci_high_us": contender["high"]}
+        said = {**answer, **contender, **times, "mpi": mpi, "competitor": name, "loop": loop}
+        row = read(MessageRow, said, "row")
         if name not in found or row.ratio > found[name].ratio:
             found[name] = row
     rows = list(found.values())
@@ -186,30 +136,3 @@ def _best_forced(ours: MessageRow, forced: dict[str, dict[str, Any]], answer: di
         ratio_low=min(ratios),
         ratio_high=max(ratios),
     )
-
-
-# --- what is measured -------------------------------------------------------------------------------------------------
-
-QUICK_PAYLOAD = 1 << 20
-
-
-def planned(cases: Sequence[dict[str, Any]], *, quick: bool, pattern: str = "") -> list[int]:
-    """The cases by their index: contiguous ones, then one of each family, then the next of each; so that a run that is
-    cut short has seen every family. Quick: of each family the largest of 1 MiB at most, and the smallest."""
-    families: dict[tuple[str, str], list[int]] = {}
-    for i, case in enumerate(cases):
-        if pattern.lower() in f"{case['suite']} {case['name']}".lower():
-            families.setdefault((case["suite"], case["family"]), []).append(i)
-    chosen: list[int] = []
-    later: list[list[int]] = []
-    for (suite, _), members in families.items():
-        if suite == "contiguous":
-            chosen += members
-            continue
-        members.sort(key=lambda i: -int(cases[i]["payload_bytes"]))
-        if quick and not pattern:
-            small = [i for i in members if int(cases[i]["payload_bytes"]) <= QUICK_PAYLOAD] or members[-1:]
-            members = list(dict.fromkeys([small[0], small[-1]]))
-        later.append(members)
-    longest = max(map(len, later), default=0)
-    return chosen + [members[k] for k in range(longest) for members in later if k < len(members)]

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lacuna.bench.mpi.rows import AUTOMATIC, JUDGED, Contender, Side
-from lacuna.mpi.installations import Peer
+from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
 from lacuna.mpi.job import Job
 from lacuna.mpi.launch import launch
-from lacuna.worker.client import WorkerError, find_executable
 from lacuna.worker.json_lines import RowError
+from lacuna.worker.process import WorkerError, find_executable
 
 _LIBRARIES = "liblacuna_mpi_"
 _SIDES = {False: "plain", True: "preloaded"}
@@ -61,12 +61,12 @@ def find_bench() -> Path:
 class MpiBench:
     """The jobs of an MPI, two and with `forced` seven, which sleep but for the one that is asked; a context manager."""
 
-    def __init__(self, peer: Peer, folder: Path, silence: float, *, forced: bool = False) -> None:
+    def __init__(self, peer: MpiInstallation, folder: Path, silence: float, *, forced: bool = False) -> None:
         """Compiles the shim into `folder` and starts them. `silence`: seconds after which a job is given up. `forced`:
         starts one more for each of FORCED, of which the datatypes race alone.
 
-        Raises PeerError where this MPI cannot be used, MpiError where there is no library to preload, and WorkerError
-        where a job did not start or did not load it.
+        Raises MpiInstallationError where this MPI cannot be used, MpiError where there is no library to preload, and
+        WorkerError where a job did not start or did not load it.
         """
         bench = find_bench()
         started = launch(peer)
@@ -85,7 +85,7 @@ class MpiBench:
                 _check(name, str(job.hello["send_in"]), self.library if side else None)
             self._stack = starting.pop_all()
 
-    def __enter__(self) -> MpiBench:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: Any) -> None:

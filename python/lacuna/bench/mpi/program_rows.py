@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lacuna.medians import Median, median_of
+from lacuna.bench.result import ratio_of
+from lacuna.medians import median_of
 
 COLLECTIVES = "collectives"
 
@@ -61,25 +62,25 @@ def rows_from(
         plain, preloaded = lines[::2], lines[1::2]
         hand, host = _medians(plain, "hand_us"), _medians(plain, "datatype_us")
         ours = _medians(preloaded, "datatype_us")
-        by_hand, by_host = _ratio(ours, hand), _ratio(ours, host)
+        by_hand, by_host = ratio_of(ours, hand), ratio_of(ours, host)
         rows.append(
             ProgramRow(
-                mpi,
-                program,
-                str(first["case"]),
-                int(first["ranks"]),
-                hosts,
-                int(first["bytes"]),
-                median_of(hand).value,
-                median_of(host).value,
-                median_of(ours).value,
-                by_hand.value,
-                by_hand.low,
-                by_hand.high,
-                by_host.value,
-                by_host.low,
-                by_host.high,
-                len(pairs),
+                mpi=mpi,
+                program=program,
+                case=str(first["case"]),
+                ranks=int(first["ranks"]),
+                hosts=hosts,
+                payload_bytes=int(first["bytes"]),
+                hand_us=median_of(hand).value,
+                host_us=median_of(host).value,
+                lacuna_us=median_of(ours).value,
+                ratio_vs_hand=by_hand.value,
+                ratio_vs_hand_low=by_hand.low,
+                ratio_vs_hand_high=by_hand.high,
+                ratio_vs_host=by_host.value,
+                ratio_vs_host_low=by_host.low,
+                ratio_vs_host_high=by_host.high,
+                pairs=len(pairs),
             )
         )
     return rows
@@ -87,7 +88,3 @@ def rows_from(
 
 def _medians(lines: Sequence[Line], key: str) -> list[float]:
     return [median_of(float(us) for us in line[key]).value for line in lines]
-
-
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> Median:
-    return median_of(a / b for a, b in zip(ours, theirs, strict=True))

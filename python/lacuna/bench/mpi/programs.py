@@ -11,7 +11,7 @@ from typing import Any
 from lacuna.bench.mpi.program_rows import ProgramRow, rows_from
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program
-from lacuna.mpi.installations import Peer, PeerError
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
 from lacuna.mpi.launch import launch
 from lacuna.mpi.mini_applications import Mini
@@ -30,15 +30,15 @@ class Task:
 
     program: Mini
     ranks: int
-    far: bool = False
+    inter_node: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.program.name}, {self.ranks} ranks" + (", two hosts" if self.far else "")
+        return f"{self.program.name}, {self.ranks} ranks" + (", two hosts" if self.inter_node else "")
 
 
 @dataclass(frozen=True)
-class Pace:
+class Effort:
     """How much a task gets."""
 
     pairs: int
@@ -47,17 +47,17 @@ class Pace:
     quick: bool
 
 
-QUICK = Pace(pairs=2, seconds=0.03, quick=True)
-FULL = Pace(pairs=5, seconds=0.1, quick=False)
+QUICK = Effort(pairs=2, seconds=0.03, quick=True)
+FULL = Effort(pairs=5, seconds=0.1, quick=False)
 
 
-def planned(*, far: bool, pattern: str = "") -> list[Task]:
-    """What there is to run whose name holds `pattern`; `far`: between two hosts, too. What more ranks than CPUs make
-    slow comes last: a budget may not reach it."""
+def planned(*, inter_node: bool, pattern: str = "") -> list[Task]:
+    """What there is to run whose name holds `pattern`; `inter_node`: between two hosts, too. What more ranks than CPUs
+    make slow comes last: a budget may not reach it."""
     tasks = [Task(program, 2) for program in (*mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)]
-    if far:
+    if inter_node:
         tasks += [
-            Task(program, 2, far=True)
+            Task(program, 2, inter_node=True)
             for program in (mini_applications.PINGPONG, *mini_applications.APPLICATIONS, mini_applications.COLLECTIVES)
         ]
     tasks += [Task(program, 4) for program in mini_applications.APPLICATIONS]
@@ -66,35 +66,37 @@ def planned(*, far: bool, pattern: str = "") -> list[Task]:
 
 
 class Programs:
-    """Compiles each program once for each MPI, and runs it. `hosts`: the two of the far ones."""
+    """Compiles each program once for each MPI, and runs it. `hosts`: the two of the tasks between two hosts."""
 
     def __init__(self, folder: Path, hosts: Hosts | None) -> None:
         self._folder = folder
         self._hosts = hosts
         self._built: dict[tuple[Path, str, bool], Program] = {}
 
-    def race(self, task: Task, mpi: str, peer: Peer, pace: Pace, going: Callable[[], bool]) -> list[ProgramRow]:
+    def race(
+        self, task: Task, mpi: str, peer: MpiInstallation, effort: Effort, going: Callable[[], bool]
+    ) -> list[ProgramRow]:
         """Pairs of runs, the first of a pair by turns the one and the other. `going`: whether there is time for one
         more pair. Raises MissingError where the MPI cannot have it, ApplicationError where a byte was wrong."""
         try:
             program = self._program(task, peer)
-            largest = task.program.quick if pace.quick or task.ranks > RANKS[0] else task.program.largest
-            given = {"seconds": pace.seconds, "largest": largest}
+            largest = task.program.quick if effort.quick or task.ranks > RANKS[0] else task.program.largest
+            given = {"seconds": effort.seconds, "largest": largest}
             pairs: list[tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]] = []
-            while len(pairs) < pace.pairs and (not pairs or going()):
+            while len(pairs) < effort.pairs and (not pairs or going()):
                 found: dict[bool, list[dict[str, Any]]] = {}
                 for preload in (False, True) if len(pairs) % 2 == 0 else (True, False):
                     found[preload] = program.run(given, ranks=task.ranks, preload=preload, seconds=_RUN_SECONDS)
                 pairs.append((found[False], found[True]))
-            return rows_from(mpi, task.program.name, 2 if task.far else 1, pairs)
-        except (PeerError, MpiError) as e:
+            return rows_from(mpi, task.program.name, 2 if task.inter_node else 1, pairs)
+        except (MpiInstallationError, MpiError) as e:
             raise MissingError(str(e)) from e
         except ValueError as e:
             raise ApplicationError(f"{task.name}: {e}") from e
 
-    def _program(self, task: Task, peer: Peer) -> Program:
-        key = (peer.mpicc, task.program.name, task.far)
+    def _program(self, task: Task, peer: MpiInstallation) -> Program:
+        key = (peer.mpicc, task.program.name, task.inter_node)
         if key not in self._built:
-            started = launch(peer, self._hosts if task.far else None)
+            started = launch(peer, self._hosts if task.inter_node else None)
             self._built[key] = mini_applications.build(peer, task.program, started, self._folder)
         return self._built[key]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from lacuna.bench.messages.rows import LARGE
 from lacuna.bench.mpi.program_rows import ProgramRow
-from lacuna.medians import Median, geomean, median_of
+from lacuna.bench.result import Result, geomean_of, ratio_of, worst_of
+from lacuna.medians import median_of
 from lacuna.split_half import fastest, halves_of, regret
-
-SCHEMA = 1
 
 METHODS = ("manual", "mpi_ddt", "mpi_pack_ddt", "reference")
 """DDTBench's: loops around contiguous messages, the datatype itself, MPI_Pack and MPI_Unpack around them, and as many
@@ -77,7 +75,7 @@ class ForcedRow:
     blocks: int
     automatic_us: float
     ways_us: dict[str, float]
-    """By what it was told (mpi_bench_worker.FORCED)."""
+    """By what it was told (bench/mpi/client.py, FORCED)."""
     ratio: float
     """The choice's time over the best one's: of medians of the rounds that did not choose it."""
     rounds: int
@@ -102,42 +100,16 @@ class Cost:
     samples: int
 
 
-@dataclass(frozen=True)
-class Mpi:
-    """One that was measured."""
-
-    name: str
-    """That of the summary."""
-    called: str
-    """That of --mpi."""
-    version: str
-    transport: str
-    preload: str
-
-
 @dataclass
-class MpiRun:
+class MpiRun(Result):
     """A run."""
 
-    lacuna_version: str
-    created: str
-    command: str
     variables: dict[str, str] = field(default_factory=dict)
     """Those of the environment that change what the preloaded library does."""
-    machine: dict[str, Any] = field(default_factory=dict)
-    instruction_set: str = ""
-    compiler: str = ""
-    mpis: list[Mpi] = field(default_factory=list)
     rows: list[MpiRow] = field(default_factory=list)
     forced: list[ForcedRow] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     programs: list[ProgramRow] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    interrupted: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, "summary": self.summary(), **asdict(self)}, indent=1) + "\n"
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """The figures of each MPI. What was not measured is missing."""
@@ -149,42 +121,28 @@ class MpiRun:
 
     def _figures(self, mpi: str) -> dict[str, Any]:
         rows = self.judged(mpi)
-        large = [r.ratio_vs_hand for r in rows if r.payload_bytes >= LARGE]
-        small = [r.ratio_vs_hand for r in rows if r.payload_bytes < LARGE]
-        found: dict[str, Any] = _geomean("large_vs_hand_geomean", large)
-        found |= _geomean("small_vs_hand_geomean", small)
-        if rows:
-            worst = max(rows, key=lambda r: r.ratio_vs_hand_low)
-            found |= {"vs_hand_worst": worst.ratio_vs_hand_low, "vs_hand_worst_case": worst.case}
-        found |= _geomean("vs_host_geomean", [r.ratio_vs_host for r in rows])
-        if rows:
-            worst = max(rows, key=lambda r: r.ratio_vs_host_low)
-            found |= {"vs_host_worst": worst.ratio_vs_host_low, "vs_host_worst_case": worst.case}
+        found: dict[str, Any] = {}
+        found |= geomean_of("large_vs_hand_geomean", [r.ratio_vs_hand for r in rows if r.payload_bytes >= LARGE])
+        found |= geomean_of("small_vs_hand_geomean", [r.ratio_vs_hand for r in rows if r.payload_bytes < LARGE])
+        found |= worst_of("vs_hand_worst", rows, lambda r: r.ratio_vs_hand_low)
+        found |= geomean_of("vs_host_geomean", [r.ratio_vs_host for r in rows])
+        found |= worst_of("vs_host_worst", rows, lambda r: r.ratio_vs_host_low)
         forced = [r for r in self.forced if r.mpi == mpi]
-        found |= _geomean("vs_forced_geomean", [r.ratio for r in forced])
-        if forced:
-            slowest = max(forced, key=lambda r: r.ratio)
-            found |= {"vs_forced_worst": slowest.ratio, "vs_forced_worst_case": slowest.case}
+        found |= geomean_of("vs_forced_geomean", [r.ratio for r in forced])
+        found |= worst_of("vs_forced_worst", forced, lambda r: r.ratio)
         for name, method in (("pack", "mpi_pack_ddt"), ("contiguous", "reference")):
-            others = self.judged(mpi, method)
-            found |= _geomean(f"{name}_vs_host_geomean", [r.ratio_vs_host for r in others])
-        for cost in self.costs:
-            if cost.mpi == mpi and cost.what == LATENCY:
+            found |= geomean_of(f"{name}_vs_host_geomean", [r.ratio_vs_host for r in self.judged(mpi, method)])
+        for cost in (cost for cost in self.costs if cost.mpi == mpi):
+            if cost.what == LATENCY:
                 found["latency_8B_extra_ns"] = cost.extra_us * 1e3
-            if cost.mpi == mpi and cost.what == COMMIT:
+            else:
                 found["commit_us_1000_blocks"] = {"plain": cost.plain_us, "preloaded": cost.preloaded_us}
-        groups: dict[str, list[ProgramRow]] = {}
-        for row in self.programs:
-            if row.mpi == mpi:
-                groups.setdefault(row.group, []).append(row)
-        for group, members in groups.items():
-            found |= _geomean(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
-            found |= _geomean(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
+        programs = [row for row in self.programs if row.mpi == mpi]
+        for group in dict.fromkeys(row.group for row in programs):
+            members = [row for row in programs if row.group == group]
+            found |= geomean_of(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
+            found |= geomean_of(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
         return found
-
-
-def _geomean(name: str, ratios: Sequence[float]) -> dict[str, float]:
-    return {name: geomean(ratios)} if ratios else {}
 
 
 def name_of(version: str, called: str) -> str:
@@ -215,30 +173,26 @@ def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Seq
         if (False, method) not in methods:
             continue
         own = median_of(times)
-        hand = _ratio(times, methods[False, "manual"])
-        host = _ratio(times, methods[False, method])
+        hand = ratio_of(times, methods[False, "manual"])
+        host = ratio_of(times, methods[False, method])
         rows.append(
             MpiRow(
-                mpi,
-                str(case["name"]),
-                str(case["family"]),
-                int(case["payload_bytes"]),
-                int(case["blocks"]),
-                method,
-                loops[preloaded, method],
-                preloaded,
-                own.value,
-                own.low,
-                own.high,
-                int(case["payload_bytes"]) / own.value,
-                1 - _ratio(methods[preloaded, "reference"], times).value,
-                hand.value,
-                hand.low,
-                hand.high,
-                host.value,
-                host.low,
-                host.high,
-                len(times),
+                **_of_case(case, mpi),
+                method=method,
+                loop=loops[preloaded, method],
+                preloaded=preloaded,
+                latency_us=own.value,
+                ci_low_us=own.low,
+                ci_high_us=own.high,
+                bandwidth_MBps=int(case["payload_bytes"]) / own.value,
+                packing_overhead=1 - ratio_of(methods[preloaded, "reference"], times).value,
+                ratio_vs_hand=hand.value,
+                ratio_vs_hand_low=hand.low,
+                ratio_vs_hand_high=hand.high,
+                ratio_vs_host=host.value,
+                ratio_vs_host_low=host.low,
+                ratio_vs_host_high=host.high,
+                rounds=len(times),
             )
         )
     return rows
@@ -254,17 +208,19 @@ def forced_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, S
     halves = {way: halves_of(times) for way, times in {**ways, AUTOMATIC: ours}.items()}
     return [
         ForcedRow(
-            mpi,
-            str(case["name"]),
-            str(case["family"]),
-            int(case["payload_bytes"]),
-            int(case["blocks"]),
-            median_of(ours).value,
-            {way: median_of(times).value for way, times in ways.items()},
-            regret((AUTOMATIC, AUTOMATIC), fastest(ways, halves), halves),
-            len(ours),
+            **_of_case(case, mpi),
+            automatic_us=median_of(ours).value,
+            ways_us={way: median_of(times).value for way, times in ways.items()},
+            ratio=regret((AUTOMATIC, AUTOMATIC), fastest(ways, halves), halves),
+            rounds=len(ours),
         )
     ]
+
+
+def _of_case(case: Mapping[str, Any], mpi: str) -> dict[str, Any]:
+    """The members that all rows of a case have."""
+    own = {name: case[name] for name in ("family", "payload_bytes", "blocks")}
+    return {"mpi": mpi, "case": str(case["name"]), **own}
 
 
 def cost_of(mpi: str, what: str, plain: Sequence[float], preloaded: Sequence[float]) -> Cost:
@@ -272,7 +228,3 @@ def cost_of(mpi: str, what: str, plain: Sequence[float], preloaded: Sequence[flo
     extra = median_of(b - a for a, b in zip(plain, preloaded, strict=True))
     times = [median_of(values).value for values in (plain, preloaded)]
     return Cost(mpi, what, times[0], times[1], extra.value, extra.low, extra.high, len(plain))
-
-
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> Median:
-    return median_of(a / b for a, b in zip(ours, theirs, strict=True))

@@ -36,6 +36,22 @@ _TRIES = 3
 another. The last one counts in any case; failures are told of all."""
 
 
+Progress = Callable[[int, int, float], None]
+"""Told after each pair: how many are done, how many there are, and how many seconds are left."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Random pairs, and how long they are measured."""
+
+    count: int = PAIRS
+    seed: int = SEED
+    budget_ms: float = BUDGET_MS
+    """Of a pair."""
+    latest: float = inf
+    """On the clock of budgets."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """One pair. Times in microseconds, of the halves that did not pick."""
@@ -134,25 +150,21 @@ def summary(regrets: Sequence[float]) -> dict[str, float]:
 def validate(
     worker: Worker,
     nic: str,
-    progress: Callable[[int, int, float], None],
-    count: int = PAIRS,
-    seed: int = SEED,
-    budget_ms: float = BUDGET_MS,
-    latest: float = inf,
+    progress: Progress,
+    sample: Sample,
 ) -> Validation:
-    """Measures `count` pairs and judges each choice, as many as there is time for until `latest` on the clock of
-    budgets. Raises WorkerError."""
-    pairs = random_pairs(count, seed)
+    """Measures the pairs of a sample and judges each choice, as many as there is time for. Raises WorkerError."""
+    pairs, seed = random_pairs(sample.count, sample.seed), sample.seed
     made = Validation(nic, list(Guide(nic, limits=limits_text(worker.hello.nic)).warnings), [], [], seed)
     began = clock.now()
     for i, pair in enumerate(pairs):
-        if clock.now() >= latest:
+        if clock.now() >= sample.latest:
             break
         for tried in range(_TRIES):
             made.again += tried > 0
-            measured = measure_pair(worker, pair, i + 1, budget_ms, notifies=("imm", "flag"))
+            measured = measure_pair(worker, pair, i + 1, sample.budget_ms, notifies=("imm", "flag"))
             made.failures += measured.failures
-            if not measured.moved or clock.now() >= latest:
+            if not measured.moved or clock.now() >= sample.latest:
                 break
         guide = Guide(nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
         try:
@@ -161,7 +173,7 @@ def validate(
             made.failures.append(Failure(str(e), pair.name))
         else:
             made.pairs += [judged] if judged else []
-        progress(i + 1, count, (clock.now() - began) / (i + 1) * (count - i - 1))
+        progress(i + 1, sample.count, (clock.now() - began) / (i + 1) * (sample.count - i - 1))
     return made
 
 

@@ -132,28 +132,34 @@ def f13(runs: Runs, plan: Plan) -> Section:
             _OTHER_MPIS,
         ),
     ]
+    made.findings += _f13_with_lacuna(runs, times, n)
+    return made
+
+
+def _f13_with_lacuna(runs: Runs, times: dict[str, dict[str, float]], n: int) -> list[Finding]:
+    """`times`: of each MPI by variant, without Lacuna."""
     with_lacuna = {
         f"{m}, {_TITLES[v]}{', preloaded' if p else ''}": t
-        for m in kept
+        for m in times
         for v, p in (("both", True), ("native", False))
         if (t := runs.us(m, n, v, preloaded=p)) is not None
     }
-    if with_lacuna:
-        by_hand = min(kept, key=lambda m: times[m]["none"])
-        best = min(with_lacuna, key=lambda k: with_lacuna[k])
-        ratio = with_lacuna[best] / times[by_hand]["none"]
-        made.findings.append(
-            Finding(
-                "F13, Lacuna",
-                "Lacuna, native or preloaded, takes at most half of packing by hand on the best MPI without it",
-                "measured",
-                f"at most 0.5, at N = {n:,}",
-                f"{ratio:.2f} ({best}; by hand: {by_hand})",
-                ratio <= 0.5,
-                _BUSY,
-            )
+    if not with_lacuna:
+        return []
+    by_hand = min(times, key=lambda m: times[m]["none"])
+    best = min(with_lacuna, key=lambda k: with_lacuna[k])
+    ratio = with_lacuna[best] / times[by_hand]["none"]
+    return [
+        Finding(
+            "F13, Lacuna",
+            "Lacuna, native or preloaded, takes at most half of packing by hand on the best MPI without it",
+            "measured",
+            f"at most 0.5, at N = {n:,}",
+            f"{ratio:.2f} ({best}; by hand: {by_hand})",
+            ratio <= 0.5,
+            _BUSY,
         )
-    return made
+    ]
 
 
 def r511(runs: Runs, plan: Plan) -> Section:
@@ -187,9 +193,16 @@ def r511(runs: Runs, plan: Plan) -> Section:
             ],
         )
     ]
-    plain = {m: both[m][False] for m in kept if last in both[m][False]}
+    made.findings = _r511_findings(both, last)
+    return made
+
+
+def _r511_findings(both: dict[str, dict[bool, dict[int, float]]], last: int) -> list[Finding]:
+    """`both`: of each MPI the ratios by N, plain and preloaded; `last`: the largest N."""
+    found: list[Finding] = []
+    plain = {m: both[m][False] for m in both if last in both[m][False]}
     if plain:
-        made.findings.append(
+        found.append(
             Finding(
                 "R5.1.1",
                 "receiving by datatype takes a multiple of the time of unpacking by hand (136 times with Open MPI 4.0 "
@@ -203,7 +216,7 @@ def r511(runs: Runs, plan: Plan) -> Section:
         )
     small = {m: min(r[n] for n in r if n <= 160) for m, r in plain.items() if "openmpi" in m and min(r) <= 160}
     if small:
-        made.findings.append(
+        found.append(
             Finding(
                 "R5.1.1",
                 "below N = 160 Open MPI's datatypes are slightly better than packing by hand",
@@ -214,9 +227,9 @@ def r511(runs: Runs, plan: Plan) -> Section:
                 "times of tens of microseconds, most of which is not the exchange",
             )
         )
-    loaded = {m: max(both[m][True].values()) for m in kept if both[m][True]}
+    loaded = {m: max(both[m][True].values()) for m in both if both[m][True]}
     if loaded:
-        made.findings.append(
+        found.append(
             Finding(
                 "R5.1.1, Lacuna",
                 "with Lacuna preloaded a receiving datatype is no slower than unpacking by hand, at any size",
@@ -227,7 +240,7 @@ def r511(runs: Runs, plan: Plan) -> Section:
                 _BUSY,
             )
         )
-    return made
+    return found
 
 
 def _chapters() -> tuple[FftChapter, ...]:

@@ -1,123 +1,40 @@
-"""F17 to F25 and R5.x: the paper's and the report's experiments that a NIC decides."""
+"""F17 to F25: the paper's experiments that a NIC decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
-from lacuna.bench.methods.experiments import Experiment, all_experiments
+from lacuna.bench.methods.experiments import all_experiments
 from lacuna.paper import profiles, runs, table4
 from lacuna.paper.profiles import PLATFORM_2
-from lacuna.paper.runs import PLAIN, Panel
-from lacuna.paper.section import Finding, Line, Plot, Section, us
+from lacuna.paper.runs import PLAIN
+from lacuna.paper.section import Finding, us
+from lacuna.paper.sections.study import BANDWIDTH, SPLIT, Panels, Study, from_on, only_panel
 from lacuna.paper.simulator import Simulator
 from lacuna.units import bytes_text
 
-Panels = dict[str, Panel]
-Judge = Callable[[Panels, Simulator], list[Finding]]
-
-_PAPER_NAMES = {ours: name for name, ours in table4.METHODS.items()}
 _CONSTANT = (
     "umr_write starts 2 to 3 µs ahead, since its receiver posts and polls nothing (item 5: a constant 2.2 to 2.5 µs in "
     "Table 4)"
 )
 
 
-LATENCY = "one-way latency (µs)"
-BANDWIDTH = "bandwidth (GB/s)"
-SPLIT = "time, and of pack its parts (µs)"
-
-
-@dataclass(frozen=True)
-class Study:
-    """An experiment of the documents with its platform and its judge."""
-
-    id: str
-    profile: str
-    judge: Judge
-    shows: tuple[str, ...] = (LATENCY,)
-    """A plot for each: what is on the y axis."""
-    conditions: str = ""
-    """Instead of the experiment's."""
-
-
-def section(study: Study, simulator: Simulator) -> Section:
-    experiment = next(e for e in all_experiments() if e.id == study.id)
-    profile = profiles.load(study.profile)
-    panels = runs.run(simulator, profile, experiment)
-    conditions = study.conditions or experiment.conditions.replace(_MACHINE_NOTE, "")
-    made = Section(study.id, experiment.title, conditions, study.profile)
-    for shows in study.shows:
-        made.plots += [_plot(shows, experiment, panel) for panel in panels.values()]
-    made.findings = study.judge(panels, simulator)
-    return made
-
-
-_MACHINE_NOTE = (
-    ". The documents' gap was their last-level cache; here the same blocks are used again and again, and stay in the "
-    "caches"
-)
-
-
-def _plot(shows: str, experiment: Experiment, panel: Panel) -> Plot:
-    def pairs(method: str) -> Iterator[tuple[float, float]]:
-        return zip(panel.curve(method, "payload"), panel.curve(method), strict=True)
-
-    lines = [Line(m, panel.xs, panel.curve(m), dashed=m == PLAIN) for m in panel.lines]
-    if shows == BANDWIDTH:
-        lines = [Line(m, panel.xs, [payload / latency / 1e3 for payload, latency in pairs(m)]) for m in panel.lines]
-    elif shows == SPLIT:
-        ends = (panel.curve("pack", f"copy_{end}_us") for end in ("send", "recv"))
-        copies = [send + receive for send, receive in zip(*ends, strict=True)]
-        rest = [latency - c for latency, c in zip(panel.curve("pack"), copies, strict=True)]
-        lines.append(Line("copies of pack", panel.xs, copies, dashed=True))
-        lines.append(Line("the rest of pack", panel.xs, rest, dashed=True))
-    else:
-        lines += _paper_lines(panel)
-    return Plot(panel.group, experiment.axis.name, shows, lines, bytes_on_x=experiment.axis.unit == "bytes")
-
-
-def _paper_lines(panel: Panel) -> list[Line]:
-    """Rows of Table 4, where the experiment's panel is one of its block sizes."""
-    sizes = {f"blocks of {bytes_text(b)}": b for b in {c.block_bytes for c in table4.cells()}}
-    size = sizes.get(panel.group)
-    rows = {m: [c for c in table4.cells() if (c.block_bytes, c.method) == (size, p)] for m, p in _PAPER_NAMES.items()}
-    return [
-        Line(m, [c.blocks for c in cells], [c.paper_us for c in cells], paper=True)
-        for m, cells in rows.items()
-        if cells and m in panel.lines
-    ]
-
-
-def _only(panels: Panels) -> Panel:
-    return next(iter(panels.values()))
-
-
-def _from(x: int | None, text: Callable[[int], str] = bytes_text) -> str:
-    return f"from {text(x)} on" if x is not None else "nowhere"
-
-
-# --- judges ---------------------------------------------------------------------------------------------------------
-
-
-def _f17a(panels: Panels, simulator: Simulator) -> list[Finding]:
-    found = _only(panels).first("sgrs", "pack")
+def judge_f17a(panels: Panels, simulator: Simulator) -> list[Finding]:
+    found = only_panel(panels).first("sgrs", "pack")
     experiment = next(e for e in all_experiments() if e.id == "F17a")
     other = {
-        ns: _only(runs.run(simulator, profiles.load(PLATFORM_2), experiment, {"copy.far_block_ns": float(ns)})).first(
-            "sgrs", "pack"
-        )
+        ns: only_panel(
+            runs.run(simulator, profiles.load(PLATFORM_2), experiment, {"copy.far_block_ns": float(ns)})
+        ).first("sgrs", "pack")
         for ns in (20, 50, 75)
     }
     here = profiles.load(PLATFORM_2).value("copy.far_block_ns")
-    hangs = ", ".join(f"{ns} ns: {_from(x)}" for ns, x in other.items())
+    hangs = ", ".join(f"{ns} ns: {from_on(x)}" for ns, x in other.items())
     return [
         Finding(
             "F17a",
             "at a gap of 45 MB copy wins below 128 B, sgrs above",
             "literature",
             "sgrs faster from 128 B on (64 to 256 B)",
-            f"sgrs faster {_from(found)}",
+            f"sgrs faster {from_on(found)}",
             found is not None and 64 <= found <= 256,
             f"hangs on what a block that misses the caches and the TLB costs the CPU, {here:g} ns here, read off "
             f"F19; Table 4 "
@@ -127,7 +44,7 @@ def _f17a(panels: Panels, simulator: Simulator) -> list[Finding]:
 
 
 def _f17b(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     x = panel.xs[-1]
     ratio = panel.us("pack", x) / panel.us("sgrs", x)
     return [
@@ -145,7 +62,7 @@ def _f17b(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f18(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     x = panel.xs[-1]
     share = panel.us("sgrs", x) / panel.us("pack", x)
     return [
@@ -162,7 +79,7 @@ def _f18(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f19(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     copies = {x: panel.us("pack", x, "copy_send_us") + panel.us("pack", x, "copy_recv_us") for x in panel.xs}
     flat = copies[128] / copies[2]
     growth = copies[1024] / copies[256]
@@ -189,7 +106,7 @@ def _f19(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f20(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     create, bind = (dict(zip(panel.xs, panel.curve(m), strict=True)) for m in ("create_key", "bind_key"))
     axis = 3500.0
     grown = max(create[2048] - create[4], bind[2048] - bind[4])
@@ -210,7 +127,7 @@ def _f20(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f21(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     small = [panel.best(x, ("pack", "umr_write")) for x in panel.xs if x < 128]
     first = panel.first("sgrs", "pack")
     worst = max(abs(panel.us("sgrs", x) / panel.us("umr_send", x) - 1) for x in panel.xs)
@@ -220,7 +137,8 @@ def _f21(panels: Panels, _: Simulator) -> list[Finding]:
             "16 blocks: copy is best below 128 B",
             "calibrated",
             "pack before umr_write at 4 to 64 B",
-            f"pack wins {small.count('pack')} of {len(small)} sizes against umr_write; sgrs passes pack {_from(first)}",
+            f"pack wins {small.count('pack')} of {len(small)} sizes against umr_write; sgrs passes pack "
+            f"{from_on(first)}",
             set(small) == {"pack"},
             f"{_CONSTANT}. For copy to win below 128 B while sgrs = umr_sr, that constant would have to be absent: the "
             "figure contradicts the paper's own Table 4, or compares umr_w by another clock",
@@ -245,7 +163,7 @@ def _f21(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f22(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     gains = [panel.us("umr_send", x) - panel.us("umr_write", x) for x in panel.xs]
     wins = [x for x in panel.xs if panel.best(x, panel.lines) == "umr_write"]
     return [
@@ -294,7 +212,7 @@ def _f24(panels: Panels, _: Simulator) -> list[Finding]:
     for name, panel in panels.items():
         lost = panel.first("pack", "umr_write")
         ends[name] = lost
-    found = ", ".join(f"{name}: {_from(x, str)}" for name, x in ends.items())
+    found = ", ".join(f"{name}: {from_on(x, str)}" for name, x in ends.items())
     small = [x for name, x in ends.items() if name in ("points of 4 B", "points of 8 B")]
     return [
         Finding(
@@ -319,7 +237,7 @@ def _f24(panels: Panels, _: Simulator) -> list[Finding]:
 
 
 def _f25(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
+    panel = only_panel(panels)
     best = {x: panel.best(x, panel.lines) for x in panel.xs}
     return [
         Finding(
@@ -333,133 +251,8 @@ def _f25(panels: Panels, _: Simulator) -> list[Finding]:
     ]
 
 
-def _r521(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
-    zero = ("gather_write", "linked_write", "multi_write")
-    best = {x: panel.best(x, panel.lines) for x in panel.xs}
-    spread = max(panel.us(m, 8192) for m in zero) / min(panel.us(m, 8192) for m in zero)
-    half = panel.us("gather_write", 32768) / panel.us("pack_write", 32768)
-    return [
-        Finding(
-            "R5.2.1",
-            "copy_write best up to 128 B",
-            "literature",
-            "pack_write at 2 to 128 B",
-            f"gather_write faster {_from(panel.first('gather_write', 'pack_write'))}",
-            all(best[x] == "pack_write" for x in panel.xs if x <= 128),
-        ),
-        Finding(
-            "R5.2.1",
-            "gather_write best from 128 B to 1 KB",
-            "literature",
-            "gather_write at 256 B to 1 KB",
-            ", ".join(sorted({best[x] for x in panel.xs if 256 <= x <= 1024})),
-            all(best[x] == "gather_write" for x in panel.xs if 256 <= x <= 1024),
-        ),
-        Finding(
-            "R5.2.1",
-            "the three zero-copy ways converge from 8 KB on",
-            "literature",
-            "within 10 % at 8 KB",
-            f"{spread - 1:.1%}",
-            spread < 1.10,
-        ),
-        Finding(
-            "R5.2.1",
-            "at 32 KB they take half of copy_write",
-            "literature",
-            "0.4 to 0.6",
-            f"{half:.2f}",
-            0.4 <= half <= 0.6,
-        ),
-    ]
-
-
-def _r522(panels: Panels, simulator: Simulator) -> list[Finding]:
-    same = _f17a(panels, simulator)[0]
-    return [
-        Finding(
-            "R5.2.2",
-            "two-sided, gap 45 MB: SGRS ahead from 128 B on",
-            "literature",
-            same.expected,
-            same.got,
-            same.holds,
-            f"the same measurement as F17a: {same.reason}",
-        )
-    ]
-
-
-def _r531(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
-    ratio = {x: panel.us("umr_send", x) / panel.us("sgrs", x) for x in panel.xs}
-    ahead = [x for x in panel.xs if x >= 512 and panel.us("sgrs", x) < panel.us("pack", x)]
-    return [
-        Finding(
-            "R5.3.1",
-            "UMR poor at 128 B, then equal to sg_list, both better than copy",
-            "literature",
-            "umr_send over sgrs: more than 1 at 128 B, within 5 % from 1 KB on; sgrs before pack from 512 B on",
-            f"{ratio[128]:.2f} at 128 B, {max(abs(r - 1) for x, r in ratio.items() if x >= 1024):.1%} from 1 KB on",
-            ratio[128] > 1.02 and all(abs(r - 1) < 0.05 for x, r in ratio.items() if x >= 1024) and len(ahead) > 10,
-        )
-    ]
-
-
-def _r532(panels: Panels, _: Simulator) -> list[Finding]:
-    panel = _only(panels)
-    first = panel.first("umr_write", "pack")
-    gains = [panel.us("umr_send", x) - panel.us("umr_write", x) for x in panel.xs]
-    return [
-        Finding(
-            "R5.3.2",
-            "the sender has half the blocks of twice the size: UMR ahead of copy from 512 B at the sender on",
-            "literature",
-            "umr_send before pack at 256 B at the receiver and more",
-            f"umr_send {_from(panel.first('umr_send', 'pack'))}, umr_write {_from(first)} (at the receiver)",
-            (panel.first("umr_send", "pack") or 10**9) <= 512,
-        ),
-        Finding(
-            "R5.3.2",
-            "umr_w is 1 to 5 µs ahead of umr_sr",
-            "calibrated",
-            "1 to 5 µs",
-            f"{us(min(gains))} to {us(max(gains))}",
-            min(gains) >= 1 and max(gains) <= 5,
-        ),
-    ]
-
-
-def _r533(panels: Panels, _: Simulator) -> list[Finding]:
-    crossings = {name: panel.first("sgrs", "umr_write") for name, panel in panels.items()}
-    close = panels["blocks of 256 B"]
-    equal = {n: abs(close.us("pack", n) / close.us("sgrs", n) - 1) for n in close.xs}
-    worst = max(equal, key=lambda n: equal[n])
-    return [
-        Finding(
-            "R5.3.3",
-            "umr_w ahead of sgrs for few blocks, behind for many",
-            "calibrated",
-            "sgrs faster from 64 or 128 blocks on (Table 4)",
-            ", ".join(f"{name}: {_from(x, str)}" for name, x in crossings.items()),
-            all(x in (64, 128, 256) for x in crossings.values()),
-        ),
-        Finding(
-            "R5.3.3",
-            "256 B: copy and sgrs close",
-            "calibrated",
-            "within 10 %",
-            f"{equal[worst]:.1%} at {worst} blocks",
-            equal[worst] <= 0.10,
-            "sgrs at 512 x 256 B is the cell that the model misses most, by 12 %: the paper's takes longer from 256 "
-            "to 512 blocks "
-            "than from 128 to 256 by a third, and nothing else in the table does",
-        ),
-    ]
-
-
 STUDIES = (
-    Study("F17a", PLATFORM_2, _f17a),
+    Study("F17a", PLATFORM_2, judge_f17a),
     Study("F17b", PLATFORM_2, _f17b),
     Study("F18", PLATFORM_2, _f18, (BANDWIDTH,)),
     Study("F19", PLATFORM_2, _f19, (SPLIT,)),
@@ -469,24 +262,4 @@ STUDIES = (
     Study("F23", PLATFORM_2, _f23),
     Study("F24", PLATFORM_2, _f24),
     Study("F25", PLATFORM_2, _f25),
-    Study(
-        "R5.2.1",
-        "connectx5-platform1",
-        _r521,
-        (LATENCY, BANDWIDTH),
-        "30 blocks of 2 B to 1 MiB, 20 MB between two of them, to one contiguous buffer; the receiver is not told, "
-        "and the "
-        "bandwidth is that of one transfer at a time",
-    ),
-    Study("R5.3.1", PLATFORM_2, _r531),
-    Study("R5.3.2", PLATFORM_2, _r532),
-    Study("R5.3.3", PLATFORM_2, _r533),
 )
-
-
-def r522(simulator: Simulator) -> Section:
-    """The report's figure of what the paper shows as F17a."""
-    made = section(Study("F17a", PLATFORM_2, _r522), simulator)
-    made.id = "R5.2.2"
-    made.title = "pack against sgrs, as the report has it"
-    return made

@@ -11,8 +11,8 @@ from lacuna.paper import profiles, table4
 from lacuna.paper.profiles import PLATFORM_2, Profile
 from lacuna.paper.runs import Panel
 from lacuna.paper.section import Finding, Grid, Line, Plot, Section, us
-from lacuna.paper.sections import alltoall_2005, figures_of_paper
-from lacuna.paper.sections.figures_of_paper import Study
+from lacuna.paper.sections import alltoall_2005
+from lacuna.paper.sections.study import Study, section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
 from lacuna.units import bytes_text
 
@@ -344,7 +344,7 @@ def s2(simulator: Simulator) -> Section:
         ]
 
     name = "infiniband-pcix-2005"
-    made = figures_of_paper.section(Study("S2", name, judge), simulator)
+    made = section(Study("S2", name, judge), simulator)
     found = alltoall_2005.rows(profiles.load(name))
     made.conditions += f". Below, an alltoall of {alltoall_2005.RANKS} ranks, by alltoallw of such columns"
     made.findings.append(alltoall_2005.finding(found))

@@ -10,7 +10,7 @@ from lacuna.paper.profiles import CACHE_VARIANT, PLATFORM_2
 from lacuna.paper.section import Finding, Grid, Line, Plot, Section
 from lacuna.paper.simulator import Simulator, Trial, grid
 from lacuna.units import bytes_text
-from lacuna.worker.client import WorkerError
+from lacuna.worker.process import WorkerError
 
 GOALS = {"median": 0.03, "p90": 0.08, "max": 0.15}
 LEFT_OUT_GOAL = 0.06

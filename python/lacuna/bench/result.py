@@ -1,0 +1,102 @@
+"""What a bench finds: its rows, with what they were measured on, and what is not there and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from lacuna import __version__
+from lacuna.bench import session
+from lacuna.medians import Median, geomean, median_of
+from lacuna.worker.protocol import written
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI that was measured."""
+
+    name: str
+    """That of rows and summary."""
+    called: str
+    """That of --mpi."""
+    version: str
+    transport: str = ""
+    preload: str = ""
+    """The library that was loaded before it."""
+
+
+@dataclass
+class Result:
+    """A run of a bench. Its JSON has the members by name, and before them the schema's number and the summary."""
+
+    lacuna_version: str
+    created: str
+    command: str
+    machine: dict[str, Any] = field(default_factory=dict)
+    instruction_set: str = ""
+    compiler: str = ""
+    mpis: list[Mpi] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    schema: ClassVar[int] = 2
+
+    @property
+    def place(self) -> str:
+        """The CPU, or the device, that was measured."""
+        return str(self.machine.get("cpu", "this machine"))
+
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing to show or to write."""
+        return False
+
+    def summary(self) -> dict[str, Any]:
+        """Figures by name. What was not measured is missing."""
+        return {}
+
+    def measured_on(self, hello: Mapping[str, Any]) -> None:
+        """`hello`: what a bench says of the machine and of itself."""
+        self.machine = dict(hello["machine"])
+        self.instruction_set, self.compiler = str(hello["instruction_set"]), str(hello["compiler"])
+
+    def to_json(self) -> str:
+        return written({"schema": self.schema, "summary": self.summary(), **vars(self)}) + "\n"
+
+
+Made = TypeVar("Made", bound=Result)
+
+
+def begun(kind: Callable[[str, str, str], Made], command: str) -> Made:
+    """A result of now; `command` measures the same again."""
+    return kind(__version__, session.created(), command)
+
+
+# --- figures of a summary ---------------------------------------------------------------------------------------------
+
+
+class Case(Protocol):
+    @property
+    def case(self) -> str: ...
+
+
+CaseRow = TypeVar("CaseRow", bound=Case)
+
+
+def geomean_of(name: str, ratios: Sequence[float]) -> dict[str, float]:
+    return {name: geomean(ratios)} if ratios else {}
+
+
+def worst_of(name: str, rows: Sequence[CaseRow], figure: Callable[[CaseRow], float]) -> dict[str, Any]:
+    """The largest figure, and whose it is."""
+    if not rows:
+        return {}
+    worst = max(rows, key=figure)
+    return {name: figure(worst), f"{name}_case": worst.case}
+
+
+def ratio_of(ours: Iterable[float], theirs: Iterable[float]) -> Median:
+    """Of times by round."""
+    return median_of(a / b for a, b in zip(ours, theirs, strict=True))
