@@ -81,7 +81,7 @@ class _Reader:
         self._source = source
         self._depth = 0
 
-    def layout(self, node: ast.expr) -> Meant[Layout]:
+    def layout(self, node: ast.expr) -> Meant[Layout]:  # noqa: RET503, expected() does not return
         source = self._source
         if is_view(source, node):
             return self._view(node)
@@ -98,9 +98,9 @@ class _Reader:
                 if basic in BASIC_TYPES:
                     return Layout.bytes(BASIC_TYPES[basic]), basic
                 return self._ddtbench(node, [])
-            case ast.BinOp(left=ast.BinOp(left=ast.Name() as family, right=index), right=side):
+            case ast.BinOp(ast.BinOp(ast.Name() as family, ast.MatMult(), index), ast.MatMult(), side):
                 return self._ddtbench(family, [index, side])
-            case ast.BinOp(left=ast.Name() as family, right=index):
+            case ast.BinOp(ast.Name() as family, ast.MatMult(), index):
                 return self._ddtbench(family, [index])
             case _:
                 source.expected("a layout: a constructor, a basic type, a DDTBench name or a .npy file", node)
@@ -141,7 +141,8 @@ class _Reader:
         self._depth += 1
         if self._depth > MOST_NESTED:
             source.fail(f"nested more than {MOST_NESTED} times", call)
-        for node in (*call.args, *call.keywords):
+        nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        for node in nodes:
             parameter = node.arg if isinstance(node, ast.keyword) else next(iter(missing), None)
             if parameter in found and isinstance(node, ast.keyword):
                 source.fail(f"{parameter} is given twice: {form}", node)

@@ -10,12 +10,11 @@ from conftest import METHODS, NIC, guide, look, row
 from lacuna._core import Bills, usual_prices
 from numpy.typing import NDArray
 
-from lacuna.bench.validation.pair_measurement import Way
 from lacuna.guide.fitting import Observation, limits_text
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import Cell, pair_cell
 from lacuna.guide.run_record import Guide
-from lacuna.worker.records import Method, Probe
+from lacuna.worker.records import Method, Probe, Way
 
 Vector = NDArray[np.float64]
 

@@ -41,7 +41,8 @@ class Result:
     errors: list[str] = field(default_factory=list)
     interrupted: bool = False
 
-    schema: ClassVar[int] = 2
+    schema: ClassVar[int] = 1
+    """Goes up where a member goes, or means something else."""
 
     @property
     def place(self) -> str:

@@ -6,13 +6,16 @@ its methods best are taken, so that each rule is shown at its best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lacuna.bench.validation.pair_measurement import Way
+import numpy as np
+
 from lacuna.guide.pairs import Pair
+from lacuna.medians import geomean
 from lacuna.split_half import fastest, regret
 from lacuna.units import bytes_text
+from lacuna.worker.records import Way
 
 KIB = 1 << 10
 
@@ -95,3 +98,14 @@ def ruled(pair: Pair, halves: Halves) -> dict[str, Ruled]:
             picked = fastest(own, halves)
             found[rule.name] = Ruled(picked[0], regret(picked, best, halves))
     return found
+
+
+def regret_figures(regrets: Sequence[float]) -> dict[str, float]:
+    """Nothing of nothing."""
+    if not regrets:
+        return {}
+    return {
+        "regret_geomean": round(geomean(regrets), 5),
+        "regret_p95": round(float(np.percentile(regrets, 95)), 4),
+        "regret_max": round(max(regrets), 4),
+    }

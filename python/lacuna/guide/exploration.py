@@ -22,7 +22,7 @@ from lacuna.guide.fitting import Observation, Vector, fit, limits_text
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import Cell, counted, pair_cell
 from lacuna.guide.run_record import LeftOut
-from lacuna.worker.records import Hello, Row, Subject
+from lacuna.worker.records import Hello, Row, Subject, Way
 
 BATCH = 12
 """So many pairs are chosen at once: choosing costs as much as measuring one."""
@@ -41,8 +41,6 @@ _NEVER = 1e6
 """The logarithm of a time that nobody waits for."""
 _HOPELESS = 3.0
 """A method on a path that is expected to take so many times as long as the best one is not measured."""
-
-Way = tuple[str, str, str]
 
 
 class Explorer:

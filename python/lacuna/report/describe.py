@@ -6,11 +6,6 @@ from lacuna.guide.run_record import Run
 from lacuna.units import bytes_text, us_text
 from lacuna.worker.hardware import Indirect, Machine, Nic
 
-EMULATED = (
-    "This is Soft-RoCE, or another RDMA device in software: its timings say nothing about hardware. What was moved, "
-    "and by how many requests, holds."
-)
-
 
 def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
     """Pairs of a subject and what there is to say about it."""
@@ -53,10 +48,6 @@ def far_facts(run: Run) -> list[tuple[str, str]]:
         text = f"two, set beside one another by messages: a one-way time may be wrong by {us_text(run.clock_us)} µs"
         facts.append(("clocks", text))
     return facts
-
-
-def yes(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def cells(count: int) -> str:

@@ -15,11 +15,11 @@ from lacuna.guide.contests import Contest, Grid, censored, contests, ddtbench, g
 from lacuna.guide.noise_check import judge
 from lacuna.guide.rules import Rule, derive, honesty, range_text
 from lacuna.guide.run_record import Guide, Run
-from lacuna.report.describe import EMULATED, cells, facts, yes
+from lacuna.report.describe import cells, facts
 from lacuna.report.palette import ink
-from lacuna.units import bytes_text, gain_text, us_text
-from lacuna.worker import devices
+from lacuna.units import bytes_text, gain_text, us_text, yes
 from lacuna.worker.devices import Devices
+from lacuna.worker.hardware import EMULATED
 from lacuna.worker.records import BASELINE, BY_HAND, Hello, Row
 
 _LABEL_WIDTH = 9
@@ -245,7 +245,20 @@ def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> No
     for part in (about, paths, methods):
         console.print(part)
         console.print()
-    devices.show(console, found)
+    _show_devices(console, found)
+
+
+def _show_devices(console: Console, devices: Devices) -> None:
+    if not devices.list:
+        console.print(Text.assemble(("RDMA devices: ", "bold"), devices.none or "none"), soft_wrap=True)
+        return
+    for device in devices.list:
+        about = Table.grid(padding=(0, 2))
+        for subject, text in device.facts():
+            about.add_row(Text(f"  {subject}"), text)
+        console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
+        console.print(about)
+        console.print()
 
 
 def show_gpus(console: Console, gpus: list[dict[str, Any]], no_gpus: str | None) -> None:

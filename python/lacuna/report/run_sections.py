@@ -9,10 +9,11 @@ from lacuna.guide.contests import censored, left_out_of_large, notify_costs
 from lacuna.guide.noise_check import judge
 from lacuna.guide.run_record import Run
 from lacuna.report import curves
-from lacuna.report.describe import EMULATED, facts, far_facts, yes
+from lacuna.report.describe import facts, far_facts
 from lacuna.report.html import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
 from lacuna.report.style import svg
-from lacuna.units import gain_text
+from lacuna.units import gain_text, yes
+from lacuna.worker.hardware import EMULATED
 
 _TEMPLATES = Path(__file__).with_name("templates")
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lacuna._core import Guide
-from lacuna.bench.validation.validation import summary
-from lacuna.guide.baselines import RULES, ruled, table3_of
+from lacuna.guide.baselines import RULES, regret_figures, ruled, table3_of
 from lacuna.guide.calibration import Stored, layouts_of
 from lacuna.guide.contests import Contest, Grid
 from lacuna.guide.fitting import limits_text
@@ -73,7 +72,7 @@ def regrets(found: Sequence[Grid], stored: Stored) -> dict[str, list[float]]:
 def _rules(found: Sequence[Grid], stored: Stored) -> Raw:
     rows = []
     for name, values in regrets(found, stored).items():
-        figures = summary(values).values()
+        figures = regret_figures(values).values()
         rows.append((name, *(Number(f"{figure:.2f}") for figure in figures), Number(f"{len(values):,}")))
     columns = ("over the best, average", "95 %", "most", "cells")
     return Raw(table(("rule", *(Number(column) for column in columns)), rows))

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from lacuna.report.describe import EMULATED, yes
-from lacuna.units import bytes_text
+from lacuna.units import bytes_text, yes
+from lacuna.worker.hardware import EMULATED
 from lacuna.worker.protocol import Whole
 
 
@@ -102,16 +98,3 @@ class Devices:
     none: str
     """Why there are none, in a line."""
     list: tuple[Device, ...]
-
-
-def show(console: Console, devices: Devices) -> None:
-    if not devices.list:
-        console.print(Text.assemble(("RDMA devices: ", "bold"), devices.none or "none"), soft_wrap=True)
-        return
-    for device in devices.list:
-        about = Table.grid(padding=(0, 2))
-        for subject, text in device.facts():
-            about.add_row(Text(f"  {subject}"), text)
-        console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
-        console.print(about)
-        console.print()

@@ -9,6 +9,11 @@ from lacuna.worker.protocol import Whole
 
 Mover = Literal["initiator", "both", "device"]
 
+EMULATED = (
+    "This is Soft-RoCE, or another RDMA device in software: its timings say nothing about hardware. What was moved, "
+    "and by how many requests, holds."
+)
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -33,6 +33,10 @@ BASELINE = "hand packing"
 """The two together, in words."""
 
 
+Way = tuple[str, str, str]
+"""Method, path, notification."""
+
+
 @dataclass(frozen=True)
 class Method:
     name: str

@@ -97,7 +97,7 @@ def test_hand_packing_over_all_mpis_and_by_mpi() -> None:
 
 def test_the_document() -> None:
     document = json.loads(result(row(), contiguous("b", 8, 0.3, 0.8)).to_json())
-    assert document["schema"] == 2
+    assert document["schema"] == 1
     assert document["mpis"][0] == {
         "name": "a",
         "called": "a",

@@ -183,7 +183,7 @@ def test_names_of_the_summary(version: str, name: str) -> None:
 
 def test_the_document() -> None:
     document = json.loads(result(row()).to_json())
-    assert document["schema"] == 2
+    assert document["schema"] == 1
     assert document["mpis"][0]["called"] == "a-called"
     wanted = {"mpi", "case", "family", "payload_bytes", "blocks", "method", "loop", "preloaded", "latency_us"}
     wanted |= {"bandwidth_MBps", "packing_overhead", "ratio_vs_hand", "ratio_vs_hand_low", "ratio_vs_hand_high"}

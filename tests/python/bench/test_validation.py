@@ -16,7 +16,7 @@ from made_up_time import MadeUp as MadeUpClock
 
 from lacuna import clock
 from lacuna.bench.validation import picture as validate_figure
-from lacuna.bench.validation.pair_measurement import Measured, Way
+from lacuna.bench.validation.pair_measurement import Measured
 from lacuna.bench.validation.validation import SEED, Judged, Sample, Validation, judge, validate
 from lacuna.cli.options import worker_nic
 from lacuna.cli.validate import needs_profile
@@ -25,7 +25,7 @@ from lacuna.guide.baselines import RULES, ruled, table3_of
 from lacuna.guide.pairs import Pair
 from lacuna.medians import geomean
 from lacuna.worker.client import Worker
-from lacuna.worker.records import Failure, Row
+from lacuna.worker.records import Failure, Row, Way
 
 VECTOR = Layout.vector(16, 4, 100, Layout.bytes(8))
 PAIR = Pair("made up", VECTOR, Layout.bytes(512))

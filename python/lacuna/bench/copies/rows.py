@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from lacuna.bench.result import Result
 from lacuna.medians import geomean
@@ -88,6 +88,9 @@ class Copies(Result):
     fragments: list[Special] = field(default_factory=list)
     calls: dict[str, float] = field(default_factory=dict)
     """Nanoseconds."""
+
+    schema: ClassVar[int] = 2
+    """1 had `cpu` and `kernel` instead of `machine`, and of `mpis` names and versions only, as `mpi`."""
 
     @property
     def is_empty(self) -> bool:

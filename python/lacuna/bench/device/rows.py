@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from lacuna.bench.result import Result
 from lacuna.medians import geomean
@@ -46,6 +46,9 @@ class DeviceRun(Result):
 
     rows: list[DeviceRow] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
+
+    schema: ClassVar[int] = 2
+    """1 had `version` instead of `lacuna_version`, `card` instead of `machine`, and a number as `left_out`."""
 
     @property
     def place(self) -> str:

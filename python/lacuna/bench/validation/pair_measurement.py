@@ -9,15 +9,12 @@ from lacuna.guide.noise_check import moved
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import pair_cell
 from lacuna.worker.client import Worker, find_worker
-from lacuna.worker.records import BY_HAND, Conditions, Failure, Row
+from lacuna.worker.records import BY_HAND, Conditions, Failure, Row, Way
 
 SILENCE = 30.0
 BUDGET_MS = 400.0
 CENSOR_MS = 100.0
 _SAMPLES = 400
-
-Way = tuple[str, str, str]
-"""Method, path, notification."""
 
 
 @dataclass

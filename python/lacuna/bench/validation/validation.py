@@ -14,19 +14,17 @@ from math import inf, prod, sqrt
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from lacuna import clock
 from lacuna._core import Guide
-from lacuna.bench.validation.pair_measurement import Way, measure_pair
-from lacuna.guide.baselines import RULES, TABLE_3, Ruled, ruled
+from lacuna.bench.validation.pair_measurement import measure_pair
+from lacuna.guide.baselines import RULES, TABLE_3, Ruled, regret_figures, ruled
 from lacuna.guide.contests import is_told, told_methods
 from lacuna.guide.fitting import limits_text
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.medians import geomean
 from lacuna.split_half import fastest, judged, regret
 from lacuna.worker.client import Worker
-from lacuna.worker.records import BY_HAND, Failure, Row
+from lacuna.worker.records import BY_HAND, Failure, Row, Way
 
 PAIRS = 500
 SEED = 7
@@ -116,13 +114,13 @@ class Validation:
     @property
     def rules(self) -> dict[str, dict[str, float]]:
         """Of each rule what the head has of the choice."""
-        return {rule.name: summary(found) for rule in RULES if (found := self.regrets_of(rule.name))}
+        return {rule.name: regret_figures(found) for rule in RULES if (found := self.regrets_of(rule.name))}
 
     def head(self) -> dict[str, Any]:
         errors = [abs(e) for p in self.pairs for e in p.errors]
         return {
             "nic": self.nic,
-            **summary(self.regrets),
+            **regret_figures(self.regrets),
             "prediction_error_median": round(median(errors), 4) if errors else None,
             "rules": self.rules,
             "seed": self.seed,
@@ -134,17 +132,6 @@ class Validation:
         head = json.dumps(self.head(), indent=1).removesuffix("\n}")
         pairs = ",\n".join(f"  {json.dumps(p.to_json())}" for p in self.pairs)
         return f'{head},\n "pairs": [\n{pairs}\n ]\n}}\n'
-
-
-def summary(regrets: Sequence[float]) -> dict[str, float]:
-    """Nothing of nothing."""
-    if not regrets:
-        return {}
-    return {
-        "regret_geomean": round(geomean(regrets), 5),
-        "regret_p95": round(float(np.percentile(regrets, 95)), 4),
-        "regret_max": round(max(regrets), 4),
-    }
 
 
 def validate(
