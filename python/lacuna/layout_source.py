@@ -13,13 +13,14 @@ from typing import NoReturn
 _LEXEME = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')
       | (?P<file>[^\s,()\[\]'"=]+?\.npy(?=[\s,()\[\].]|$))
-      | (?P<word>\w+)
+      | (?P<number>\d+(?:_\d+)*(?![\w.]))
+      | (?P<word>[A-Za-z_]\w*)
       | (?P<sign>[+-](?=\d))
       | (?P<mark>[,()\[\]=:.])
       | (?P<space>\s+)""",
     re.VERBOSE | re.ASCII,
 )
-_VALUES = ("quoted", "file", "word")
+_VALUES = ("quoted", "file", "number", "word")
 _CLOSES = {"(": ")", "[": "]"}
 _BEFORE, _AFTER = 60, 40
 """So much of a long text is shown around an error."""
