@@ -93,7 +93,7 @@ class Profile:
     created: str
     nic: Nic
     classes: list[PeerClass]
-    far: bool = False
+    between_machines: bool = False
     """Whether the receiver was on another machine."""
     unclassed: int = 0
     """Measured pairs of no class: the peers moved meanwhile, or they are too few."""
@@ -101,7 +101,7 @@ class Profile:
     @property
     def peers(self) -> str:
         simulated = self.simulated and any(p.mover == "device" for p in self.nic.paths)
-        return "another machine" if self.far or simulated else "same machine"
+        return "another machine" if self.between_machines or simulated else "same machine"
 
     @property
     def simulated(self) -> bool:
@@ -278,7 +278,7 @@ def _seen(rows: Sequence[Observation]) -> Seen:
     return Seen(pair_numbers(rows[0].send, rows[0].receive), rows[0].cold, times)
 
 
-def _at_usual_pace(rows: Sequence[Observation], factor: float) -> list[Observation]:
+def _at_usual_speed(rows: Sequence[Observation], factor: float) -> list[Observation]:
     """What they would have taken, had the peers been as quick as those of their class usually are."""
     return [
         replace(
@@ -305,7 +305,7 @@ def calibrate(
     made = []
     for group in groups:
         message_us = median(times[s] for s in group if s in times) if times else 0.0
-        own = {s: _at_usual_pace(seen[s], pace(times.get(s, 0.0), message_us)) for s in seen if s in group}
+        own = {s: _at_usual_speed(seen[s], pace(times.get(s, 0.0), message_us)) for s in seen if s in group}
         rows = [row for of_subject in own.values() for row in of_subject]
         if not rows or (len(groups) > 1 and len(rows) < fewest):
             continue

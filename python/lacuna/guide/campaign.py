@@ -9,10 +9,10 @@ from itertools import chain
 from lacuna import clock
 from lacuna.guide.contests import told_methods
 from lacuna.guide.exploration import Explorer
-from lacuna.guide.noise_check import disturbance, judge, usual_state
+from lacuna.guide.noise_check import check_noise, disturbance, usual_state
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import LeftOut, Look, Run
-from lacuna.guide.stopping_rule import Hopeless, pooled, repeat_of, worth_another_look
+from lacuna.guide.stopping_rule import Pruning, pooled, repeat_of, worth_another_look
 from lacuna.guide.time_shares import Grant, Pacer
 from lacuna.worker.client import Worker
 from lacuna.worker.process import WorkerError, WorkerSilentError
@@ -103,7 +103,7 @@ class _Campaign:
     progress: Progress
     again: SecondLooks | None
     started: float = field(default_factory=lambda: clock.now())
-    hopeless: Hopeless = field(default_factory=Hopeless)
+    hopeless: Pruning = field(default_factory=Pruning)
     requests: int = 0
     found: dict[Subject, list[list[Row]]] = field(default_factory=dict)
     """The rows of each cell, of each look that counts."""
@@ -140,8 +140,8 @@ class _Campaign:
 
     def _kept(self, share: float) -> float:
         """The seconds that second looks will want: the more, the more of the first ones were disturbed."""
-        quiet = judge(self.result.looks)
-        disturbed = len(quiet.disturbed) / len(self.result.looks) if quiet else 0.0
+        noise = check_noise(self.result.looks)
+        disturbed = len(noise.disturbed) / len(self.result.looks) if noise else 0.0
         return (share + _SPOILT * disturbed) * (self.deadline - self.started)
 
     def explore(self, cells: list[Cell], explorer: Explorer, again: SecondLooks) -> None:
@@ -175,14 +175,14 @@ class _Campaign:
         done = len(cells)
         told = told_methods(self.result.rows)
         for number in range(2, again.most + 1):
-            quiet = judge(self.result.looks)
-            wanted = worth_another_look(cells, self.result, number) if quiet else []
-            if quiet is None or not wanted or self.left < _START_SECONDS:
+            noise = check_noise(self.result.looks)
+            wanted = worth_another_look(cells, self.result, number) if noise else []
+            if noise is None or not wanted or self.left < _START_SECONDS:
                 return
             before = len(self.result.looks)
             with again.fresh() as self.worker:
                 try:
-                    done = self._round(number, wanted, quiet.usual, told, done)
+                    done = self._round(number, wanted, noise.usual, told, done)
                 except OutOfTimeError:
                     return
             if len(self.result.looks) == before:

@@ -101,7 +101,7 @@ class Explorer:
         self._gaps = np.concatenate([self._gaps, np.clip(measured - times, -_MOST_GAP, _MOST_GAP)])
 
     def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector, Vector]:
-        """Where each pair is, the logarithms of what each way is billed, leans included, in microseconds, and what it
+        """Where each pair is, the logarithms of what each way is billed, biases included, in microseconds, and what it
         is billed at the usual prices."""
         places = np.array([pair_place(send, receive) for send, receive in pairs])
         times = np.full((len(pairs), len(self._ways)), np.nan)
@@ -112,8 +112,8 @@ class Explorer:
             for send, receive in pairs:
                 bills.add(method, path, notify, send, receive)
             billed = bills.priced([fitted.prices[name] for name in price_names()])[:, 0] / 1e3
-            lean = fitted.leans.get(f"{method}/{notify}")
-            times[:, i] = np.log(billed) + (bills.features() @ np.array(lean) if lean else 0.0)
+            bias = fitted.biases.get(f"{method}/{notify}")
+            times[:, i] = np.log(billed) + (bills.features() @ np.array(bias) if bias else 0.0)
             usual[:, i] = bills.priced(usual_prices(path, self._message_us))[:, 0]
         return places, times, usual
 

@@ -2,10 +2,10 @@
 
 A robust least squares of the logarithms of predicted over measured times, so that 1 µs and 100 ms count alike and a
 disturbed row counts little. Prices stay positive, since their logarithms are fitted; each is held to the usual one by a
-spring so weak that it decides only what few rows tell. Rows of methods far behind the best count less: what matters is
-where one method gives way to another.
+regularisation so weak that it decides only what few rows tell. Rows of methods far behind the best count less: what
+matters is where one method gives way to another.
 
-What a way's bill does not know is put into its lean: the logarithm of measured over billed time as a sum over a few
+What a way's bill does not know is put into its bias: the logarithm of measured over billed time as a sum over a few
 features of the pair, by a ridge regression that gives outliers little weight.
 
 Nothing but rows and a NIC's limits goes in, for a simulated NIC too.
@@ -25,7 +25,7 @@ from lacuna.worker.protocol import written
 
 Vector = NDArray[np.float64]
 
-SPRING = 0.2
+REGULARISATION = 0.2
 """A price that is a factor of e from the usual one costs as much as one row that is wrong by 20 %. Among thousands of
 rows it decides only what none of them tells; among a few hundred it keeps a price that few of them tell from nothing
 (at 0.06 one choice in 200 took 10 to 28 times as long as the best)."""
@@ -71,11 +71,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A path's prices and leans, and how far they are from the rows."""
+    """A path's prices and biases, and how far they are from the rows."""
 
     path: str
     prices: dict[str, float]
-    leans: dict[str, list[float]]
+    biases: dict[str, list[float]]
     """Of "method/notify": a coefficient for each feature."""
     errors: Vector
     """Of each row: predicted over measured, less one."""
@@ -91,7 +91,7 @@ class Fitted:
     def to_json(self) -> dict[str, object]:
         return {
             "prices": {name: _short(value) for name, value in self.prices.items()},
-            "leans": {name: [_short(value) for value in lean] for name, lean in self.leans.items()},
+            "leans": {name: [_short(value) for value in bias] for name, bias in self.biases.items()},
             "error_median": round(self.error_median, 4),
             "error_p90": round(self.error_p90, 4),
             "rows": len(self.errors),
@@ -118,9 +118,9 @@ def fit_path(
     x = fit.solve(min(first, key=fit.cost))
     bills, measured, weight = fit.bills, fit.measured, fit.weight
     billed = bills.priced(list(np.exp(x)))[:, 0]
-    leans, factors = _lean(rows, bills.features(), np.log(measured[:, 0] / billed), weight)
+    biases, factors = _bias(rows, bills.features(), np.log(measured[:, 0] / billed), weight)
     prices = dict(zip(price_names(), map(float, np.exp(x)), strict=True))
-    return Fitted(path, prices, leans, billed * factors / measured[:, 0] - 1)
+    return Fitted(path, prices, biases, billed * factors / measured[:, 0] - 1)
 
 
 class _Fit:
@@ -140,7 +140,7 @@ class _Fit:
         latency = np.log(priced[:, 0] / self.measured[:, 0])
         cpu = np.log((priced[:, 1:] + _CPU_FLOOR_NS) / (self.measured[:, 1:] + _CPU_FLOOR_NS))
         weighted = _CPU_WEIGHT * (self.weight[:, None] * cpu).ravel()
-        return np.concatenate([self.weight * latency, weighted, SPRING * (x - self._usual)])
+        return np.concatenate([self.weight * latency, weighted, REGULARISATION * (x - self._usual)])
 
     def cost(self, x: Vector) -> float:
         """What solve() makes small: as a square where it is small, as a length where it is large."""
@@ -171,12 +171,12 @@ def _chosen_rows(observed: Sequence[Observation], most: int) -> list[Observation
     return order[:half] + [order[i] for i in spread]
 
 
-def _lean(
+def _bias(
     rows: Sequence[Observation], features: Vector, gap: Vector, weight: Vector
 ) -> tuple[dict[str, list[float]], Vector]:
     """Of each way with enough rows its coefficients, and for each row the factor that follows."""
     most = np.log(lean_limit())
-    leans: dict[str, list[float]] = {}
+    biases: dict[str, list[float]] = {}
     factors = np.ones(len(rows))
     names = np.array([f"{r.method}/{r.notify}" for r in rows])
     for name in dict.fromkeys(names.tolist()):
@@ -184,14 +184,14 @@ def _lean(
         if len(own) < _FEWEST_FOR_LEAN:
             continue
         x, y, w = features[own], gap[own], weight[own]
-        lean: Vector = np.zeros(x.shape[1])
+        bias: Vector = np.zeros(x.shape[1])
         for _ in range(_LEAN_ROUNDS):
-            robust = w / np.maximum(1.0, np.abs(y - x @ lean) / _SCALE)
+            robust = w / np.maximum(1.0, np.abs(y - x @ bias) / _SCALE)
             normal = x.T @ (x * robust[:, None]) + _RIDGE * np.eye(x.shape[1])
-            lean = np.asarray(np.linalg.solve(normal, x.T @ (robust * y)), dtype=np.float64)
-        leans[name] = [float(c) for c in lean]
-        factors[own] = np.exp(np.clip(x @ lean, -most, most))
-    return leans, factors
+            bias = np.asarray(np.linalg.solve(normal, x.T @ (robust * y)), dtype=np.float64)
+        biases[name] = [float(c) for c in bias]
+        factors[own] = np.exp(np.clip(x @ bias, -most, most))
+    return biases, factors
 
 
 def fit(nic: Nic, rows: Iterable[Observation], message_us: float = 0.0, most_rows: int = MOST_ROWS) -> list[Fitted]:

@@ -41,7 +41,7 @@ them nearer to one another meanwhile, or further apart."""
 
 
 @dataclass(frozen=True)
-class Quiet:
+class NoiseVerdict:
     """A run's verdict on itself."""
 
     usual: Probe
@@ -118,14 +118,14 @@ def states(looks: Sequence[Look]) -> dict[Subject, list[Probe]]:
     return found
 
 
-def judge(looks: Sequence[Look]) -> Quiet | None:
+def check_noise(looks: Sequence[Look]) -> NoiseVerdict | None:
     """The verdict; None where there is nothing to judge."""
     if not looks:
         return None
     usual = usual_state(looks)
     disturbed = {i: why for i, look in enumerate(looks) if (why := disturbance(look, usual))}
     if len(disturbed) <= _LOUD * len(looks):
-        return Quiet(usual, disturbed, ())
+        return NoiseVerdict(usual, disturbed, ())
     probes = [p for look in looks for p in look.conditions.probes]
     message = sorted(p.message_us for p in probes)
     others = sum(not alike(p, usual) for p in probes)
@@ -140,4 +140,4 @@ def judge(looks: Sequence[Look]) -> Quiet | None:
             f"The machine was not quiet: {len(disturbed)} of {len(looks)} looks at cells were disturbed "
             f"(the first: {next(iter(disturbed.values()))}). Stop other programs, or measure again at another time."
         )
-    return Quiet(usual, disturbed, (warning,))
+    return NoiseVerdict(usual, disturbed, (warning,))

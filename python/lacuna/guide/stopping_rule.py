@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 
 from lacuna.guide.contests import Contest, contest_of, told_methods
-from lacuna.guide.noise_check import disturbance, judge
+from lacuna.guide.noise_check import check_noise, disturbance
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import LeftOut, Repeat, Run
 from lacuna.worker.records import BY_HAND, Row, Subject
@@ -50,7 +50,7 @@ def neighbours(subject: Subject) -> list[Subject]:
 
 
 @dataclass
-class Hopeless:
+class Pruning:
     """Learns how far behind each method and path is, and says where there is no hope."""
 
     _behind: dict[Subject, dict[Combo, float]] = field(default_factory=dict)
@@ -102,12 +102,12 @@ class Hopeless:
 def worth_another_look(cells: Sequence[Cell], result: Run, number: int) -> list[Cell]:
     """Cells that were measured, the most urgent first: those without a quiet look; then, of the close ones, those with
     the fewest looks; among the second looks a sample of the others."""
-    quiet = judge(result.looks)
-    if quiet is None:
+    noise = check_noise(result.looks)
+    if noise is None:
         return []
     by_subject = {cell.subject: cell for cell in cells if cell.verb == "measure"}
     looks = [look for look in result.looks if look.counts]
-    quiet_looks = Counter(look.subject for look in looks if not disturbance(look, quiet.usual))
+    quiet_looks = Counter(look.subject for look in looks if not disturbance(look, noise.usual))
     disturbed = [look.subject for look in looks if not quiet_looks[look.subject]]
     told = told_methods(result.rows)
     rows: dict[Subject, list[Row]] = {}

@@ -43,7 +43,7 @@ class MissingError(ApplicationError):
 class Program:
     """A compiled example, and how its MPI starts it."""
 
-    peer: MpiInstallation
+    installation: MpiInstallation
     name: str
     path: Path
     started: Launch
@@ -60,7 +60,7 @@ class Program:
             library = preload_library(abi_of(started.version))
             front = ["env", f"LD_PRELOAD={preloaded(library, started.environment)['LD_PRELOAD']}"]
         given = [part for name, value in arguments.items() for part in (f"--{name}", str(value))]
-        title = f"{self.name} under {self.peer.name}{' with Lacuna preloaded' if preload else ''}"
+        title = f"{self.name} under {self.installation.name}{' with Lacuna preloaded' if preload else ''}"
         said = _run([*started.line, *front, str(self.path), *given], started.environment, title, seconds)
         try:
             rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
@@ -87,7 +87,7 @@ def missing(name: str) -> str | None:
 
 
 def build(
-    peer: MpiInstallation,
+    installation: MpiInstallation,
     name: str,
     folder: Path,
     instead: Mapping[str, Path] | None = None,
@@ -96,7 +96,7 @@ def build(
     """Compiles an example into `folder`. `instead`: other files for those of its sources that have these names.
 
     Raises ApplicationError with what the compiler said, MpiInstallationError where the MPI has no launcher."""
-    started = launch(peer)
+    started = launch(installation)
     place = sources()
     include, library = (place, place / "include"), place / "lib"
     own = {source.name: source for source in sorted((place / "examples" / name).glob("*.cpp"))}
@@ -105,26 +105,26 @@ def build(
     # All in one go: reading the headers of MPI and of the standard library is most of the work.
     text = "".join(f'#include "{source}"\n' for source in {**own, **(instead or {})}.values())
     needed = [flag for library in _LIBRARIES.get(name, ()) for flag in flags_of(library)]
-    built = folder / f"{name}-{peer.name}"
-    line = [str(_wrapper(peer)), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
+    built = folder / f"{name}-{installation.name}"
+    line = [str(_wrapper(installation)), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
     line += [*(f"-I{place}" for place in include), "-o", str(built), *needed]
     line += [f"-L{library}", "-llacuna", f"-Wl,-rpath,{library}", "-ldl"]
     try:
         done = subprocess.run(
-            line, input=text, env=peer.environment(), capture_output=True, text=True, timeout=_COMPILE_SECONDS
+            line, input=text, env=installation.environment(), capture_output=True, text=True, timeout=_COMPILE_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise ApplicationError(f"{peer.name}: cannot run {line[0]}: {e}") from e
+        raise ApplicationError(f"{installation.name}: cannot run {line[0]}: {e}") from e
     if done.returncode != 0:
-        raise ApplicationError(f"{peer.name}: {line[0]} cannot compile {name}: {done.stderr.strip()[-2000:]}")
-    return Program(peer, name, built, started)
+        raise ApplicationError(f"{installation.name}: {line[0]} cannot compile {name}: {done.stderr.strip()[-2000:]}")
+    return Program(installation, name, built, started)
 
 
-def _wrapper(peer: MpiInstallation) -> Path:
+def _wrapper(installation: MpiInstallation) -> Path:
     """The C++ compiler's, beside that of C and named like it: mpicxx.openmpi beside mpicc.openmpi."""
-    found = peer.mpicc.with_name(peer.mpicc.name.replace("mpicc", "mpicxx"))
+    found = installation.mpicc.with_name(installation.mpicc.name.replace("mpicc", "mpicxx"))
     if not os.access(found, os.X_OK):
-        raise MissingError(f"{peer.name}: there is no {found.name} beside {peer.mpicc}")
+        raise MissingError(f"{installation.name}: there is no {found.name} beside {installation.mpicc}")
     return found
 
 

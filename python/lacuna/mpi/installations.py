@@ -82,23 +82,23 @@ def shim_source() -> Path:
 
 
 def find(wanted: Sequence[str]) -> list[MpiInstallation]:
-    """The peers that --mpi names, as `MPICC` or `NAME=MPICC`; without any, the one whose `mpicc` is on the PATH.
+    """The MPIs that --mpi names, as `MPICC` or `NAME=MPICC`; without any, the one whose `mpicc` is on the PATH.
 
     Raises MpiInstallationError where one is not there.
     """
     if not wanted:
         found = shutil.which("mpicc")
         return [MpiInstallation("mpicc", Path(found))] if found else []
-    peers: list[MpiInstallation] = []
+    installations: list[MpiInstallation] = []
     for option in wanted:
         name, equals, path = option.partition("=")
         mpicc = shutil.which(path if equals else name)
         if mpicc is None:
             raise MpiInstallationError(f"there is no {path if equals else name}")
-        own = name if equals else f"mpi{len(peers) + 1}"
+        own = name if equals else f"mpi{len(installations) + 1}"
         if not own.replace("-", "").replace(".", "").isalnum():
             raise MpiInstallationError(f"{own!r} is no name for an MPI; letters, digits, dots and dashes are")
-        if any(own == peer.name for peer in peers):
+        if any(own == installation.name for installation in installations):
             raise MpiInstallationError(f"two MPIs are called {own}")
-        peers.append(MpiInstallation(own, Path(mpicc).absolute()))
-    return peers
+        installations.append(MpiInstallation(own, Path(mpicc).absolute()))
+    return installations

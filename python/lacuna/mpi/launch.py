@@ -45,14 +45,14 @@ class Launch:
         return replace(self, line=tuple(line), environment=environment)
 
 
-def launch(peer: MpiInstallation, hosts: Hosts | None = None) -> Launch:
+def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
     """Two processes that no launcher binds to CPUs: they take one each by themselves. With `hosts`, ranks go to either
     of them by turns, and their messages by TCP. Raises MpiInstallationError."""
-    mpiexec = _mpiexec(peer)
-    place = peer.place()
-    said = _version(peer, mpiexec, place)
+    mpiexec = _mpiexec(installation)
+    place = installation.place()
+    said = _version(installation, mpiexec, place)
     if hosts is not None:
-        return _across(peer, hosts, mpiexec, place, said)
+        return _across(installation, hosts, mpiexec, place, said)
     line: tuple[str, ...] = (str(mpiexec), "-n", "2")
     if "Intel(R) MPI" in said:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
@@ -61,13 +61,13 @@ def launch(peer: MpiInstallation, hosts: Hosts | None = None) -> Launch:
         return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
     if "HYDRA" in said:
         return Launch(line, {**os.environ, **place}, "ch4, shared memory", said)
-    btl = "self,vader" if _open_mpi(peer, mpiexec, said) < 5 else "self,sm"
+    btl = "self,vader" if _open_mpi(installation, mpiexec, said) < 5 else "self,sm"
     components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
     line = (str(mpiexec), "--bind-to", "none", "-n", "2")
     return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
-def _across(peer: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
+def _across(installation: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
     here = (str(hosts.enter), NAMES[0], str(mpiexec))
     agent, names = str(hosts.agent), ",".join(NAMES)
     if "HYDRA" in said or "Intel(R) MPI" in said:
@@ -76,7 +76,7 @@ def _across(peer: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str,
         only_tcp = {"FI_PROVIDER": "tcp"} if "Intel(R) MPI" in said else ucx
         line = (*here, "-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1", "-n", "2")
         return Launch(line, {**os.environ, **place, **only_tcp}, _text(only_tcp), said)
-    major = _open_mpi(peer, mpiexec, said)
+    major = _open_mpi(installation, mpiexec, said)
     btl = "self,vader,tcp" if major < 5 else "self,sm,tcp"
     components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl, "OMPI_MCA_btl_tcp_if_include": NETWORK}
     starter = (
@@ -87,17 +87,17 @@ def _across(peer: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str,
     return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
 
 
-def _mpiexec(peer: MpiInstallation) -> Path:
+def _mpiexec(installation: MpiInstallation) -> Path:
     """Beside the compiler and named like it: mpiexec.openmpi beside mpicc.openmpi."""
-    suffix = peer.mpicc.name.removeprefix("mpicc")
+    suffix = installation.mpicc.name.removeprefix("mpicc")
     for name in (f"mpiexec{suffix}", f"mpirun{suffix}", "mpiexec", "mpirun"):
-        found = peer.mpicc.with_name(name)
+        found = installation.mpicc.with_name(name)
         if os.access(found, os.X_OK):
             return found
-    raise MpiInstallationError(f"{peer.name}: there is no mpiexec beside {peer.mpicc}")
+    raise MpiInstallationError(f"{installation.name}: there is no mpiexec beside {installation.mpicc}")
 
 
-def _version(peer: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str:
+def _version(installation: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str:
     environment = {**os.environ, **place}
     try:
         done = subprocess.run(
@@ -109,15 +109,17 @@ def _version(peer: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str
             timeout=30,
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise MpiInstallationError(f"{peer.name}: cannot run {mpiexec}: {e}") from e
+        raise MpiInstallationError(f"{installation.name}: cannot run {mpiexec}: {e}") from e
     return " ".join((done.stdout + done.stderr).split())
 
 
-def _open_mpi(peer: MpiInstallation, mpiexec: Path, said: str) -> int:
+def _open_mpi(installation: MpiInstallation, mpiexec: Path, said: str) -> int:
     """Its major version. Raises MpiInstallationError where it is something else."""
     version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
     if version is None:
-        raise MpiInstallationError(f"{peer.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here")
+        raise MpiInstallationError(
+            f"{installation.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here"
+        )
     return int(version[1])
 
 

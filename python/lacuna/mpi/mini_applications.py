@@ -36,39 +36,39 @@ GATHER = Mini("gather", "gather.c", 65536, 4096)
 APPLICATIONS = (HALO, HALO_FORTRAN, FFT2, GATHER)
 
 
-def build(peer: MpiInstallation, mini: Mini, started: Launch, folder: Path) -> Program:
+def build(installation: MpiInstallation, mini: Mini, started: Launch, folder: Path) -> Program:
     """Compiles it into `folder`. Raises MissingError where this MPI has no Fortran, or a library is not installed,
     and ApplicationError with what the compiler said."""
     place = sources() / "examples" / "mini"
-    harness, built = folder / f"mini-{peer.name}.o", folder / f"{mini.name}-{peer.name}"
+    harness, built = folder / f"mini-{installation.name}.o", folder / f"{mini.name}-{installation.name}"
     optimised = ("-O3", "-march=native")
-    c = [str(peer.mpicc), *optimised, "-std=gnu11"]
+    c = [str(installation.mpicc), *optimised, "-std=gnu11"]
     libraries = [*(flag for library in mini.libraries for flag in flags_of(library)), "-ldl", "-lm"]
     if not harness.exists():
-        _compile(peer, [*c, "-c", str(place / "mini.c"), "-o", str(harness)], folder)
+        _compile(installation, [*c, "-c", str(place / "mini.c"), "-o", str(harness)], folder)
     source = str(place / mini.source)
     if not source.endswith(".f90"):
-        _compile(peer, [*c, source, str(harness), "-o", str(built), *libraries], folder)
-        return Program(peer, mini.name, built, started)
+        _compile(installation, [*c, source, str(harness), "-o", str(built), *libraries], folder)
+        return Program(installation, mini.name, built, started)
     try:
-        fortran = compiler_of(peer)
+        fortran = compiler_of(installation)
     except NoFortranError as e:
         raise MissingError(str(e)) from e
-    modules = folder / f"modules-{peer.name}"
+    modules = folder / f"modules-{installation.name}"
     modules.mkdir(exist_ok=True)
     # MPI's module declares at most one kind of buffer for each call; programs pass others.
     line = [*fortran.line, *optimised, "-ffree-line-length-none", "-fallow-argument-mismatch", "-w", f"-J{modules}"]
-    _compile(peer, [*line, source, str(harness), "-o", str(built), *fortran.libraries, *libraries], folder)
-    return Program(peer, mini.name, built, started)
+    _compile(installation, [*line, source, str(harness), "-o", str(built), *fortran.libraries, *libraries], folder)
+    return Program(installation, mini.name, built, started)
 
 
-def _compile(peer: MpiInstallation, line: Sequence[str], folder: Path) -> None:
+def _compile(installation: MpiInstallation, line: Sequence[str], folder: Path) -> None:
     try:
         done = subprocess.run(
-            line, env=peer.environment(), cwd=folder, capture_output=True, text=True, timeout=_COMPILE_SECONDS
+            line, env=installation.environment(), cwd=folder, capture_output=True, text=True, timeout=_COMPILE_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise ApplicationError(f"{peer.name}: cannot run {line[0]}: {e}") from e
+        raise ApplicationError(f"{installation.name}: cannot run {line[0]}: {e}") from e
     if done.returncode != 0:
         said = done.stderr.strip()[-2000:]
-        raise ApplicationError(f"{peer.name}: {Path(line[0]).name} cannot compile: {said}")
+        raise ApplicationError(f"{installation.name}: {Path(line[0]).name} cannot compile: {said}")

@@ -85,15 +85,17 @@ class Runs:
         return statistics.median(found) if found else None
 
 
-def measure(console: Console, peers: Sequence[MpiInstallation], plan: Plan, effort: Effort, programs: Programs) -> Runs:
+def measure(
+    console: Console, installations: Sequence[MpiInstallation], plan: Plan, effort: Effort, programs: Programs
+) -> Runs:
     """Runs the plan under each MPI, round by round. What fails is in `errors`, and tried no more."""
     runs = Runs()
     deadline = clock.now() + effort.budget
     jobs = [
-        (peer, preload, ranks)
+        (installation, preload, ranks)
         for _ in range(effort.rounds)
         for ranks in plan.ranks
-        for peer in peers
+        for installation in installations
         for preload in plan.preloads
     ]
     failed: set[tuple[str, bool]] = set()
@@ -104,18 +106,20 @@ def measure(console: Console, peers: Sequence[MpiInstallation], plan: Plan, effo
         "seconds": effort.seconds,
     }
     with Meter(console, len(jobs), effort.budget, "jobs") as meter:
-        for done, (peer, preload, ranks) in enumerate(jobs):
+        for done, (installation, preload, ranks) in enumerate(jobs):
             meter.advance(done, len(jobs), deadline - clock.now())
-            title = f"{peer.name}{', preloaded' if preload else ''}, {ranks} ranks"
-            if (peer.name, preload) in failed:
+            title = f"{installation.name}{', preloaded' if preload else ''}, {ranks} ranks"
+            if (installation.name, preload) in failed:
                 continue
             if clock.now() > deadline:
                 runs.left_out.append(title)
                 continue
             try:
-                said = programs.of(peer).run(arguments, ranks=ranks, preload=preload, seconds=max(120, effort.budget))
+                said = programs.of(installation).run(
+                    arguments, ranks=ranks, preload=preload, seconds=max(120, effort.budget)
+                )
             except (ApplicationError, MpiError, MpiInstallationError) as e:
-                failed.add((peer.name, preload))
+                failed.add((installation.name, preload))
                 (runs.left_out if isinstance(e, MissingError) else runs.errors).append(str(e))
                 continue
             except KeyboardInterrupt:
@@ -123,7 +127,7 @@ def measure(console: Console, peers: Sequence[MpiInstallation], plan: Plan, effo
                 break
             for line in said:
                 version = " ".join(str(line["mpi"]).split())
-                name = name_of(version.replace(" Version:", ""), peer.name)
+                name = name_of(version.replace(" Version:", ""), installation.name)
                 us = {what: float(value) for what, value in line["us"].items()}
                 error = float(line["verified"]["error"])
                 runs.rows.append(Row(name, version, preload, ranks, line["n"], line["variant"], us, error))
@@ -144,8 +148,8 @@ class Programs:
     def __exit__(self, *error: object) -> None:
         self._folder.cleanup()
 
-    def of(self, peer: MpiInstallation) -> Program:
+    def of(self, installation: MpiInstallation) -> Program:
         """Raises ApplicationError, MpiInstallationError."""
-        if peer.name not in self._built:
-            self._built[peer.name] = applications.build(peer, NAME, Path(self._folder.name))
-        return self._built[peer.name]
+        if installation.name not in self._built:
+            self._built[installation.name] = applications.build(installation, NAME, Path(self._folder.name))
+        return self._built[installation.name]

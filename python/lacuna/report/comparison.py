@@ -14,7 +14,7 @@ from math import exp, log, sqrt
 from statistics import geometric_mean, quantiles
 
 from lacuna.guide.contests import SHAPE_TEXT, Combo, Contest, contests, interval
-from lacuna.guide.noise_check import alike, judge, states
+from lacuna.guide.noise_check import alike, check_noise, states
 from lacuna.guide.run_record import Guide, Repeat
 from lacuna.worker.records import Row, Subject
 
@@ -145,7 +145,7 @@ class Comparison:
     @property
     def warnings(self) -> list[str]:
         found = []
-        one, two = judge(self.a.looks), judge(self.b.looks)
+        one, two = check_noise(self.a.looks), check_noise(self.b.looks)
         if one and two and not alike(one.usual, two.usual) and not self.odd:
             found.append(
                 f"A fixed message between the two processes took {one.usual.message_us:.1f} µs in A and "

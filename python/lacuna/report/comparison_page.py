@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lacuna.files import write_whole
 from lacuna.guide.contests import Contest, Grid, grids, method_order
-from lacuna.guide.noise_check import judge
+from lacuna.guide.noise_check import check_noise
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
 from lacuna.report import heatmaps
@@ -94,8 +94,8 @@ def _lists(c: Comparison) -> list[tuple[str, list[Pair]]]:
 
 
 def _who(guide: Guide) -> str:
-    quiet = judge(guide.looks)
-    state = f", a message of 16 KiB takes {quiet.usual.message_us:.1f} µs" if quiet else ""
+    noise = check_noise(guide.looks)
+    state = f", a message of 16 KiB takes {noise.usual.message_us:.1f} µs" if noise else ""
     m = guide.machine
     return f"{m.cpu}, {m.cpus} CPUs, NIC {guide.nic.name}; Lacuna {guide.lacuna_version}, {date(guide)}{state}"
 

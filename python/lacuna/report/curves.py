@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.guide.contests import Contest, Grid
-from lacuna.guide.noise_check import Quiet
+from lacuna.guide.noise_check import NoiseVerdict
 from lacuna.guide.run_record import Look
 from lacuna.report.palette import ink
 from lacuna.report.style import INK, competing, draw_curve, in_style, method_lines, path_keys
@@ -89,11 +89,11 @@ def _draw(axes: Axes, panel: Panel, methods: Sequence[str], *, bandwidth: bool) 
 
 
 @in_style
-def timeline(looks: Sequence[Look], quiet: Quiet) -> Figure:
+def timeline(looks: Sequence[Look], noise: NoiseVerdict) -> Figure:
     """The probes of every look over the time of the run; disturbed looks stand out."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
-    odd = set(quiet.disturbed)
+    odd = set(noise.disturbed)
     for wanted, colour, label in ((False, "#56b4e9", "quiet"), (True, "#d55e00", "disturbed")):
         some = [look for i, look in enumerate(looks) if (i in odd) == wanted]
         at = [look.at_seconds for look in some]
@@ -102,8 +102,8 @@ def timeline(looks: Sequence[Look], quiet: Quiet) -> Figure:
         for side, sign in (("sender", "."), ("receiver", "+")):
             arithmetic = [median(getattr(p, f"{side}_us") for p in look.conditions.probes) for look in some]
             lower.plot(at, arithmetic, sign, color=colour, markersize=4, label=f"{side}" if not wanted else None)
-    upper.axhline(quiet.usual.message_us, color=INK, linewidth=0.7)
-    lower.axhline(quiet.usual.sender_us, color=INK, linewidth=0.7)
+    upper.axhline(noise.usual.message_us, color=INK, linewidth=0.7)
+    lower.axhline(noise.usual.sender_us, color=INK, linewidth=0.7)
     upper.set_yscale("log")
     upper.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     upper.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

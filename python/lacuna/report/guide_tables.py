@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna.guide.contests import Contest, Grid, censored, contests, ddtbench, grids
-from lacuna.guide.noise_check import judge
+from lacuna.guide.noise_check import check_noise
 from lacuna.guide.rules import Rule, derive, honesty, range_text
 from lacuna.guide.run_record import Guide, Run
 from lacuna.report.describe import cells, facts
@@ -209,8 +209,8 @@ def notes(guide: Run) -> list[Text]:
         )
     if guide.fault:
         lines.append(Text(f"A fault was planted to test the guide: {guide.fault}. Do not use this.", "bold red"))
-    quiet = judge(guide.looks)
-    lines += [Text(f"Note: {warning}", "yellow") for warning in quiet.warnings] if quiet else []
+    noise = check_noise(guide.looks)
+    lines += [Text(f"Note: {warning}", "yellow") for warning in noise.warnings] if noise else []
     if groups := censored(guide):
         who = ", ".join(f"{g.method}/{g.path} in {cells(g.cells)}" for g in groups)
         fastest, slowest = min(g.fastest_us for g in groups), max(g.slowest_us for g in groups)

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 
 from lacuna.guide.contests import censored, left_out_of_large, notify_costs
-from lacuna.guide.noise_check import judge
+from lacuna.guide.noise_check import check_noise
 from lacuna.guide.run_record import Run
 from lacuna.report import curves
 from lacuna.report.describe import facts, far_facts
@@ -60,27 +60,27 @@ def warnings(guide: Run) -> str:
         )
     if guide.interrupted:
         parts.append(note("This run was interrupted. The page shows what was measured until then."))
-    quiet = judge(guide.looks)
-    parts += [note(warning) for warning in quiet.warnings] if quiet else []
+    noise = check_noise(guide.looks)
+    parts += [note(warning) for warning in noise.warnings] if noise else []
     return "".join(parts)
 
 
 def quietness(guide: Run) -> Raw:
     """How far the numbers can be trusted: the machine's state over time, and what second looks found."""
-    quiet = judge(guide.looks)
-    if quiet is None:
+    noise = check_noise(guide.looks)
+    if noise is None:
         return Raw("")
-    u = quiet.usual
-    counts = sum(look.counts for i, look in enumerate(guide.looks) if i in quiet.disturbed)
+    u = noise.usual
+    counts = sum(look.counts for i, look in enumerate(guide.looks) if i in noise.disturbed)
     parts = [
         paragraph(
             "Before, during and after each cell the same work was done: a message between the two processes, and "
             f"arithmetic on either core. Usually they took {u.message_us:.2f}, {u.sender_us:.2f} and "
-            f"{u.receiver_us:.2f} µs. Of {len(guide.looks)} looks at cells {len(quiet.disturbed)} were disturbed; "
+            f"{u.receiver_us:.2f} µs. Of {len(guide.looks)} looks at cells {len(noise.disturbed)} were disturbed; "
             f"{counts} of these count, because there was no quiet one. Methods of one cell were measured in turn "
             "and compare in any state."
         ),
-        figure(svg(curves.timeline(guide.looks, quiet)), "The machine during the run: the same work again and again"),
+        figure(svg(curves.timeline(guide.looks, noise)), "The machine during the run: the same work again and again"),
     ]
     if guide.repeats:
         same = sum(r.first == r.second for r in guide.repeats)

@@ -41,12 +41,12 @@ def disturbed(times: Vector, outliers: float = 0.0) -> Vector:
 
 
 def predicted(fitted: Fitted, pairs: list[Pair]) -> Vector:
-    """What the library expects: a way's bill and its lean."""
+    """What the library expects: a way's bill and its bias."""
     own = billed(pairs, list(fitted.prices.values()))[:, 0]
     most = np.log(lean_limit())
     for i, x in enumerate(features(pairs)):
         method, _, notify = WAYS[i % len(WAYS)]
-        own[i] *= np.exp(np.clip(x @ np.array(fitted.leans[f"{method}/{notify}"]), -most, most))
+        own[i] *= np.exp(np.clip(x @ np.array(fitted.biases[f"{method}/{notify}"]), -most, most))
     return own
 
 
@@ -106,7 +106,7 @@ def skewed(method: str, times: float) -> Fitted:
     return fit_path(ONE_PATH, "mapped", observed(SEEN, exact), 2.7)
 
 
-def test_what_a_bill_does_not_know_is_put_into_the_lean() -> None:
+def test_what_a_bill_does_not_know_is_put_into_the_bias() -> None:
     fitted = skewed("umr_write", 1.4)
     truth = billed(UNSEEN, usual_prices("mapped", 2.7))[:, 0].reshape(-1, len(WAYS))
     found = predicted(fitted, UNSEEN).reshape(-1, len(WAYS))
@@ -118,7 +118,7 @@ def test_what_a_bill_does_not_know_is_put_into_the_lean() -> None:
     assert np.median(np.abs(found[:, slow] / truth[:, slow] - 1)) < without / 2
 
 
-def test_no_lean_is_beyond_the_limit() -> None:
+def test_no_bias_is_beyond_the_limit() -> None:
     fitted = skewed("umr_write", 9.0)
     exact = billed(SEEN, usual_prices("mapped", 2.7))[:, 0].reshape(-1, len(WAYS))
     slow = [way[0] for way in WAYS].index("umr_write")
@@ -128,10 +128,10 @@ def test_no_lean_is_beyond_the_limit() -> None:
     assert factors.min() >= 1 / lean_limit() * (1 - 1e-9)
 
 
-def test_a_way_with_few_rows_has_no_lean() -> None:
+def test_a_way_with_few_rows_has_no_bias() -> None:
     few = some_pairs(8)
     fitted = fit_path(ONE_PATH, "mapped", observed(few, billed(few, usual_prices("mapped", 2.7))), 2.7)
-    assert fitted.leans == {}
+    assert fitted.biases == {}
 
 
 def test_prices_that_no_row_tells_are_the_usual_ones() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from conftest import FAR, QUIET, grid_subject, look
 
-from lacuna.guide.noise_check import alike, disturbance, judge, moved, states, usual_state
+from lacuna.guide.noise_check import alike, check_noise, disturbance, moved, states, usual_state
 from lacuna.guide.run_record import Look
 from lacuna.worker.records import Probe
 
@@ -24,14 +24,14 @@ def test_the_usual_state_is_the_one_of_most_probes() -> None:
 
 
 def test_a_quiet_run_has_no_warning() -> None:
-    verdict = judge(looks(*[Probe(2.8 + 0.01 * i, 7.0, 7.0) for i in range(10)]))
+    verdict = check_noise(looks(*[Probe(2.8 + 0.01 * i, 7.0, 7.0) for i in range(10)]))
     assert verdict is not None
     assert not verdict.disturbed
     assert not verdict.warnings
 
 
 def test_another_state_is_named() -> None:
-    verdict = judge(looks(*[QUIET] * 8, FAR, Probe(2.8, 9.8, 7.0)))
+    verdict = check_noise(looks(*[QUIET] * 8, FAR, Probe(2.8, 9.8, 7.0)))
     assert verdict is not None
     assert verdict.disturbed == {
         8: "a message between the processes took 3.3 times as long as usual",
@@ -63,7 +63,7 @@ def test_states_are_those_of_the_looks_that_count() -> None:
 
 
 def test_nothing_to_judge_is_no_trouble() -> None:
-    assert judge([]) is None
+    assert check_noise([]) is None
     assert states([]) == {}
 
 

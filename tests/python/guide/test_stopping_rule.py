@@ -6,15 +6,15 @@ import pytest
 from conftest import FAR, grid_subject, guide, look, row
 
 from lacuna.guide.plan import Cell, grid_cell
-from lacuna.guide.stopping_rule import Hopeless, neighbours, pooled, repeat_of, worth_another_look
+from lacuna.guide.stopping_rule import Pruning, neighbours, pooled, repeat_of, worth_another_look
 from lacuna.worker.records import Subject
 
 pytestmark = pytest.mark.check
 
 
-def learned(behind: dict[tuple[int, int], dict[str, float]]) -> Hopeless:
-    """Hopeless methods, from how far behind each was in some cells; the best and hand packing are added."""
-    hopeless = Hopeless()
+def learned(behind: dict[tuple[int, int], dict[str, float]]) -> Pruning:
+    """Pruning methods, from how far behind each was in some cells; the best and hand packing are added."""
+    hopeless = Pruning()
     for (block, count), methods in behind.items():
         s = grid_subject(block, count)
         rows = [row(s, m, b, behind=b) for m, b in {"sgrs": 1.0, "pack": 6.0, "by_hand_memcpy": 7.0, **methods}.items()]
@@ -22,7 +22,7 @@ def learned(behind: dict[tuple[int, int], dict[str, float]]) -> Hopeless:
     return hopeless
 
 
-def left_out(hopeless: Hopeless, subject: Subject) -> set[str]:
+def left_out(hopeless: Pruning, subject: Subject) -> set[str]:
     return {out.method for out in hopeless.leave_out(subject)}
 
 

@@ -167,7 +167,7 @@ def test_blocks_need_not_be_even(built: Built, some_mpi: str, name: str) -> None
 @one_group
 def test_a_wrong_exchange_is_found(built: Built, some_mpi: str, name: str, said: str, tmp_path: Path) -> None:
     right = program(built, some_mpi, name)
-    spoiled = applications.build(right.peer, name, tmp_path, {"native.cpp": SPOILED / f"{name}.cpp"}, FLAGS)
+    spoiled = applications.build(right.installation, name, tmp_path, {"native.cpp": SPOILED / f"{name}.cpp"}, FLAGS)
     n = {"fft2d": 24, "stencil2d": 24, "faces3d": 4}[name]
     assert re.search(said, told(spoiled, {"n": n, "variant": "native"}))
 
@@ -207,7 +207,7 @@ def test_the_paper_runs_it(built: Built, some_mpi: str, quick: FftChapter, monke
     made = program(built, some_mpi, "fft2d")
     monkeypatch.setattr(fft_command, "Programs", lambda: Ready(made))
     results = Results("0", "test")
-    fft_command.measure(Console(quiet=True), [quick], [made.peer], results, quick=True)
+    fft_command.measure(Console(quiet=True), [quick], [made.installation], results, quick=True)
     assert results.errors == results.left_out == []
     assert len(results.fft) == 2 * 2 * 2 * len(fft_runs.VARIANTS)  # rounds, sides, sizes
     assert [f.id for f in results.findings] == ["F13", "F13", "F13, Lacuna"]

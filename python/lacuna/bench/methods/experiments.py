@@ -62,7 +62,7 @@ class Experiment:
     axis: Axis
     points: tuple[Point, ...]
     shows: Shows = "latency"
-    rivals: bool = True
+    is_race: bool = True
     """Whether the methods do the same thing, so that one of them wins."""
 
     @property
@@ -263,7 +263,7 @@ def _f20() -> Experiment:
         "some 3,500 µs",
         Axis("entries of the key", "entries"),
         tuple(Point(n, _keys("F20", n)) for n in entries),
-        rivals=False,
+        is_race=False,
     )
 
 

@@ -62,12 +62,12 @@ class View:
         return us_text(row.latency_us)
 
     def wins(self, spot: Spot, row: Row) -> bool:
-        return self.experiment.rivals and row is spot.contest.best
+        return self.experiment.is_race and row is spot.contest.best
 
     def ties(self, spot: Spot, row: Row) -> bool:
         """The row cannot be told from the best."""
         best = spot.contest.best
-        return self.experiment.rivals and best is not None and row is not best and overlap(row, best)
+        return self.experiment.is_race and best is not None and row is not best and overlap(row, best)
 
     @property
     def middle(self) -> Spot | None:
@@ -97,13 +97,13 @@ def _panel(experiment: Experiment, group: str, found: Mapping[Subject, Contest])
     def beside(point: Point) -> dict[str, Contest]:
         return {p.reference: found[p.cell.subject] for p in here if p.reference and p.x == point.x}
 
-    rivals = sorted((p for p in here if not p.reference), key=lambda p: p.x)
-    return Panel(group, tuple(Spot(p.x, found[p.cell.subject], beside(p)) for p in rivals))
+    competing = sorted((p for p in here if not p.reference), key=lambda p: p.x)
+    return Panel(group, tuple(Spot(p.x, found[p.cell.subject], beside(p)) for p in competing))
 
 
 def here(view: View) -> list[str]:
     """What was found, in the words in which findings are told: one line for each panel."""
-    if not view.experiment.rivals:
+    if not view.experiment.is_race:
         return []
     lines = [(panel.group, _order(panel.spots, view.experiment.axis)) for panel in view.panels]
     if len({text for _, text in lines}) == 1:

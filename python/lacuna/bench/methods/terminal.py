@@ -52,7 +52,7 @@ def _experiment(view: View) -> list[RenderableType]:
         "bandwidth": "Bandwidth in MB/s",
         "split": "One-way time in µs (of which both CPUs copied)",
     }[e.shows]
-    star = "; * the best, ~ cannot be told from it" if e.rivals else ""
+    star = "; * the best, ~ cannot be told from it" if e.is_race else ""
     parts: list[RenderableType] = [
         Text(f"{e.id}  {e.title}", style="bold"),
         Text(f"{e.conditions[:1].upper()}{e.conditions[1:]}. {what} at the best path{star}.", style="dim"),

@@ -61,7 +61,7 @@ def find_bench() -> Path:
 class MpiBench:
     """The jobs of an MPI, two and with `forced` seven, which sleep but for the one that is asked; a context manager."""
 
-    def __init__(self, peer: MpiInstallation, folder: Path, silence: float, *, forced: bool = False) -> None:
+    def __init__(self, installation: MpiInstallation, folder: Path, silence: float, *, forced: bool = False) -> None:
         """Compiles the shim into `folder` and starts them. `silence`: seconds after which a job is given up. `forced`:
         starts one more for each of FORCED, of which the datatypes race alone.
 
@@ -69,16 +69,16 @@ class MpiBench:
         WorkerError where a job did not start or did not load it.
         """
         bench = find_bench()
-        started = launch(peer)
+        started = launch(installation)
         self.transport = started.transport
         self.library = preload_library(abi_of(started.version))
-        program: list[str | Path] = [bench, peer.shim(folder), "SOCKET"]
+        program: list[str | Path] = [bench, installation.shim(folder), "SOCKET"]
         front = {"LD_PRELOAD": preloaded(self.library, started.environment)["LD_PRELOAD"]}
         self._stack = ExitStack()
         self._jobs: dict[Side, Job] = {}
         with ExitStack() as starting:
             for side in (*_SIDES, *(FORCED if forced else ())):
-                name = f"{peer.name} {_text(side)}"
+                name = f"{installation.name} {_text(side)}"
                 variables = front | FORCED[side] if isinstance(side, str) else front
                 job = Job(name, started, program, folder, silence, variables if side else None)
                 self._jobs[side] = starting.enter_context(job)

@@ -74,12 +74,12 @@ class Programs:
         self._built: dict[tuple[Path, str, bool], Program] = {}
 
     def race(
-        self, task: Task, mpi: str, peer: MpiInstallation, effort: Effort, going: Callable[[], bool]
+        self, task: Task, mpi: str, installation: MpiInstallation, effort: Effort, going: Callable[[], bool]
     ) -> list[ProgramRow]:
         """Pairs of runs, the first of a pair by turns the one and the other. `going`: whether there is time for one
         more pair. Raises MissingError where the MPI cannot have it, ApplicationError where a byte was wrong."""
         try:
-            program = self._program(task, peer)
+            program = self._program(task, installation)
             largest = task.program.quick if effort.quick or task.ranks > RANKS[0] else task.program.largest
             given = {"seconds": effort.seconds, "largest": largest}
             pairs: list[tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]] = []
@@ -94,9 +94,9 @@ class Programs:
         except ValueError as e:
             raise ApplicationError(f"{task.name}: {e}") from e
 
-    def _program(self, task: Task, peer: MpiInstallation) -> Program:
-        key = (peer.mpicc, task.program.name, task.inter_node)
+    def _program(self, task: Task, installation: MpiInstallation) -> Program:
+        key = (installation.mpicc, task.program.name, task.inter_node)
         if key not in self._built:
-            started = launch(peer, self._hosts if task.inter_node else None)
-            self._built[key] = mini_applications.build(peer, task.program, started, self._folder)
+            started = launch(installation, self._hosts if task.inter_node else None)
+            self._built[key] = mini_applications.build(installation, task.program, started, self._folder)
         return self._built[key]

@@ -65,7 +65,7 @@ class Judged:
     best_us: float
     regret: float
     rules: dict[str, Ruled]
-    """By the names of rivals.RULES, where they say something."""
+    """By the names of baselines.RULES, where they say something."""
     errors: tuple[float, ...]
     """Of each way: predicted over measured, less one."""
 
