@@ -10,10 +10,11 @@ from rich.console import Console
 
 from lacuna._core import nic_label, profile_file
 from lacuna.bench import session
-from lacuna.bench.delivery import Delivery, show_written
+from lacuna.bench.delivery import Delivery
 from lacuna.bench.progress import Meter
-from lacuna.bench.validation import terminal
-from lacuna.bench.validation.validation import PAIRS, SEED, Progress, Sample, Validation, validate
+from lacuna.bench.result import begun
+from lacuna.bench.validation.page import ValidationPresentation
+from lacuna.bench.validation.validation import PAIRS, SEED, Sample, Validation, validate
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.process import WorkerError
 from lacuna.worker.remote_host import RemoteHost
@@ -52,64 +53,64 @@ def needs_profile(nic: str) -> bool:
 
 def run(nic: str, delivery: Delivery, silence: float, remote: RemoteHost | None = None) -> NoReturn:
     """Ends the command."""
-    console = delivery.console()
-    console.print(f"Judging {profile_file(nic)} on {PAIRS} random pairs of layouts (seed {SEED})", soft_wrap=True)
-    with Meter(console, PAIRS, PAIRS * _GUESS_SECONDS, "pairs") as meter:
-        made = _validated(nic, silence, remote, Sample(PAIRS, SEED), meter.advance)
-    terminal.show(console, made)
+    made = _begun(nic, "lacuna guide --validate")
 
-    def draw(folder: Path) -> list[Path]:
-        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
-        from lacuna.bench.validation import picture
+    def measure(console: Console) -> None:
+        console.print(f"Judging {profile_file(nic)} on {PAIRS} random pairs of layouts (seed {SEED})", soft_wrap=True)
+        with (
+            Worker(find_worker(), nic, silence, (), remote) as worker,
+            Meter(console, PAIRS, PAIRS * _GUESS_SECONDS, "pairs") as meter,
+        ):
+            validate(worker, made, meter.advance, Sample(PAIRS, SEED))
 
-        return picture.write(made, folder)
-
-    show_written(console, delivery.write(console, made.to_json(), "validation.json", draw))
-    _show_failures(console, made)
+    delivery.run(ValidationPresentation(made), measure)
     raise typer.Exit
 
 
 def check(nic: str, started: float, delivery: Delivery, silence: float) -> NoReturn:
     """Whether the profile holds on this machine. Ends the command."""
-    console = delivery.console()
     file = profile_file(nic)
     if needs_profile(nic):
         session.fail(
             f"there is no profile at {file}; `lacuna guide` makes one, LACUNA_PROFILE names one from elsewhere"
         )
+    made = _begun(nic, "lacuna guide --check")
     sample = Sample(_CHECK_PAIRS, _CHECK_SEED, _CHECK_MS, started + CHECK_SECONDS - _CHECK_END)
-    made = _validated(nic, silence, None, sample, lambda *_: None)
-    delivery.write_json(made.to_json())
-    _show_failures(console, made)
-    if len(made.pairs) < _FEWEST_CHECKED:
-        session.fail(f"only {len(made.pairs)} pairs in {CHECK_SECONDS:.0f} s: this machine is too busy to tell")
-    for warning in made.profile:
-        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
-    head = made.head()
-    regret, error = head["regret_geomean"], head["prediction_error_median"]
-    found = (
-        f"{len(made.pairs)} random pairs: the chosen way takes {regret:.3f} times as long as the best one, predictions "
-        f"are {error:.0%} off in the median"
-    )
-    holds = regret <= HOLDS_REGRET and error <= HOLDS_ERROR
-    verdict = f"{file} holds here." if holds else f"{file} does not hold here; run `lacuna guide` on this machine."
-    limits = f"(it holds up to {HOLDS_REGRET:.2f} and {HOLDS_ERROR:.0%})"
-    console.print(f"{verdict} {found} {limits}", soft_wrap=True)
-    raise typer.Exit(0 if holds else session.MEASUREMENT_FAILED)
-
-
-def _validated(nic: str, silence: float, remote: RemoteHost | None, sample: Sample, progress: Progress) -> Validation:
     try:
-        with session.terminable(), Worker(find_worker(), nic, silence, (), remote) as worker:
-            return validate(worker, nic_label(nic), progress, sample)
+        with session.terminable(), Worker(find_worker(), nic, silence) as worker:
+            validate(worker, made, lambda *_: None, sample)
     except KeyboardInterrupt:
         raise typer.Exit(session.INTERRUPTED) from None
     except WorkerError as e:
         session.fail(str(e))
+    delivery.write_json(made.to_json())
+    console = delivery.console()
+    for error in made.errors:
+        console.print(f"ERROR: {error}", markup=False)
+    session.end(made.errors, interrupted=False)
+    if len(made.pairs) < _FEWEST_CHECKED:
+        session.fail(f"only {len(made.pairs)} pairs in {CHECK_SECONDS:.0f} s: this machine is too busy to tell")
+    raise typer.Exit(0 if _show_verdict(console, file, made) else session.MEASUREMENT_FAILED)
 
 
-def _show_failures(console: Console, made: Validation) -> None:
-    """Ends the command where something failed."""
-    for failure in made.failures:
-        console.print(f"ERROR: {failure}", markup=False)
-    session.end(made.failures, interrupted=False)
+def _show_verdict(console: Console, file: str, made: Validation) -> bool:
+    """Returns whether the profile holds."""
+    for warning in made.profile:
+        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    summary = made.summary()
+    regret, error = summary["regret_geomean"], summary["prediction_error_median"]
+    found = (
+        f"{len(made.pairs)} random pairs: the chosen way takes {regret:.3f} times as long as the best one, predictions "
+        f"are {error:.0%} off in the median"
+    )
+    holds = bool(regret <= HOLDS_REGRET and error <= HOLDS_ERROR)
+    verdict = f"{file} holds here." if holds else f"{file} does not hold here; run `lacuna guide` on this machine."
+    limits = f"(it holds up to {HOLDS_REGRET:.2f} and {HOLDS_ERROR:.0%})"
+    console.print(f"{verdict} {found} {limits}", soft_wrap=True)
+    return holds
+
+
+def _begun(nic: str, command: str) -> Validation:
+    made = begun(Validation, command)
+    made.nic = nic_label(nic)
+    return made

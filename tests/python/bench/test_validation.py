@@ -15,8 +15,9 @@ from lacuna._core import Guide, Layout, nic_label
 from made_up_time import MadeUp as MadeUpClock
 
 from lacuna import clock
-from lacuna.bench.validation import picture as validate_figure
+from lacuna.bench.validation.page import ValidationPresentation
 from lacuna.bench.validation.pair_measurement import Measured
+from lacuna.bench.validation.picture import figure
 from lacuna.bench.validation.validation import SEED, Judged, Sample, Validation, judge, validate
 from lacuna.cli.options import worker_nic
 from lacuna.cli.validate import needs_profile
@@ -188,18 +189,23 @@ def test_a_pair_of_which_nothing_was_measured_is_not_judged() -> None:
     assert judge(cast(Guide, MadeUp(PACK, {})), PAIR, []) is None
 
 
+def empty(nic: str = "local") -> Validation:
+    return Validation("0.1.0", "now", "lacuna guide --validate", nic=nic)
+
+
 def made_validation() -> Validation:
     halves: list[dict[Way, tuple[float, float] | None]] = [
         {PACK: (1.0, 1.0), UMR: (2.0, 2.0)},
         {PACK: (2.0, 2.0), UMR: (1.0, 1.0)},
         {PACK: (1.0, 1.0), SGRS: (3.0, 3.0)},
     ]
-    return Validation("local", ["old"], [judged(PACK, own, {PACK: 1.1}) for own in halves], [])
+    pairs = [judged(PACK, own, {PACK: 1.1}) for own in halves]
+    return Validation("0.1.0", "now", "lacuna guide --validate", nic="local", profile=["old"], pairs=pairs)
 
 
 def test_the_json_has_what_it_promises() -> None:
     data = json.loads(made_validation().to_json())
-    assert data.keys() == {
+    assert data.keys() >= {
         *("nic", "regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules"),
         *("seed", "measured_again", "profile_warnings", "pairs"),
     }
@@ -224,10 +230,13 @@ def test_the_json_has_what_it_promises() -> None:
 
 
 def test_the_figure_draws(tmp_path: Path) -> None:
-    (picture,) = validate_figure.write(made_validation(), tmp_path)
+    page, picture = ValidationPresentation(made_validation()).write(tmp_path)
+    assert "umr_write mapped flag" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "3 random pairs of layouts on local" in validate_figure.figure(made_validation()).get_suptitle()
-    assert validate_figure.write(Validation("local", [], [], []), tmp_path) == []
+    drawn = figure(made_validation())
+    assert drawn
+    assert "3 random pairs of layouts on local" in drawn.get_suptitle()
+    assert ValidationPresentation(empty()).write(tmp_path) == [tmp_path / "validation.html"]
 
 
 def test_an_average_is_geometric() -> None:
@@ -251,10 +260,11 @@ def test_a_pair_during_which_the_peers_moved_is_measured_again(
     monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
     monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: made_up)
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
-    made = validate(worker, "local", lambda *_: None, Sample(1))
+    made = empty()
+    validate(worker, made, lambda *_: None, Sample(1))
     assert (len(measured), made.again) == (again + 1, again)
     assert [p.regret for p in made.pairs] == [pytest.approx(again + 2)]
-    assert [f.message for f in made.failures] == [f"number {i + 1}" for i in range(again + 1)]
+    assert [e.partition(": ")[2] for e in made.errors] == [f"number {i + 1}" for i in range(again + 1)]
 
 
 def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +278,8 @@ def test_no_pair_is_measured_again_when_time_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("lacuna.bench.validation.validation.measure_pair", measure_pair)
     monkeypatch.setattr("lacuna.bench.validation.validation.Guide", lambda *_, **__: MadeUp(PACK, {PACK: 1.0}))
     worker = cast(Worker, SimpleNamespace(hello=SimpleNamespace(nic=NIC)))
-    made = validate(worker, "local", lambda *_: None, Sample(2, latest=0.2))
+    made = empty()
+    validate(worker, made, lambda *_: None, Sample(2, latest=0.2))
     assert (len(made.pairs), made.again) == (1, 0)
 
 
@@ -279,9 +290,10 @@ def test_a_few_pairs_are_judged_without_a_profile(simulated: Worker) -> None:
     told: list[tuple[int, int]] = []
     nic = nic_label(worker_nic("model"))
     assert needs_profile(nic)
-    made = validate(simulated, nic, lambda done, count, _: told.append((done, count)), Sample(6))
+    made = empty(nic)
+    validate(simulated, made, lambda done, count, _: told.append((done, count)), Sample(6))
     assert told == [(i, 6) for i in range(1, 7)]
-    assert made.failures == []
+    assert made.errors == []
     assert len(made.pairs) == 6
     assert all(p.regret >= 1 for p in made.pairs)  # a simulated NIC has no noise
     assert all(p.chosen[1] == "wire" and p.message_us == 0 for p in made.pairs)
@@ -303,8 +315,9 @@ def test_a_fit_to_some_pairs_chooses_well_for_others(simulated: Worker) -> None:
     assert not needs_profile(hello.nic.name)
     (peers,) = json.loads(file.read_text())["classes"]
     assert (peers["message_us"], list(peers["paths"])) == (0.0, ["wire"])
-    made = validate(simulated, hello.nic.name, lambda *_: None, Sample(10))
-    assert made.failures == []
+    made = empty(hello.nic.name)
+    validate(simulated, made, lambda *_: None, Sample(10))
+    assert made.errors == []
     assert len(made.pairs) == 10
     assert made.regret_geomean < 1.15
     assert log(made.regret_geomean) >= 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lacuna.bench.validation.validation import Validation
 from lacuna.report.palette import ink
-from lacuna.report.style import INK, in_style, method_keys, save_png
+from lacuna.report.style import INK, in_style, method_keys
 from lacuna.units import bytes_text
 
 _RULES = {
@@ -23,16 +21,10 @@ _RULES = {
 """What is drawn beside the choice; the table has all of them."""
 
 
-def write(made: Validation, directory: Path) -> list[Path]:
-    if not made.pairs:
-        return []
-    picture = directory / "validation.png"
-    save_png(figure(made), picture)
-    return [picture]
-
-
 @in_style
-def figure(made: Validation) -> Figure:
+def figure(made: Validation) -> Figure | None:
+    if not made.pairs:
+        return None
     drawn = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = drawn.subplots(1, 2)
     _shares(left, made)

@@ -7,15 +7,15 @@ was lucky once is not the one to reach. The chosen way is timed on the same halv
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, prod, sqrt
 from statistics import median
 from typing import Any
 
 from lacuna import clock
 from lacuna._core import Guide
+from lacuna.bench.result import Result
 from lacuna.bench.validation.pair_measurement import measure_pair
 from lacuna.guide.baselines import RULES, TABLE_3, Ruled, regret_figures, ruled
 from lacuna.guide.contests import is_told, told_methods
@@ -24,6 +24,7 @@ from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.medians import geomean
 from lacuna.split_half import fastest, judged, regret
 from lacuna.worker.client import Worker
+from lacuna.worker.protocol import written
 from lacuna.worker.records import BY_HAND, Failure, Row, Way
 
 PAIRS = 500
@@ -86,12 +87,13 @@ class Judged:
 
 
 @dataclass
-class Validation:
-    nic: str
-    profile: list[str]
+class Validation(Result):
+    """A run."""
+
+    nic: str = ""
+    profile: list[str] = field(default_factory=list)
     """What is doubtful about it."""
-    pairs: list[Judged]
-    failures: list[Failure]
+    pairs: list[Judged] = field(default_factory=list)
     seed: int = SEED
     again: int = 0
     """Measurements that were repeated, since the peers moved meanwhile."""
@@ -116,33 +118,32 @@ class Validation:
         """Of each rule what the head has of the choice."""
         return {rule.name: regret_figures(found) for rule in RULES if (found := self.regrets_of(rule.name))}
 
-    def head(self) -> dict[str, Any]:
+    @property
+    def place(self) -> str:
+        return self.nic
+
+    def summary(self) -> dict[str, Any]:
         errors = [abs(e) for p in self.pairs for e in p.errors]
         return {
-            "nic": self.nic,
             **regret_figures(self.regrets),
             "prediction_error_median": round(median(errors), 4) if errors else None,
             "rules": self.rules,
-            "seed": self.seed,
-            "measured_again": self.again,
-            "profile_warnings": self.profile,
         }
 
     def to_json(self) -> str:
-        head = json.dumps(self.head(), indent=1).removesuffix("\n}")
-        pairs = ",\n".join(f"  {json.dumps(p.to_json())}" for p in self.pairs)
-        return f'{head},\n "pairs": [\n{pairs}\n ]\n}}\n'
+        """The figures come first, beside the other members."""
+        own = {"seed": self.seed, "measured_again": self.again, "profile_warnings": self.profile}
+        all_have = {"created": self.created, "lacuna_version": self.lacuna_version, "command": self.command}
+        head = {"schema": self.schema, **all_have, "nic": self.nic, **self.summary(), **own, "errors": self.errors}
+        pairs = ",\n".join(f"  {written(pair.to_json(), indent=0)}" for pair in self.pairs)
+        return written(head).removesuffix("\n}") + f',\n "pairs": [\n{pairs}\n ]\n}}\n'
 
 
-def validate(
-    worker: Worker,
-    nic: str,
-    progress: Progress,
-    sample: Sample,
-) -> Validation:
+def validate(worker: Worker, made: Validation, progress: Progress, sample: Sample) -> None:
     """Measures the pairs of a sample and judges each choice, as many as there is time for. Raises WorkerError."""
-    pairs, seed = random_pairs(sample.count, sample.seed), sample.seed
-    made = Validation(nic, list(Guide(nic, limits=limits_text(worker.hello.nic)).warnings), [], [], seed)
+    pairs = random_pairs(sample.count, sample.seed)
+    made.seed = sample.seed
+    made.profile = list(Guide(made.nic, limits=limits_text(worker.hello.nic)).warnings)
     began = clock.now()
     for i, pair in enumerate(pairs):
         if clock.now() >= sample.latest:
@@ -150,18 +151,17 @@ def validate(
         for tried in range(_TRIES):
             made.again += tried > 0
             measured = measure_pair(worker, pair, i + 1, sample.budget_ms, notifies=("imm", "flag"))
-            made.failures += measured.failures
+            made.errors += map(str, measured.failures)
             if not measured.moved or clock.now() >= sample.latest:
                 break
-        guide = Guide(nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
+        guide = Guide(made.nic, message_us=measured.message_us, limits=limits_text(worker.hello.nic))
         try:
             judged = judge(guide, pair, measured.rows, measured.message_us)
         except ValueError as e:
-            made.failures.append(Failure(str(e), pair.name))
+            made.errors.append(str(Failure(str(e), pair.name)))
         else:
             made.pairs += [judged] if judged else []
         progress(i + 1, sample.count, (clock.now() - began) / (i + 1) * (sample.count - i - 1))
-    return made
 
 
 def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0) -> Judged | None:
