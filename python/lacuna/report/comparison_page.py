@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,21 +15,21 @@ from lacuna.guide.noise_check import check_noise
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
 from lacuna.report import heatmaps
-from lacuna.report.comparison import CLOSE, LEAST_NOISE, Change, Comparison, Pair
+from lacuna.report.comparison import CLOSE, LEAST_NOISE, Comparison, Pair
 from lacuna.report.describe import facts
 from lacuna.report.html import (
-    Number,
     Raw,
     code,
     figure,
     heading,
-    method_name,
     note,
     paragraph,
     section,
     side_by_side,
     table,
 )
+from lacuna.report.row_tables import Cell as ShownCell
+from lacuna.report.row_tables import MethodCell, RowTable
 from lacuna.report.run_sections import capital, date, page
 from lacuna.report.style import svg
 from lacuna.units import us_text
@@ -69,21 +68,26 @@ def show(console: Console, c: Comparison) -> None:
     for line in summary(c):
         console.print(line)
     console.print()
+    for shown in _tables(c, _MOST_LISTED):
+        console.print(shown.on_terminal())
+        console.print()
+    console.print(Text(_LEGEND, style="dim"))
+
+
+def _tables(c: Comparison, most: int | None = None) -> Iterator[RowTable]:
+    """`most`: of the lists of cells only so many."""
+    head = ("", "cells", "B / A", "faster in B", "slower in B")
     for title, changes in (
         ("The best of each kind of cell", c.by_group()),
         ("Each method on each path", c.by_method()),
     ):
-        console.print(_changes(title, changes))
-        console.print()
+        rows = [(x.name, str(x.cells), f"{x.ratio:.2f}", str(x.faster), str(x.slower)) for x in changes]
+        yield RowTable(head, rows, title=title)
     for title, pairs in _lists(c):
         if pairs:
-            console.print(_pairs(title, pairs))
-            console.print()
-    console.print(Text(_LEGEND, style="dim"))
-
-
-def _groups(c: Comparison) -> list[tuple[str, list[Change]]]:
-    return [("The best of each kind of cell", c.by_group()), ("Each method on each path", c.by_method())]
+            shown = pairs[:most]
+            more = f" ({len(shown)} of {len(pairs)})" if len(pairs) > len(shown) else ""
+            yield RowTable(_HEAD, [_row(pair) for pair in shown], texts=(0, 1, 3), title=title + more)
 
 
 def _lists(c: Comparison) -> list[tuple[str, list[Pair]]]:
@@ -100,48 +104,28 @@ def _who(guide: Guide) -> str:
     return f"{m.cpu}, {m.cpus} CPUs, NIC {guide.nic.name}; Lacuna {guide.lacuna_version}, {date(guide)}{state}"
 
 
-def _changes(title: str, changes: Sequence[Change]) -> Table:
-    shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
-    shown.add_column("")
-    for name in ("cells", "B / A", "faster in B", "slower in B"):
-        shown.add_column(name, justify="right")
-    for c in changes:
-        shown.add_row(c.name, str(c.cells), f"{c.ratio:.2f}", str(c.faster), str(c.slower))
-    return shown
-
-
 def _label(pair: Pair) -> str:
     return Cell(pair.subject, {}, 0, required=False).label
 
 
-def _row(pair: Pair) -> tuple[str, ...]:
+def _row(pair: Pair) -> tuple[ShownCell, ...]:
     one, two = pair.bests
     apart = pair.pooled_apart
     return (
         _label(pair),
-        f"{one.method} / {one.path}",
+        MethodCell(one.method, f" / {one.path}"),
         us_text(one.latency_us),
-        f"{two.method} / {two.path}",
+        MethodCell(two.method, f" / {two.path}"),
         us_text(two.latency_us),
         f"{pair.ratio:.2f}{' !' if pair.differs else '  '}",
         f"{apart:.2f}" if apart else "?",
     )
 
 
-def _pairs(title: str, pairs: Sequence[Pair]) -> Table:
-    more = f" ({_MOST_LISTED} of {len(pairs)})" if len(pairs) > _MOST_LISTED else ""
-    shown = Table(title=title + more, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
-    for i, name in enumerate(_HEAD):
-        shown.add_column(name, justify="right" if i in (2, 4, 5, 6) else "left")
-    for pair in pairs[:_MOST_LISTED]:
-        shown.add_row(*_row(pair))
-    return shown
-
-
 def write(c: Comparison, directory: Path) -> list[Path]:
     """compare.html; returns the files."""
     path = directory / "compare.html"
-    body = "".join((_platforms(c), _verdict(c), _maps(c), _tables(c), _again(c)))
+    body = "".join((_platforms(c), _verdict(c), _maps(c), _numbers(c), _again(c)))
     write_whole(
         path, page("Lacuna: two guides compared", "Two guides, side by side", f"A: {_who(c.a)}. B: {_who(c.b)}.", body)
     )
@@ -192,36 +176,9 @@ def _ratios(c: Comparison, grid: Grid) -> dict[tuple[int, int], tuple[float, boo
     }
 
 
-def _tables(c: Comparison) -> Raw:
-    parts: list[Raw] = []
-    for title, changes in (
-        ("The best of each kind of cell", c.by_group()),
-        ("Each method on each path", c.by_method()),
-    ):
-        head = ("", Number("cells"), Number("B / A, mean"), Number("faster in B"), Number("slower in B"))
-        rows = [
-            (x.name, Number(x.cells), Number(f"{x.ratio:.2f}"), Number(x.faster), Number(x.slower)) for x in changes
-        ]
-        parts += [heading(title), table(head, rows)]
-    for title, pairs in _lists(c):
-        if pairs:
-            head_cells = tuple(Number(h) if i in (2, 4, 5, 6) else h for i, h in enumerate(_HEAD))
-            parts += [heading(title), table(head_cells, [_html_row(p) for p in pairs])]
+def _numbers(c: Comparison) -> Raw:
+    parts = [part for shown in _tables(c) for part in (heading(shown.title), shown.on_page())]
     return section("Numbers", paragraph(_LEGEND), *parts)
-
-
-def _html_row(pair: Pair) -> tuple[object, ...]:
-    one, two = pair.bests
-    cells = _row(pair)
-    return (
-        cells[0],
-        Raw(f"{method_name(one.method)} / {one.path}"),
-        Number(cells[2]),
-        Raw(f"{method_name(two.method)} / {two.path}"),
-        Number(cells[4]),
-        Number(cells[5].strip()),
-        Number(cells[6]),
-    )
 
 
 def _again(c: Comparison) -> Raw:
