@@ -14,11 +14,11 @@ from rich.console import Console
 
 from lacuna.bench import session
 from lacuna.bench.presentation import Presentation
-from lacuna.bench.result import Result
+from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
 from lacuna.worker.process import WorkerError
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=BenchResult)
 
 
 @dataclass(frozen=True)

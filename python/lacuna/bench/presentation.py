@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from lacuna.bench.result import Result
+from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
 from lacuna.report.html import Raw, code, figure, note, paragraph, section, table
 from lacuna.report.row_tables import RowTable
@@ -20,7 +20,7 @@ from lacuna.report.run_sections import page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=BenchResult)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lacuna import clock
 from lacuna.bench.progress import Meter
-from lacuna.bench.result import Mpi, Result
+from lacuna.bench.result import BenchResult, Mpi
 from lacuna.mpi.applications import ApplicationError, MissingError
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
@@ -41,7 +41,7 @@ Runs = TypeVar("Runs", bound=Contender)
 
 def start_all(
     stack: ExitStack,
-    result: Result,
+    result: BenchResult,
     installations: Sequence[MpiInstallation],
     start: Callable[[MpiInstallation, Path], Runs],
     name_of: Callable[[str, str], str] = lambda _, called: called,
@@ -68,7 +68,7 @@ def start_all(
 
 
 def cases_in_time(
-    console: Console, result: Result, cases: Sequence[K], name: Callable[[K], str], deadline: float, what: str
+    console: Console, result: BenchResult, cases: Sequence[K], name: Callable[[K], str], deadline: float, what: str
 ) -> Iterator[K]:
     """The cases for which there is time until `deadline` on the clock of budgets; the others are left out by name."""
     if not cases:
@@ -83,7 +83,7 @@ def cases_in_time(
         meter.advance(len(cases), len(cases), deadline - clock.now())
 
 
-def ask_each(result: Result, contenders: dict[str, C], case: str, ask: Callable[[str, C], None]) -> None:
+def ask_each(result: BenchResult, contenders: dict[str, C], case: str, ask: Callable[[str, C], None]) -> None:
     """Asks all contenders about one case. One that is gone does not come back."""
     for name, contender in list(contenders.items()):
         try:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from lacuna import __version__
-from lacuna.bench import session
 from lacuna.medians import Median, geomean, median_of
 from lacuna.worker.protocol import written
+from lacuna.worker.result import Result
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,9 @@ class Mpi:
 
 
 @dataclass
-class Result:
+class BenchResult(Result):
     """A run of a bench. Its JSON has the members by name, and before them the schema's number and the summary."""
 
-    lacuna_version: str
-    created: str
-    command: str
     machine: dict[str, Any] = field(default_factory=dict)
     instruction_set: str = ""
     compiler: str = ""
@@ -65,14 +61,6 @@ class Result:
 
     def to_json(self) -> str:
         return written({"schema": self.schema, "summary": self.summary(), **vars(self)}) + "\n"
-
-
-Made = TypeVar("Made", bound=Result)
-
-
-def begun(kind: Callable[[str, str, str], Made], command: str) -> Made:
-    """A result of now; `command` measures the same again."""
-    return kind(__version__, session.created(), command)
 
 
 # --- figures of a summary ---------------------------------------------------------------------------------------------

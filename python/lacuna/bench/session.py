@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from types import FrameType
 from typing import NoReturn
 
@@ -20,10 +19,6 @@ INTERRUPTED = 130
 """Exit statuses, as each command's help documents them."""
 
 _PIPE_WIDTH = 120
-
-
-def created() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def console(*, to_stderr: bool = False) -> Console:

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from lacuna import __version__, clock
+from lacuna import clock
 from lacuna.bench import session
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.methods import experiments, terminal
 from lacuna.bench.methods.experiments import Bench, Experiment
-from lacuna.bench.result import begun
 from lacuna.cli import campaign_command
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
@@ -32,6 +31,7 @@ from lacuna.cli.options import (
 from lacuna.guide import plan
 from lacuna.guide.plan import Cell
 from lacuna.worker.client import Worker
+from lacuna.worker.result import begun
 
 _QUICK = Effort(budget=42, reserve=6, silence=15, max_samples=200)
 _FULL = Effort(budget=140, reserve=10, silence=30, max_samples=400)
@@ -115,7 +115,9 @@ def methods(
     def prepare(worker: Worker) -> tuple[Bench, list[Cell]]:
         h = worker.hello
         cells = plan.counted(experiments.cells(chosen), h)
-        return Bench(__version__, session.created(), line, h.machine, h.nic, h.methods, experiments=chosen), cells
+        made = begun(Bench, line, h.machine, h.nic, h.methods)
+        made.experiments = chosen
+        return made, cells
 
     outcome = campaign_command.measure(
         console,

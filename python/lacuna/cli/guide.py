@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lacuna import __version__, clock
-from lacuna.bench import session
+from lacuna import clock
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.cli import campaign_command, listen, validate
 from lacuna.cli.campaign_command import Effort, Outcome
@@ -35,6 +34,7 @@ from lacuna.report import guide_tables
 from lacuna.worker import remote_host
 from lacuna.worker.client import Worker
 from lacuna.worker.remote_host import RemoteHost
+from lacuna.worker.result import begun
 
 QUICK = Effort(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12, explored=0.2)
 FULL = Effort(
@@ -159,7 +159,7 @@ class GuideCommand:
         nic = self.nic if self.nic != "local" else ""
         line = command_line("guide", quick=self.quick, budget=self.budget, nic=nic)
         line += f" {self.host}" if self.host else ""
-        made = Guide(__version__, session.created(), line, hello.machine, hello.nic, hello.methods)
+        made = begun(Guide, line, hello.machine, hello.nic, hello.methods)
         made.fault, made.peer = hello.fault, hello.peer
         return made, self.cells
 

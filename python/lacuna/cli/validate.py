@@ -12,12 +12,12 @@ from lacuna._core import nic_label, profile_file
 from lacuna.bench import session
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.progress import Meter
-from lacuna.bench.result import begun
 from lacuna.bench.validation.page import ValidationPresentation
 from lacuna.bench.validation.validation import PAIRS, SEED, Sample, Validation, validate
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.process import WorkerError
 from lacuna.worker.remote_host import RemoteHost
+from lacuna.worker.result import begun
 
 OPTION = typer.Option(
     "--validate",

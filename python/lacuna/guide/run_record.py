@@ -11,6 +11,7 @@ from typing import Any
 from lacuna.worker.hardware import Machine, Nic, RemoteMachine
 from lacuna.worker.protocol import Positive, SchemaError, Whole, member, parsed, read, written
 from lacuna.worker.records import SCHEMA, Conditions, Failure, Method, Row, Skip, Subject, flat, row_members
+from lacuna.worker.result import Result
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,9 @@ class Repeat:
 
 
 @dataclass
-class Run:
+class Run(Result):
     """Everything one run of the worker learned. Its JSON is this, written down."""
 
-    lacuna_version: str
-    created: str
-    command: str
     machine: Machine
     nic: Nic
     methods: tuple[Method, ...]

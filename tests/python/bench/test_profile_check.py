@@ -15,13 +15,13 @@ from lacuna._core import nic_label, price_names, profile_file, usual_prices
 from made_up_command import MADE_UP_TIME
 
 from lacuna import clock
-from lacuna.bench import session
 from lacuna.cli.options import worker_nic
 from lacuna.guide import calibration, campaign, plan
 from lacuna.guide.calibration import Profile
 from lacuna.guide.run_record import Guide
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.process import WorkerError
+from lacuna.worker.result import begun
 
 PAIR_MS = 150.0
 """What a pair takes by the made-up clock."""
@@ -52,7 +52,7 @@ def profile() -> tuple[str, Profile]:
         patch.setattr(clock, "now", lambda: 0.0)
         told = worker.hello
         cells = plan.counted(plan.simulated(plan.pair_cells(60)), told)
-        result = Guide(told.version, session.created(), "", told.machine, told.nic, told.methods)
+        result = begun(Guide, "", told.machine, told.nic, told.methods)
         campaign.measure(worker, cells, result, PATIENCE, 50, lambda *_: None)
     made = calibration.calibrate(result, cells)
     assert made

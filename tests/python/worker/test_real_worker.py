@@ -15,7 +15,6 @@ import pytest
 from conftest import PATIENCE
 from lacuna._core import Layout
 
-from lacuna.bench import session
 from lacuna.bench.validation.pair_measurement import measure_pair
 from lacuna.cli.options import worker_nic
 from lacuna.guide.contests import contests
@@ -25,6 +24,7 @@ from lacuna.guide.run_record import Guide
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.process import WorkerError
 from lacuna.worker.records import Failure, Row
+from lacuna.worker.result import begun
 
 FAULTY = Path(__file__).parents[3] / "build" / "release" / "bin" / "lacuna-faulty-worker"
 """With the faults that are planted; the worker that is installed has none."""
@@ -107,7 +107,7 @@ def test_quick_guide_of_this_machine(tmp_path: Path) -> None:
 def test_a_slowed_method_is_never_chosen(method: str) -> None:
     with faulty(f"slow:{method}:{SLOWER}") as worker:
         hello = worker.hello
-        result = Guide(hello.version, session.created(), "", hello.machine, hello.nic, hello.methods)
+        result = begun(Guide, "", hello.machine, hello.nic, hello.methods)
         for number, cell in enumerate(CELLS):
             rows, failures = look(worker, number, cell)
             result.rows += rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lacuna.bench.result import Result
+from lacuna.bench.result import BenchResult
 from lacuna.medians import geomean
 from lacuna.worker.protocol import read
 
@@ -80,7 +80,7 @@ class Special:
 
 
 @dataclass
-class Copies(Result):
+class Copies(BenchResult):
     """A run."""
 
     rows: list[CopyRow] = field(default_factory=list)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,8 @@ from lacuna.worker.process import LineProcess, WorkerError, find_executable
 from lacuna.worker.protocol import SchemaError, parsed
 
 _ARRAYS = Path(__file__).with_name("array_libraries.py")
+_PATIENCE = 3600.0
+"""Seconds for a line: the bench itself keeps the budget."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class DeviceRace:
         executable = find_executable("lacuna-device-bench", "LACUNA_DEVICE_BENCH")
         deadline = clock.now() + self.budget
         with LineProcess("lacuna-device-bench", [executable, *options]) as bench:
-            first = bench.line_or_end(math.inf)
+            first = bench.line_or_end(time.monotonic() + _PATIENCE)
             if first is None:
                 return
             self.lines.append(first)
             planned, done = bench.parse(first, self.result.take), 0
             with Meter(console, planned, deadline - clock.now(), "rows") as meter:
-                while (line := bench.line_or_end(math.inf)) is not None:
+                while (line := bench.line_or_end(time.monotonic() + _PATIENCE)) is not None:
                     self.lines.append(line)
                     done += bench.parse(line, self.result.take)
                     meter.advance(done, max(done, planned), deadline - clock.now())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lacuna.bench.result import Result
+from lacuna.bench.result import BenchResult
 from lacuna.medians import geomean
 from lacuna.worker.protocol import SchemaError, member, parsed, read
 
@@ -41,7 +41,7 @@ class DeviceRow:
 
 
 @dataclass
-class DeviceRun(Result):
+class DeviceRun(BenchResult):
     """A run. `other`: rows of other kinds (faces, processes, host), as the bench says them."""
 
     rows: list[DeviceRow] = field(default_factory=list)

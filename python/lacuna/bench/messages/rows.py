@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lacuna.bench.result import Result, geomean_of, worst_of
+from lacuna.bench.result import BenchResult, geomean_of, worst_of
 from lacuna.split_half import fastest as fastest_by_half
 from lacuna.split_half import judged, regret
 from lacuna.worker.protocol import read
@@ -48,7 +48,7 @@ class MessageRow:
 
 
 @dataclass
-class Messages(Result):
+class Messages(BenchResult):
     """A run."""
 
     rows: list[MessageRow] = field(default_factory=list)

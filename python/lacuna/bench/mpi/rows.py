@@ -9,7 +9,7 @@ from typing import Any
 
 from lacuna.bench.messages.rows import LARGE
 from lacuna.bench.mpi.program_rows import ProgramRow
-from lacuna.bench.result import Result, geomean_of, ratio_of, worst_of
+from lacuna.bench.result import BenchResult, geomean_of, ratio_of, worst_of
 from lacuna.medians import median_of
 from lacuna.split_half import fastest, halves_of, regret
 
@@ -101,7 +101,7 @@ class Cost:
 
 
 @dataclass
-class MpiRun(Result):
+class MpiRun(BenchResult):
     """A run."""
 
     variables: dict[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from typing import Any
 
 from lacuna import clock
 from lacuna._core import Guide
-from lacuna.bench.result import Result
+from lacuna.bench.result import BenchResult
 from lacuna.bench.validation.pair_measurement import measure_pair
 from lacuna.guide.baselines import RULES, TABLE_3, Ruled, regret_figures, ruled
 from lacuna.guide.contests import is_told, told_methods
@@ -87,7 +87,7 @@ class Judged:
 
 
 @dataclass
-class Validation(Result):
+class Validation(BenchResult):
     """A run."""
 
     nic: str = ""
