@@ -53,7 +53,14 @@ def test_a_room_has_few_files_and_says_what_it_is(folder: Path) -> None:
     assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
 
 
-def test_importing_lacuna_brings_nothing_large_in() -> None:
-    code = "import sys, lacuna; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+@pytest.mark.parametrize(
+    ("module", "large"),
+    [
+        ("lacuna", {"matplotlib", "scipy", "numpy", "rich", "typer", "msgspec"}),
+        ("lacuna.cli.app", {"matplotlib", "scipy"}),
+    ],
+)
+def test_an_import_brings_nothing_large_in(module: str, large: set[str]) -> None:
+    code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"matplotlib", "scipy", "numpy", "rich", "typer", "msgspec"} & set(names)
+    assert not large & set(names)

@@ -13,9 +13,8 @@ from rich.text import Text
 
 from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
-from lacuna.report.html import Raw, code, figure, note, paragraph, section, table
+from lacuna.report.html import Raw, code, figure, note, page, paragraph, section, table
 from lacuna.report.row_tables import RowTable
-from lacuna.report.run_sections import page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -37,8 +37,8 @@ _QUICK = Effort(budget=42, reserve=6, silence=15, max_samples=200)
 _FULL = Effort(budget=140, reserve=10, silence=30, max_samples=400)
 """The promises are 45 s and 150 s for the whole command, on two slow cores."""
 
-_ROWS_LEFT_OUT = "rows that do not fit are left out and counted"
-_CASES_LEFT_OUT = "cases that do not fit are left out and counted"
+_ROWS_LEFT_OUT = "Wall time; rows that do not fit are left out and counted."
+_CASES_LEFT_OUT = "Wall time; cases that do not fit are left out and counted."
 
 app = typer.Typer(
     name="bench",

@@ -51,9 +51,10 @@ def output_option(name: str) -> Any:
     return typer.Option("--output", "-o", metavar="DIR", help=files, show_default=False)
 
 
-def budget_option(default: str, left_out: str = "cells that do not fit are left out") -> Any:
-    text = f"Wall time of the whole command; {left_out}. [default: {default}]"
-    return typer.Option("--budget", metavar="SECONDS", min=5, help=text, show_default=False)
+def budget_option(
+    default: str, text: str = "Wall time of the whole command; cells that do not fit are left out."
+) -> Any:
+    return typer.Option("--budget", metavar="SECONDS", min=5, help=f"{text} [default: {default}]", show_default=False)
 
 
 def timeout_option(default: str) -> Any:

@@ -10,8 +10,7 @@ from lacuna.paper import pictures, profiles
 from lacuna.paper.profiles import LABELS
 from lacuna.paper.results import Results
 from lacuna.paper.section import Finding, Grid, Section
-from lacuna.report.html import Raw, figure, heading, paragraph, section, table, text
-from lacuna.report.run_sections import page
+from lacuna.report.html import Raw, figure, heading, page, paragraph, section, table, text
 from lacuna.report.style import save_png, svg
 
 _MEANINGS = {

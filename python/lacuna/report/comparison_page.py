@@ -23,6 +23,7 @@ from lacuna.report.html import (
     figure,
     heading,
     note,
+    page,
     paragraph,
     section,
     side_by_side,
@@ -30,7 +31,7 @@ from lacuna.report.html import (
 )
 from lacuna.report.row_tables import Cell as ShownCell
 from lacuna.report.row_tables import MethodCell, RowTable
-from lacuna.report.run_sections import capital, date, page
+from lacuna.report.run_sections import capital, date
 from lacuna.report.style import svg
 from lacuna.units import us_text
 

@@ -31,6 +31,7 @@ from lacuna.report.html import (
     figure,
     heading,
     method_name,
+    page,
     paragraph,
     section,
     side_by_side,
@@ -38,18 +39,7 @@ from lacuna.report.html import (
     table,
     text,
 )
-from lacuna.report.run_sections import (
-    CITE,
-    capital,
-    date,
-    left_out,
-    means,
-    notification,
-    page,
-    platform,
-    quietness,
-    warnings,
-)
+from lacuna.report.run_sections import CITE, capital, date, left_out, means, notification, platform, quietness, warnings
 from lacuna.report.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.records import BASELINE

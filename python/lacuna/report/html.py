@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+from string import Template
 
 from lacuna.report.palette import ink
+
+_TEMPLATES = Path(__file__).with_name("templates")
 
 _WIDE = 12
 """A table with more columns is set smaller on paper."""
@@ -18,6 +22,17 @@ class Raw(str):
 
 def text(value: object) -> Raw:
     return value if isinstance(value, Raw) else Raw(escape(str(value)))
+
+
+def page(title: str, heading_text: str, lead: str, body: str) -> str:
+    """A whole page that needs nothing but itself."""
+    return Template((_TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
+        title=text(title),
+        heading=text(heading_text),
+        lead=text(lead),
+        css=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        body=body,
+    )
 
 
 @dataclass(frozen=True)

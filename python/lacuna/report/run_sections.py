@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from string import Template
-
 from lacuna.guide.contests import censored, left_out_of_large, notify_costs
 from lacuna.guide.noise_check import check_noise
 from lacuna.guide.run_record import Run
@@ -15,23 +12,10 @@ from lacuna.report.style import svg
 from lacuna.units import gain_text, yes
 from lacuna.worker.hardware import EMULATED
 
-_TEMPLATES = Path(__file__).with_name("templates")
-
 CITE = (
     "Lacuna {version}, guide for {cpu}, NIC {nic}, measured {date}. "
     "State the version, the machine and the command; attach guide.json."
 )
-
-
-def page(title: str, heading_text: str, lead: str, body: str) -> str:
-    """A whole page that needs nothing but itself."""
-    return Template((_TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
-        title=text(title),
-        heading=text(heading_text),
-        lead=text(lead),
-        css=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        body=body,
-    )
 
 
 def platform(guide: Run) -> Raw:

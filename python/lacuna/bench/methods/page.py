@@ -10,8 +10,21 @@ from lacuna.bench.methods import picture as bench_figures
 from lacuna.bench.methods.experiments import Bench
 from lacuna.bench.methods.places import Spot, View, here, views
 from lacuna.files import write_whole
-from lacuna.report.html import Number, Raw, code, figure, heading, method_name, paragraph, section, swatch, table, text
-from lacuna.report.run_sections import date, left_out, means, notification, page, platform, quietness, warnings
+from lacuna.report.html import (
+    Number,
+    Raw,
+    code,
+    figure,
+    heading,
+    method_name,
+    page,
+    paragraph,
+    section,
+    swatch,
+    table,
+    text,
+)
+from lacuna.report.run_sections import date, left_out, means, notification, platform, quietness, warnings
 from lacuna.report.style import svg
 from lacuna.worker.records import Row
 
