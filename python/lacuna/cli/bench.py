@@ -13,7 +13,7 @@ from lacuna import clock
 from lacuna.bench import session
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.methods import experiments, terminal
-from lacuna.bench.methods.experiments import Bench, Experiment
+from lacuna.bench.methods.experiments import Experiment, MethodRun
 from lacuna.cli import campaign_command
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
@@ -112,10 +112,10 @@ def methods(
         nic=nic if nic != "local" else "",
     )
 
-    def prepare(worker: Worker) -> tuple[Bench, list[Cell]]:
+    def prepare(worker: Worker) -> tuple[MethodRun, list[Cell]]:
         h = worker.hello
         cells = plan.counted(experiments.cells(chosen), h)
-        made = begun(Bench, line, h.machine, h.nic, h.methods)
+        made = begun(MethodRun, line, h.machine, h.nic, h.methods)
         made.experiments = chosen
         return made, cells
 
@@ -134,7 +134,7 @@ def methods(
     campaign_command.finish(outcome.result, outcome.failure, written=bool(data or output))
 
 
-def _draw_methods(result: Bench, folder: Path) -> list[Path]:
+def _draw_methods(result: MethodRun, folder: Path) -> list[Path]:
     # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
     from lacuna.bench.methods import page
 

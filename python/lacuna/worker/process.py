@@ -172,7 +172,7 @@ class LineProcess:
         self._process.wait()
 
 
-class Bench(LineProcess):
+class BenchProcess(LineProcess):
     """A bench that answers each request with one line. `hello` is what it said of itself."""
 
     hello: dict[str, Any]

@@ -17,7 +17,7 @@ from made_up_command import ROW_KEYS, Lacuna
 from rich.console import Console
 
 from lacuna.bench.methods import experiments, terminal
-from lacuna.bench.methods.experiments import Bench
+from lacuna.bench.methods.experiments import MethodRun
 from lacuna.bench.methods.places import here, views
 
 WORK = {
@@ -202,10 +202,12 @@ def test_help_comes_with_an_example(lacuna: Lacuna) -> None:
     assert "lacuna bench methods --quick" in methods(lacuna, "--help").stdout
 
 
-def invented(*, latency_us: float = 1.0) -> Bench:
+def invented(*, latency_us: float = 1.0) -> MethodRun:
     """A bench in which pack is best at small sizes and the last method at large ones; numbers as large as they get."""
     chosen = experiments.all_experiments()
-    bench = Bench("0.1.0", "2030-01-02T03:04:05Z", "lacuna bench methods", MACHINE, NIC, METHODS, experiments=chosen)
+    bench = MethodRun(
+        "0.1.0", "2030-01-02T03:04:05Z", "lacuna bench methods", MACHINE, NIC, METHODS, experiments=chosen
+    )
     for point in (p for e in chosen for p in e.points):
         s = point.cell.subject
         for i, method in enumerate(point.cell.methods):
@@ -214,7 +216,7 @@ def invented(*, latency_us: float = 1.0) -> Bench:
     return bench
 
 
-def shown(bench: Bench, width: int) -> str:
+def shown(bench: MethodRun, width: int) -> str:
     out = io.StringIO()
     terminal.show(Console(file=out, width=width, highlight=False), bench)
     return out.getvalue()

@@ -16,7 +16,7 @@ from lacuna.bench.copies.rows import CACHES, OPERATIONS, Copies, against, row_fr
 from lacuna.bench.race import ask_each, cases_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.worker.json_lines import RowError
-from lacuna.worker.process import Bench, find_executable
+from lacuna.worker.process import BenchProcess, find_executable
 
 _SILENCE = 120.0
 """Seconds: the largest row with the slowest MPI takes a few."""
@@ -33,7 +33,7 @@ def find_bench() -> Path:
     return find_executable("lacuna-copy-bench", "LACUNA_COPY_BENCH")
 
 
-class CopyBench(Bench):
+class CopyBench(BenchProcess):
     """One running bench, of an MPI if there is a shim."""
 
     transport = ""

@@ -85,7 +85,7 @@ class Experiment:
 
 
 @dataclass
-class Bench(Run):
+class MethodRun(Run):
     """A run of experiments; bench.json."""
 
     experiments: list[Experiment] = field(default_factory=list)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lacuna.bench.methods import picture as bench_figures
-from lacuna.bench.methods.experiments import Bench
+from lacuna.bench.methods.experiments import MethodRun
 from lacuna.bench.methods.places import Spot, View, here, views
 from lacuna.files import write_whole
 from lacuna.report.html import (
@@ -35,7 +35,7 @@ _SHOWN = {
 }
 
 
-def write(bench: Bench, directory: Path) -> list[Path]:
+def write(bench: MethodRun, directory: Path) -> list[Path]:
     """Writes the page, and the picture if there is something to draw. Returns the files."""
     found = views(bench)
     html = directory / "bench.html"
@@ -47,7 +47,7 @@ def write(bench: Bench, directory: Path) -> list[Path]:
     return [html, picture]
 
 
-def _page(bench: Bench, found: Sequence[View]) -> str:
+def _page(bench: MethodRun, found: Sequence[View]) -> str:
     body = "".join(
         (
             platform(bench),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lacuna.bench.methods.experiments import Axis, Bench, Experiment, Point
+from lacuna.bench.methods.experiments import Axis, Experiment, MethodRun, Point
 from lacuna.guide.contests import Contest, contests, overlap
 from lacuna.units import us_text
 from lacuna.worker.records import Row, Subject
@@ -83,7 +83,7 @@ def copies_us(row: Row) -> float:
     return row.copy_send_us + row.copy_recv_us
 
 
-def views(bench: Bench) -> list[View]:
+def views(bench: MethodRun) -> list[View]:
     """One for each experiment of which anything was measured."""
     found = {contest.subject: contest for contest in contests(bench)}
     all_views = [View(e, tuple(_panel(e, group, found) for group in e.groups)) for e in bench.experiments]

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.bench.methods.experiments import Bench
+from lacuna.bench.methods.experiments import MethodRun
 from lacuna.bench.methods.places import Spot, View, here, views
 from lacuna.guide.contests import Contest
 from lacuna.report.guide_tables import notes
@@ -27,7 +27,7 @@ _COUNTERS: tuple[tuple[str, Callable[[Work], int]], ...] = (
 )
 
 
-def show(console: Console, bench: Bench) -> None:
+def show(console: Console, bench: MethodRun) -> None:
     """Prints the whole result of a run."""
     found = views(bench)
     for view in found:
