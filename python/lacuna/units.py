@@ -30,3 +30,8 @@ def gain_text(ratio: float) -> str:
 
 def yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def shortened(name: str, most: int) -> str:
+    """At most so many characters."""
+    return name if len(name) <= most else name[: most - 1] + "…"

@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LACUNA = "#0072b2"
+OTHERS = ("#d55e00", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#999933")
+BY_HAND = "#9a9a9a"
+"""In pictures of benches, where contenders are compared, not methods."""
+
+
+def other(number: int) -> str:
+    """The colour of another contender, by its number."""
+    return OTHERS[number % len(OTHERS)]
+
 
 @dataclass(frozen=True)
 class Ink:

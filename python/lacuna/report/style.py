@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import NullLocator
 
 from lacuna.guide.contests import Contest, interval
 from lacuna.report.palette import ink, marker
@@ -113,6 +114,25 @@ def draw_curve(
     for path in {row.path for _, row in found}:
         at = [(x, shown(row, row.latency_us)) for x, row in found if row.path == path]
         axes.plot(*zip(*at, strict=True), linestyle="none", marker=marker(path), markersize=4.2, color=colour)
+
+
+def case_axis(axes: Axes, names: Sequence[str], size: float | None = None) -> None:
+    """A line for each name, from top to bottom."""
+    axes.set_yticks(range(len(names)), list(names), fontsize=size)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+
+
+def ratio_axis(axes: Axes, low: float, high: float, ticks: Sequence[float]) -> None:
+    """Ratios from left to right, with a line at 1; of the ticks those that fit."""
+    axes.axvline(1, color=INK, linewidth=1, zorder=4)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def path_keys(paths: Iterable[str]) -> list[Artist]:

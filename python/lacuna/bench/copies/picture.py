@@ -11,11 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.bench.copies.rows import Copies, CopyRow
-from lacuna.report.style import INK, RULE, in_style
+from lacuna.report.palette import BY_HAND, LACUNA, other
+from lacuna.report.style import INK, RULE, case_axis, in_style
+from lacuna.units import shortened
 
-_LACUNA = "#0072b2"
-_HAND = "#9a9a9a"
-_MPI = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#999933")
 _ROW_INCHES = 0.185
 _LONGEST_NAME = 34
 
@@ -47,8 +46,7 @@ def bandwidth(copies: Copies, rows: Sequence[CopyRow]) -> Figure | None:
         _panel(axes, [found.get(case) for case in cases], copies)
         axes.set_title(f"{operation}, {cache}")
         axes.set_xlabel("GB/s of payload")
-    grid[0].set_yticks(range(len(cases)), [_short(case) for case in cases])
-    grid[0].set_ylim(len(cases) - 0.4, -0.6)
+    case_axis(grid[0], [shortened(case, _LONGEST_NAME) for case in cases])
     drawn.legend(handles=_keys(copies), loc="outside upper center", ncols=4 + len(copies.mpis))
     return drawn
 
@@ -60,7 +58,7 @@ def _panel(axes: Axes, rows: Sequence[CopyRow | None], copies: Copies) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(axis="x")
     axes.set_axisbelow(True)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0)  # one axis is shared by all panels
     for y, row in enumerate(rows):
         if row is None:
             continue
@@ -68,20 +66,16 @@ def _panel(axes: Axes, rows: Sequence[CopyRow | None], copies: Copies) -> None:
         limit, hand = ours * row.limit.ratio, ours * row.hand.ratio
         axes.plot([hand, ours], [y, y], color=RULE, linewidth=2.2, zorder=1)
         axes.plot([limit], [y], linestyle="none", marker="|", markersize=9, markeredgewidth=1.4, color=INK, zorder=2)
-        axes.plot([hand], [y], linestyle="none", marker="o", markersize=4, color=_HAND, zorder=3)
+        axes.plot([hand], [y], linestyle="none", marker="o", markersize=4, color=BY_HAND, zorder=3)
         for mpi in row.mpi:
-            colour = _MPI[[m.name for m in copies.mpis].index(mpi.name) % len(_MPI)]
+            colour = other([m.name for m in copies.mpis].index(mpi.name))
             axes.plot([ours * mpi.ratio], [y], linestyle="none", marker="x", markersize=3.8, color=colour, zorder=3)
-        axes.plot([ours], [y], linestyle="none", marker="o", markersize=5, color=_LACUNA, zorder=4)
-
-
-def _short(case: str) -> str:
-    return case if len(case) <= _LONGEST_NAME else case[: _LONGEST_NAME - 1] + "…"
+        axes.plot([ours], [y], linestyle="none", marker="o", markersize=5, color=LACUNA, zorder=4)
 
 
 def _keys(copies: Copies) -> list[Artist]:
     def key(marker: str, colour: str, label: str) -> Line2D:
         return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=5.5, label=label)
 
-    mpis = [key("x", _MPI[i % len(_MPI)], name) for i, name in enumerate(m.name for m in copies.mpis)]
-    return [key("o", _LACUNA, "lacuna"), key("o", _HAND, "by hand"), key("|", INK, "limit"), *mpis]
+    mpis = [key("x", other(i), name) for i, name in enumerate(m.name for m in copies.mpis)]
+    return [key("o", LACUNA, "lacuna"), key("o", BY_HAND, "by hand"), key("|", INK, "limit"), *mpis]

@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lacuna.bench.device.rows import COPIES, LARGE, DeviceRow, DeviceRun
-from lacuna.report.style import INK, RULE, in_style
+from lacuna.report.palette import LACUNA
+from lacuna.report.style import INK, RULE, case_axis, in_style
+from lacuna.units import shortened
 
 _CONTENDERS = {
-    "lacuna": ("Lacuna", "#0072b2", "o"),
+    "lacuna": ("Lacuna", LACUNA, "o"),
     "torch": ("torch", "#d55e00", "D"),
     "cupy": ("CuPy", "#e69f00", "s"),
     "copies": ("the copy engine: 2D, 3D, batch", "#009e73", "^"),
@@ -53,11 +55,4 @@ def _panel(axes: Axes, rows: Sequence[DeviceRow]) -> None:
             axes.axhline(y - 0.5, color=RULE, linewidth=0.8)
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_xlim(0, 1.15)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
-    axes.grid(axis="x", color=RULE, linewidth=0.5)
-
-
-def _short(row: DeviceRow) -> str:
-    name = f"{row.group}: {row.name}"
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    case_axis(axes, [shortened(f"{row.group}: {row.name}", _LONGEST_NAME) for row in rows])

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
 
 from lacuna.bench.messages.rows import MessageRow, Messages
-from lacuna.report.style import INK, in_style
+from lacuna.report.palette import other
+from lacuna.report.style import INK, case_axis, in_style, ratio_axis
 
-_COLOURS = ("#0072b2", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#999933")
 _BAR = 0.8
 """Of the room of a group, what its bars take."""
 _BAR_INCHES = 0.085
@@ -40,7 +39,7 @@ def ratios(messages: Messages) -> Figure | None:
     for axes, (rows, title, groups) in zip(drawn.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         _panel(axes, rows, groups, names)
         axes.set_title(title)
-    keys = [Patch(facecolor=_colour(i), label=name) for i, name in enumerate(names)]
+    keys = [Patch(facecolor=other(i), label=name) for i, name in enumerate(names)]
     drawn.legend(handles=keys, loc="outside upper center", ncols=len(keys))
     return drawn
 
@@ -58,23 +57,10 @@ def _panel(axes: Axes, rows: Sequence[MessageRow], groups: Sequence[str], names:
     for row in rows:
         mpi = names.index(row.mpi)
         y = groups.index(row.case if row.suite == "contiguous" else row.family) - _BAR / 2 + thick * (mpi + 0.5)
-        axes.barh(y, row.ratio - 1, left=1, height=thick, color=_colour(mpi), zorder=2)
+        axes.barh(y, row.ratio - 1, left=1, height=thick, color=other(mpi), zorder=2)
         axes.plot([row.ratio_low, row.ratio_high], [y, y], color=INK, linewidth=0.8, zorder=3)
-    axes.axvline(1, color=INK, linewidth=1, zorder=4)
-    axes.set_xscale("log")
     low = min(0.5, *(r.ratio_low for r in rows)) / 1.1
     high = max(2.0, *(r.ratio_high for r in rows)) * 1.1
-    axes.set_xlim(low, high)
-    ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= t <= high]
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    ratio_axis(axes, low, high, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100))
     axes.set_xlabel("Lacuna's time over it")
-    axes.set_yticks(range(len(groups)), list(groups))
-    axes.set_ylim(len(groups) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
-
-
-def _colour(mpi: int) -> str:
-    return _COLOURS[mpi % len(_COLOURS)]
+    case_axis(axes, groups)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
 
 from lacuna.bench.mpi.rows import MpiRun
-from lacuna.report.style import INK, RULE, in_style
+from lacuna.report.palette import LACUNA, other
+from lacuna.report.style import RULE, case_axis, in_style, ratio_axis
 
-_PLAIN = "#d55e00"
-_PRELOADED = "#0072b2"
+_PLAIN = other(0)
+_PRELOADED = LACUNA
 _ROW_INCHES = 0.145
 _TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
 _FEWER_TICKS = (0.01, 0.1, 1, 10, 100)
@@ -84,20 +84,11 @@ def _panel(axes: Axes, dots: Sequence[_Dot], lines: Sequence[str]) -> None:
     for line in lines:  # the way from one to the other
         ends = [dot.ratio for dot in dots if dot.line == line]
         axes.plot(ends, [lines.index(line)] * len(ends), color=RULE, linewidth=0.8, zorder=1)
-    axes.axvline(1, color=INK, linewidth=1, zorder=2)
-    axes.set_xscale("log")
     # By the medians: on a machine that is not quiet some intervals are so long that nothing else could be told apart.
     low = min(0.5, *(dot.ratio for dot in dots)) / 1.5
     high = max(2.0, *(dot.ratio for dot in dots)) * 1.5
-    axes.set_xlim(low, high)
-    ticks = [t for t in (_TICKS if high < _WIDE * low else _FEWER_TICKS) if low <= t <= high]
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_yticks(range(len(lines)), list(lines), fontsize=7)
-    axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
+    ratio_axis(axes, low, high, _TICKS if high < _WIDE * low else _FEWER_TICKS)
+    case_axis(axes, lines, 7)
 
 
 def _key(colour: str, label: str) -> Line2D:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lacuna.bench.validation.validation import Validation
-from lacuna.report.palette import ink
+from lacuna.report.palette import LACUNA, ink
 from lacuna.report.style import INK, in_style, method_keys
 from lacuna.units import bytes_text
 
@@ -38,7 +38,7 @@ def figure(made: Validation) -> Figure | None:
 
 def _shares(axes: Axes, made: Validation) -> None:
     drawn = [(made.regrets_of(name), colour, name) for name, colour in _RULES.items() if name in made.rules]
-    drawn.append((made.regrets, "#0072b2", "Lacuna"))
+    drawn.append((made.regrets, LACUNA, "Lacuna"))
     for values, colour, label in drawn:
         ordered = np.sort(values)
         axes.step(ordered, np.arange(1, len(ordered) + 1) / len(ordered), where="post", color=colour, label=label)
