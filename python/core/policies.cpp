@@ -88,7 +88,7 @@ void bind_policies(nb::module_& m) {
         const Result<void> told = protocol::freed_memory_is_told();
         return told ? std::string() : told.error().message;
       },
-      "Why this system tells nobody of memory that is freed while a NIC holds it; empty if it does (docs/registration.md).");
+      "Why this system does not tell of memory that is freed while a NIC holds it; empty if it does (docs/registration.md).");
 }
 
 }  // namespace lacuna::python

@@ -204,7 +204,7 @@ class _Transfer:
 
 
 def _receiver_of(sent: Parsed) -> Parsed:
-    """What receives a layout where nobody says it: DDTBench says it, else it is the same layout."""
+    """What receives a layout where the user names none: that of DDTBench, else the same layout."""
     ddtbench = re.match(r"(\w+:\d+):send \(DDTBench", sent.meaning)
     return _read(f"{ddtbench[1]}:receive") if ddtbench else sent
 

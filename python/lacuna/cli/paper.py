@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 app = typer.Typer(
     name="paper",
-    help="Reproduce the founding documents' findings on a modelled NIC, in virtual time.",
+    help="Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time.",
     rich_markup_mode=None,
 )
 
@@ -89,7 +89,7 @@ def everything(
     ] = None,
     quick: QuickOption = False,
 ) -> None:
-    """Reproduce the founding documents' findings on a modelled NIC, in virtual time: all of them, or one by its name.
+    """Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time: all, or one by its name.
 
     Lacuna's methods run as they are, on simulated processes; the bytes move and are compared. Every parameter of the
     model, and every finding, is labelled: calibrated to Table 4, from the literature, or predicted. Simulated times are

@@ -315,6 +315,6 @@ def calibrate(
         made.append((len(rows), PeerClass(message_us, fitted, tuple(map(_seen, own.values())))))
     if not made:
         return None
-    made.sort(key=lambda c: -c[0])  # the first is taken where nobody knows the class
+    made.sort(key=lambda c: -c[0])  # the first is taken where the class is not known
     unclassed = len(seen) - sum(len(c.seen) for _, c in made)
     return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made], run.peer is not None, unclassed)

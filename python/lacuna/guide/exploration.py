@@ -38,7 +38,7 @@ _DOUBTS = 4.0
 """A pair without near ones is as uncertain as the others are; one with so many near ones half as much."""
 _NOISE = 0.05
 _NEVER = 1e6
-"""The logarithm of a time that nobody waits for."""
+"""The logarithm of a time that is too long to wait for."""
 _HOPELESS = 3.0
 """A method on a path that is expected to take so many times as long as the best one is not measured."""
 
@@ -184,7 +184,7 @@ class Explorer:
 
 
 def _competes(o: Observation) -> bool:
-    """A write or a read that tells nobody does not."""
+    """A write or a read without notification does not."""
     return o.notify != "none" or o.method in ("pack", "pack_pipelined", "sgrs", "umr_send", "umr_chunked")
 
 

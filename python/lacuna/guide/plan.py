@@ -25,10 +25,10 @@ QUICK_EXTRA_BLOCK = 64 * KIB
 QUICK_MESSAGE_CAP = 4 * MIB
 
 GRID_LAYOUT = "vector_gap2x"
-"""Equal blocks at equal distances, the gap between them twice the block: the seeds' layout."""
+"""Equal blocks at equal distances, the gap between them twice the block: the papers' layout."""
 
 WIDE_LAYOUT = "vector_wide"
-"""The same blocks as far apart as a working set of twice the last-level cache allows: the seeds' 45 MB, cut to the
+"""The same blocks as far apart as a working set of twice the last-level cache allows: the papers' 45 MB, cut to the
 machine. Cold cells have it."""
 
 FULL_BLOCKS = tuple(4**k for k in range(2, 11))  # 16 B to 1 MiB
@@ -63,7 +63,7 @@ NOTIFY_PAYLOAD = 64 * KIB
 others would take tells more elsewhere."""
 
 COMBOS = 25
-"""How many combinations of method, path and notification there are, where nobody has counted them."""
+"""How many combinations of method, path and notification there are, where they are not counted."""
 
 
 @dataclass(frozen=True)

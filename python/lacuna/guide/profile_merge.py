@@ -22,7 +22,7 @@ _BINDING = ("bind", "bind_entry")
 
 def refined(new: Sequence[Class], old: Sequence[Class]) -> list[dict[str, Any]]:
     """The new classes, each with what the old one of the same peers has; then old ones that match none. Most rows
-    first, since the first one is taken where nobody knows the class."""
+    first, since the first one is taken where the class is not known."""
     matched = _matched(new, old)
     alone = [{**c, **_seen([c], c["message_us"])} for c in new]
     classes = [_merged(c, old[matched[i]]) if i in matched else alone[i] for i, c in enumerate(new)]

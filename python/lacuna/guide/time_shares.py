@@ -1,9 +1,9 @@
 """Shares the time among the cells, and never spends more than there is.
 
-Every cell costs its set-up, which nobody can shorten, and the time it is given to measure. The set-up is guessed by the
-plan and corrected by what earlier cells really took. Each cell gets a floor; what is left above all floors is shared by
-weight. So a worker that is slower than thought first loses the slack, then the optional cells, then measures the
-required cells more briefly; a faster one hands its gains to the cells that follow, which are the large ones.
+Every cell costs its set-up, which cannot be shortened, and the time it is given to measure. The set-up is guessed by
+the plan and corrected by what earlier cells really took. Each cell gets a floor; what is left above all floors is
+shared by weight. So a worker that is slower than thought first loses the slack, then the optional cells, then measures
+the required cells more briefly; a faster one hands its gains to the cells that follow, which are the large ones.
 """
 
 from __future__ import annotations

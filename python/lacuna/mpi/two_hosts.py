@@ -20,7 +20,7 @@ from pathlib import Path
 NAMES = ("lacuna-a", "lacuna-b")
 NETWORK = "10.77.0.0/24"
 INTERFACE = "wire"
-"""Of either host, and of nobody else: names of interfaces are those of their namespaces."""
+"""Of either host, and of no other: names of interfaces are those of their namespaces."""
 _ADDRESSES = ("10.77.0.1", "10.77.0.2")
 
 _ENTER = """#!/bin/sh

@@ -51,7 +51,7 @@ def _page(results: Results) -> str:
     where = " and ".join(["the model"] * modelled + ["this machine"] * measured)
     lead = f"{held} of {len(results.findings)} findings hold on {where}. By Lacuna {results.version}."
     lead += " Those of the model are the same numbers on every machine." * modelled
-    title = "The founding documents' findings" + ", on a NIC in virtual time" * modelled
+    title = "The findings of the papers behind Lacuna" + ", on a NIC in virtual time" * modelled
     return page("Lacuna paper", title, lead, body)
 
 

@@ -63,7 +63,7 @@ def _chapters() -> list[Chapter]:
 
 
 CHAPTERS = _chapters()
-"""In the paper's order, then the report's, the other seeds', and our own questions."""
+"""In the paper's order, then the report's, those of the older papers, and our own questions."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Bars: what each layout gains, and what a transfer costs whom."""
+"""Bars: what each layout gains, and what a transfer costs each processor."""
 
 from __future__ import annotations
 

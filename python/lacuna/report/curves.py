@@ -1,4 +1,4 @@
-"""Latency and bandwidth as curves, in the order of the founding documents' figures; and the machine's state over
+"""Latency and bandwidth as curves, in the order of the papers' figures; and the machine's state over
 time."""
 
 from __future__ import annotations

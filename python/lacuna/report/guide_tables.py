@@ -229,7 +229,8 @@ def notes(guide: Run) -> list[Text]:
 
 
 def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> None:
-    """Prints what the worker can do here, and the RDMA devices. `untold`: why nobody tells of freed memory, or ""."""
+    """Prints what the worker can do here, and the RDMA devices. `untold`: why the kernel does not tell of freed memory,
+    or ""."""
     about = Table.grid(padding=(0, 2))
     for subject, text in facts(hello.machine, hello.nic):
         about.add_row(Text(subject, style="bold"), text)

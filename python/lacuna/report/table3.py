@@ -1,4 +1,4 @@
-"""Table 3 of the founding documents, and other simple rules, beside what this machine's measurements say: the guide's
+"""Table 3 of the paper behind Lacuna, and other simple rules, beside what this machine's measurements say: the guide's
 section on them."""
 
 from __future__ import annotations

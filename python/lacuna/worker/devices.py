@@ -11,7 +11,7 @@ from lacuna.worker.protocol import Whole
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """All 0 where nobody knows."""
+    """All 0 where they are not known."""
 
     max_sge: Whole
     max_sge_rd: Whole

@@ -1,7 +1,7 @@
 """Lines that another process sends, and what the benches' lines mean.
 
-Whoever waits sleeps in `select`: on a machine with two cores both belong to the measurement. Nothing is trusted: a line
-that does not come, or does not end, is a `LineError` that says so.
+A reader that waits sleeps in `select`: on a machine with two cores both belong to the measurement. Nothing is trusted:
+a line that does not come, or does not end, is a `LineError` that says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_LINE = 4 << 20
 
 
 class LineError(Exception):
-    """There is no line, or none that makes sense; the text says why, of whoever should have sent it: "died"."""
+    """There is no line, or none that makes sense; the text says what the sender did: "died"."""
 
 
 class SilenceError(LineError):

@@ -16,10 +16,11 @@ from lacuna.worker.process import LineProcess, WorkerError
 from lacuna.worker.protocol import member, read
 
 COMES_WITHIN = 600.0
-"""Seconds that it waits for somebody."""
+"""Seconds that it waits for the other machine."""
 
 _PATIENCE = 3600.0
-"""Seconds between two looks whether all is well, once somebody has come: the worker itself notices who goes."""
+"""Seconds between two looks whether all is well, once the other machine has come: the worker itself notices when it
+goes."""
 
 
 class Met(Struct, frozen=True, rename={"who": "from"}):
@@ -52,7 +53,7 @@ class Listener(LineProcess):
             self.at, self.nic = found.at, found.nic
 
     def events(self, come_within: float) -> Iterator[Met | Refused]:
-        """Until the one that came is done. Raises WorkerError where nobody comes, or it goes wrong."""
+        """Until the machine that came is done. Raises WorkerError where none comes, or it goes wrong."""
         deadline = time.monotonic() + come_within
         met = False
         while (line := self._next(deadline if not met else None, come_within)) is not None:
@@ -67,7 +68,7 @@ class Listener(LineProcess):
                 return self.line_or_end(deadline or time.monotonic() + _PATIENCE)
             except SilenceError:
                 if deadline is not None:
-                    raise WorkerError(f"nobody came within {come_within:g} s") from None
+                    raise WorkerError(f"no machine came within {come_within:g} s") from None
 
 
 def _event(said: Mapping[str, Any]) -> Met | Refused:

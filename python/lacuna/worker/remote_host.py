@@ -1,6 +1,6 @@
 """The other machine: where it listens, and the secret that both machines know.
 
-The secret comes from the environment or from a file that nobody else can read, never from the command line, which all
+The secret comes from the environment or from a file that no other user can read, never from the command line, which all
 users of a machine can see. It reaches the worker through its environment.
 """
 

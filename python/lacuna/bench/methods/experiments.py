@@ -1,4 +1,4 @@
-"""The experiments of the founding documents that need no more than two processes and a NIC, as cells to measure.
+"""The experiments of the papers behind Lacuna that need no more than two processes and a NIC, as cells to measure.
 
 Each has the id under which the documents' findings are listed, its conditions, and the finding to compare with. Those
 were measured on networks of 2005 to 2019; what this machine's NIC makes of them is the question.

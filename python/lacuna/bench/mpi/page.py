@@ -18,8 +18,8 @@ _MEANINGS = (
     "datatypes without it (vs_host). A ratio is the median of those within rounds, with its 95 % interval; below 1 "
     "Lacuna is faster. Worst is the largest lower end of an interval. Large: 32 KiB of payload and more. "
     "pack_vs_host, contiguous_vs_host: the same of MPI_Pack around messages, and of as many contiguous bytes, which "
-    "nobody writes or reads in between. latency_8B_extra_ns: what a contiguous message of 8 bytes takes more. "
-    "commit_us_1000_blocks: MPI_Type_commit of that many irregular blocks."
+    "the program neither writes nor reads in between. latency_8B_extra_ns: what a contiguous message of 8 bytes takes "
+    "more. commit_us_1000_blocks: MPI_Type_commit of that many irregular blocks."
 )
 _METHODS = (
     "manual: loops around contiguous messages. mpi_ddt: the datatype itself. mpi_pack_ddt: MPI_Pack, a message of "

@@ -30,7 +30,7 @@ WAYS = (
     *((m, "flag") for m in ("pack_write", "gather_write", "scatter_read", "umr_read", *_IN_PLACE)),
     *((m, "none") for m in _IN_PLACE),
 )
-"""Every method, the one-sided ones with a flag; those that write in place also without one, as the seeds' umr_w."""
+"""Every method, the one-sided ones with a flag; those that write in place also without one, as the paper's umr_w."""
 
 
 def way_name(method: str, notify: str) -> str:
@@ -90,7 +90,7 @@ def guide(simulator: Simulator) -> Section:
         "T3",
         "A better guide than Table 3",
         "the best of all methods for blocks of 8 B to 64 KB, 4 to 512 of them, gaps of twice the block. Silent: the "
-        "receiver is not told, as with the seeds' umr_w",
+        "receiver is not told, as with the paper's umr_w",
         PLATFORM_2,
     )
     found = spots(simulator, profiles.load(PLATFORM_2))
