@@ -163,6 +163,9 @@ class MpiBench:
             return self._jobs[side].ask(**command)
         except RowError as e:
             raise RowError(f"{_text(side)}: {e}") from e
+        except WorkerError:
+            self.close()  # without one of them there is nothing to race
+            raise
 
 
 def _text(side: Side) -> str:
