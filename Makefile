@@ -127,7 +127,7 @@ packages:
 # --- the Python package, in .venv -------------------------------------------------------------------------------------
 
 package_files := CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
-  $(shell find cmake include lacuna tools examples python/lacuna \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
+  $(shell find cmake include lacuna tools examples python \( -name __pycache__ -o -name '.*' -o -name _core.pyi \) -prune -o -type f -print 2>/dev/null)
 
 .PHONY: package
 package: .venv/.package ## Build and install the Python package into .venv

@@ -4,15 +4,15 @@ if(DEFINED SKBUILD_PROJECT_VERSION AND NOT SKBUILD_PROJECT_VERSION VERSION_EQUAL
   message(FATAL_ERROR "pyproject.toml is at version ${SKBUILD_PROJECT_VERSION}, CMakeLists.txt at ${PROJECT_VERSION}")
 endif()
 
-if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/lacuna/_core.cpp)
-  message(WARNING "python/lacuna/_core.cpp is missing: the package is built without its module")
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/core/core.cpp)
+  message(WARNING "python/core/core.cpp is missing: the package is built without its module")
 else()
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
     OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   find_package(nanobind CONFIG REQUIRED)
 
-  file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/lacuna/*.cpp)
+  file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/core/*.cpp)
   nanobind_add_module(_core NB_STATIC ${core_sources})
   target_link_libraries(_core PRIVATE lacuna_tools fmt::fmt lacuna_sanitize)
   target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)

@@ -93,7 +93,7 @@ endif()
 foreach(folder IN LISTS test_folders)
   set(target lacuna_${folder}_tests)
   file(GLOB_RECURSE folder_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)  # the tests, and helpers of their own
-  if(folder STREQUAL "examples")  # what of them needs no MPI; the spoiled ones are compiled by tests/python/test_examples.py
+  if(folder STREQUAL "examples")  # what of them needs no MPI; the spoiled ones are compiled by tests/python/mpi/test_examples.py
     list(FILTER folder_files EXCLUDE REGEX "/spoiled/")
     list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
   endif()

@@ -12,9 +12,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lacuna import applications, peers
-from lacuna.applications import ApplicationError, MissingError
-from lacuna.peers import PeerError
+from lacuna.mpi import applications, installations
+from lacuna.mpi.applications import ApplicationError, MissingError
+from lacuna.mpi.installations import MpiInstallationError
 
 
 def main() -> int:
@@ -24,8 +24,8 @@ def main() -> int:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        found = peers.find(sys.argv[2:])
-    except PeerError as e:
+        found = installations.find(sys.argv[2:])
+    except MpiInstallationError as e:
         print(f"lacuna: {e}", file=sys.stderr)
         return 2
     if not found:
@@ -37,7 +37,7 @@ def main() -> int:
                 print(f"==> {applications.build(peer, name, folder).path}", flush=True)
             except MissingError as e:
                 print(f"==> not {name} for {peer.name}: {e}", flush=True)
-            except (ApplicationError, PeerError) as e:
+            except (ApplicationError, MpiInstallationError) as e:
                 print(f"lacuna: {e}", file=sys.stderr, flush=True)
                 failed = True
     return 1 if failed else 0

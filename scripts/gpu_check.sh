@@ -24,7 +24,7 @@ bundle() {
   done
   cp -L "$bin"/../liblacuna.so.?.? "$into/lib/"  # for torch_check.py
   needed "$bin/../liblacuna.so" | xargs -I{} cp -L {} "$into/lib/"
-  cp "$here/gpu_check.sh" "$here/../python/lacuna/device_arrays.py" "$here/../tests/gpu/torch_check.py" "$into/"
+  cp "$here/gpu_check.sh" "$here/../python/lacuna/bench/device/array_libraries.py" "$here/../tests/gpu/torch_check.py" "$into/"
   say "$into: $(du -sh "$into" | cut -f1)"
 }
 
@@ -54,7 +54,7 @@ run() {
   say "bench"
   timeout 180 "$dir/bin/lacuna-device-bench" --seconds 150 >"$results/bench.jsonl" || failed=1
   say "arrays: torch and CuPy"
-  timeout 90 python3 "$dir/device_arrays.py" "$results/bench.jsonl" >"$results/arrays.jsonl" || failed=1
+  timeout 90 python3 "$dir/array_libraries.py" "$results/bench.jsonl" >"$results/arrays.jsonl" || failed=1
   return "$failed"
 }
 

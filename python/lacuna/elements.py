@@ -29,7 +29,7 @@ _NAMES = {
 
 
 def of_dtype(dtype: np.dtype[Any]) -> ElementType:
-    """A type that somebody added to NumPy (bfloat16) goes by its name, as DLPack's do."""
+    """A type that a package added to NumPy (bfloat16) goes by its name, as DLPack's do."""
     added = dtype.kind == "V" and dtype.names is None and dtype.subdtype is None and dtype.type is not np.void
     return dtype.name if added else dtype
 

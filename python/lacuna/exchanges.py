@@ -20,7 +20,7 @@ class Exchange:
         self._ongoing = ongoing
 
     def start(self) -> None:
-        """Begins, without waiting. Nobody may change or look at the arrays until it is done."""
+        """Begins, without waiting. The arrays must not be changed or read until it is done."""
         self._ongoing.start()
 
     def test(self) -> bool:

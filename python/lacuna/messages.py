@@ -74,7 +74,7 @@ class Communicator:
         return self.irecv(array, source, tag, layout=layout, offset=offset).wait()
 
     def isend(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> Request:
-        """Begins to send. Nobody may change the array until the request is done."""
+        """Begins to send. The array must not be changed until the request is done."""
         return Request(self._ranks, self._ranks.isend(array, dest, tag, layout, offset))
 
     def irecv(
@@ -86,7 +86,7 @@ class Communicator:
         layout: Layout | None = None,
         offset: int = 0,
     ) -> Request:
-        """Begins to receive. Nobody may look at the array until the request is done."""
+        """Begins to receive. The array must not be read until the request is done."""
         return Request(self._ranks, self._ranks.irecv(array, source, tag, layout, offset))
 
     def expose(self, array: Any) -> Exposed:
@@ -94,13 +94,13 @@ class Communicator:
         return self._ranks.expose(array)
 
     def withdraw(self, exposed: Exposed) -> None:
-        """Nobody reaches it afterwards; waits for what is under way."""
+        """No rank reaches the memory afterwards; waits for what is under way."""
         self._ranks.withdraw(exposed)
 
     def register_memory(self, array: Any) -> int:
         """Registers an array's memory, from its first byte to its last, until `deregister_memory`: for all messages in
-        it. The array is kept as long. It spares messages their registration where nobody tells of freed memory
-        (`statistics`), and the look at it elsewhere."""
+        it. The array is kept as long. It spares messages their registration where the kernel does not tell of freed
+        memory (`statistics`), and the look at it elsewhere."""
         return self._ranks.register_memory(array)
 
     def deregister_memory(self, number: int) -> None:
@@ -279,8 +279,8 @@ def connect(
     """Meets the other processes, and returns once all have come.
 
     `address` is a name, for processes of one user on one machine, whose ranks are given as they come unless `rank`
-    says; or "host:port", where rank 0 listens, for whoever has the `secret` of at least 16 characters. Or `comm` is an
-    mpi4py communicator, whose ranks and size are taken.
+    says; or "host:port", where rank 0 listens, for ranks that have the `secret` of at least 16 characters. Or `comm` is
+    an mpi4py communicator, whose ranks and size are taken.
 
     `eager_bytes`: a message of up to so many is sent before anybody asks for it. `unexpected_bytes`: of such messages,
     kept for each peer until they are received. `progress_thread`: messages move while the program computes.

@@ -26,3 +26,12 @@ def us_text(value: float) -> str:
 def gain_text(ratio: float) -> str:
     """1.0×, 2.3×, 14×."""
     return f"{ratio:.1f}×" if ratio < 9.95 else f"{ratio:.0f}×"
+
+
+def yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def shortened(name: str, most: int) -> str:
+    """At most so many characters."""
+    return name if len(name) <= most else name[: most - 1] + "…"

@@ -29,11 +29,11 @@ from pathlib import Path
 
 import remembered
 
-from lacuna.fortran import NoFortranError, compiler_of
-from lacuna.hosts import Hosts, HostsError, two_hosts
-from lacuna.launch import Launch, launch
-from lacuna.mpi import MpiError, preload_library
-from lacuna.peers import Peer, PeerError, find
+from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError, find
+from lacuna.mpi.interposer import MpiError, preload_library
+from lacuna.mpi.launch import Launch, launch
+from lacuna.mpi.two_hosts import Hosts, HostsError, two_hosts
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -169,20 +169,20 @@ def programs() -> list[Program]:
     return found
 
 
-def installed(which: str = "all") -> list[Peer]:
+def installed(which: str = "all") -> list[MpiInstallation]:
     """The MPIs that scripts/peers.sh finds; `which` is its verb."""
     said = subprocess.run([str(ROOT / "scripts" / "peers.sh"), which], capture_output=True, text=True, check=True)
     return find([line.replace("\t", "=") for line in said.stdout.splitlines()]) if said.stdout else []
 
 
-def library(peer: Peer) -> Path:
+def library(peer: MpiInstallation) -> Path:
     """What is loaded before this MPI's programs. Raises MpiError where it is missing."""
     if peer.name.endswith("-abi"):
         return preload_library("abi")
     return preload_library("openmpi" if peer.name.startswith("openmpi") else "mpich")
 
 
-def build(peer: Peer, source: Path, folder: Path) -> Path:
+def build(peer: MpiInstallation, source: Path, folder: Path) -> Path:
     """Compiles a program unless `folder` has it from the same sources. Raises CannotError."""
     if (peer.name, source.stem) in HOSTS_FAIL:
         raise CannotError(HOSTS_FAIL[peer.name, source.stem])
@@ -324,7 +324,7 @@ def _marked(mark: str) -> Iterator[int]:
                     yield int(entry.name)
 
 
-def agrees(peer: Peer, program: Program, built: Path, done: Outcome, options: str = "") -> bool | None:
+def agrees(peer: MpiInstallation, program: Program, built: Path, done: Outcome, options: str = "") -> bool | None:
     """Whether this is what the program prints without the library; None where that is not known."""
     name = f"{options}{peer.name} {program.name}"
     if name not in remembered.entries():
@@ -367,7 +367,7 @@ FAR = {"LACUNA_MPI_OFFER_FAR": "62", "LACUNA_MPI_CHUNK": "10007"}
 """Variables with which whatever can goes between hosts in chunks, whose edges are anywhere."""
 
 
-def _both(peer: Peer, hosts: Hosts | None, program: Program, options: argparse.Namespace) -> bool:
+def _both(peer: MpiInstallation, hosts: Hosts | None, program: Program, options: argparse.Namespace) -> bool:
     """Runs it as often as asked for, and says how that went."""
     started = launch(peer, hosts)
     try:
@@ -426,7 +426,7 @@ def main() -> int:
                 failed += [
                     f"{peer.name} {program.name}" for program in wanted if not _both(peer, hosts, program, options)
                 ]
-    except (RunError, PeerError, MpiError, HostsError) as e:
+    except (RunError, MpiInstallationError, MpiError, HostsError) as e:
         print(e, file=sys.stderr)
         return 2
     print(f"{time.monotonic() - begin:.0f} s; " + (f"failed: {', '.join(failed)}" if failed else "all passed"))

@@ -16,25 +16,24 @@ from typing import Any
 import one_thread  # noqa: F401, before NumPy
 import pytest
 
-from lacuna import clock, command
-from lacuna.plan import GRID_LAYOUT
-from lacuna.record import Guide, Look
-from lacuna.schema import (
+from lacuna import clock
+from lacuna.cli.options import worker_nic
+from lacuna.guide.plan import GRID_LAYOUT
+from lacuna.guide.run_record import Guide, Look
+from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.hardware import DataPath, Indirect, Machine, Nic
+from lacuna.worker.process import WorkerError
+from lacuna.worker.records import (
     Cache,
     Conditions,
     Counters,
-    DataPath,
-    Indirect,
-    Machine,
     Method,
-    Nic,
     Probe,
     Row,
     Shape,
     Subject,
     Work,
 )
-from lacuna.worker import Worker, WorkerError, find_worker
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -238,5 +237,5 @@ def simulated() -> Iterator[Worker]:
         executable = find_worker()
     except WorkerError as e:
         pytest.skip(str(e))
-    with Worker(executable, command.worker_nic("model"), PATIENCE) as worker:
+    with Worker(executable, worker_nic("model"), PATIENCE) as worker:
         yield worker

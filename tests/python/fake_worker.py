@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from fake_far import There, listen
+from fake_remote_host import There, listen
 
 MODE = os.environ.get("FAKE_WORKER", "")
 TROUBLE_AT = 5

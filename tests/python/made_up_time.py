@@ -16,8 +16,10 @@ from typing import Any
 
 from fake_worker import MODE, TROUBLE_AT
 
-from lacuna import cli, clock
-from lacuna.worker import Worker
+from lacuna import clock
+from lacuna.cli import guide
+from lacuna.cli.app import main
+from lacuna.worker.client import Worker
 
 PATIENCE = 600.0
 """Seconds of the real clock."""
@@ -56,10 +58,10 @@ def install(made_up: MadeUp) -> None:
         return time.monotonic() + (self._timeout if MODE == "silent" else PATIENCE)
 
     clock.now, clock.sleep = made_up.now, made_up.sleep
-    cli._FULL = replace(cli._FULL, silence=PATIENCE)  # by which a listener is waited for, too
+    guide.FULL = replace(guide.FULL, silence=PATIENCE)  # by which a listener is waited for, too
     Worker.measure, Worker._soon = measured, soon  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
     install(MadeUp())
-    cli.main()
+    main()

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from conftest import PATIENCE
 
-from lacuna.applications import LateError, Program
-from lacuna.launch import Launch
-from lacuna.peers import Peer
+from lacuna.mpi.applications import LateError, Program
+from lacuna.mpi.installations import MpiInstallation
+from lacuna.mpi.launch import Launch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mpi"))
 
@@ -27,7 +27,7 @@ Variables = dict[str, str]
 class Ready:
     """An MPI, how it starts ranks, and where its programs are built. What it cannot do by itself skips a test."""
 
-    peer: Peer
+    peer: MpiInstallation
     started: Launch
     folder: Path
 

@@ -10,12 +10,11 @@ from conftest import METHODS, NIC, guide, look, row
 from lacuna._core import Bills, usual_prices
 from numpy.typing import NDArray
 
-from lacuna.fitting import Observation, limits_text
-from lacuna.measuring import Way
-from lacuna.pairs import Pair, random_pairs
-from lacuna.plan import Cell, pair_cell
-from lacuna.record import Guide
-from lacuna.schema import Method, Probe
+from lacuna.guide.fitting import Observation, limits_text
+from lacuna.guide.pairs import Pair, random_pairs
+from lacuna.guide.plan import Cell, pair_cell
+from lacuna.guide.run_record import Guide
+from lacuna.worker.records import Method, Probe, Way
 
 Vector = NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""The founding documents' findings, reproduced on a modelled NIC: `lacuna paper`."""
+"""The findings of the papers behind Lacuna, reproduced on a modelled NIC: `lacuna paper`."""

@@ -6,19 +6,24 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from lacuna import applications, command
-from lacuna.paper import fft
-from lacuna.paper.fft import Programs
-from lacuna.paper.fft_sections import FULL, QUICK, FftChapter
+from lacuna.mpi import applications
+from lacuna.mpi.installations import NO_MPI, MpiInstallation
+from lacuna.paper import fft_runs
+from lacuna.paper.fft_runs import Programs
 from lacuna.paper.results import Results
-from lacuna.peers import Peer
+from lacuna.paper.sections.fft import FULL, QUICK, FftChapter
 
 
 def measure(
-    console: Console, chapters: Sequence[FftChapter], peers: Sequence[Peer], results: Results, *, quick: bool
+    console: Console,
+    chapters: Sequence[FftChapter],
+    installations: Sequence[MpiInstallation],
+    results: Results,
+    *,
+    quick: bool,
 ) -> None:
     """What cannot be measured here is in `left_out`, what failed in `errors`."""
-    lacking = command.NO_MPI if not peers else applications.missing(fft.NAME)
+    lacking = NO_MPI if not installations else applications.missing(fft_runs.NAME)
     if lacking:
         results.left_out += [f"{chapter.name}: {lacking}" for chapter in chapters]
         return
@@ -29,7 +34,7 @@ def measure(
             for plan, make in zip(plans, chapter.sections, strict=True):
                 if results.interrupted:
                     return
-                runs = fft.measure(console, peers, plan, effort, programs)
+                runs = fft_runs.measure(console, installations, plan, effort, programs)
                 results.fft += runs.rows
                 results.errors += runs.errors
                 results.left_out += [f"{chapter.name}: {what}" for what in dict.fromkeys(runs.left_out)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import lacuna
-from lacuna.worker import WorkerError
+from lacuna.worker.process import WorkerError
 
 Label = Literal["calibrated", "literature", "predicted"]
 """Fitted to Table 4; a published constant, whose source the origin names; neither."""

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lacuna.experiments import all_experiments
-from lacuna.paper import figures_of_paper, policies, questions, table4_section
-from lacuna.paper.fft import Row
+from lacuna.bench.methods.experiments import all_experiments
+from lacuna.paper.fft_runs import Row
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
+from lacuna.paper.sections import figures_of_paper, figures_of_report, policies, questions, table4_findings
+from lacuna.paper.sections.study import Study, section
 from lacuna.paper.simulator import Simulator
 
 Make = Callable[[Simulator, Step], Section]
@@ -20,8 +21,8 @@ def _plain(make: Callable[[Simulator], Section]) -> Make:
     return lambda simulator, _: make(simulator)
 
 
-def _study(study: figures_of_paper.Study) -> Make:
-    return lambda simulator, _: figures_of_paper.section(study, simulator)
+def _study(study: Study) -> Make:
+    return lambda simulator, _: section(study, simulator)
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,21 @@ class Chapter:
 
 def _chapters() -> list[Chapter]:
     titles = {e.id: e.title for e in all_experiments()}
-    studied = {s.id: Chapter(s.id.lower(), titles[s.id], _study(s)) for s in figures_of_paper.STUDIES}
+    studied = {
+        s.id: Chapter(s.id.lower(), titles[s.id], _study(s))
+        for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES)
+    }
     figures = [chapter for which, chapter in studied.items() if which.startswith("F")]
     report = [chapter for which, chapter in studied.items() if which.startswith("R")]
-    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_paper.r522)))
+    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_report.r522)))
     return [
         *figures,
         Chapter("t3", "the guide: Table 3, and a better one", _plain(questions.guide)),
-        Chapter("table4", "latency by block size and count, with the fit's errors", table4_section.section),
+        Chapter("table4", "latency by block size and count, with the fit's errors", table4_findings.section),
         Chapter(
-            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_section.texts)
+            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_findings.texts)
         ),
-        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_section.variants),
+        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_findings.variants),
         Chapter("constant", "what a receiver costs (item 5)", _plain(questions.constant)),
         Chapter("overlap", "copies that overlap the wire (item 6)", _plain(questions.overlap)),
         Chapter("unequal", "sgrs with other lists on either side (item 7)", _plain(questions.unequal_lists)),
@@ -59,7 +63,7 @@ def _chapters() -> list[Chapter]:
 
 
 CHAPTERS = _chapters()
-"""In the paper's order, then the report's, the other seeds', and our own questions."""
+"""In the paper's order, then the report's, those of the older papers, and our own questions."""
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lacuna.experiments import Experiment, Point
+from lacuna.bench.methods.experiments import Experiment, Point
 from lacuna.paper.profiles import Profile
 from lacuna.paper.simulator import Parameters, Simulator, Trial
 

@@ -1,0 +1,77 @@
+// lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
+#include "core.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+
+#include "array.hpp"
+#include "lacuna/base/base.hpp"
+#include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/guide.hpp"
+#include "lacuna/layout/layout.hpp"
+#include "tools/corpus/cases.hpp"
+#include "tools/corpus/ddtbench.hpp"
+
+namespace lacuna::python {
+namespace {
+
+using layout::Layout;
+
+std::tuple<Layout, Layout, std::string> ddtbench(const std::string& family, int size) {
+  corpus::Case found = value_or_raise(corpus::ddtbench_case(family, size));
+  return {std::move(found.send), std::move(found.receive), found.name.substr(family.size() + 1)};
+}
+
+// Raises ValueError if a byte is in both.
+void check_apart(const Array& target, const Array& source) {
+  const Array::Bounds a = source.bounds();
+  const Array::Bounds b = target.bounds();
+  if (source.data() + a.low >= target.data() + b.high || target.data() + b.low >= source.data() + a.high) return;
+  const std::int64_t distance = target.data() - source.data();
+  if (!value_or_raise(layout::share_bytes(source.elements(), target.elements(), distance))) return;
+  const std::string text = "the two views overlap in memory: the target begins " + std::to_string(distance) +
+                           " bytes from the source, and some bytes are in both; copy from a copy of the source (source.copy())";
+  throw nb::value_error(text.c_str());
+}
+
+void copy_array(const nb::handle& target, const nb::handle& source, bool as_bytes) {
+  Array from(source, false, "source");
+  Array to(target, true, "target");
+  if (!as_bytes) Array::check_same_elements(to, from);
+  const Layout& read = from.layout();  // before the lock is given up, since it may raise
+  const Layout& written = to.layout();
+  if (value_or_raise(written.overlaps()))
+    throw nb::value_error("the target view names some bytes twice: which of its values they get is not defined");
+  check_apart(to, from);
+  const auto moved = [&] {
+    const nb::gil_scoped_release unlocked;
+    return copy::transpack(read, from.data(), written, to.data());
+  }();
+  value_or_raise(moved);
+}
+
+}  // namespace
+}  // namespace lacuna::python
+
+NB_MODULE(_core, m) {
+  using namespace lacuna::python;
+  m.attr("__version__") = std::string(lacuna::base::version());
+  bind_layout(m);
+  m.def("copy", &copy_array, "target"_a.none(), "source"_a.none(), "as_bytes"_a = false, "lacuna.copy() of two arrays of the host.");
+  m.def("has_host_buffer", &has_host_buffer, "object"_a.none(),
+        "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
+  m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
+  bind_guide(m);
+  bind_messages(m);
+  bind_policies(m);
+  bind_exchanges(m);
+  bind_device(m);
+  m.def("ddtbench_families", &lacuna::corpus::ddtbench_families, "The families of DDTBench layouts.");
+  m.def("ddtbench_sizes", &lacuna::corpus::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");
+  m.def("ddtbench", &ddtbench, "family"_a, "size"_a, "What is sent, where it is received, and the size as the benchmark gives it.");
+}

@@ -1,0 +1,104 @@
+"""How a command hands over what it found, the same for all: JSON to --json and --output, page and pictures to
+--output, tables to the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+from rich.console import Console
+
+from lacuna.bench import session
+from lacuna.bench.presentation import Presentation
+from lacuna.bench.result import BenchResult
+from lacuna.files import write_whole
+from lacuna.worker.process import WorkerError
+
+R = TypeVar("R", bound=BenchResult)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a command's results go. Says before measuring, not after, whether they can be written there."""
+
+    data: Path | None
+    output: Path | None
+
+    def __post_init__(self) -> None:
+        if self.data is not None and not self.to_stdout:
+            _prepare(self.data.parent, "--json")
+            if self.data.is_dir():
+                raise typer.BadParameter(f"{self.data} is a directory", param_hint="--json")
+        if self.output:
+            _prepare(self.output, "--output")
+
+    @property
+    def to_stdout(self) -> bool:
+        return self.data == Path("-")
+
+    def console(self) -> Console:
+        """Standard error where standard output holds the data."""
+        return session.console(to_stderr=self.to_stdout)
+
+    def write_json(self, text: str) -> list[Path]:
+        """As --json. Returns the file, if it is one."""
+        if self.to_stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        elif self.data:
+            write_whole(self.data, text)
+            return [self.data]
+        return []
+
+    def write(self, console: Console, text: str, name: str, draw: Callable[[Path], list[Path]]) -> list[Path]:
+        """Writes the data first, whatever may happen to what `draw` makes in --output. Returns the files."""
+        files = self.write_json(text)
+        if self.output:
+            files.append(self.output / name)
+            write_whole(files[-1], text)
+            with console.status("drawing the report"):
+                files += draw(self.output)
+        return files
+
+    def hand_over(self, console: Console, shown: Presentation[R]) -> None:
+        """Shows the tables last, to a reader who may leave."""
+        files = self.write(console, shown.result.to_json(), f"{shown.name}.json", shown.write)
+        shown.show(console)
+        show_written(console, files)
+
+    def run(self, shown: Presentation[R], measure: Callable[[Console], None]) -> None:
+        """Measures, hands over what there is, whatever ended it, and ends the command with the status that its help
+        documents."""
+        console, result = self.console(), shown.result
+        failure: WorkerError | None = None
+        try:
+            with session.terminable():
+                measure(console)
+        except KeyboardInterrupt:
+            result.interrupted = True
+        except WorkerError as e:
+            failure = e
+        if not result.is_empty:
+            self.hand_over(console, shown)
+        if failure is not None:
+            session.fail(str(failure))
+        session.end(result.errors, interrupted=result.interrupted)
+
+
+def show_written(console: Console, files: Sequence[Path]) -> None:
+    if files:
+        console.print("Written: " + ", ".join(str(f) for f in files), soft_wrap=True)
+
+
+def _prepare(directory: Path, option: str) -> None:
+    probe = directory / ".lacuna-probe"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as e:
+        raise typer.BadParameter(f"cannot write to {directory}: {e.strerror}", param_hint=option) from e

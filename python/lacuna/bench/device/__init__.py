@@ -1,0 +1,1 @@
+"""`lacuna bench device`: copies of GPU memory against torch, CuPy and CUDA."""

@@ -1,0 +1,1 @@
+"""`lacuna bench messages`: messages between two processes, through Lacuna and through MPIs."""

@@ -1,0 +1,147 @@
+"""Runs `lacuna bench mpi`: the two jobs of each MPI, case by case in all of them, then programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from lacuna import clock
+from lacuna.bench.messages.command import QUICK_PAYLOAD
+from lacuna.bench.mpi import programs
+from lacuna.bench.mpi.client import Effort, MpiBench
+from lacuna.bench.mpi.programs import Programs, Task
+from lacuna.bench.mpi.rows import COMMIT, LATENCY, MpiRun, cost_of, forced_from, name_of, rows_from
+from lacuna.bench.race import ask_each, cases_in_time, chosen_cases, start_all
+from lacuna.mpi.installations import MpiInstallation
+from lacuna.mpi.two_hosts import HostsError
+from lacuna.mpi.two_hosts import two_hosts as two_hosts_here
+
+_SILENCE = 120.0
+"""Seconds: a batch takes a second at most, but an MPI's datatype may be slow in ways that were never seen."""
+
+QUICK_SECONDS = 300.0
+SECONDS = 2400.0
+_SHARE = 0.5
+"""Of the time, what messages may take where programs come after them."""
+
+_PLACES = ("LACUNA_MPI_LIB_DIR", "LACUNA_MPI_BENCH")
+
+_COMMITS = 200
+_COMMIT_TURNS = 4
+_COMMIT_BLOCKS = 1000
+_COMMIT_NAME = f"commit of {_COMMIT_BLOCKS} blocks"
+
+
+@dataclass(frozen=True)
+class _Efforts:
+    case: Effort
+    latency: Effort
+    """Of the 8 bytes: nanoseconds are asked for, so there are more rounds."""
+
+
+_QUICK = _Efforts(Effort(100, 9), Effort(0, 300))
+_FULL = _Efforts(Effort(600, 21), Effort(0, 600, 600))
+
+
+def variables() -> dict[str, str]:
+    """Those that change what the preloaded library does, by name; not those that say where something is."""
+    return {k: v for k, v in os.environ.items() if k.startswith("LACUNA_MPI") and k not in _PLACES}
+
+
+@dataclass(frozen=True)
+class MpiRace:
+    """What is asked for, and where it goes."""
+
+    result: MpiRun
+    quick: bool
+    only: str
+    forced: bool
+    tasks: Sequence[Task]
+    mpis: Sequence[MpiInstallation]
+    deadline: float
+
+    def __call__(self, console: Console) -> None:
+        self._messages(console)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="lacuna-")))
+            hosts = None
+            if any(task.inter_node for task in self.tasks):
+                try:
+                    hosts = stack.enter_context(two_hosts_here())
+                except HostsError as e:
+                    self.result.errors.append(f"two hosts: {e}")
+            self._programs(console, [t for t in self.tasks if hosts or not t.inter_node], Programs(folder, hosts))
+
+    def _messages(self, console: Console) -> None:
+        result = self.result
+        with ExitStack() as stack:
+            benches = start_all(
+                stack,
+                result,
+                self.mpis,
+                lambda mpi, folder: MpiBench(mpi, folder, _SILENCE, forced=self.forced),
+                name_of,
+            )
+            if not benches:
+                return
+            cases = next(iter(benches.values())).hello["cases"]
+            chosen: list[int | None] = [
+                *chosen_cases(cases, quick=self.quick, pattern=self.only, quick_payload=QUICK_PAYLOAD)
+            ]
+            if self.only.lower() in _COMMIT_NAME:
+                chosen.insert(0, None)
+            if not chosen and not self.tasks:
+                raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
+
+            def name(case: int | None) -> str:
+                return _COMMIT_NAME if case is None else str(cases[case]["name"])
+
+            ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self.tasks else 1)
+            for case in cases_in_time(console, result, chosen, name, ends, "cases"):
+                if case is None:
+                    ask_each(result, benches, name(case), self._commit)
+                else:
+                    ask_each(result, benches, name(case), partial(self._race, case, cases[case]))
+
+    def _race(self, case: int, of: Mapping[str, Any], mpi: str, bench: MpiBench) -> None:
+        efforts = _QUICK if self.quick else _FULL
+        small = of["suite"] == "contiguous"
+        raced = bench.race(case, efforts.latency if small else efforts.case)
+        if small:
+            plain, preloaded = (raced.samples[side, "reference"] for side in (False, True))
+            self.result.costs.append(cost_of(mpi, LATENCY, plain, preloaded))
+        else:
+            self.result.rows += rows_from(of, mpi, raced.samples)
+            self.result.forced += forced_from(of, mpi, raced.samples)
+        self.result.left_out += [f"{mpi}: {of['name']}: {refused}" for refused in raced.refused]
+
+    def _commit(self, mpi: str, bench: MpiBench) -> None:
+        times = bench.commits(_COMMITS, _COMMIT_TURNS, _COMMIT_BLOCKS)
+        self.result.costs.append(cost_of(mpi, COMMIT, times[False], times[True]))
+
+    def _programs(self, console: Console, tasks: Sequence[Task], runner: Programs) -> None:
+        names = {mpi.called: mpi.name for mpi in self.result.mpis}
+        mpis = {names[mpi.name]: mpi for mpi in self.mpis if mpi.name in names}
+        effort = programs.QUICK if self.quick else programs.FULL
+
+        def going() -> bool:
+            return clock.now() < self.deadline
+
+        def run(task: Task, name: str, mpi: MpiInstallation) -> None:
+            if going():
+                self.result.programs += runner.race(task, name, mpi, effort, going)
+            else:
+                self.result.left_out.append(f"{name}: {task.name}")
+
+        if mpis:
+            for task in cases_in_time(console, self.result, tasks, lambda t: t.name, self.deadline, "programs"):
+                ask_each(self.result, mpis, task.name, partial(run, task))

@@ -1,0 +1,252 @@
+"""The `lacuna explain` command: what a layout is, how it is copied, which way it would be moved here, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from lacuna import __version__
+from lacuna._core import Guide, Layout, describe, instruction_set
+from lacuna.bench import session
+from lacuna.bench.delivery import Delivery
+from lacuna.bench.validation import pair_measurement
+from lacuna.bench.validation.pair_measurement import Measured
+from lacuna.cli.options import JsonOption, NicOption, worker_nic
+from lacuna.guide.pairs import Pair
+from lacuna.layout_text import LayoutTextError, Parsed, read
+from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
+
+MOST_RUNS = 1_000_000
+"""So many runs are looked at for their lengths."""
+
+
+class Objective(StrEnum):
+    latency = "latency"
+    bandwidth = "bandwidth"
+    cpu = "cpu"
+
+
+HELP = """Show what a layout is, how it is copied, which way Lacuna would move it here, and why.
+
+First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
+time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
+LACUNA_METHOD and LACUNA_PATH force a way.
+
+Put quotes around a LAYOUT, for the shell. It is one of these:
+
+\b
+DDTBench     NAS_LU_y, NAS_LU_y:3, FFT2:1:receive
+             the family, the index of its size (0 if left out), send or
+             receive (send if left out); any other name lists all families
+basic types  byte char short int long float double c_float_complex
+             c_double_complex int8 .. uint64 float32 float64, unsigned_int
+             and so on, in any case, also as MPI_DOUBLE and MPI_INT8_T
+MPI's        contiguous(count, old)
+             vector(count, blocklength, stride, old)
+             hvector(count, blocklength, stride_bytes, old)
+             indexed([blocklengths], [displacements], old)
+             hindexed([blocklengths], [byte_displacements], old)
+             indexed_block(blocklength, [displacements], old)
+             hindexed_block(blocklength, [byte_displacements], old)
+             struct([blocklengths], [byte_displacements], [members])
+             subarray([sizes], [subsizes], [starts], old, order=C)
+             darray(processes, rank, [sizes], [distributions],
+                    [block_sizes], [grid], old, order=C)
+             resized(old, lower_bound, extent)
+             old and members are LAYOUTs; the order is C or F;
+             distributions are none, block or cyclic; a block size of -1
+             is the default
+others       bytes(count)
+             blocks([offsets], [lengths])
+             paged(block_bytes, [page_numbers])
+             offsets and lengths are in bytes; page n is at n * block_bytes
+NumPy views  matrix.npy, matrix.npy[::2, 3:5], matrix.npy.T
+             the elements in index order, relative to the first; put
+             quotes around a name with spaces, or not of .npy: "my file"
+
+A list is [1, 2, 3], range(first, end, step) as in Python, or a .npy file of integers. Arguments may be named:
+vector(count=16, blocklength=4, stride=100, old=double).
+
+\b
+Examples:
+  lacuna explain NAS_LU_y:3
+  lacuna explain 'vector(16, 4, 100, double)'
+  lacuna explain 'struct([1, 3], [0, 16], [int, vector(2, 1, 3, double)])'
+  lacuna explain 'subarray([64, 64], [8, 8], [0, 4], float, order=F)'
+  lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
+  lacuna explain NAS_LU_y:3 --measure
+  lacuna explain FFT2:1 --nic model --objective cpu
+  lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
+
+\b
+Exit status:
+  0    all is well
+  1    with --measure: a method moved a wrong byte
+  2    wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be
+  3    the worker is missing, died or fell silent
+"""
+
+
+def explain(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="A layout, in one of the forms above.")],
+    destination: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DST",
+            help="The destination, of as many bytes. [default: the same; of a DDTBench name, what receives it]",
+            show_default=False,
+        ),
+    ] = None,
+    nic: NicOption = "local",
+    objective: Annotated[Objective, typer.Option("--objective", help="What is to be small.")] = Objective.latency,
+    cold: Annotated[bool, typer.Option("--cold", help="The data is in no cache.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure every way, and show what it took beside what was expected.")
+    ] = False,
+    uses: Annotated[
+        float,
+        typer.Option(
+            "--uses",
+            min=0,
+            help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again.",
+        ),
+    ] = 0.0,
+    data: JsonOption = None,
+) -> None:
+    delivery = Delivery(data, None)
+    shown = [_read(text) for text in (source, destination) if text is not None]
+    send, receive = shown[0], shown[-1] if destination is not None else _receiver_of(shown[0])
+    if send.layout.size != receive.layout.size:
+        raise typer.BadParameter(
+            f"the source has {send.layout.size:,} bytes, the destination {receive.layout.size:,}; they must be as many",
+            param_hint="LAYOUT",
+        )
+    console = delivery.console()
+    own_nic = worker_nic(nic)
+    measured = None
+    if measure:
+        try:
+            measured = pair_measurement.measure(own_nic, Pair("asked", send.layout, receive.layout), cold=cold)
+        except WorkerError as e:
+            session.fail(str(e))
+    transfer = _Transfer.of(own_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
+
+    if receive is not send and destination is None:
+        shown.append(receive)
+    roles = ("Source: ", "Destination: ") if len(shown) > 1 else ("",)
+    for role, parsed in zip(roles, shown, strict=True):
+        console.print(Text.assemble((role + parsed.meaning, "bold")), soft_wrap=True)
+        console.print(Text(describe(parsed.layout)), soft_wrap=True)
+    if len(shown) == 1:
+        console.print("Destination: the same\n")
+    console.print(Text(transfer.text), soft_wrap=True)
+    document = {**_document(shown), "transfer": transfer.to_json()}
+    delivery.write_json(written(document) + "\n")
+    for failure in measured.failures if measured else ():
+        console.print(f"ERROR: {failure}", markup=False)
+    raise typer.Exit(session.MEASUREMENT_FAILED if measured and measured.failures else 0)
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """Which way is chosen, and all the others."""
+
+    text: str
+    candidates: list[dict[str, Any]]
+    warnings: list[str]
+    objective: str
+
+    @staticmethod
+    def of(
+        nic: str,
+        send: Layout,
+        receive: Layout,
+        objective: Objective,
+        *,
+        cold: bool,
+        uses: float,
+        measured: Measured | None,
+    ) -> _Transfer:
+        try:
+            guide = Guide(nic, message_us=measured.message_us if measured else 0.0)
+            text, candidates = guide.explain(
+                send,
+                receive,
+                objective=objective.value,
+                cold=cold,
+                uses=uses,
+                measured=measured.times if measured else {},
+            )
+        except ValueError as e:
+            raise typer.BadParameter(str(e), param_hint="choice") from e
+        warnings = list(guide.warnings)
+        if measured and measured.moved:
+            warnings.append(
+                "while it was measured the two processes moved nearer to one another or apart: the measured times do "
+                "not compare; try again"
+            )
+        return _Transfer(text.rstrip(), candidates, warnings, objective.value)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "objective": self.objective,
+            "profile_warnings": self.warnings,
+            "chosen": self.candidates[0],
+            "candidates": self.candidates,
+        }
+
+
+def _receiver_of(sent: Parsed) -> Parsed:
+    """What receives a layout where the user names none: that of DDTBench, else the same layout."""
+    ddtbench = re.match(r"(\w+:\d+):send \(DDTBench", sent.meaning)
+    return _read(f"{ddtbench[1]}:receive") if ddtbench else sent
+
+
+def _read(text: str) -> Parsed:
+    try:
+        return read(text)
+    except LayoutTextError as e:
+        raise typer.BadParameter(str(e), param_hint="LAYOUT") from e
+
+
+def _document(layouts: list[Parsed]) -> dict[str, Any]:
+    return {
+        "lacuna_version": __version__,
+        "instruction_set": instruction_set(),
+        "layouts": [_facts(parsed) for parsed in layouts],
+    }
+
+
+def _facts(parsed: Parsed) -> dict[str, Any]:
+    layout = parsed.layout
+    return {
+        "parsed": parsed.meaning,
+        "bytes": layout.size,
+        "runs": layout.run_count,
+        "mean_run_bytes": layout.size / layout.run_count if layout.run_count else None,
+        "lower_bound": layout.lower_bound,
+        "extent": layout.extent,
+        "true_lower_bound": layout.true_lower_bound,
+        "true_extent": layout.true_extent,
+        "run_lengths": {
+            "of_first_runs": min(layout.run_count, MOST_RUNS),
+            "classes": [{"from": low, "to": 2 * low - 1, "runs": runs} for low, runs in _classes(layout)],
+        },
+        "form": layout.describe(),
+        "kernels": layout.kernels().splitlines(),
+    }
+
+
+def _classes(layout: Layout) -> Iterator[tuple[int, int]]:
+    """The least length and the number of runs of each class, from the shortest to the longest that is there."""
+    found = layout.length_classes(MOST_RUNS)
+    first = next((i for i, runs in enumerate(found) if runs), 0)
+    for i, runs in enumerate(found[first:], first):
+        yield 1 << i, runs

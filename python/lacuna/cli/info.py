@@ -1,0 +1,52 @@
+"""`lacuna info`: this machine, its NIC and devices."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lacuna import device
+from lacuna._core import freed_memory_is_told
+from lacuna.bench import session
+from lacuna.cli.options import NicOption, worker_nic
+from lacuna.report import guide_tables
+from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
+from lacuna.worker.records import PROTOCOL
+
+_SILENCE = 20.0
+"""Seconds after which the worker is given up."""
+
+
+def info(
+    nic: NicOption = "local",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show this machine, the NIC's paths and limits, the methods, the RDMA devices, and the GPUs.
+
+    Of each device: what it advertises and what its queue pairs were found to take, UMR or why not, memory windows,
+    on-demand paging, ports, and the GID and MTU that connections would use. Also whether registered memory may stay so:
+    whether the kernel tells of memory that is freed.
+
+    \b
+    Examples:
+      lacuna info
+      lacuna info --json | jq .nic.max_sge
+
+    Exit status: 0, 2 for wrong usage, 3 if the worker is missing or fails.
+    """
+    try:
+        with Worker(find_worker(), worker_nic(nic), _SILENCE) as worker:
+            hello, devices = worker.hello, worker.devices()
+    except WorkerError as e:
+        session.fail(str(e))
+    untold = freed_memory_is_told()
+    gpus, no_gpus = device.look()
+    if as_json:
+        said = {"protocol": PROTOCOL, **vars(hello), "devices": devices, "freed_memory_untold": untold}
+        print(written({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
+    else:
+        guide_tables.show_info(session.console(), hello, devices, untold)
+        guide_tables.show_gpus(session.console(), gpus, no_gpus)

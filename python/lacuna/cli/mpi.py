@@ -1,0 +1,157 @@
+"""`lacuna mpirun` and `lacuna mpi`: MPI programs with Lacuna in front of their MPI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lacuna.bench import session
+from lacuna.bench.delivery import Delivery
+from lacuna.cli.options import JsonOption
+from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
+from lacuna.worker.protocol import written
+
+app = typer.Typer(
+    name="mpi",
+    help="The library that makes the datatypes of MPI programs fast (docs/mpi.md).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+AbiOption = Annotated[
+    str | None,
+    typer.Option(
+        "--abi",
+        metavar="ABI",
+        help=f"{' or '.join(ABIS)}, whatever the launcher is. [default: that of the launcher]",
+        show_default=False,
+    ),
+]
+MpirunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mpirun", metavar="PATH", help="The launcher. [default: mpirun or mpiexec, on the PATH]", show_default=False
+    ),
+]
+
+
+@app.callback()
+def _commands() -> None:
+    pass
+
+
+@app.command()
+def preload(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
+    """Print what LD_PRELOAD has to name for the MPI whose mpirun is on the PATH.
+
+    \b
+    Examples:
+      LD_PRELOAD=$(lacuna mpi preload) mpirun -n 2 ./app
+      lacuna mpi preload --abi mpich
+
+    Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
+    """
+    try:
+        print(preload_library(abi or abi_of_launcher(find_mpirun(mpirun))))
+    except MpiError as e:
+        _fail(e)
+
+
+@app.command("doctor")
+def doctor_command(
+    program: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROGRAM]", help="An MPI program: what of its calls is taken.", show_default=False),
+    ] = None,
+    abi: AbiOption = None,
+    mpirun: MpirunOption = None,
+    data: JsonOption = None,
+) -> None:
+    """Check this machine, and a program, for what the library will do there.
+
+    \b
+    Examples:
+      lacuna mpi doctor
+      lacuna mpi doctor ./app
+      lacuna mpi doctor --json - ./app
+
+    Exit status: 0, 1 if something keeps the library from working, 2 for wrong usage.
+    """
+    # Imported here: `lacuna mpirun` need not wait for it.
+    from lacuna.mpi import doctor
+
+    delivery = Delivery(data, None)
+    findings = doctor.look_at_machine(mpirun, abi)
+    if program is not None:
+        file = doctor.find_program(program)
+        if file is None:
+            raise typer.BadParameter(f"there is no {program}", param_hint="PROGRAM")
+        findings += doctor.look_at_file(file, mpirun, abi)
+    console = delivery.console()
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for finding in findings:
+        table.add_row(_MARKS[finding.verdict], Text(finding.what, style="bold"), finding.text)
+    console.print(table)
+    delivery.write_json(written(findings) + "\n")
+    if any(finding.verdict == "wrong" for finding in findings):
+        raise typer.Exit(session.MEASUREMENT_FAILED)
+
+
+_MARKS = {
+    "ok": Text("ok", style="green"),
+    "note": Text("note", style="yellow"),
+    "wrong": Text("wrong", style="red bold"),
+}
+
+
+def run(
+    context: typer.Context,
+    abi: AbiOption = None,
+    mpirun: MpirunOption = None,
+) -> None:
+    """Run an MPI program with its datatypes made fast; everything else goes to mpirun as it is.
+
+    \b
+    Examples:
+      lacuna mpirun -n 2 ./app
+      lacuna mpirun --mpirun /opt/mpich/bin/mpiexec -n 4 python halo.py
+      LACUNA_MPI_REPORT=1 lacuna mpirun -n 2 ./app
+
+    \b
+    Variables:
+      LACUNA_MPI=off|pack|full   what is taken: nothing, MPI_Pack and MPI_Unpack, or messages too. [default: full]
+      LACUNA_MPI_REPORT=1        print in MPI_Finalize what was done with each datatype and peer
+
+    Options of this command come first. Exit status: mpirun's; 2 for wrong usage, 3 if there is no MPI.
+    """
+    if not context.args:
+        raise typer.BadParameter("what shall run? lacuna mpirun -n 2 ./app")
+    try:
+        launcher = find_mpirun(mpirun)
+        environment = preloaded(preload_library(abi or _abi_of(context.args, launcher)), dict(os.environ))
+    except MpiError as e:
+        _fail(e)
+    os.execve(launcher, [str(launcher), *context.args], environment)
+
+
+def _abi_of(arguments: list[str], launcher: Path) -> str:
+    """The program's own, where it says which: MPICH's launcher starts programs of two. Raises MpiError."""
+    from lacuna.mpi import doctor
+
+    for argument in arguments:
+        file = doctor.find_program(argument)
+        program = doctor.read_program(file) if file is not None else None
+        if program is not None and program.abi is not None:
+            return program.abi
+    return abi_of_launcher(launcher)
+
+
+def _fail(error: MpiError) -> NoReturn:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
+    raise typer.Exit(session.ENVIRONMENT)

@@ -1,0 +1,115 @@
+"""Options that several commands have, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lacuna.bench import session
+from lacuna.mpi import installations
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.paper import profiles
+from lacuna.worker.process import WorkerError
+
+NicOption = Annotated[
+    str,
+    typer.Option(
+        "--nic",
+        metavar="NAME",
+        help="The NIC: local; verbs:DEVICE, an RDMA device (docs/rdma.md); model or model:PLATFORM, a simulated one "
+        "(docs/model.md). `lacuna info` describes it.",
+    ),
+]
+
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the data here as well; - is standard output, and messages go to standard error then.",
+        show_default=False,
+    ),
+]
+
+MpiOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi",
+        metavar="[NAME=]MPICC",
+        help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
+        show_default=False,
+    ),
+]
+
+
+def output_option(name: str) -> Any:
+    """For a command that writes NAME.json, a page and a picture."""
+    files = f"Write {name}.json, {name}.html and {name}.png here; made if it is not there."
+    return typer.Option("--output", "-o", metavar="DIR", help=files, show_default=False)
+
+
+def budget_option(
+    default: str, text: str = "Wall time of the whole command; cells that do not fit are left out."
+) -> Any:
+    return typer.Option("--budget", metavar="SECONDS", min=5, help=f"{text} [default: {default}]", show_default=False)
+
+
+def timeout_option(default: str) -> Any:
+    text = f"Give up when the worker is silent for so long. [default: {default}]"
+    return typer.Option("--timeout", metavar="SECONDS", min=0.1, help=text, show_default=False)
+
+
+def only_option(what: str) -> Any:
+    return typer.Option("--only", metavar="TEXT", help=f"Only {what} hold this text.", show_default=False)
+
+
+def is_simulated(nic: str) -> bool:
+    return nic == "model" or nic.startswith("model:")
+
+
+def worker_nic(nic: str) -> str:
+    """The name that the worker takes: a simulated platform by its file, so that it is found from anywhere."""
+    if not is_simulated(nic):
+        return nic
+    name = nic.removeprefix("model").removeprefix(":") or profiles.PLATFORM_2
+    if "/" in name:
+        return nic
+    try:
+        return f"model:{profiles.load(name).path}"
+    except WorkerError as e:
+        raise typer.BadParameter(str(e), param_hint="--nic") from e
+
+
+def find_mpis(wanted: Sequence[str], *, needed: bool = False) -> list[MpiInstallation]:
+    """What --mpi names. `needed`: without one the command ends."""
+    try:
+        found = installations.find(wanted)
+    except MpiInstallationError as e:
+        raise typer.BadParameter(str(e), param_hint="--mpi") from e
+    if needed and not found:
+        session.fail(installations.NO_MPI)
+    return found
+
+
+def command_line(name: str, mpis: Sequence[MpiInstallation] = (), **options: object) -> str:
+    """The command that would measure the same again: options that are set, in this order."""
+    line = f"lacuna {name}"
+    for option, value in options.items():
+        flag = f" --{option.replace('_', '-')}"
+        match value:
+            case None | False | "":
+                continue
+            case True:
+                line += flag
+            case float():
+                line += f"{flag} {value:g}"
+            case list():
+                line += "".join(f"{flag} {one}" for one in value)
+            case str() if option == "only":
+                line += f"{flag} {value!r}"
+            case _:
+                line += f"{flag} {value}"
+    return line + "".join(f" --mpi {mpi.name}={mpi.mpicc}" for mpi in mpis)

@@ -1,0 +1,292 @@
+"""The `lacuna paper` commands."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from lacuna import __version__
+from lacuna.bench import session
+from lacuna.bench.delivery import Delivery, show_written
+from lacuna.cli.options import JsonOption, find_mpis
+from lacuna.paper import fft_command, profiles, table4
+from lacuna.paper import fit as fitting
+from lacuna.paper.fit import Fitted, Problem
+from lacuna.paper.results import CHAPTERS, Chapter, Results
+from lacuna.paper.section import Finding, Grid
+from lacuna.paper.sections.fft import APPLICATIONS, FftChapter
+from lacuna.paper.sections.table4_findings import residuals
+from lacuna.paper.simulator import Simulator
+from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write paper.json, paper.html and pictures here; made if it is not there.",
+        show_default=False,
+    ),
+]
+
+MpiOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi",
+        metavar="[NAME=]MPICC",
+        help="An MPI to measure, by its compiler wrapper; may be repeated. Otherwise the mpicc on the PATH.",
+        show_default=False,
+    ),
+]
+
+QuickOption = Annotated[
+    bool,
+    typer.Option("--quick", help="Of the 2D FFT: smaller matrices, one round; a minute or two instead of 15 or 30."),
+]
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    name="paper",
+    help="Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time.",
+    rich_markup_mode=None,
+)
+
+_EPILOG = """\b
+Exit status:
+  0    all is well, also where a finding does not hold, or was left out: that is said
+  1    a measurement failed
+  2    wrong usage
+  3    the simulator is missing, died or refused; what was simulated is written
+  130  interrupted by Ctrl-C or SIGTERM; what was simulated is written"""
+
+
+@app.callback(invoke_without_command=True, epilog=_EPILOG)
+def everything(
+    context: typer.Context,
+    data: JsonOption = None,
+    output: OutputOption = None,
+    mpi: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mpi",
+            metavar="[NAME=]MPICC",
+            help="Measure f12, f13 and r5.1.1 as well, with this MPI; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: QuickOption = False,
+) -> None:
+    """Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time: all, or one by its name.
+
+    Lacuna's methods run as they are, on simulated processes; the bytes move and are compared. Every parameter of the
+    model, and every finding, is labelled: calibrated to Table 4, from the literature, or predicted. Simulated times are
+    the same on every machine.
+
+    The two-dimensional FFT of f12, f13 and r5.1.1 is no model's: it runs on this machine, under real MPIs, with and
+    without Lacuna.
+
+    \b
+    Examples:
+      lacuna paper --output paper-out
+      lacuna paper f21
+      lacuna paper f13 --quick --mpi openmpi=/usr/bin/mpicc.openmpi
+      lacuna paper fit
+    """
+    if context.invoked_subcommand is None:
+        line = "lacuna paper" + " --quick" * (quick and bool(mpi))
+        _run(CHAPTERS, data, output, line, APPLICATIONS, mpi or [], quick=quick)
+
+
+def _application(chapter: FftChapter) -> Callable[[list[str] | None, bool, Path | None, Path | None], None]:
+    def run(
+        mpi: MpiOption = None, quick: QuickOption = False, data: JsonOption = None, output: OutputOption = None
+    ) -> None:
+        line = f"lacuna paper {chapter.name}" + " --quick" * quick
+        _run([], data, output, line, [chapter], mpi or [], quick=quick)
+
+    return run
+
+
+def _subcommand(chapter: Chapter) -> Callable[[Path | None, Path | None], None]:
+    def run(data: JsonOption = None, output: OutputOption = None) -> None:
+        _run([chapter], data, output, f"lacuna paper {chapter.name}")
+
+    return run
+
+
+for _chapter in CHAPTERS:
+    _title = f"{_chapter.title[:1].upper()}{_chapter.title[1:]}."
+    app.command(_chapter.name, help=_title, epilog=_EPILOG)(_subcommand(_chapter))
+
+for _measured in APPLICATIONS:
+    app.command(_measured.name, help=f"{_measured.title}.", epilog=_EPILOG)(_application(_measured))
+
+
+@app.command(epilog=_EPILOG)
+def fit(
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help="A profile with calibrated parameters, or a file.")
+    ] = profiles.PLATFORM_2,
+    data: JsonOption = None,
+) -> None:
+    """Repeat the fit of a profile's calibrated parameters to Table 4, from their priors on.
+
+    Prints the values beside those of the profile, the residuals of all 120 cells, and the errors of each row of the
+    table by parameters that were fitted without it. Takes one to two minutes.
+    """
+    delivery = Delivery(data, None)
+    console = delivery.console()
+
+    def work(simulator: Simulator, step: Callable[[], None]) -> tuple[Problem, Fitted]:
+        problem = Problem(simulator, profiles.load(profile), step)
+        return problem, fitting.repeat(problem)
+
+    problem, fitted = _guarded(console, 160, "fitting", work, verify=False)
+    stored = problem.values(problem.stored)
+    rows = [[n, f"{stored[n]:.4g}", f"{v:.4g}", f"{v / stored[n] - 1:+.1%}"] for n, v in fitted.values.items()]
+    console.print(_table(Grid("Parameters", ["parameter", "profile", "fitted here", "difference"], rows)))
+    console.print(_table(residuals(fitted)))
+    console.print(f"Errors: {fitted.errors.text()}")
+    console.print(f"By parameters fitted without the row: {fitted.leave_one_out.text()}")
+    residuals_by_cell = [
+        {
+            "block_bytes": c.block_bytes,
+            "blocks": c.blocks,
+            "method": c.method,
+            "error": float(e),
+            "error_left_out": float(o),
+        }
+        for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
+    ]
+    document = {
+        "schema": 1,
+        "profile": profile,
+        "parameters": {n: {"profile": stored[n], "fitted": v} for n, v in fitted.values.items()},
+        "errors": fitted.errors,
+        "leave_one_out": fitted.leave_one_out,
+        "residuals": residuals_by_cell,
+    }
+    delivery.write_json(written(document) + "\n")
+
+
+def _run(
+    chapters: Sequence[Chapter],
+    data: Path | None,
+    output: Path | None,
+    line: str,
+    measured: Sequence[FftChapter] = (),
+    mpi: Sequence[str] = (),
+    *,
+    quick: bool = False,
+) -> None:
+    """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
+    one on the PATH."""
+    mpis = find_mpis(mpi) if mpi or not chapters else []
+    delivery = Delivery(data, output)
+    console = delivery.console()
+    results = Results(__version__, line + "".join(f" --mpi {one.name}={one.mpicc}" for one in mpis))
+    grids = len(chapters) + len(measured) == 1
+
+    def work(simulator: Simulator, step: Callable[[], None]) -> None:
+        for chapter in chapters:
+            results.sections.append(chapter.make(simulator, lambda: None))
+            step()
+
+    try:
+        if chapters:
+            _guarded(console, len(chapters), "simulating", work)
+    except typer.Exit:  # what there is, is written
+        if results.sections:
+            _deliver(console, results, delivery, grids=False)
+        raise
+    if mpis or not chapters:
+        with session.terminable():
+            fft_command.measure(console, measured, mpis, results, quick=quick)
+    elif measured:
+        results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
+    _deliver(console, results, delivery, grids=grids)
+    session.end(results.errors, interrupted=results.interrupted)
+
+
+def _guarded(
+    console: Console, steps: int, what: str, work: Callable[[Simulator, Callable[[], None]], T], *, verify: bool = True
+) -> T:
+    """Runs `work` on a simulator under a progress bar; ends the command as --help says."""
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(bar_width=50),
+        TextColumn("{task.completed:.0f} of at most {task.total:.0f}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    started = time.monotonic()
+    try:
+        with session.terminable(), Simulator(verify=verify) as simulator, bar:
+            task = bar.add_task("", total=steps)
+            result = work(simulator, functools.partial(bar.advance, task))
+    except KeyboardInterrupt:
+        raise typer.Exit(session.INTERRUPTED) from None
+    except WorkerError as e:
+        session.fail(str(e))
+    if not console.is_terminal:
+        console.print(f"{what} took {time.monotonic() - started:.0f} s")
+    return result
+
+
+def _deliver(console: Console, results: Results, delivery: Delivery, *, grids: bool) -> None:
+    def draw(directory: Path) -> list[Path]:
+        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
+        from lacuna.paper import page as report
+
+        return report.write(results, directory)
+
+    files = delivery.write(console, results.to_json(), "paper.json", draw)
+    if grids:
+        for grid in (g for s in results.sections for g in s.grids):
+            console.print(_table(grid))
+    if results.findings:
+        console.print(_findings(results.findings))
+    held = sum(f.holds for f in results.findings)
+    if results.findings:
+        console.print(f"{held} of {len(results.findings)} findings hold.")
+    for finding in results.findings:
+        if not finding.holds:
+            console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.why}."))
+    for what in results.left_out:
+        console.print(Text(f"Left out: {what}"))
+    for error in results.errors:
+        console.print(Text(f"ERROR: {error}", style="red"))
+    show_written(console, files)
+
+
+def _findings(found: Sequence[Finding]) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD)
+    for name in ("id", "statement", "label", "expected", "found", ""):
+        shown.add_column(name)
+    for f in found:
+        verdict = Text("holds", style="green") if f.holds else Text("does not hold", style="red")
+        shown.add_row(f.id, f.statement, f.label, f.expected, f.got, verdict)
+    return shown
+
+
+def _table(grid: Grid) -> Table:
+    shown = Table(title=grid.title, title_justify="left", box=box.SIMPLE_HEAD)
+    for i, name in enumerate(grid.head):
+        shown.add_column(str(name), justify="left" if i == 0 else "right")
+    for row in grid.rows:
+        shown.add_row(*map(str, row))
+    return shown

@@ -1,0 +1,132 @@
+"""How an MPI starts two processes on this machine, or on two hosts, and what their messages go through."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.two_hosts import INTERFACE, NAMES, NETWORK, Hosts
+
+_AS_ROOT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+"""Containers and test machines have no other user, and nothing here leaves the machine."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What comes before the program on the command line, and its variables."""
+
+    line: tuple[str, ...]
+    environment: dict[str, str]
+    transport: str
+    """What was asked for: "pml ob1, btl self,vader"."""
+    version: str
+    """What mpiexec says of itself, in one line."""
+
+    def of(self, ranks: int) -> Self:
+        """The same for so many ranks, which may be more than there are CPUs."""
+        line, environment = list(self.line), dict(self.environment)
+        line[line.index("-n") + 1] = str(ranks)
+        if "--host" in line:  # Open MPI, on hosts with room for many
+            environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+        elif "--bind-to" in line:  # Open MPI
+            line[1:1] = ["--map-by", ":OVERSUBSCRIBE"]
+            if ranks > len(os.sched_getaffinity(0)):
+                environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+        return replace(self, line=tuple(line), environment=environment)
+
+
+def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
+    """Two processes that no launcher binds to CPUs: they take one each by themselves. With `hosts`, ranks go to either
+    of them by turns, and their messages by TCP. Raises MpiInstallationError."""
+    mpiexec = _mpiexec(installation)
+    place = installation.place()
+    said = _version(installation, mpiexec, place)
+    if hosts is not None:
+        return _across(installation, hosts, mpiexec, place, said)
+    line: tuple[str, ...] = (str(mpiexec), "-n", "2")
+    if "Intel(R) MPI" in said:
+        place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
+        fabrics = _chosen({"I_MPI_FABRICS": "shm"})
+        line = (str(mpiexec), "-hosts", "localhost", "-n", "2")
+        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
+    if "HYDRA" in said:
+        return Launch(line, {**os.environ, **place}, "ch4, shared memory", said)
+    btl = "self,vader" if _open_mpi(installation, mpiexec, said) < 5 else "self,sm"
+    components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
+    line = (str(mpiexec), "--bind-to", "none", "-n", "2")
+    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+
+
+def _across(installation: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
+    here = (str(hosts.enter), NAMES[0], str(mpiexec))
+    agent, names = str(hosts.agent), ",".join(NAMES)
+    if "HYDRA" in said or "Intel(R) MPI" in said:
+        # UCX would find the other host's memory by the kernel, and that host at an address which both have.
+        ucx = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
+        only_tcp = {"FI_PROVIDER": "tcp"} if "Intel(R) MPI" in said else ucx
+        line = (*here, "-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1", "-n", "2")
+        return Launch(line, {**os.environ, **place, **only_tcp}, _text(only_tcp), said)
+    major = _open_mpi(installation, mpiexec, said)
+    btl = "self,vader,tcp" if major < 5 else "self,sm,tcp"
+    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl, "OMPI_MCA_btl_tcp_if_include": NETWORK}
+    starter = (
+        ("--mca", "plm_rsh_agent", agent) if major < 5 else ("--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent)
+    )
+    slots = ",".join(f"{name}:64" for name in NAMES)
+    line = (*here, "--bind-to", "none", "--map-by", "node", *starter, "--host", slots, "-n", "2")
+    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+
+
+def _mpiexec(installation: MpiInstallation) -> Path:
+    """Beside the compiler and named like it: mpiexec.openmpi beside mpicc.openmpi."""
+    suffix = installation.mpicc.name.removeprefix("mpicc")
+    for name in (f"mpiexec{suffix}", f"mpirun{suffix}", "mpiexec", "mpirun"):
+        found = installation.mpicc.with_name(name)
+        if os.access(found, os.X_OK):
+            return found
+    raise MpiInstallationError(f"{installation.name}: there is no mpiexec beside {installation.mpicc}")
+
+
+def _version(installation: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str:
+    environment = {**os.environ, **place}
+    try:
+        done = subprocess.run(
+            [str(mpiexec), "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise MpiInstallationError(f"{installation.name}: cannot run {mpiexec}: {e}") from e
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def _open_mpi(installation: MpiInstallation, mpiexec: Path, said: str) -> int:
+    """Its major version. Raises MpiInstallationError where it is something else."""
+    version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
+    if version is None:
+        raise MpiInstallationError(
+            f"{installation.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here"
+        )
+    return int(version[1])
+
+
+def _chosen(ours: dict[str, str]) -> dict[str, str]:
+    """These, unless the caller has set them."""
+    return {name: os.environ.get(name, value) for name, value in ours.items()}
+
+
+def _text(variables: dict[str, str]) -> str:
+    return ", ".join(f"{name.removeprefix('OMPI_MCA_')} {value}" for name, value in variables.items())

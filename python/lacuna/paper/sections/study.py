@@ -1,0 +1,90 @@
+"""An experiment of the documents on the modelled NIC, with what judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lacuna.bench.methods.experiments import Experiment, all_experiments
+from lacuna.paper import profiles, runs, table4
+from lacuna.paper.runs import PLAIN, Panel
+from lacuna.paper.section import Finding, Line, Plot, Section
+from lacuna.paper.simulator import Simulator
+from lacuna.units import bytes_text
+
+Panels = dict[str, Panel]
+Judge = Callable[[Panels, Simulator], list[Finding]]
+
+_PAPER_NAMES = {ours: name for name, ours in table4.METHODS.items()}
+LATENCY = "one-way latency (µs)"
+BANDWIDTH = "bandwidth (GB/s)"
+SPLIT = "time, and of pack its parts (µs)"
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment of the documents with its platform and its judge."""
+
+    id: str
+    profile: str
+    judge: Judge
+    shows: tuple[str, ...] = (LATENCY,)
+    """A plot for each: what is on the y axis."""
+    conditions: str = ""
+    """Instead of the experiment's."""
+
+
+def section(study: Study, simulator: Simulator) -> Section:
+    experiment = next(e for e in all_experiments() if e.id == study.id)
+    profile = profiles.load(study.profile)
+    panels = runs.run(simulator, profile, experiment)
+    conditions = study.conditions or experiment.conditions.replace(_MACHINE_NOTE, "")
+    made = Section(study.id, experiment.title, conditions, study.profile)
+    for shows in study.shows:
+        made.plots += [_plot(shows, experiment, panel) for panel in panels.values()]
+    made.findings = study.judge(panels, simulator)
+    return made
+
+
+_MACHINE_NOTE = (
+    ". The documents' gap was their last-level cache; here the same blocks are used again and again, and stay in the "
+    "caches"
+)
+
+
+def _plot(shows: str, experiment: Experiment, panel: Panel) -> Plot:
+    def pairs(method: str) -> Iterator[tuple[float, float]]:
+        return zip(panel.curve(method, "payload"), panel.curve(method), strict=True)
+
+    lines = [Line(m, panel.xs, panel.curve(m), dashed=m == PLAIN) for m in panel.lines]
+    if shows == BANDWIDTH:
+        lines = [Line(m, panel.xs, [payload / latency / 1e3 for payload, latency in pairs(m)]) for m in panel.lines]
+    elif shows == SPLIT:
+        ends = (panel.curve("pack", f"copy_{end}_us") for end in ("send", "recv"))
+        copies = [send + receive for send, receive in zip(*ends, strict=True)]
+        rest = [latency - c for latency, c in zip(panel.curve("pack"), copies, strict=True)]
+        lines.append(Line("copies of pack", panel.xs, copies, dashed=True))
+        lines.append(Line("the rest of pack", panel.xs, rest, dashed=True))
+    else:
+        lines += _paper_lines(panel)
+    return Plot(panel.group, experiment.axis.name, shows, lines, bytes_on_x=experiment.axis.unit == "bytes")
+
+
+def _paper_lines(panel: Panel) -> list[Line]:
+    """Rows of Table 4, where the experiment's panel is one of its block sizes."""
+    sizes = {f"blocks of {bytes_text(b)}": b for b in {c.block_bytes for c in table4.cells()}}
+    size = sizes.get(panel.group)
+    rows = {m: [c for c in table4.cells() if (c.block_bytes, c.method) == (size, p)] for m, p in _PAPER_NAMES.items()}
+    return [
+        Line(m, [c.blocks for c in cells], [c.paper_us for c in cells], paper=True)
+        for m, cells in rows.items()
+        if cells and m in panel.lines
+    ]
+
+
+def only_panel(panels: Panels) -> Panel:
+    return next(iter(panels.values()))
+
+
+def from_on(x: int | None, text: Callable[[int], str] = bytes_text) -> str:
+    return f"from {text(x)} on" if x is not None else "nowhere"

@@ -1,0 +1,189 @@
+"""The sections that the pages of a guide, a bench and a comparison share."""
+
+from __future__ import annotations
+
+from lacuna.guide.contests import censored, left_out_of_large, notify_costs
+from lacuna.guide.noise_check import check_noise
+from lacuna.guide.run_record import Run
+from lacuna.report import curves
+from lacuna.report.describe import facts, far_facts
+from lacuna.report.html import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
+from lacuna.report.style import svg
+from lacuna.units import gain_text, yes
+from lacuna.worker.hardware import EMULATED
+
+CITE = (
+    "Lacuna {version}, guide for {cpu}, NIC {nic}, measured {date}. "
+    "State the version, the machine and the command; attach guide.json."
+)
+
+
+def platform(guide: Run) -> Raw:
+    rows = [
+        *facts(guide.machine, guide.nic),
+        *far_facts(guide),
+        ("command", guide.command),
+        ("time", f"{guide.seconds:.1f} s of measuring"),
+    ]
+    return table((), [(Raw(f"<b>{text(subject)}</b>"), fact) for subject, fact in rows])
+
+
+def warnings(guide: Run) -> str:
+    parts = []
+    if guide.nic.emulated:
+        parts.append(note(EMULATED, bad=True))
+    if guide.fault:
+        parts.append(note(f"A fault was planted to test the guide: {guide.fault}. Do not use these numbers.", bad=True))
+    if guide.errors:
+        parts.append(note(f"This run failed, with {len(guide.errors)} errors. Do not use what they name.", bad=True))
+        parts.append(
+            table(
+                ("method", "path", "notify", "layout", "what happened"),
+                [(e.method or "-", e.path or "-", e.notify or "-", e.layout, e.message) for e in guide.errors],
+            )
+        )
+    if guide.interrupted:
+        parts.append(note("This run was interrupted. The page shows what was measured until then."))
+    noise = check_noise(guide.looks)
+    parts += [note(warning) for warning in noise.warnings] if noise else []
+    return "".join(parts)
+
+
+def quietness(guide: Run) -> Raw:
+    """How far the numbers can be trusted: the machine's state over time, and what second looks found."""
+    noise = check_noise(guide.looks)
+    if noise is None:
+        return Raw("")
+    u = noise.usual
+    counts = sum(look.counts for i, look in enumerate(guide.looks) if i in noise.disturbed)
+    parts = [
+        paragraph(
+            "Before, during and after each cell the same work was done: a message between the two processes, and "
+            f"arithmetic on either core. Usually they took {u.message_us:.2f}, {u.sender_us:.2f} and "
+            f"{u.receiver_us:.2f} µs. Of {len(guide.looks)} looks at cells {len(noise.disturbed)} were disturbed; "
+            f"{counts} of these count, because there was no quiet one. Methods of one cell were measured in turn "
+            "and compare in any state."
+        ),
+        figure(svg(curves.timeline(guide.looks, noise)), "The machine during the run: the same work again and again"),
+    ]
+    if guide.repeats:
+        same = sum(r.first == r.second for r in guide.repeats)
+        near = sum(r.first != r.second and r.apart <= 1.05 for r in guide.repeats)
+        rest = [r for r in guide.repeats if r.first != r.second and r.apart > 1.05]
+        parts += [
+            heading("Repeatability"),
+            paragraph(
+                f"{len(guide.repeats)} cells were looked at twice in quiet, some time apart: {same} named the same "
+                f"method and path as the best, {near} another one within 5 % of it, {len(rest)} one farther away."
+            ),
+        ]
+        if rest:
+            parts.append(
+                table(
+                    ("layout", Number("block"), Number("blocks"), "first", "second", Number("apart")),
+                    [
+                        (
+                            r.subject.layout,
+                            Number(r.subject.block_bytes),
+                            Number(r.subject.block_count),
+                            r.first,
+                            r.second,
+                            Number(f"{r.apart:.2f}×"),
+                        )
+                        for r in rest
+                    ],
+                )
+            )
+    return section("How quiet the machine was", *parts)
+
+
+def notification(guide: Run) -> Raw:
+    costs = notify_costs(guide.rows, guide.methods)
+    if not costs:
+        return Raw("")
+    return section(
+        "What it costs to tell the receiver",
+        paragraph(
+            "A one-sided write by itself leaves the receiver in the dark. It is told by an immediate value (imm) or by "
+            "a second small write (flag). What is shown above counts the cheaper of the two; this is what it adds to "
+            "the bare transfer."
+        ),
+        table(
+            ("method", "path", "notification", Number("median extra, µs"), Number("cells")),
+            [(method_name(c.method), c.path, c.notify, Number(f"{c.extra_us:.2f}"), Number(c.cells)) for c in costs],
+        ),
+    )
+
+
+def left_out(guide: Run) -> Raw:
+    parts = []
+    if groups := censored(guide):
+        parts += [
+            heading("Censored"),
+            paragraph(
+                "One verified transfer took so many times as long as the best method's, or simply so long, that it was "
+                "hopeless; it was not repeated and does not compete."
+            ),
+            table(
+                ("method", "path", Number("cells"), Number("one transfer took, ms")),
+                [
+                    (
+                        method_name(g.method),
+                        g.path,
+                        Number(g.cells),
+                        Number(f"{g.fastest_us / 1e3:.3g} to {g.slowest_us / 1e3:.3g}"),
+                    )
+                    for g in groups
+                ],
+            ),
+        ]
+    if outs := left_out_of_large(guide):
+        parts += [
+            heading("Not tried in large cells"),
+            paragraph(
+                "So far behind the best in all smaller neighbours, and not catching up, that the time was spent "
+                "elsewhere."
+            ),
+            table(
+                ("method", "path", Number("cells"), Number("times the best's time, at least")),
+                [(method_name(o.method), o.path, Number(o.cells), Number(gain_text(o.behind))) for o in outs],
+            ),
+        ]
+    if guide.skips:
+        parts += [
+            heading("Not possible"),
+            table(
+                ("method", "path", "notify", Number("cells"), "the limit"),
+                [(method_name(s.method), s.path, s.notify, Number(n), s.reason) for s, n in guide.skips.items()],
+            ),
+        ]
+    if guide.unmeasured:
+        parts += [heading("No time left"), paragraph("; ".join(guide.unmeasured) + ".")]
+    return section(
+        "Censored, impossible, left out", *(parts or [paragraph("Nothing: all that was planned was measured.")])
+    )
+
+
+def means(guide: Run) -> Raw:
+    return section(
+        "Paths and methods",
+        table(
+            ("path", "available", "passive target", "note"),
+            [(p.name, yes(p.available), yes(p.passive_target), p.note) for p in guide.nic.paths],
+        ),
+        table(
+            ("method", "kind", "notification", "what it does"),
+            [
+                (method_name(m.name), "one-sided" if m.one_sided else "two-sided", ", ".join(m.notifies), m.summary)
+                for m in guide.methods
+            ],
+        ),
+    )
+
+
+def date(guide: Run) -> str:
+    return guide.created.replace("T", " ").removesuffix("Z") + " UTC"
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -1,0 +1,237 @@
+"""`lacuna bench copy`: pooling and summary, the bench's client against a scripted bench, peers, and the real bench."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE
+from typer.testing import CliRunner
+
+from lacuna.bench.copies import picture as copies_figures
+from lacuna.bench.copies.command import CopyBench, planned
+from lacuna.bench.copies.page import CopyPresentation
+from lacuna.bench.copies.rows import CACHES, OPERATIONS, Against, Copies, CopyRow
+from lacuna.bench.result import Mpi
+from lacuna.cli.app import app
+from lacuna.mpi import installations
+from lacuna.worker.json_lines import RowError
+from lacuna.worker.process import WorkerError
+
+pytestmark = pytest.mark.check
+
+HELLO = {
+    "version": "0.1.0",
+    "instruction_set": "AVX2",
+    "compiler": "GCC 12",
+    "mpi": "",
+    "machine": {"cpu": "a CPU", "kernel": "6.1"},
+    "cases": [{"group": "ddtbench", "name": f"case {i}", "kind": "kind"} for i in range(13)],
+    "equivalents": [{"name": "a pair", "ways": ["one", "two"]}],
+}
+
+
+def against(name: str, ratio: float, width: float = 0.0) -> Against:
+    return Against(name, 100 / ratio, ratio, ratio - width, ratio + width)
+
+
+def row(case: str = "a", operation: str = "pack", cache: str = "warm", hand: float = 0.5, size: int = 4096) -> CopyRow:
+    return CopyRow(
+        "irregular",
+        case,
+        case,
+        operation,
+        cache,
+        size,
+        16,
+        64,
+        99,
+        100.0,
+        against("hand_memcpy", hand, 0.05),
+        against("memcpy", 2.0),
+        against("limit", 1.25),
+    )
+
+
+def result(*rows: CopyRow) -> Copies:
+    return Copies("0.1.0", "now", "lacuna bench copy", {"cpu": "a CPU"}, "AVX2", "GCC 12", rows=list(rows))
+
+
+def test_geomeans_and_the_largest_lower_end() -> None:
+    found = result(row("a", hand=0.5), row("b", hand=2.0), row("c", "unpack", hand=0.25)).summary()
+    assert math.isclose(found["pack_vs_hand_geomean"], 1.0)
+    assert math.isclose(found["pack_vs_hand_worst"], 1.95)
+    assert math.isclose(found["unpack_vs_hand_geomean"], 0.25)
+    assert "vs_best_mpi_geomean" not in found
+
+
+def test_rows_below_1_kib_are_told_in_nanoseconds() -> None:
+    found = result(row("small", hand=4.0, size=480), row("large", hand=0.5)).summary()
+    assert math.isclose(found["pack_vs_hand_geomean"], 0.5)
+    assert math.isclose(found["small_rows_worst_ns_behind_hand"], 75.0)
+
+
+def test_the_best_mpi_is_the_one_that_we_are_slowest_against() -> None:
+    one = row()
+    one.mpi = [against("slow", 0.2), against("quick", 0.8), against("middling", 0.5)]
+    assert one.best_mpi == one.mpi[1]
+    found = Copies("", "", "", mpis=[Mpi("slow", "slow", "1"), Mpi("quick", "quick", "2")], rows=[one]).summary()
+    assert math.isclose(found["vs_best_mpi_geomean"], 0.8)
+    assert math.isclose(found["vs_slow_geomean"], 0.2)
+
+
+def test_the_share_of_the_limit_counts_rows_of_whole_lines() -> None:
+    found = result(row(size=16 * 64), row("short", size=16 * 63)).summary()
+    assert math.isclose(found["limit_share_64_worst"], 0.8)
+    assert found["limit_share_64_rows_of_85_percent"] == 0
+
+
+def test_quick_takes_some_of_every_kind() -> None:
+    hello = {"cases": [{"name": f"{kind} {i}", "kind": kind} for kind in ("x", "y") for i in range(7)]}
+    chosen = planned(hello, quick=True)
+    assert chosen == [0, 6, 7, 13]
+    assert planned(hello, quick=True, pattern="Y 3") == [10]
+    assert len(planned(hello, quick=False)) == 14
+
+
+def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
+    whole = result(*(row(c, o, k) for c in ("a", "b<i>") for o in OPERATIONS for k in CACHES))
+    whole.errors.append("a < b moved other bytes")
+    files = CopyPresentation(whole).write(tmp_path)
+    assert [f.name for f in files] == ["copy.html", "copy.png"]
+    page = files[0].read_text()
+    assert "b&lt;i&gt;" in page
+    assert "a &lt; b moved other bytes" in page
+    assert CopyPresentation(result()).write(tmp_path) == [tmp_path / "copy.html"]
+
+
+def test_the_picture_shows_the_largest_of_each_kind() -> None:
+    rows = [row("a", size=1024), row("b", size=4096)]
+    for one in rows:
+        one.kind = "k"
+    assert [r.case for r in copies_figures.selection(rows)] == ["b"]
+
+
+# --- the client -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Makes LACUNA_COPY_BENCH a script; a test writes its body, in which `say` prints a JSON line."""
+    script = tmp_path / "bench.py"
+    monkeypatch.setenv("LACUNA_COPY_BENCH", str(script))
+    return script
+
+
+def write(script: Path, body: str) -> None:
+    head = f"#!{sys.executable}\nimport json, sys, time\ndef say(x): print(json.dumps(x), flush=True)\n"
+    script.write_text(f"{head}HELLO = {HELLO!r}\n{body}\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+
+def test_rows_errors_and_a_farewell(scripted: Path) -> None:
+    write(
+        scripted, 'say({"hello": HELLO})\nfor l in sys.stdin: say({"row": {"a": 1}} if "1" in l else {"error": "no"})'
+    )
+    with CopyBench(PATIENCE) as bench:
+        assert bench.hello["instruction_set"] == "AVX2"
+        assert bench.ask(measure=1) == {"a": 1}
+        with pytest.raises(RowError, match="no"):
+            bench.ask(measure=2)
+        assert bench.ask(measure=1) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "silence"),
+    [
+        ("sys.exit('broken')", "(?s)died: it exited with status 1.*broken", PATIENCE),
+        ("time.sleep(3600)", "fell silent", 0.5),
+        ("print('garbage', flush=True); time.sleep(3600)", "no JSON", PATIENCE),
+        ('say({"row": 1}); time.sleep(3600)', "sent no hello", PATIENCE),
+    ],
+)
+def test_a_bench_that_does_not_speak_as_agreed(scripted: Path, body: str, said: str, silence: float) -> None:
+    write(scripted, body)
+    with pytest.raises(WorkerError, match=said):
+        CopyBench(silence)
+
+
+def test_a_bench_that_dies_during_a_row(scripted: Path) -> None:
+    write(scripted, 'say({"hello": HELLO})\nsys.stdin.readline()\nsys.exit("no memory")')
+    with CopyBench(PATIENCE) as bench, pytest.raises(WorkerError, match="no memory"):
+        bench.ask(measure=1)
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+def fake_mpicc(folder: Path, body: str) -> Path:
+    mpicc = folder / "mpicc"
+    mpicc.write_text(f"#!/bin/sh\n{body}\n")
+    mpicc.chmod(0o755)
+    return mpicc
+
+
+def test_peers_by_name_by_path_and_from_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mpicc = fake_mpicc(tmp_path, "exit 0")
+    assert [p.name for p in installations.find([str(mpicc), f"other={mpicc}"])] == ["mpi1", "other"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert installations.find([])[0].mpicc == mpicc
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert installations.find([]) == []
+
+
+@pytest.mark.parametrize("options", [["/nowhere/mpicc"], ["a=/bin/true", "a=/bin/true"], ["../x=/bin/true"]])
+def test_peers_that_cannot_be(options: list[str]) -> None:
+    with pytest.raises(installations.MpiInstallationError):
+        installations.find(options)
+
+
+def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
+    peer = installations.MpiInstallation("bad", fake_mpicc(tmp_path, "echo no mpi.h >&2; exit 1"))
+    with pytest.raises(installations.MpiInstallationError, match=r"no mpi\.h"):
+        peer.shim(tmp_path)
+
+
+# --- the real bench ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["bench", "copy", "--only", "NAS_LU_y 33x33", "--no-mpi", "--quick", "-o", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    data = json.loads((tmp_path / "copy.json").read_text())
+    assert {(r["operation"], r["cache"]) for r in data["rows"]} == {(o, c) for o in OPERATIONS for c in CACHES}
+    assert data["summary"]["pack_vs_hand_geomean"] > 0
+    assert data["errors"] == []
+    assert (tmp_path / "copy.png").stat().st_size > 10_000
+
+
+def test_every_kind_of_layout_is_moved_right() -> None:
+    """The bench verifies every contender of every row, gaps included, before and after it times them."""
+    with CopyBench(PATIENCE) as bench:
+        for case in planned(bench.hello, quick=True):
+            for operation in OPERATIONS:
+                bench.ask(measure=case, operation=operation, cache="warm", milliseconds=0.1)
+
+
+@pytest.mark.parametrize("arguments", [["--only", "no such layout"], ["--mpi", "/nowhere/mpicc"]])
+def test_wrong_usage(arguments: list[str]) -> None:
+    assert CliRunner().invoke(app, ["bench", "copy", *arguments]).exit_code == 2
+
+
+def test_an_mpi_if_there_is_one(tmp_path: Path) -> None:
+    found = installations.find([])
+    if not found:
+        pytest.skip("no mpicc on the PATH: MPI_Pack was not compared")
+    environment = found[0].environment()
+    with CopyBench(PATIENCE, found[0].shim(tmp_path), environment) as bench:
+        assert bench.hello["mpi"]
+        rows = [bench.ask(measure=i, operation="pack", cache="warm", milliseconds=0.1) for i in (0, 30, 60)]
+    assert all(r["contenders"][1]["name"] == "mpi" for r in rows)
