@@ -77,12 +77,13 @@ lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, c
 /* a box of subsizes at starts in an array of sizes, each of dims entries */
 lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order,
                                      const lacuna_layout* old, lacuna_layout** layout);
-/* The part of process `rank` of an array of sizes, spread over `processes` in a grid (row-major). Lists have dims entries each;
- * block_sizes: elements, or LACUNA_DISTRIBUTE_DEFAULT. */
+/* The part of process `rank` of an array of sizes, spread over `processes` in a grid (row-major). Lists have dims
+ * entries each; block_sizes: elements, or LACUNA_DISTRIBUTE_DEFAULT. */
 lacuna_status lacuna_layout_darray(int64_t processes, int64_t rank, int dims, const int64_t* sizes,
                                    const lacuna_distribution* distributions, const int64_t* block_sizes, const int64_t* grid,
                                    lacuna_order order, const lacuna_layout* old, lacuna_layout** layout);
-/* The elements of an array in the order of its indices, the last one fastest: NumPy's shape (elements) and strides (bytes). */
+/* The elements of an array in the order of its indices, the last one fastest: NumPy's shape (elements) and strides
+ * (bytes). */
 lacuna_status lacuna_layout_strided(int64_t item_bytes, int dims, const int64_t* shape, const int64_t* strides_bytes,
                                     lacuna_layout** layout);
 lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout);
@@ -91,7 +92,8 @@ lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const 
 /* blocks of block_bytes at page_numbers[i] * block_bytes */
 lacuna_status lacuna_layout_paged(int64_t block_bytes, int64_t count, const int64_t* page_numbers, lacuna_layout** layout);
 
-/* What bytes [position, position + length) of the packed stream of `whole` are. Errors: INVALID_ARGUMENT (not within the stream). */
+/* What bytes [position, position + length) of the packed stream of `whole` are. Errors: INVALID_ARGUMENT (not within
+ * the stream). */
 lacuna_status lacuna_layout_slice(const lacuna_layout* whole, int64_t position, int64_t length, lacuna_layout** layout);
 
 void lacuna_layout_free(lacuna_layout* layout); /* NULL is allowed */
@@ -106,9 +108,11 @@ int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout);
 int64_t lacuna_layout_true_extent(const lacuna_layout* layout);
 /* 1 if both name the same bytes in the same order, however they were written */
 int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
-/* *overlaps: 1 if some byte occurs twice, so that nothing can be received into the layout. Errors: LIMIT (it would take too long to say). */
+/* *overlaps: 1 if some byte occurs twice, so that nothing can be received into the layout. Errors: LIMIT (it would
+ * take too long to say). */
 lacuna_status lacuna_layout_overlaps(const lacuna_layout* layout, int* overlaps);
-/* Makes what copies of the layout need, which the first copy would make: for a program whose first copy must not be slow. */
+/* Makes what copies of the layout need, which the first copy would make: for a program whose first copy must not be
+ * slow. */
 lacuna_status lacuna_layout_prepare(const lacuna_layout* layout);
 /* The canonical form as text. Writes at most size bytes with a final NUL, returns the length that the whole text has. */
 size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size);
@@ -117,11 +121,13 @@ size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t si
 
 lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out);
 lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in);
-/* The whole of src into dst, without staging. The sizes must be equal and the buffers apart; dst must not overlap itself. */
+/* The whole of src into dst, without staging. The sizes must be equal and the buffers apart; dst must not overlap
+ * itself. */
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base);
 
-/* Threads that pack and unpack together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for each is done by fewer.
- * One caller at a time. The caller frees the team. Errors: INVALID_ARGUMENT, LIMIT (no further thread). */
+/* Threads that pack and unpack together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for
+ * each is done by fewer. One caller at a time. The caller frees the team. Errors: INVALID_ARGUMENT, LIMIT (no further
+ * thread). */
 typedef struct lacuna_team lacuna_team;
 lacuna_status lacuna_team_make(int threads, lacuna_team** team);
 void lacuna_team_free(lacuna_team* team); /* NULL is allowed */
@@ -184,7 +190,8 @@ typedef struct lacuna_choice {
   double cpu_us[2];  /* of the sender, of the receiver */
 } lacuna_choice;
 
-/* Where the data is, and what the transfer is for. All 0: memory that Lacuna allocated, in a cache, lowest latency, the receiver learns of it. */
+/* Where the data is, and what the transfer is for. All 0: memory that Lacuna allocated, in a cache, lowest latency,
+ * the receiver learns of it. */
 typedef struct lacuna_placement {
   int objective;   /* a lacuna_objective */
   int src_private; /* 1: the source is memory that Lacuna did not allocate, which paths over shared memory do not reach */
@@ -194,17 +201,19 @@ typedef struct lacuna_placement {
   double uses;     /* transfers for which an indirect key stays bound; 0: so many that binding costs nothing */
 } lacuna_placement;
 
-/* Chooses by the profile that `lacuna guide` wrote for this NIC ("local", "model:PLATFORM"), or else by the usual prices.
- * message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows. The caller frees the guide. */
+/* Chooses by the profile that `lacuna guide` wrote for this NIC ("local", "model:PLATFORM"), or else by the usual
+ * prices. message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows. The caller frees the
+ * guide. */
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide);
 void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
 
-/* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered: asking again is
- * cheap. Errors: INVALID_ARGUMENT (the sizes differ; no such objective), UNSUPPORTED (nothing can move it; the message says why each cannot). */
+/* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered:
+ * asking again is cheap. Errors: INVALID_ARGUMENT (the sizes differ; no such objective), UNSUPPORTED (nothing can
+ * move it; the message says why each cannot). */
 lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice);
-/* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at most size bytes with a final NUL;
- * *needed, which must not be NULL, is the length that the whole text has. */
+/* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at
+ * most size bytes with a final NUL; *needed, which must not be NULL, is the length that the whole text has. */
 lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
                                    size_t size, size_t* needed);
 /* The same for other placements. Errors: as above. */
@@ -212,8 +221,8 @@ lacuna_status lacuna_guide_choose_placed(lacuna_guide* guide, const lacuna_layou
                                          const lacuna_placement* placement, lacuna_choice* choice);
 lacuna_status lacuna_guide_explain_placed(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
                                           const lacuna_placement* placement, char* text, size_t size, size_t* needed);
-/* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as lacuna_layout_describe(); 0 if
- * there is no memory. */
+/* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as
+ * lacuna_layout_describe(); 0 if there is no memory. */
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size);
 
 /* --- messages ---
@@ -250,9 +259,10 @@ typedef struct lacuna_connect_options {
                                (docs/choosing.md). NULL: LACUNA_LEARN, or else "off" */
 } lacuna_connect_options;
 
-/* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or "host:port", where rank 0
- * listens, for whoever has the secret (at least 16 bytes; NULL with a name). rank: -1 with a name: as they come. options may be NULL.
- * The caller frees the connection. Errors: INVALID_ARGUMENT, PERMISSION, TIMEOUT (the message says who is missing), PEER_LOST, UNSUPPORTED. */
+/* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or
+ * "host:port", where rank 0 listens, for whoever has the secret (at least 16 bytes; NULL with a name). rank: -1 with
+ * a name: as they come. options may be NULL. The caller frees the connection. Errors: INVALID_ARGUMENT, PERMISSION,
+ * TIMEOUT (the message says who is missing), PEER_LOST, UNSUPPORTED. */
 lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
                              lacuna_comm** comm);
 /* Waits until the peers took what was sent, 10 seconds at most. Requests end with it. NULL is allowed. */
@@ -260,14 +270,16 @@ void lacuna_comm_free(lacuna_comm* comm);
 int lacuna_comm_rank(const lacuna_comm* comm);
 int lacuna_comm_size(const lacuna_comm* comm);
 
-/* Blocking. Memory: `layout` at `base`. message may be NULL. Errors of a receive: TRUNCATED (the memory may hold a part), PEER_LOST. */
+/* Blocking. Memory: `layout` at `base`. message may be NULL. Errors of a receive: TRUNCATED (the memory may hold a
+ * part), PEER_LOST. */
 lacuna_status lacuna_send(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag);
 lacuna_status lacuna_recv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_message* message);
 
 /* Begun only: the memory belongs to the request until it is done. The layout may be freed at once. */
 lacuna_status lacuna_isend(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag, lacuna_request** request);
 lacuna_status lacuna_irecv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_request** request);
-/* Ends a request: *request becomes NULL, whatever the status says of the message. A NULL request is done. message may be NULL. */
+/* Ends a request: *request becomes NULL, whatever the status says of the message. A NULL request is done. message may
+ * be NULL. */
 lacuna_status lacuna_wait(lacuna_comm* comm, lacuna_request** request, lacuna_message* message);
 /* *done: 1 if the request has ended, as lacuna_wait() ends it; 0: it is under way. */
 lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done, lacuna_message* message);
@@ -282,14 +294,15 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
 /* Moves on without waiting; 1 if something moved. */
 int lacuna_progress(lacuna_comm* comm);
 
-/* Registers memory until lacuna_deregister_memory() for all messages in it: the program promises to keep it mapped until then. It spares messages their
- * registration where nobody tells of freed memory (lacuna_comm_statistics() says), and the look at it elsewhere. */
+/* Registers memory until lacuna_deregister_memory() for all messages in it: the program promises to keep it mapped
+ * until then. It spares messages their registration where nobody tells of freed memory (lacuna_comm_statistics()
+ * says), and the look at it elsewhere. */
 lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t bytes, uint32_t* number);
 /* Errors: INVALID_ARGUMENT (no such number). */
 lacuna_status lacuna_deregister_memory(lacuna_comm* comm, uint32_t number);
 
-/* One-sided. The other rank's program makes no call for a put or a get, but it has to be in calls, or to have a progress thread.
- * Exposed memory is named by a few bytes, which a rank gives to others by a message. */
+/* One-sided. The other rank's program makes no call for a put or a get, but it has to be in calls, or to have a
+ * progress thread. Exposed memory is named by a few bytes, which a rank gives to others by a message. */
 typedef struct lacuna_exposed {
   int32_t rank;
   uint32_t number;
@@ -299,9 +312,10 @@ typedef struct lacuna_exposed {
 lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed);
 /* Nobody reaches it afterwards; waits for what is under way. */
 lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed);
-/* Moves `src` at base into `dst`, which lies `offset` bytes behind the beginning of the exposed memory; done once the bytes are there. Puts and gets that
- * are under way together are done in any order. Errors: INVALID_ARGUMENT (sizes differ, dst is not within the memory, or overlaps itself; it was
- * withdrawn), LIMIT (the wire form of dst is longer than 256 KiB), PEER_LOST. */
+/* Moves `src` at base into `dst`, which lies `offset` bytes behind the beginning of the exposed memory; done once the
+ * bytes are there. Puts and gets that are under way together are done in any order. Errors: INVALID_ARGUMENT (sizes
+ * differ, dst is not within the memory, or overlaps itself; it was withdrawn), LIMIT (the wire form of dst is longer
+ * than 256 KiB), PEER_LOST. */
 lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
                          const lacuna_layout* dst);
 /* Moves `src` of the exposed memory into `dst` at base. */
@@ -313,7 +327,8 @@ lacuna_status lacuna_iput(lacuna_comm* comm, const void* base, const lacuna_layo
 lacuna_status lacuna_iget(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
                           const lacuna_layout* src, lacuna_request** request);
 
-/* What was sent and received, by which protocol and way. Writes at most size bytes with a final NUL, returns the length of the whole text. */
+/* What was sent and received, by which protocol and way. Writes at most size bytes with a final NUL, returns the
+ * length of the whole text. */
 size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size);
 /* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. */
 lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
@@ -333,7 +348,8 @@ typedef struct lacuna_exchange_options {
   double timeout_s;     /* of lacuna_exchange_wait(), for the other ranks; 0: for ever */
 } lacuna_exchange_options;
 
-/* A matrix of rows x columns elements, whose rows are spread over the ranks in blocks, and its transpose, whose rows (the columns) are, too. */
+/* A matrix of rows x columns elements, whose rows are spread over the ranks in blocks, and its transpose, whose rows
+ * (the columns) are, too. */
 typedef struct lacuna_matrix {
   int64_t rows, columns;
   int64_t element_bytes;
@@ -343,16 +359,18 @@ typedef struct lacuna_matrix {
   int64_t leading_after;        /* 0: rows */
 } lacuna_matrix;
 
-/* Errors of the calls that wait or test, on all ranks, with nothing moved: INVALID_ARGUMENT (arguments of a rank that cannot be; sizes, calls, schedules
- * or matrices that differ between ranks), LIMIT, OVERFLOW. With memory written in part, and the connection good for no more than its end: PEER_LOST (a
- * rank is gone), TIMEOUT, OUT_OF_MEMORY, MALFORMED. */
+/* Errors of the calls that wait or test, on all ranks, with nothing moved: INVALID_ARGUMENT (arguments of a rank that
+ * cannot be; sizes, calls, schedules or matrices that differ between ranks), LIMIT, OVERFLOW. With memory written in
+ * part, and the connection good for no more than its end: PEER_LOST (a rank is gone), TIMEOUT, OUT_OF_MEMORY,
+ * MALFORMED. */
 
-/* send_layouts[i] at send_bases[i] goes to rank i, and what comes from rank i goes to receive_layouts[i] at receive_bases[i]; one of each for each rank,
- * the own one included. A NULL layout is empty. options may be NULL. */
+/* send_layouts[i] at send_bases[i] goes to rank i, and what comes from rank i goes to receive_layouts[i] at
+ * receive_bases[i]; one of each for each rank, the own one included. A NULL layout is empty. options may be NULL. */
 lacuna_status lacuna_alltoallw(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,
                                void* const* receive_bases, const lacuna_layout* const* receive_layouts,
                                const lacuna_exchange_options* options);
-/* Messages to and from any ranks, also several of one; the i-th message of one rank to another goes into the i-th receive from it. */
+/* Messages to and from any ranks, also several of one; the i-th message of one rank to another goes into the i-th
+ * receive from it. */
 lacuna_status lacuna_neighbor_exchange(lacuna_comm* comm, int send_count, const int* destinations, const void* const* send_bases,
                                        const lacuna_layout* const* send_layouts, int receive_count, const int* sources,
                                        void* const* receive_bases, const lacuna_layout* const* receive_layouts,
@@ -361,8 +379,9 @@ lacuna_status lacuna_neighbor_exchange(lacuna_comm* comm, int send_count, const 
 lacuna_status lacuna_transpose(lacuna_comm* comm, const lacuna_matrix* matrix, const void* before, void* after,
                                const lacuna_exchange_options* options);
 
-/* The same to be started again and again: the ranks agree once. Nobody is waited for, and errors of arguments come out of the calls that wait or test. The
- * layouts may be freed at once. The caller frees the exchange, before the connection. */
+/* The same to be started again and again: the ranks agree once. Nobody is waited for, and errors of arguments come
+ * out of the calls that wait or test. The layouts may be freed at once. The caller frees the exchange, before the
+ * connection. */
 lacuna_status lacuna_alltoallw_init(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,
                                     void* const* receive_bases, const lacuna_layout* const* receive_layouts,
                                     const lacuna_exchange_options* options, lacuna_exchange** exchange);
@@ -377,7 +396,8 @@ lacuna_status lacuna_exchange_start(lacuna_exchange* exchange);
 /* Moves on. *done: 1 if it is done, or was never started. */
 lacuna_status lacuna_exchange_test(lacuna_exchange* exchange, int* done);
 lacuna_status lacuna_exchange_wait(lacuna_exchange* exchange);
-/* The exchange as this rank has it, the schedule, and why it. Writes at most size bytes with a final NUL, returns the length of the whole text. */
+/* The exchange as this rank has it, the schedule, and why it. Writes at most size bytes with a final NUL, returns the
+ * length of the whole text. */
 size_t lacuna_exchange_explain(const lacuna_exchange* exchange, char* text, size_t size);
 /* One that is under way is given up, as if this rank were gone. NULL is allowed. */
 void lacuna_exchange_free(lacuna_exchange* exchange);

@@ -23,8 +23,8 @@ using Exposed = lacuna_exposed;  // memory of a rank that others put to and get 
 inline constexpr int any_source = LACUNA_ANY_SOURCE;
 inline constexpr int any_tag = LACUNA_ANY_TAG;
 
-/// A send or a receive that is under way. Ends with wait() or test(). Destroyed before, a receive that found no message is taken back; all else is waited
-/// for, since the memory is in use. Must not outlive its communicator.
+/// A send or a receive that is under way. Ends with wait() or test(). Destroyed before, a receive that found no
+/// message is taken back; all else is waited for, since the memory is in use. Must not outlive its communicator.
 class Request {
  public:
   /// Of handles from lacuna.h; the request is owned from now on.
@@ -169,8 +169,8 @@ class Communicator {
   /// Errors: INVALID_ARGUMENT (no such number).
   void deregister_memory(std::uint32_t number) { detail::check(lacuna_deregister_memory(get(), number)); }
 
-  // One-sided: `there` lies `offset` bytes behind the beginning of exposed memory. Errors: INVALID_ARGUMENT (sizes differ, or it is not within the
-  // memory), LIMIT, PEER_LOST.
+  // One-sided: `there` lies `offset` bytes behind the beginning of exposed memory. Errors: INVALID_ARGUMENT (sizes
+  // differ, or it is not within the memory), LIMIT, PEER_LOST.
   template <Lasting Range>
     requires WritableMemory<Range> && std::ranges::contiguous_range<Range>
   [[nodiscard]] Exposed expose(Range&& range) {
@@ -178,7 +178,7 @@ class Communicator {
     detail::check(lacuna_expose(get(), detail::address_of(range), Layout::of(range).size(), &exposed));
     return exposed;
   }
-  /// Nobody reaches it afterwards; waits for what is under way.
+  /// No rank reaches it afterwards; waits for what is under way.
   void withdraw(const Exposed& exposed) { detail::check(lacuna_withdraw(get(), &exposed)); }
   void put(const void* base, const Layout& here, const Exposed& to, std::int64_t offset, const Layout& there) {
     detail::check(lacuna_put(get(), base, here.get(), &to, offset, there.get()));
@@ -215,7 +215,8 @@ class Communicator {
     get(view, from, offset, Layout::bytes(Layout::of(view).size()));
   }
 
-  // All ranks together (lacuna.h). Of an alltoallw there is one block for each rank on either side, in the order of ranks.
+  // All ranks together (lacuna.h). Of an alltoallw there is one block for each rank on either side, in the order of
+  // ranks.
   [[nodiscard]] Exchange alltoallw_init(std::span<const Outgoing> sends, std::span<const Incoming> receives,
                                         const Exchange::Options& options = Exchange::Options()) {
     check_ranks(sends);

@@ -42,17 +42,20 @@ class DevicePlan {
 /// Belongs to one thread at a time. Streams are cudaStream_ts; nullptr is the default stream.
 class Device {
  public:
-  /// "cuda:0", or "emulated": the same kernels on the CPU, for tests. Errors: UNSUPPORTED (the message says what to do), INVALID_ARGUMENT.
+  /// "cuda:0", or "emulated": the same kernels on the CPU, for tests. Errors: UNSUPPORTED (the message says what to
+  /// do), INVALID_ARGUMENT.
   explicit Device(const std::string& name = "cuda:0") {
     lacuna_device* device = nullptr;
     detail::check(lacuna_device_open(name.c_str(), &device));
     handle_.reset(device);
   }
-  /// Moves `src` into `dst`, after what the stream holds. Errors: INVALID_ARGUMENT (the sizes differ; dst overlaps itself), LIMIT, OUT_OF_MEMORY.
+  /// Moves `src` into `dst`, after what the stream holds. Errors: INVALID_ARGUMENT (the sizes differ; dst overlaps
+  /// itself), LIMIT, OUT_OF_MEMORY.
   void move(const Layout& src, const void* src_base, const Layout& dst, void* dst_base, void* stream = nullptr) {
     detail::check(lacuna_device_move(handle_.get(), src.get(), src_base, dst.get(), dst_base, stream));
   }
-  /// At most 64 pairs. alignment: the power of two, 1 to 16, that divides all addresses that the plan will be given. Errors: as move().
+  /// At most 64 pairs. alignment: the power of two, 1 to 16, that divides all addresses that the plan will be given.
+  /// Errors: as move().
   [[nodiscard]] DevicePlan plan(std::span<const LayoutPair> pairs, int alignment = 16) {
     std::vector<const lacuna_layout*> src;
     std::vector<const lacuna_layout*> dst;

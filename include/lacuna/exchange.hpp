@@ -12,8 +12,9 @@
 
 namespace lacuna {
 
-/// What all ranks do together, to be started again and again (lacuna_exchange). Errors of arguments come out of the calls that wait or test. One that is
-/// under way is given up when it is destroyed. Must not outlive its communicator, nor the memory.
+/// What all ranks do together, to be started again and again (lacuna_exchange). Errors of arguments come out of the
+/// calls that wait or test. One that is under way is given up when it is destroyed. Must not outlive its
+/// communicator, nor the memory.
 class Exchange {
  public:
   struct Options {

@@ -18,15 +18,15 @@ enum class Objective { latency = LACUNA_LATENCY, bandwidth = LACUNA_BANDWIDTH, c
 /// Chooses by the profile that `lacuna guide` wrote, or else by the usual prices. Belongs to one thread at a time.
 class Guide {
  public:
-  /// nic: "local", "verbs", "model:PLATFORM". message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows.
-  /// Errors: INVALID_ARGUMENT (LACUNA_METHOD or LACUNA_PATH name none), UNSUPPORTED (no such NIC).
+  /// nic: "local", "verbs", "model:PLATFORM". message_us: what a message of 16 KiB takes to the peer, one way; 0 if
+  /// nobody knows. Errors: INVALID_ARGUMENT (LACUNA_METHOD or LACUNA_PATH name none), UNSUPPORTED (no such NIC).
   explicit Guide(const std::string& nic = "local", double message_us = 0) {
     lacuna_guide* guide = nullptr;
     detail::check(lacuna_guide_open(nic.c_str(), message_us, &guide));
     handle_.reset(guide);
   }
-  /// The best way to move src into dst. Remembered: asking again is cheap. Errors: INVALID_ARGUMENT (the sizes differ), UNSUPPORTED (nothing can move
-  /// it; the message says why each cannot).
+  /// The best way to move src into dst. Remembered: asking again is cheap. Errors: INVALID_ARGUMENT (the sizes
+  /// differ), UNSUPPORTED (nothing can move it; the message says why each cannot).
   Choice choose(const Layout& src, const Layout& dst, Objective objective = Objective::latency) {
     return choose(src, dst, placed(objective));
   }

@@ -71,13 +71,14 @@ enum class Order { c = LACUNA_ORDER_C, fortran = LACUNA_ORDER_FORTRAN };
 enum class Distribution { none = LACUNA_DISTRIBUTE_NONE, block = LACUNA_DISTRIBUTE_BLOCK, cyclic = LACUNA_DISTRIBUTE_CYCLIC };
 inline constexpr std::int64_t default_block = LACUNA_DISTRIBUTE_DEFAULT;
 
-/// Which bytes, in which order, relative to a base address. Immutable and cheap to copy; may be used from several threads at once.
+/// Which bytes, in which order, relative to a base address. Immutable and cheap to copy; may be used from several
+/// threads at once.
 class Layout {
  public:
   using List = std::span<const std::int64_t>;
 
-  // Constructors: counts, lengths, strides and displacements as in MPI; those of hvector and the other h-forms in bytes. Errors: INVALID_ARGUMENT,
-  // OVERFLOW (beyond 2^60 bytes).
+  // Constructors: counts, lengths, strides and displacements as in MPI; those of hvector and the other h-forms in
+  // bytes. Errors: INVALID_ARGUMENT, OVERFLOW (beyond 2^60 bytes).
   static Layout bytes(std::int64_t count) { return made(&lacuna_layout_bytes, count); }
   static Layout contiguous(std::int64_t count, const Layout& old) { return made(&lacuna_layout_contiguous, count, old.get()); }
   static Layout vector(std::int64_t count, std::int64_t blocklength, std::int64_t stride, const Layout& old) {
@@ -114,7 +115,8 @@ class Layout {
     const auto dims = static_cast<int>(same_size("subarray", sizes, starts));
     return made(&lacuna_layout_subarray, dims, sizes.data(), subsizes.data(), starts.data(), static_cast<lacuna_order>(order), old.get());
   }
-  /// Process `rank`'s part of an array spread over a grid of processes (row-major). block_sizes: elements, or default_block.
+  /// Process `rank`'s part of an array spread over a grid of processes (row-major). block_sizes: elements, or
+  /// default_block.
   static Layout darray(std::int64_t processes, std::int64_t rank, List sizes, std::span<const Distribution> distributions, List block_sizes,
                        List grid, const Layout& old, Order order = Order::c) {
     same_size("darray", sizes, distributions);
@@ -225,7 +227,8 @@ inline void pack(const Layout& layout, const void* base, std::int64_t position, 
 inline void unpack(const Layout& layout, void* base, std::int64_t position, std::int64_t length, const void* in) {
   detail::check(lacuna_unpack(layout.get(), base, position, length, in));
 }
-/// The whole of `src` into `dst`, without staging. The buffers are apart, and dst does not overlap itself. Errors: INVALID_ARGUMENT (the sizes differ).
+/// The whole of `src` into `dst`, without staging. The buffers are apart, and dst does not overlap itself. Errors:
+/// INVALID_ARGUMENT (the sizes differ).
 inline void transpack(const Layout& src, const void* src_base, const Layout& dst, void* dst_base) {
   detail::check(lacuna_transpack(src.get(), src_base, dst.get(), dst_base));
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What libraries export is what they say:
 #   tests/api/exports.sh LIBRARY...
-# liblacuna has all functions of lacuna.h and nothing else; an interposer has MPI's names, and dlsym, by which a program may ask for them.
+# liblacuna has all functions of lacuna.h and nothing else; an interposer has MPI's names, and dlsym, by which a
+# program may ask for them.
 set -euo pipefail
 header=$(dirname "$0")/../../include/lacuna.h
 

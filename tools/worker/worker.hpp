@@ -1,4 +1,5 @@
-// The worker: a process that answers requests to measure, JSON lines on standard input, with JSON lines on standard output (docs/worker.md).
+// The worker: a process that answers requests to measure, JSON lines on standard input, with JSON lines on standard
+// output (docs/worker.md).
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ int serve(const std::string& nic, const nic::OpenOptions& options = {}, const st
 /// The same for simulations, which need no second process.
 int serve_simulations();
 
-/// The same with a receiver on another machine, where serve_others() listens at `address`, host:port. Both know LACUNA_SECRET. `visit`: the same for all
-/// workers of one command; empty: it is the only one.
+/// The same with a receiver on another machine, where serve_others() listens at `address`, host:port. Both know
+/// LACUNA_SECRET. `visit`: the same for all workers of one command; empty: it is the only one.
 int serve_with(const std::string& address, const std::string& visit, const std::string& nic, const nic::OpenOptions& options = {},
                const std::string& fault = {});
 /// The receivers, at `address`, for the workers of one command: until the first of them ends, or standard input does.
