@@ -26,7 +26,7 @@ REGULARISATION = 0.04
 _DELTA = 0.02
 """Of a derivative, in the logarithm."""
 _FARTHEST = 0.5
-_ROUNDS = 40
+_ROUNDS = 20
 _ENOUGH = 1e-6
 """A round that gains a smaller part of the loss ends the fit."""
 
