@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 _COMMENT = re.compile(r"(?P<before>^[^\n]*?)/\*(?P<text>(?!\*)(?:(?!\*/).)*)\*/", re.DOTALL | re.MULTILINE)
-_TYPEDEF = re.compile(r"^typedef (enum|struct) (\w+) \{(.*?)^\} \2;|^typedef (enum) (\w+) \{([^}\n]*)\} \5;", re.DOTALL | re.MULTILINE)
+_TYPEDEF = re.compile(r"^typedef (?P<kind>enum|struct) (?P<name>\w+) \{(?P<body>[^}]*)\} (?P=name);", re.MULTILINE)
 _TITLE = re.compile(r"^ --- (?P<title>.*?) ---(?P<text>.*)$", re.DOTALL)
 
 
@@ -39,8 +39,7 @@ def _doxygen(match: re.Match[str]) -> str:
 
 def _tagged(match: re.Match[str]) -> str:
     """A type without its typedef: C++'s pages would have each one twice."""
-    kind, name, body = (g for g in match.groups() if g is not None)
-    return f"{kind} {name} {{{body}}};"
+    return f"{match['kind']} {match['name']} {{{match['body']}}};"
 
 
 def main() -> None:

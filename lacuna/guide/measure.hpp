@@ -157,7 +157,7 @@ Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bo
 Result<std::unique_ptr<Link>> make_simulated_link(const std::string& platform);
 
 /// The worker: forks the receiver, answers requests from standard input on standard output until it ends
-/// (docs/worker.md). Returns the exit code, as do those below.
+/// (docs/design/worker.md). Returns the exit code, as do those below.
 int serve(const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
 /// The same for simulations, which need no second process.
 int serve_simulations();

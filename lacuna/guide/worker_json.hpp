@@ -1,4 +1,4 @@
-// The worker's JSON lines (docs/worker.md): requests as it takes them, and what it says. Internal to the guide.
+// The worker's JSON lines (docs/design/worker.md): requests as it takes them, and what it says. Internal to the guide.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -164,7 +164,7 @@ class Ranks final : public Communicator {
   [[nodiscard]] bool has_room(const Peer& peer, std::int64_t bytes) const {
     return peer.eager_sent + bytes + kEagerCost - peer.eager_released <= peer.room;
   }
-  /// Whether what is too long for a small message goes by a stream (docs/messages.md says what that was compared with).
+  /// Whether what is too long for a small message goes by a stream (docs/design/messages.md says what that was compared with).
   [[nodiscard]] bool streams(const Peer& peer) const {
     return peer.channel->shares_memory() && options_.force.method == nullptr && !options_.force.path;
   }

@@ -17,7 +17,7 @@ from lacuna.mpi import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_lib
 
 app = typer.Typer(
     name="mpi",
-    help="The library that makes the datatypes of MPI programs fast (docs/mpi.md).",
+    help="The library that makes the datatypes of MPI programs fast (docs/start/mpi.md).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
