@@ -105,6 +105,8 @@ def main() -> int:
         for check in (bad_links, long_lines, missing_files)
         for finding in check(page)
     ]
+    changes = ROOT / "CHANGELOG.md"
+    findings += [f"{changes.name}:{finding}" for finding in bad_links(changes)]
     for name, most in MOST_LINES.items():
         count = len((ROOT / name).read_text().splitlines())
         if count > most:
