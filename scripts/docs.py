@@ -20,19 +20,25 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from doxygen_filter import groups
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "docs"
 _SUBCOMMAND = re.compile(r"^  (?P<name>[a-z][\w.-]*)  ", re.MULTILINE)
+
+
+def headers() -> list[Path]:
+    """The public ones: C's first."""
+    folder = next(f for f in (ROOT / "include", ROOT / "lacuna" / "c") if f.is_dir())
+    return [folder / "lacuna.h", *sorted(folder.rglob("*.hpp"))]
 
 
 def doxygen() -> None:
     """Reads the headers of C and C++ and leaves XML, which breathe turns into pages."""
     if not shutil.which("doxygen"):
         sys.exit("lacuna: doxygen is not installed (Debian: doxygen)")
-    folder = next(f for f in (ROOT / "include", ROOT / "lacuna" / "c") if f.is_dir())
-    headers = [folder / "lacuna.h", *sorted(folder.rglob("*.hpp"))]
     settings = (ROOT / "docs" / "Doxyfile").read_text()
-    settings += f"INPUT = {' '.join(map(str, headers))}\nOUTPUT_DIRECTORY = {BUILD / 'doxygen'}\n"
+    settings += f"INPUT = {' '.join(map(str, headers()))}\nOUTPUT_DIRECTORY = {BUILD / 'doxygen'}\n"
     (BUILD / "doxygen").mkdir(parents=True, exist_ok=True)
     subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=ROOT, check=True)
 
@@ -63,11 +69,21 @@ def write_commands(page: Path) -> None:
     page.write_text("\n".join([*head, *commands()]))
 
 
+def write_c(page: Path) -> None:
+    """Adds a section for each group of lacuna.h, with the group's functions."""
+    sections = (
+        f"## {title}\n\n```{{doxygengroup}} {name}\n:members:\n:undoc-members:\n:content-only:\n```\n"
+        for name, title in groups(headers()[0])
+    )
+    page.write_text("\n".join([page.read_text(), *sections]))
+
+
 def main() -> None:
     source = BUILD / "source"  # a copy, since the page of commands is generated into it
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "docs", source)
     doxygen()
+    write_c(source / "reference" / "c.md")
     write_commands(source / "reference" / "commands.md")
     environment = {**os.environ, "LACUNA_DOXYGEN_XML": str(BUILD / "doxygen" / "xml")}
     sphinx = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-b", "html"]

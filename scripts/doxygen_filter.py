@@ -5,6 +5,8 @@
 
 A comment of its own lines describes the declarations that follow it up to the next empty line. A comment behind a
 declaration describes that. `--- title ---` begins a group of functions. Comments in doxygen's form stay as they are.
+
+groups() tells the groups, in order, of the page that scripts/docs.py makes of them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from pathlib import Path
 
 _COMMENT = re.compile(r"(?P<before>^[^\n]*?)/\*(?P<text>(?!\*)(?:(?!\*/).)*)\*/", re.DOTALL | re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef (?P<kind>enum|struct) (?P<name>\w+) \{(?P<body>[^}]*)\} (?P=name);", re.MULTILINE)
+_GENERAL = "Errors and versions"
+"""What stands before the first title."""
 _TITLE = re.compile(r"^ --- (?P<title>.*?) ---(?P<text>.*)$", re.DOTALL)
 
 
@@ -32,9 +36,26 @@ def _doxygen(match: re.Match[str]) -> str:
         return f"{before}/**<{_plain(text)}*/"
     title = _TITLE.match(text)
     if title:
-        name = title["title"].strip()
-        return f"/**@}}*/\n/** @name {name[:1].upper()}{name[1:]}\n{_plain(title['text'])}@{{ */"
+        name = _name(title["title"])
+        return f"/**@}}*/\n/** @defgroup {_id(name)} {name}\n{_plain(title['text'])}@{{ */"
     return f"{before}/**{_plain(text)}*/"
+
+
+def _name(title: str) -> str:
+    """The title without what comes after a colon, which is a remark."""
+    name, _, _ = title.strip().partition(":")
+    return name[:1].upper() + name[1:]
+
+
+def _id(name: str) -> str:
+    return "c_" + re.sub(r"\W+", "_", name.lower()).strip("_")
+
+
+def groups(header: Path) -> list[tuple[str, str]]:
+    """Id and title of each group of a header."""
+    titles = (_TITLE.match(comment["text"]) for comment in _COMMENT.finditer(header.read_text()))
+    names = [_GENERAL, *(_name(title["title"]) for title in titles if title)]
+    return [(_id(name), name) for name in names]
 
 
 def _tagged(match: re.Match[str]) -> str:
@@ -44,7 +65,8 @@ def _tagged(match: re.Match[str]) -> str:
 
 def main() -> None:
     source = _COMMENT.sub(_doxygen, Path(sys.argv[1]).read_text())
-    source = source.replace("/**", "/** @file\n", 1).replace("/**@}*/", "", 1)  # no group ends before the first
+    source = source.replace("/**", "/** @file\n", 1)
+    source = re.sub(r'(extern "C" \{\n#endif\n)', rf"\1\n/** @defgroup {_id(_GENERAL)} {_GENERAL}\n@{{ */\n", source)
     source = _TYPEDEF.sub(_tagged, source)
     end = source.rindex("#ifdef __cplusplus")
     print(source[:end] + "/**@}*/\n" + source[end:])
