@@ -16,6 +16,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "Lacuna"
 html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
