@@ -22,10 +22,9 @@ VOCABULARY = {
         shape slice strided transpose unpack view""",
     "systems": """bandwidth c cache cold cpu decode eager encode latency length limit lost malformed open options
         overflow overlaps paged permission progress thread unexpected unsupported window""",
-    "plain English": """after before cards choose classes close connect default describe dst error explain expose free
-        from invalid is learning look make move number of other out placed prepare run runs s same schedule settle src
-        start
-        statistics told transfers untold us uses version warnings withdraw""",
+    "plain English": """after before cards choose classes close connect default describe dst error explain expose
+        free from invalid is learning look make move number of other out placed prepare run runs s same schedule settle
+        src start statistics told transfers untold us uses version warnings withdraw""",
 }
 """Words that do not mean something else here than there, by where they are from."""
 
