@@ -98,6 +98,10 @@ format: packages .venv/.dev ## Format the C++ and Python sources
 	@find include lacuna tests tools examples python \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print0 | xargs -0r .venv/bin/clang-format -i
 	@.venv/bin/ruff check -q --fix-only . && .venv/bin/ruff format .
 
+.PHONY: docs
+docs: package .venv/.docs ## Build the documentation's site into build/docs/html
+	@$(python) scripts/docs.py
+
 .PHONY: install-check
 install-check: build ## Install into a temporary prefix, and build and run programs against it
 	@scripts/check_install.sh
@@ -122,6 +126,11 @@ packages:
 
 .venv/.dev: requirements/dev.txt requirements/constraints.txt .venv/.runtime | packages
 	@scripts/setup.sh venv requirements/dev.txt
+	@touch $@
+
+.venv/.docs: requirements/docs.txt requirements/constraints.txt .venv/.runtime | packages
+	@scripts/setup.sh docs
+	@scripts/setup.sh venv requirements/docs.txt
 	@touch $@
 
 # --- the Python package, in .venv -------------------------------------------------------------------------------------

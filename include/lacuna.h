@@ -254,9 +254,9 @@ typedef struct lacuna_connect_options {
   int64_t unexpected_bytes; /* for each peer: small messages that wait for their receive; 0: 4 MiB */
   int progress_thread;      /* 1: a thread moves messages on while the program computes */
   const char* registering;  /* what becomes of memory that a NIC has to know: "automatic", "copy", "leave_pinned", "pipeline",
-                               "leave_pinned_pipeline" (docs/registration.md). NULL: LACUNA_REGISTERING, or else "automatic" */
+                               "leave_pinned_pipeline" (docs/guide/registration.md). NULL: LACUNA_REGISTERING, or else "automatic" */
   const char* learning;     /* "off", "observe", "on", "on:1000": whether one message in so many goes another way to correct the choice
-                               (docs/choosing.md). NULL: LACUNA_LEARN, or else "off" */
+                               (docs/guide/choosing.md). NULL: LACUNA_LEARN, or else "off" */
 } lacuna_connect_options;
 
 /* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or

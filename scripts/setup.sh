@@ -2,6 +2,7 @@
 # Sets up a Debian 12 machine, as far as it is not set up yet.
 #   scripts/setup.sh packages            Debian packages, through sudo when not root
 #   scripts/setup.sh rdma                those for the virtual machine of `make test-rdma`
+#   scripts/setup.sh docs                those for `make docs`
 #   scripts/setup.sh venv FILE...        the virtual environment .venv with the requirements in FILE...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -76,6 +77,7 @@ make_venv() {
 case "${1:-}" in
   packages) packages ;;
   rdma) install qemu-system-x86 busybox-static ibverbs-providers iproute2 ;;
+  docs) install doxygen ;;
   venv) shift; make_venv "$@" ;;
-  *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
+  *) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
 esac

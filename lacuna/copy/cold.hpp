@@ -8,7 +8,7 @@
 
 namespace lacuna::copy {
 
-/// Bytes; below this, asking costs more than it can bring (docs/copying.md).
+/// Bytes; below this, asking costs more than it can bring (docs/notes/copying.md).
 inline constexpr std::int64_t kAsk = 64 << 10;
 
 /// Loads a byte at each address, until one comes from a cache: true if none does. Costs what the loads take, some 30 ns each from a cache

@@ -58,7 +58,7 @@ class Nearby {
   /// No mean is further from 0, as no lean is: what was measured may be long gone.
   static constexpr float kMost = std::numbers::ln2_v<float>;  // a factor of 2
   /// A mean over pairs that are far, or few, is nearly none: so many near pairs say that there is no gap. Tried on 1000 random pairs, judged on 500
-  /// others (docs/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
+  /// others (docs/notes/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
   static constexpr float kDoubt = 0.05F;
   static constexpr std::size_t kCoordinates = 9;
   using Place = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
@@ -153,7 +153,7 @@ struct Profile {
   [[nodiscard]] const Class* of(double message_us) const;
   /// How many times as long as usual in a class transfers take while its message takes `message_us`: peers of a class are alike by ratio, and the clock and
   /// what the neighbours do slow all ways together. By the ratio to the power 0.7, fitted to random pairs of a machine whose message took from 2.7 to 3.8 µs in
-  /// one class (docs/choosing.md). 1 where either is 0, not known.
+  /// one class (docs/design/choosing.md). 1 where either is 0, not known.
   [[nodiscard]] static double pace(double message_us, double class_us);
 };
 
@@ -272,7 +272,7 @@ class Peer {
   /// 1 + margin times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
   [[nodiscard]] double margin() const { return margin_; }
   /// Of a profile whose expectations err by so much in the median. The bound is one of those that cost no time on the machine where they were tried, and not
-  /// the largest, since the usual prices may suit another less (docs/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
+  /// the largest, since the usual prices may suit another less (docs/notes/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
   [[nodiscard]] static double margin_of(double error_median) { return std::min(kMostMargin, 1.5 * error_median); }
   static constexpr double kMostMargin = 0.15;
 

@@ -1,4 +1,4 @@
-// Profiles: where they are, what is in them, and what is doubtful about them. docs/choosing.md has the format.
+// Profiles: where they are, what is in them, and what is doubtful about them. docs/reference/files.md has the format.
 #include <fmt/format.h>
 #include <unistd.h>
 

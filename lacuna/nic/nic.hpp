@@ -502,7 +502,7 @@ class World {
 };
 
 struct WorldOptions {
-  std::string profile;      ///< a file (docs/model.md)
+  std::string profile;      ///< a file (docs/design/model.md)
   std::string overrides;    ///< JSON: {"parameter": value, ...}; empty for none
   int ranks = 2;            ///< each with a NIC of its own
   bool moves_bytes = true;  ///< false: only time is of interest. Then memory holds whatever it held, and flags are raised all the same

@@ -80,7 +80,7 @@ void bind_policies(nb::module_& m) {
       "each of\n"
       "`buffers`, which says from and into which memory the message goes (the same number, the same memory). `profile`: a file. "
       "`registering`: copy,\n"
-      "leave_pinned, pipeline, leave_pinned_pipeline or automatic (docs/registration.md). One RDMA write moves each part. Errors: "
+      "leave_pinned, pipeline, leave_pinned_pipeline or automatic (docs/guide/registration.md). One RDMA write moves each part. Errors: "
       "ValueError.");
   m.def(
       "freed_memory_is_told",
@@ -88,7 +88,7 @@ void bind_policies(nb::module_& m) {
         const Result<void> told = protocol::freed_memory_is_told();
         return told ? std::string() : told.error().message;
       },
-      "Why this system does not tell of memory that is freed while a NIC holds it; empty if it does (docs/registration.md).");
+      "Why this system does not tell of memory that is freed while a NIC holds it; empty if it does (docs/guide/registration.md).");
 }
 
 }  // namespace lacuna::python

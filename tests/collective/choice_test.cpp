@@ -26,7 +26,7 @@ TEST(Choice, TinyBlocksOfManyRanksAreForwarded) {
   EXPECT_EQ(chosen(everyone(256, 8, false)), Schedule::forward);
   EXPECT_EQ(chosen(everyone(256, 64 << 10, false)), Schedule::pairwise);
   EXPECT_EQ(chosen(everyone(2, 8, false)), Schedule::at_once);
-  // As docs/collectives.md says.
+  // As docs/design/exchanges.md says.
   EXPECT_EQ(chosen(everyone(256, 64, false)), Schedule::forward);
   EXPECT_EQ(chosen(everyone(256, 72, false)), Schedule::at_once);
   EXPECT_EQ(chosen(everyone(128, 1, false)), Schedule::at_once);

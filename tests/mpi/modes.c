@@ -118,7 +118,7 @@ static void all_at_once(void) {
 /* A synchronous send is not over before its receive has started, be the message seen by a probe or not. */
 static void synchronous(bool probed) {
   for (int size = 0; size < SIZES; ++size) {
-    /* A known difference (docs/mpi.md): a probe takes what may be a descriptor from the host. */
+    /* A known difference (docs/guide/mpi.md): a probe takes what may be a descriptor from the host. */
     if (probed && sizes[size] == DESCRIPTOR) continue;
     struct end e = end_with(sizes[size], (enum style)((size + me) % STYLES), (uint64_t)(2000 + 2 * size + me));
     MPI_Request request;

@@ -1,5 +1,5 @@
 // A paged KV cache, handed from a prefill server to a decode server that keeps it in another way: other pages, another order within them, other page tables.
-// `kv_handover --help` has the settings; docs/kv-cache.md says what the numbers mean.
+// `kv_handover --help` has the settings; docs/guide/kv-cache.md says what the numbers mean.
 #include <fmt/format.h>
 
 #include "tools/handover/show.hpp"

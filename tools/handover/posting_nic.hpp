@@ -21,7 +21,7 @@ namespace lacuna::handover {
 
 class PostingNic final : public nic::Context {
  public:
-  /// Of limits like a ConnectX's (docs/model.md), unless others are given.
+  /// Of limits like a ConnectX's (docs/design/model.md), unless others are given.
   PostingNic();
   explicit PostingNic(nic::Limits limits) : limits_(std::move(limits)) {}
   bool moves = false;

@@ -1,4 +1,4 @@
-// The limits of a NIC as a worker's hello has them (docs/worker.md), written and read.
+// The limits of a NIC as a worker's hello has them (docs/design/worker.md), written and read.
 #pragma once
 
 #include <nlohmann/json.hpp>

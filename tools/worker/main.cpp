@@ -1,4 +1,4 @@
-// lacuna-worker: measures for the lacuna command (docs/worker.md).
+// lacuna-worker: measures for the lacuna command (docs/design/worker.md).
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
         << "usage: lacuna-worker [--nic NAME] [--list-keys] [--connect HOST:PORT [--visit NAME] | --listen ADDRESS:PORT]\n"
            "       lacuna-worker --simulate\n\nMeasures methods between two processes; requests on standard input and answers on standard "
            "output are\n"
-           "JSON lines, see docs/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
+           "JSON lines, see docs/design/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
            "would do. With --connect the second process is on another machine, where --listen runs; both know\n"
            "LACUNA_SECRET. `lacuna guide` runs it for you.\n";
     return std::strcmp(argv[i], "--help") == 0 ? 0 : 2;

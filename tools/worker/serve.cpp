@@ -1,4 +1,4 @@
-// The worker: two processes, JSON lines in, JSON lines out. docs/worker.md is the contract.
+// The worker: two processes, JSON lines in, JSON lines out. docs/design/worker.md is the contract.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Simulations by request: JSON lines in, JSON lines out (docs/worker.md).
+// Simulations by request: JSON lines in, JSON lines out (docs/design/worker.md).
 #include <fmt/format.h>
 
 #include <iostream>

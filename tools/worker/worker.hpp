@@ -1,5 +1,5 @@
 // The worker: a process that answers requests to measure, JSON lines on standard input, with JSON lines on standard
-// output (docs/worker.md).
+// output (docs/design/worker.md).
 #pragma once
 
 #include <string>

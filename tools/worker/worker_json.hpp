@@ -1,4 +1,4 @@
-// The worker's JSON lines (docs/worker.md): requests as it takes them, and what it says.
+// The worker's JSON lines (docs/design/worker.md): requests as it takes them, and what it says.
 #pragma once
 
 #include <nlohmann/json.hpp>

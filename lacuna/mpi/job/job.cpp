@@ -79,7 +79,7 @@ Thresholds thresholds(Library library) {
   from.gaps = library == Library::open_mpi ? (4 << 10) - open_mpi_header : library == Library::intel ? 96 << 10 : 8 << 10;
   if (library != Library::open_mpi) from.exchanged = 8 << 10;
   // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel MPI every message costs more, and with
-  // MPICH 4.0, whose wire is UCX, more still (docs/mpi.md has the figures).
+  // MPICH 4.0, whose wire is UCX, more still (docs/notes/mpi.md has the figures).
   if (library == Library::intel) {
     from.inter_node = 512 << 10;
     from.chunk = 256 << 10;

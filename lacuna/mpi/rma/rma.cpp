@@ -13,7 +13,7 @@ constexpr std::int64_t kLeastBytes = 2048, kLongOriginRun = 1024;
 
 bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
 
-// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/mpi.md): Open MPI copies straight in memory that it shares, and
+// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/notes/mpi.md): Open MPI copies straight in memory that it shares, and
 // makes an operation of each block elsewhere, whichever side has them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not
 // shared, even if the target's have gaps.
 bool pays(Library library, bool gets, bool shared, bool target_has_gaps) {

@@ -1,5 +1,5 @@
 // One-sided communication: data with gaps at the origin that hosts are slow with is packed here, and what is got unpacked. Many a host makes an operation of
-// each block, which takes up to some hundred times as long (docs/mpi.md has the figures).
+// each block, which takes up to some hundred times as long (docs/notes/mpi.md has the figures).
 //
 //   MPI_Put ── packed into a bounce buffer ──▶ PMPI_Put of bytes            the buffer is kept until a call that completes the operation at the origin:
 //   MPI_Get ── bytes into a bounce buffer ───▶ PMPI_Get of bytes            MPI_Win_fence, _complete, _unlock, _flush and their kin; then a Get's is unpacked

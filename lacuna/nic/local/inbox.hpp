@@ -14,7 +14,7 @@ namespace lacuna::nic::local {
 inline constexpr int kMaxSge = 32;       // entries of a posted receive
 inline constexpr int kRecvDepth = 1024;  // posted receives
 inline constexpr int kSlots = 8;
-inline constexpr std::size_t kSlotBytes = 32 << 10;  // docs/measurements.md has the sweep
+inline constexpr std::size_t kSlotBytes = 32 << 10;  // docs/notes/measurements.md has the sweep
 
 struct alignas(64) Counter {
   std::atomic<std::uint64_t> value;

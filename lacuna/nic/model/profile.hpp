@@ -1,4 +1,4 @@
-// profile: the parameters of a modelled platform, each with its origin, read from a JSON file. docs/model.md says what each one means.
+// profile: the parameters of a modelled platform, each with its origin, read from a JSON file. docs/design/model.md says what each one means.
 //
 // Times are picoseconds inside, nanoseconds in the file. Rates are femtoseconds for each byte inside, bytes for each nanosecond (GB/s) in the file.
 #pragma once

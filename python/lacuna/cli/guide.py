@@ -79,7 +79,7 @@ are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "r
 
 With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
 same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
-are written here (docs/rdma.md).
+are written here (docs/guide/two-machines.md).
 
 With a larger budget it reaches larger transfers, up to 64 MiB, and looks more often at close calls; from 900 s on
 it measures all notifications at all sizes, before that only the usual one above 64 KiB.

@@ -19,7 +19,7 @@ from lacuna.worker.protocol import written
 
 app = typer.Typer(
     name="mpi",
-    help="The library that makes the datatypes of MPI programs fast (docs/mpi.md).",
+    help="The library that makes the datatypes of MPI programs fast (docs/start/mpi.md).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

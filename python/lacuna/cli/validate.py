@@ -44,7 +44,7 @@ _FEWEST_CHECKED = 8
 HOLDS_REGRET = 1.10
 HOLDS_ERROR = 0.30
 """A profile fitted in the same hour has 1.02 and 8 %, one of another state of a machine 1.10 to 1.25
-(docs/choosing.md)."""
+(docs/guide/choosing.md)."""
 
 
 def needs_profile(nic: str) -> bool:

@@ -68,8 +68,8 @@ def _how() -> str:
     return (
         "The methods are those that run on real NICs; the bytes move, and both payload and gaps are compared. Times "
         "come "
-        "from a profile of the platform: docs/model.md says what each stage is, the end of this page what each number "
-        "rests on."
+        "from a profile of the platform: docs/design/model.md says what each stage is, the end of this page what each "
+        "number rests on."
     )
 
 

@@ -1,4 +1,4 @@
-"""The client of `lacuna-worker --simulate`, which runs Lacuna's methods on a NIC in virtual time (docs/model.md).
+"""The client of `lacuna-worker --simulate`, which runs the methods on a NIC in virtual time (docs/design/model.md).
 
 One request holds many trials and is answered by one line with a row for each. The same request always has the same
 answer, to the nanosecond.

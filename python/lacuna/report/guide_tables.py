@@ -276,7 +276,7 @@ def show_gpus(console: Console, gpus: list[dict[str, Any]], no_gpus: str | None)
 
 
 def registrations_text(untold: str) -> str:
-    """What ends a registration where a NIC pins memory (docs/registration.md)."""
+    """What ends a registration where a NIC pins memory (docs/guide/registration.md)."""
     if untold:
         return f"end with their transfer, or with a handle, where a NIC pins memory: {untold}"
     return "stay where a NIC pins memory: the kernel tells of freed memory (userfaultfd)"

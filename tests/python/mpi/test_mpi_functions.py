@@ -1,4 +1,4 @@
-"""docs/mpi-functions.md lists every function of every mpi.h at hand, and what the libraries for MPI programs export."""
+"""docs/reference/mpi-functions.md lists every function of every mpi.h at hand, and what the interposers export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from test_mpi_abi import ROOT, peers
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import ABIS, preload_library
 
-PAGE = ROOT / "docs" / "mpi-functions.md"
+PAGE = ROOT / "docs" / "reference" / "mpi-functions.md"
 ALONE = {"Open MPI": {"openmpi"}, "standard ABI": {"abi"}, "MPICH": {"mpich", "abi"}}
 """The libraries that a row means which names one."""
 

@@ -1,4 +1,4 @@
-"""Spack's recipe of Lacuna's C and C++ library and of the interposer for MPI programs: docs/clusters.md."""
+"""Spack's recipe of Lacuna's C and C++ library and of the interposer for MPI programs: docs/guide/clusters.md."""
 
 from spack.package import *
 
@@ -7,7 +7,7 @@ class Lacuna(CMakePackage):
     """Moves data with gaps between processes by the fastest way that the machine offers. The C and C++ library, and
     liblacuna_mpi_*.so, which are preloaded to make the datatypes of unmodified MPI programs faster."""
 
-    # There is no release to fetch yet: `spack develop`, or a checkout as in docs/clusters.md.
+    # There is no release to fetch yet: `spack develop`, or a checkout as in docs/guide/clusters.md.
     version("main")
 
     license("BSD-3-Clause")
