@@ -29,7 +29,7 @@ _SUBCOMMAND = re.compile(r"^  (?P<name>[a-z][\w.-]*)  ", re.MULTILINE)
 
 def headers() -> list[Path]:
     """The public ones: C's first."""
-    folder = next(f for f in (ROOT / "include", ROOT / "lacuna" / "c") if f.is_dir())
+    folder = ROOT / "include"
     return [folder / "lacuna.h", *sorted(folder.rglob("*.hpp"))]
 
 
