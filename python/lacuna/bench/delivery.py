@@ -12,7 +12,7 @@ from typing import TypeVar
 import typer
 from rich.console import Console
 
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.presentation import Presentation
 from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
@@ -42,7 +42,7 @@ class Delivery:
 
     def console(self) -> Console:
         """Standard error where standard output holds the data."""
-        return session.console(to_stderr=self.to_stdout)
+        return command_exit.console(to_stderr=self.to_stdout)
 
     def write_json(self, text: str) -> list[Path]:
         """As --json. Returns the file, if it is one."""
@@ -76,7 +76,7 @@ class Delivery:
         console, result = self.console(), shown.result
         failure: WorkerError | None = None
         try:
-            with session.terminable():
+            with command_exit.terminable():
                 measure(console)
         except KeyboardInterrupt:
             result.interrupted = True
@@ -85,8 +85,8 @@ class Delivery:
         if not result.is_empty:
             self.hand_over(console, shown)
         if failure is not None:
-            session.fail(str(failure))
-        session.end(result.errors, interrupted=result.interrupted)
+            command_exit.fail(str(failure))
+        command_exit.end(result.errors, interrupted=result.interrupted)
 
 
 def show_written(console: Console, files: Sequence[Path]) -> None:

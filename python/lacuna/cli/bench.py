@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lacuna import clock
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.methods import experiments, terminal
 from lacuna.bench.methods.experiments import Experiment, MethodRun
@@ -313,7 +313,7 @@ def messages(
     deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     mpis = find_mpis(mpi or [], needed=True)
     delivery = Delivery(data, output)
-    session.require(find_bench)
+    command_exit.require(find_bench)
     result = begun(Messages, command_line("bench messages", mpis, quick=quick, only=only, forced=forced, budget=budget))
     delivery.run(MessagePresentation(result), MessageRace(result, quick, only, forced, mpis, deadline))
 
@@ -382,7 +382,7 @@ def mpi(
     deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     found = find_mpis(mpis or [], needed=True)
     delivery = Delivery(data, output)
-    session.require(find_bench)
+    command_exit.require(find_bench)
     options = {"quick": quick, "only": only, "forced": forced, "no_programs": not programs, "two_hosts": two_hosts}
     result = begun(MpiRun, command_line("bench mpi", found, **options, budget=budget))
     result.variables = variables()

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from lacuna import clock
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.progress import Meter
 from lacuna.guide import campaign
 from lacuna.guide.campaign import SecondLooks
@@ -77,7 +77,7 @@ def measure(
         return Worker(find_worker(), nic, effort.silence, options, remote)
 
     try:
-        with session.terminable(), start() as worker:
+        with command_exit.terminable(), start() as worker:
             result, cells = prepare(worker)
             with Meter(console, len(cells), deadline - clock.now()) as meter:
                 again = None
@@ -91,7 +91,7 @@ def measure(
                     at_last(worker)
     except KeyboardInterrupt:
         if result is None:
-            raise typer.Exit(session.INTERRUPTED) from None
+            raise typer.Exit(command_exit.INTERRUPTED) from None
         result.interrupted = True
     except WorkerError as e:
         return Outcome(result, e)
@@ -106,12 +106,12 @@ def finish(result: Run | None, failure: WorkerError | None, *, written: bool = T
         errors.print(f"\n[bold red]ERROR: {len(result.errors)} measurements failed.[/] The first of them:")
         for error in result.errors[:5]:
             errors.print(f"  {error}", markup=False)
-        status = session.MEASUREMENT_FAILED
+        status = command_exit.MEASUREMENT_FAILED
     if failure:
         errors.print("\n[bold red]ERROR:[/]", end=" ")
         errors.print(str(failure), markup=False)
-        status = session.ENVIRONMENT
+        status = command_exit.ENVIRONMENT
     if result and result.interrupted:
         errors.print(f"\n[bold]Interrupted.[/] What was measured is {'written' if written else 'shown'}.")
-        status = session.INTERRUPTED
+        status = command_exit.INTERRUPTED
     raise typer.Exit(status)

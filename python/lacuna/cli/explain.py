@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lacuna import __version__
 from lacuna._core import Guide, Layout, describe, instruction_set
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
@@ -135,7 +135,7 @@ def explain(
         try:
             measured = pair_measurement.measure(own_nic, Pair("asked", send.layout, receive.layout), cold=cold)
         except WorkerError as e:
-            session.fail(str(e))
+            command_exit.fail(str(e))
     transfer = _Transfer.of(own_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
 
     if receive is not send and destination is None:
@@ -151,7 +151,7 @@ def explain(
     delivery.write_json(written(document) + "\n")
     for failure in measured.failures if measured else ():
         console.print(f"ERROR: {failure}", markup=False)
-    raise typer.Exit(session.MEASUREMENT_FAILED if measured and measured.failures else 0)
+    raise typer.Exit(command_exit.MEASUREMENT_FAILED if measured and measured.failures else 0)
 
 
 @dataclass(frozen=True)

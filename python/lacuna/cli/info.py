@@ -8,7 +8,7 @@ import typer
 
 from lacuna import device
 from lacuna._core import freed_memory_is_told
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.cli.options import NicOption, worker_nic
 from lacuna.report import guide_tables
 from lacuna.worker.client import Worker, find_worker
@@ -41,12 +41,12 @@ def info(
         with Worker(find_worker(), worker_nic(nic), _SILENCE) as worker:
             hello, devices = worker.hello, worker.devices()
     except WorkerError as e:
-        session.fail(str(e))
+        command_exit.fail(str(e))
     untold = freed_memory_is_told()
     gpus, no_gpus = device.look()
     if as_json:
         said = {"protocol": PROTOCOL, **vars(hello), "devices": devices, "freed_memory_untold": untold}
         print(written({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
     else:
-        guide_tables.show_info(session.console(), hello, devices, untold)
-        guide_tables.show_gpus(session.console(), gpus, no_gpus)
+        guide_tables.show_info(command_exit.console(), hello, devices, untold)
+        guide_tables.show_gpus(command_exit.console(), gpus, no_gpus)

@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.worker import remote_host
 from lacuna.worker.client import find_worker
 from lacuna.worker.listener import COMES_WITHIN, Listener, Met
@@ -25,9 +25,9 @@ def run(nic: str, host: str, start_within: float, come_within: float | None) -> 
     """Ends the command."""
     address = remote_host.place(host, "--listen", remote_host.EVERYWHERE)
     secret = remote_host.read_secret()
-    console = session.console()
+    console = command_exit.console()
     try:
-        with session.terminable(), Listener(find_worker(), nic, address, secret, start_within) as listener:
+        with command_exit.terminable(), Listener(find_worker(), nic, address, secret, start_within) as listener:
             _show(console, listener)
             began, who = time.monotonic(), ""
             for event in listener.events(come_within or COMES_WITHIN):
@@ -39,9 +39,9 @@ def run(nic: str, host: str, start_within: float, come_within: float | None) -> 
             console.print(f"Served {who} for {time.monotonic() - began:.0f} s; the results are there.", markup=False)
     except KeyboardInterrupt:
         Console(stderr=True, highlight=False).print("Interrupted.")
-        raise typer.Exit(session.INTERRUPTED) from None
+        raise typer.Exit(command_exit.INTERRUPTED) from None
     except WorkerError as e:
-        session.fail(str(e))
+        command_exit.fail(str(e))
     raise typer.Exit
 
 

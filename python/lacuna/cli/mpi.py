@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.cli.options import JsonOption
 from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
@@ -100,7 +100,7 @@ def doctor_command(
     console.print(table)
     delivery.write_json(written(findings) + "\n")
     if any(finding.verdict == "wrong" for finding in findings):
-        raise typer.Exit(session.MEASUREMENT_FAILED)
+        raise typer.Exit(command_exit.MEASUREMENT_FAILED)
 
 
 _MARKS = {
@@ -154,4 +154,4 @@ def _abi_of(arguments: list[str], launcher: Path) -> str:
 
 def _fail(error: MpiError) -> NoReturn:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
-    raise typer.Exit(session.ENVIRONMENT)
+    raise typer.Exit(command_exit.ENVIRONMENT)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.mpi import installations
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.paper import profiles
@@ -90,7 +90,7 @@ def find_mpis(wanted: Sequence[str], *, needed: bool = False) -> list[MpiInstall
     except MpiInstallationError as e:
         raise typer.BadParameter(str(e), param_hint="--mpi") from e
     if needed and not found:
-        session.fail(installations.NO_MPI)
+        command_exit.fail(installations.NO_MPI)
     return found
 
 

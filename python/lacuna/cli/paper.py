@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna import __version__
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.cli.options import JsonOption, find_mpis
 from lacuna.paper import fft_command, profiles, table4
@@ -213,12 +213,12 @@ def _run(
             _deliver(console, results, delivery, grids=False)
         raise
     if mpis or not chapters:
-        with session.terminable():
+        with command_exit.terminable():
             fft_command.measure(console, measured, mpis, results, quick=quick)
     elif measured:
         results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
     _deliver(console, results, delivery, grids=grids)
-    session.end(results.errors, interrupted=results.interrupted)
+    command_exit.end(results.errors, interrupted=results.interrupted)
 
 
 def _guarded(
@@ -235,13 +235,13 @@ def _guarded(
     )
     started = time.monotonic()
     try:
-        with session.terminable(), Simulator(verify=verify) as simulator, bar:
+        with command_exit.terminable(), Simulator(verify=verify) as simulator, bar:
             task = bar.add_task("", total=steps)
             result = work(simulator, functools.partial(bar.advance, task))
     except KeyboardInterrupt:
-        raise typer.Exit(session.INTERRUPTED) from None
+        raise typer.Exit(command_exit.INTERRUPTED) from None
     except WorkerError as e:
-        session.fail(str(e))
+        command_exit.fail(str(e))
     if not console.is_terminal:
         console.print(f"{what} took {time.monotonic() - started:.0f} s")
     return result

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from lacuna._core import nic_label, profile_file
-from lacuna.bench import session
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.progress import Meter
 from lacuna.bench.validation.page import ValidationPresentation
@@ -71,26 +71,26 @@ def check(nic: str, started: float, delivery: Delivery, silence: float) -> NoRet
     """Whether the profile holds on this machine. Ends the command."""
     file = profile_file(nic)
     if needs_profile(nic):
-        session.fail(
+        command_exit.fail(
             f"there is no profile at {file}; `lacuna guide` makes one, LACUNA_PROFILE names one from elsewhere"
         )
     made = _begun(nic, "lacuna guide --check")
     sample = Sample(_CHECK_PAIRS, _CHECK_SEED, _CHECK_MS, started + CHECK_SECONDS - _CHECK_END)
     try:
-        with session.terminable(), Worker(find_worker(), nic, silence) as worker:
+        with command_exit.terminable(), Worker(find_worker(), nic, silence) as worker:
             validate(worker, made, lambda *_: None, sample)
     except KeyboardInterrupt:
-        raise typer.Exit(session.INTERRUPTED) from None
+        raise typer.Exit(command_exit.INTERRUPTED) from None
     except WorkerError as e:
-        session.fail(str(e))
+        command_exit.fail(str(e))
     delivery.write_json(made.to_json())
     console = delivery.console()
     for error in made.errors:
         console.print(f"ERROR: {error}", markup=False)
-    session.end(made.errors, interrupted=False)
+    command_exit.end(made.errors, interrupted=False)
     if len(made.pairs) < _FEWEST_CHECKED:
-        session.fail(f"only {len(made.pairs)} pairs in {CHECK_SECONDS:.0f} s: this machine is too busy to tell")
-    raise typer.Exit(0 if _show_verdict(console, file, made) else session.MEASUREMENT_FAILED)
+        command_exit.fail(f"only {len(made.pairs)} pairs in {CHECK_SECONDS:.0f} s: this machine is too busy to tell")
+    raise typer.Exit(0 if _show_verdict(console, file, made) else command_exit.MEASUREMENT_FAILED)
 
 
 def _show_verdict(console: Console, file: str, made: Validation) -> bool:
