@@ -6,12 +6,13 @@ a line that does not come, or does not end, is a `LineError` that says so.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from lacuna.worker.protocol import SchemaError, parsed
 
 LONGEST_LINE = 4 << 20
 """Bytes; the longest honest line is a corpus with a few KiB."""
@@ -88,12 +89,12 @@ def answer(line: bytes, member: str) -> dict[str, Any]:
     """What a bench says in `member` of its line. Raises RowError where it says instead that it could not, and LineError
     where it says neither."""
     try:
-        said = json.loads(line)
-    except ValueError as e:
-        raise LineError(f"sent what is no JSON: {line[:80]!r}") from e
-    if isinstance(said, dict) and isinstance(said.get("error"), str):
+        said = parsed(line)
+    except SchemaError as e:
+        raise LineError(f"sent what is no JSON object: {line[:80]!r}") from e
+    if isinstance(said.get("error"), str):
         raise RowError(said["error"])
-    if not isinstance(said, dict) or not isinstance(said.get(member), dict):
+    if not isinstance(said.get(member), dict):
         raise LineError(f"sent no {member}: {line[:80]!r}")
     found: dict[str, Any] = said[member]
     return found

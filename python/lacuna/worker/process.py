@@ -18,9 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import msgspec
+
 import lacuna
 from lacuna.worker.json_lines import LONGEST_LINE, EndError, EndlessError, LineError, Lines, SilenceError, answer
-from lacuna.worker.protocol import SchemaError, parsed, written
+from lacuna.worker.protocol import SchemaError, parsed
 
 _STDERR_KEPT = 2048
 """Bytes of the end of standard error that go into an error message."""
@@ -109,7 +111,7 @@ class LineProcess:
 
     def send(self, message: Mapping[str, object]) -> None:
         try:
-            self._stdin.write(written(message, indent=-1).encode() + b"\n")
+            self._stdin.write(msgspec.json.encode(message) + b"\n")
         except OSError:
             raise self._died() from None
 
