@@ -204,13 +204,13 @@ class GuideCommand:
             self._show_regret(console)
 
     def _show_regret(self, console: Console) -> None:
-        for explorer in self.explorers:
-            if explorer.expected_regret is not None:
-                said = f"The choice is expected to take {explorer.expected_regret:.1%} longer than the best way on "
-                said += "average."
-                if explorer.expected_regret > self.regret:
-                    said += " A larger --budget, or another run, refines the profile."
-                console.print(said, soft_wrap=True)
+        for expected in (explorer.expected_regret for explorer in self.explorers):
+            if expected is None:
+                continue
+            said = f"The choice is expected to take {expected:.1%} longer than the best way on average."
+            if expected > self.regret:
+                said += " A larger --budget, or another run, refines the profile."
+            console.print(said, soft_wrap=True)
 
 
 def guide(
