@@ -157,8 +157,8 @@ def test_the_json_is_what_the_library_reads(fits: Fits, tmp_path: Path) -> None:
     path = fits.clean.to_json()
     assert path.keys() == {"prices", "leans", "error_median", "error_p90", "rows"}
     names = {f"{method}/{notify}" for method, _, notify in WAYS}
-    assert fits.clean.leans.keys() == names
-    assert {len(lean) for lean in fits.clean.leans.values()} == {features(UNSEEN[:1]).shape[1]}
+    assert fits.clean.biases.keys() == names
+    assert {len(lean) for lean in fits.clean.biases.values()} == {features(UNSEEN[:1]).shape[1]}
     document = {
         "schema": 2,
         "nic": "local",
