@@ -117,7 +117,8 @@ std::string in_model(int ranks, const protocol::Options& options, const Program&
   std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
   const Finish finish;
   LACUNA_END_TRY(world->run([&](int rank) -> base::Result<void> {
-    const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", protocol::form_group(*world, rank), options));
+    const auto made =
+        LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", protocol::form_group(*world, rank), options));
     wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made), options.progress_thread);
     return {};
   }));

@@ -205,11 +205,16 @@ int main(int argc, char** argv) {
   double* seconds = rounds > 0 ? malloc((size_t)rounds * sizeof *seconds) : NULL;
   if (seconds == NULL) stop("usage: see the head of cost.c");
   MPI_Barrier(MPI_COMM_WORLD);
-  if (argc == 6 && strcmp(argv[1], "once") == 0) once(argv[2], atoi(argv[3]), strcmp(argv[4], "requests") == 0, rounds, seconds);
-  else if (argc == 5 && strcmp(argv[1], "many") == 0) many(argv[2], atoi(argv[3]), rounds, seconds);
-  else if (argc == 4 && strcmp(argv[1], "ring") == 0) ring((size_t)atol(argv[2]), rounds, seconds);
-  else if (argc == 4 && strcmp(argv[1], "ping") == 0) ping((size_t)atol(argv[2]), rounds, seconds);
-  else stop("usage: see the head of cost.c");
+  if (argc == 6 && strcmp(argv[1], "once") == 0)
+    once(argv[2], atoi(argv[3]), strcmp(argv[4], "requests") == 0, rounds, seconds);
+  else if (argc == 5 && strcmp(argv[1], "many") == 0)
+    many(argv[2], atoi(argv[3]), rounds, seconds);
+  else if (argc == 4 && strcmp(argv[1], "ring") == 0)
+    ring((size_t)atol(argv[2]), rounds, seconds);
+  else if (argc == 4 && strcmp(argv[1], "ping") == 0)
+    ping((size_t)atol(argv[2]), rounds, seconds);
+  else
+    stop("usage: see the head of cost.c");
   print(seconds, rounds);
   free(seconds);
   MPI_Finalize();
