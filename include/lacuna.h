@@ -1,6 +1,7 @@
 /* lacuna.h: Lacuna for C programs. Layouts, the CPU's copies, the guide, messages between processes, and exchanges among all of them.
  *
- * Every function that can fail returns a lacuna_status; outputs come last and are set only on success.
+ * Every function that can fail returns a lacuna_status; outputs come last and are set only on success. A pointer may be
+ * NULL only where its function says so.
  * lacuna_error_message() then tells the calling thread what went wrong, where, and the limit. Layouts are immutable and
  * may be used from several threads at once.
  *
@@ -53,58 +54,79 @@ const char* lacuna_version(void);
 /* What the last failed call of this thread has to say; valid until its next failed call. */
 const char* lacuna_error_message(void);
 
-/* --- constructors: the caller frees each *layout with lacuna_layout_free() --- */
+/* --- constructors: the caller frees each *layout with lacuna_layout_free() ---
+ * `old` is what a layout is made of; it may be freed afterwards. Lists have `count` entries each, and are copied.
+ * Errors: INVALID_ARGUMENT (a count or length below 0), OVERFLOW (an offset or size beyond 2^60 bytes), OUT_OF_MEMORY. */
 
+/* `count` contiguous bytes. Errors: as of all constructors. */
 lacuna_status lacuna_layout_bytes(int64_t count, lacuna_layout** layout);
+/* `count` times `old`, each at the end of the one before. Errors: as of all constructors. */
 lacuna_status lacuna_layout_contiguous(int64_t count, const lacuna_layout* old, lacuna_layout** layout);
-/* stride in extents of old */
+/* `count` blocks of `blocklength` times `old`; a block begins `stride` extents of `old` behind the one before. Errors:
+ * as of all constructors. */
 lacuna_status lacuna_layout_vector(int64_t count, int64_t blocklength, int64_t stride, const lacuna_layout* old, lacuna_layout** layout);
-/* stride in bytes */
+/* As lacuna_layout_vector(), with the stride in bytes. Errors: as of all constructors. */
 lacuna_status lacuna_layout_hvector(int64_t count, int64_t blocklength, int64_t stride_bytes, const lacuna_layout* old,
                                     lacuna_layout** layout);
-/* displacements in extents of old; one block length and one displacement for each of count blocks */
+/* Block i has blocklengths[i] times `old` and begins displacements[i] extents of `old` behind the base. Errors: as of
+ * all constructors. */
 lacuna_status lacuna_layout_indexed(int64_t count, const int64_t* blocklengths, const int64_t* displacements, const lacuna_layout* old,
                                     lacuna_layout** layout);
+/* As lacuna_layout_indexed(), with one length for all blocks. Errors: as of all constructors. */
 lacuna_status lacuna_layout_indexed_block(int64_t count, int64_t blocklength, const int64_t* displacements, const lacuna_layout* old,
                                           lacuna_layout** layout);
-/* displacements in bytes; one block length and one displacement for each of count blocks */
+/* As lacuna_layout_indexed(), with displacements in bytes. Errors: as of all constructors. */
 lacuna_status lacuna_layout_hindexed(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
                                      const lacuna_layout* old, lacuna_layout** layout);
+/* As lacuna_layout_hindexed(), with one length for all blocks. Errors: as of all constructors. */
 lacuna_status lacuna_layout_hindexed_block(int64_t count, int64_t blocklength, const int64_t* byte_displacements, const lacuna_layout* old,
                                            lacuna_layout** layout);
+/* Block i has blocklengths[i] times members[i] and begins byte_displacements[i] bytes behind the base. Errors: as of all
+ * constructors. */
 lacuna_status lacuna_layout_struct(int64_t count, const int64_t* blocklengths, const int64_t* byte_displacements,
                                    const lacuna_layout* const* members, lacuna_layout** layout);
-/* a box of subsizes at starts in an array of sizes, each of dims entries */
+/* A box of an array: sizes, subsizes and starts have `dims` entries each, in elements `old`. Errors: as of all
+ * constructors; INVALID_ARGUMENT where the box is not within the array. */
 lacuna_status lacuna_layout_subarray(int dims, const int64_t* sizes, const int64_t* subsizes, const int64_t* starts, lacuna_order order,
                                      const lacuna_layout* old, lacuna_layout** layout);
 /* The part of process `rank` of an array of sizes, spread over `processes` in a grid (row-major). Lists have dims
- * entries each; block_sizes: elements, or LACUNA_DISTRIBUTE_DEFAULT. */
+ * entries each; block_sizes: elements, or LACUNA_DISTRIBUTE_DEFAULT. Errors: as of all constructors; INVALID_ARGUMENT
+ * where the grid has not as many places as there are processes. */
 lacuna_status lacuna_layout_darray(int64_t processes, int64_t rank, int dims, const int64_t* sizes,
                                    const lacuna_distribution* distributions, const int64_t* block_sizes, const int64_t* grid,
                                    lacuna_order order, const lacuna_layout* old, lacuna_layout** layout);
 /* The elements of an array in the order of its indices, the last one fastest: NumPy's shape (elements) and strides
- * (bytes). */
+ * (bytes). Errors: as of all constructors. */
 lacuna_status lacuna_layout_strided(int64_t item_bytes, int dims, const int64_t* shape, const int64_t* strides_bytes,
                                     lacuna_layout** layout);
+/* `old` with another lower bound and extent, in bytes, which say where the next one begins. Errors: as of all
+ * constructors. */
 lacuna_status lacuna_layout_resized(const lacuna_layout* old, int64_t lower_bound, int64_t extent, lacuna_layout** layout);
-/* lengths[i] bytes at offsets[i] */
+/* lengths[i] bytes at offsets[i] bytes. Errors: as of all constructors. */
 lacuna_status lacuna_layout_blocks(int64_t count, const int64_t* offsets, const int64_t* lengths, lacuna_layout** layout);
-/* blocks of block_bytes at page_numbers[i] * block_bytes */
+/* Blocks of block_bytes bytes at page_numbers[i] * block_bytes: a page table. Errors: as of all constructors. */
 lacuna_status lacuna_layout_paged(int64_t block_bytes, int64_t count, const int64_t* page_numbers, lacuna_layout** layout);
 
 /* What bytes [position, position + length) of the packed stream of `whole` are. Errors: INVALID_ARGUMENT (not within
  * the stream). */
 lacuna_status lacuna_layout_slice(const lacuna_layout* whole, int64_t position, int64_t length, lacuna_layout** layout);
 
-void lacuna_layout_free(lacuna_layout* layout); /* NULL is allowed */
+/* NULL is allowed. What was begun with the layout goes on. */
+void lacuna_layout_free(lacuna_layout* layout);
 
 /* --- properties, in bytes --- */
 
-int64_t lacuna_layout_size(const lacuna_layout* layout);      /* of the data: the length of the packed stream */
-int64_t lacuna_layout_run_count(const lacuna_layout* layout); /* contiguous runs, after merging neighbours */
+/* Bytes of the data: the length of the packed stream. */
+int64_t lacuna_layout_size(const lacuna_layout* layout);
+/* Contiguous runs, after merging neighbours. */
+int64_t lacuna_layout_run_count(const lacuna_layout* layout);
+/* Bytes from the base to where the extent begins (MPI's lower bound). */
 int64_t lacuna_layout_lower_bound(const lacuna_layout* layout);
+/* Bytes from one element to the next, where several are put together. */
 int64_t lacuna_layout_extent(const lacuna_layout* layout);
+/* Bytes from the base to the first byte of the data. */
 int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout);
+/* Bytes from the first byte of the data to behind the last one. */
 int64_t lacuna_layout_true_extent(const lacuna_layout* layout);
 /* 1 if both name the same bytes in the same order, however they were written */
 int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
@@ -112,17 +134,21 @@ int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
  * take too long to say). */
 lacuna_status lacuna_layout_overlaps(const lacuna_layout* layout, int* overlaps);
 /* Makes what copies of the layout need, which the first copy would make: for a program whose first copy must not be
- * slow. */
+ * slow. Errors: OUT_OF_MEMORY. */
 lacuna_status lacuna_layout_prepare(const lacuna_layout* layout);
 /* The canonical form as text. Writes at most size bytes with a final NUL, returns the length that the whole text has. */
 size_t lacuna_layout_describe(const lacuna_layout* layout, char* text, size_t size);
 
 /* --- copies: bytes [position, position + length) of the packed stream --- */
 
+/* Copies that part of the layout at `base` to `out`, which has room for `length` bytes. Errors: INVALID_ARGUMENT (not
+ * within the stream). */
 lacuna_status lacuna_pack(const lacuna_layout* layout, const void* base, int64_t position, int64_t length, void* out);
+/* Copies `length` bytes from `in` to that part of the layout at `base`. Errors: INVALID_ARGUMENT (not within the
+ * stream). */
 lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t position, int64_t length, const void* in);
 /* The whole of src into dst, without staging. The sizes must be equal and the buffers apart; dst must not overlap
- * itself. */
+ * itself, which is not looked at (lacuna_layout_overlaps() does). Errors: INVALID_ARGUMENT (the sizes differ). */
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base);
 
 /* Threads that pack and unpack together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for
@@ -130,10 +156,12 @@ lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, c
  * thread). */
 typedef struct lacuna_team lacuna_team;
 lacuna_status lacuna_team_make(int threads, lacuna_team** team);
-void lacuna_team_free(lacuna_team* team); /* NULL is allowed */
-/* As lacuna_pack() and lacuna_unpack(). Errors of unpacking: INVALID_ARGUMENT (the layout overlaps itself). */
+/* Ends its threads. NULL is allowed. */
+void lacuna_team_free(lacuna_team* team);
+/* As lacuna_pack(). */
 lacuna_status lacuna_team_pack(lacuna_team* team, const lacuna_layout* layout, const void* base, int64_t position, int64_t length,
                                void* out);
+/* As lacuna_unpack(). Errors, beside those: INVALID_ARGUMENT (the layout overlaps itself). */
 lacuna_status lacuna_team_unpack(lacuna_team* team, const lacuna_layout* layout, void* base, int64_t position, int64_t length,
                                  const void* in);
 
@@ -148,7 +176,8 @@ typedef struct lacuna_device_plan lacuna_device_plan;
 /* "cuda:0", or "emulated": the same kernels on the CPU, for tests. The caller frees the device. Errors: UNSUPPORTED
  * (no driver or no such GPU; the message says what to do), INVALID_ARGUMENT. */
 lacuna_status lacuna_device_open(const char* name, lacuna_device** device);
-void lacuna_device_free(lacuna_device* device); /* NULL is allowed; plans are freed before */
+/* NULL is allowed. The plans of the device are freed before. */
+void lacuna_device_free(lacuna_device* device);
 
 /* Moves `src` at src_base into `dst` at dst_base, after what the stream holds; packs where dst is
  * lacuna_layout_bytes(), unpacks where src is. The first such move of two layouts makes a plan, which takes device
@@ -159,20 +188,24 @@ lacuna_status lacuna_device_move(lacuna_device* device, const lacuna_layout* src
 
 /* A plan of `count` pairs of layouts, at most 64, moved by one launch (or up to four, where their runs ask for
  * different kernels), which a CUDA graph can capture. alignment: the power of two, 1 to 16, that divides all addresses
- * that the plan will be given. The caller frees the plan, once the streams have done its moves. */
+ * that the plan will be given. The caller frees the plan, once the streams have done its moves. Errors: as
+ * lacuna_device_move(). */
 lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const lacuna_layout* const* src, const lacuna_layout* const* dst,
                                       int alignment, lacuna_device_plan** plan);
-/* As many addresses as pairs. */
+/* Moves all pairs, after what the stream holds; there are as many addresses as pairs. Errors: INVALID_ARGUMENT (an
+ * address that `alignment` does not divide), OTHER (the driver; the message has its words). */
 lacuna_status lacuna_device_plan_move(lacuna_device_plan* plan, const void* const* src_bases, void* const* dst_bases, void* stream);
 /* The plan in words, a line for each part. Writes and returns as lacuna_layout_describe(). */
 size_t lacuna_device_plan_describe(const lacuna_device_plan* plan, char* text, size_t size);
-void lacuna_device_plan_free(lacuna_device_plan* plan); /* NULL is allowed */
+/* NULL is allowed. */
+void lacuna_device_plan_free(lacuna_device_plan* plan);
 
 /* --- the wire form: a layout for a peer --- */
 
-/* Writes the wire form if it fits into size bytes; *needed is its length either way. */
+/* Writes the wire form if it fits into size bytes; *needed is its length either way. Errors: OUT_OF_MEMORY. */
 lacuna_status lacuna_layout_encode(const lacuna_layout* layout, void* wire, size_t size, size_t* needed);
-/* The inverse, for bytes from anywhere: a valid layout or an error. */
+/* The inverse, for bytes from anywhere: a valid layout or an error. The caller frees *layout. Errors: MALFORMED, OVERFLOW,
+ * LIMIT, OUT_OF_MEMORY. */
 lacuna_status lacuna_layout_decode(const void* wire, size_t size, lacuna_layout** layout);
 
 /* --- choosing a way, and saying why ---
@@ -202,10 +235,12 @@ typedef struct lacuna_placement {
 } lacuna_placement;
 
 /* Chooses by the profile that `lacuna guide` wrote for this NIC ("local", "model:PLATFORM"), or else by the usual
- * prices. message_us: what a message of 16 KiB takes to the peer, one way; 0 if nobody knows. The caller frees the
- * guide. */
+ * prices. message_us: what a message of 16 KiB takes to the peer, one way; 0 if that is not known. The caller frees the
+ * guide. Errors: INVALID_ARGUMENT (no such NIC or platform; LACUNA_METHOD or LACUNA_PATH is none that there is),
+ * OUT_OF_MEMORY. */
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide);
-void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
+/* NULL is allowed. */
+void lacuna_guide_free(lacuna_guide* guide);
 
 /* objective: a lacuna_objective. The best way to move src into dst, for memory that Lacuna allocated. Remembered:
  * asking again is cheap. Errors: INVALID_ARGUMENT (the sizes differ; no such objective), UNSUPPORTED (nothing can
@@ -213,12 +248,14 @@ void lacuna_guide_free(lacuna_guide* guide); /* NULL is allowed */
 lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice);
 /* Why: every way with its stages, what it lost by and where it would win, as `lacuna explain` prints it. Writes at
- * most size bytes with a final NUL; *needed, which must not be NULL, is the length that the whole text has. */
+ * most size bytes with a final NUL; *needed, which must not be NULL, is the length that the whole text has. Errors: as
+ * lacuna_guide_choose(). */
 lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
                                    size_t size, size_t* needed);
-/* The same for other placements. Errors: as above. */
+/* As lacuna_guide_choose(), for other placements, with the same errors. */
 lacuna_status lacuna_guide_choose_placed(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
                                          const lacuna_placement* placement, lacuna_choice* choice);
+/* As lacuna_guide_explain(), for other placements, with the same errors. */
 lacuna_status lacuna_guide_explain_placed(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
                                           const lacuna_placement* placement, char* text, size_t size, size_t* needed);
 /* A layout in words: runs, extent, canonical form, kernels, run lengths. Writes and returns as
@@ -267,38 +304,49 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
                              lacuna_comm** comm);
 /* Waits until the peers took what was sent, 10 seconds at most. Requests end with it. NULL is allowed. */
 void lacuna_comm_free(lacuna_comm* comm);
+/* The rank of this process, from 0. */
 int lacuna_comm_rank(const lacuna_comm* comm);
+/* How many ranks there are. */
 int lacuna_comm_size(const lacuna_comm* comm);
 
-/* Blocking. Memory: `layout` at `base`. message may be NULL. Errors of a receive: TRUNCATED (the memory may hold a
- * part), PEER_LOST. */
+/* Sends `layout` at `base` to rank `dest` with a tag of 0 or more; returns once the memory may be used again. Errors:
+ * INVALID_ARGUMENT (no such rank, a tag below 0), LIMIT, OUT_OF_MEMORY, PEER_LOST. */
 lacuna_status lacuna_send(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag);
+/* Receives into `layout` at `base`. `source` and `tag` may be wildcards; message, which says what came, may be NULL.
+ * Errors: as lacuna_send(); INVALID_ARGUMENT (the layout overlaps itself), TRUNCATED (the memory may hold a part),
+ * MALFORMED. */
 lacuna_status lacuna_recv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_message* message);
 
-/* Begun only: the memory belongs to the request until it is done. The layout may be freed at once. */
+/* As lacuna_send(), begun only: the memory belongs to the request until it is done. The layout may be freed at once.
+ * Errors: as lacuna_send(); what becomes of the message, the request tells. */
 lacuna_status lacuna_isend(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag, lacuna_request** request);
+/* As lacuna_recv(), begun only. Errors: as lacuna_isend(); INVALID_ARGUMENT (the layout overlaps itself). */
 lacuna_status lacuna_irecv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_request** request);
 /* Ends a request: *request becomes NULL, whatever the status says of the message. A NULL request is done. message may
- * be NULL. */
+ * be NULL. Errors, of the message: TRUNCATED, PEER_LOST, MALFORMED, OUT_OF_MEMORY. */
 lacuna_status lacuna_wait(lacuna_comm* comm, lacuna_request** request, lacuna_message* message);
-/* *done: 1 if the request has ended, as lacuna_wait() ends it; 0: it is under way. */
+/* *done: 1 if the request has ended, as lacuna_wait() ends it; 0: it is under way. Errors: as lacuna_wait(). */
 lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done, lacuna_message* message);
-/* Waits for one of `count` requests and ends it; *index says which. NULLs are skipped; all NULL: INVALID_ARGUMENT. */
+/* Waits for one of `count` requests and ends it; *index says which. NULLs are skipped. Errors: as lacuna_wait();
+ * INVALID_ARGUMENT (all are NULL). */
 lacuna_status lacuna_wait_any(lacuna_comm* comm, int count, lacuna_request** requests, int* index, lacuna_message* message);
 /* Ends all; the status, and the message's text, are the first failed one's. messages may be NULL. */
 lacuna_status lacuna_wait_all(lacuna_comm* comm, int count, lacuna_request** requests, lacuna_message* messages);
-/* *cancelled: 1 if a receive that had found no message was taken back: *request is NULL then. 0: it has one. */
+/* *cancelled: 1 if a receive that had found no message was taken back: *request is NULL then. 0: it has one. A NULL
+ * request has none. */
 lacuna_status lacuna_cancel(lacuna_comm* comm, lacuna_request** request, int* cancelled);
-/* *found: 1 if a receive would find a message now; message says which. */
+/* *found: 1 if a receive would find a message now; message says which. Errors: INVALID_ARGUMENT (no such rank),
+ * PEER_LOST. */
 lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, lacuna_message* message);
 /* Moves on without waiting; 1 if something moved. */
 int lacuna_progress(lacuna_comm* comm);
 
 /* Registers memory until lacuna_deregister_memory() for all messages in it: the program promises to keep it mapped
- * until then. It spares messages their registration where nobody tells of freed memory (lacuna_comm_statistics()
- * says), and the look at it elsewhere. */
+ * until then. It spares messages their registration where the system does not tell of freed memory
+ * (lacuna_comm_statistics() says), and the look at it elsewhere. Errors: INVALID_ARGUMENT (no bytes, not mapped), LIMIT
+ * (the memory that may be locked), OUT_OF_MEMORY. */
 lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t bytes, uint32_t* number);
-/* Errors: INVALID_ARGUMENT (no such number). */
+/* Ends what lacuna_register_memory() began. Errors: INVALID_ARGUMENT (no such number). */
 lacuna_status lacuna_deregister_memory(lacuna_comm* comm, uint32_t number);
 
 /* One-sided. The other rank's program makes no call for a put or a get, but it has to be in calls, or to have a
@@ -309,8 +357,11 @@ typedef struct lacuna_exposed {
   int64_t bytes;
 } lacuna_exposed;
 
+/* Lets the other ranks reach `bytes` bytes at base; *exposed names them. Errors: INVALID_ARGUMENT (no bytes, NULL),
+ * OUT_OF_MEMORY. */
 lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed);
-/* Nobody reaches it afterwards; waits for what is under way. */
+/* No rank reaches the memory afterwards; waits for what is under way. Errors: INVALID_ARGUMENT (it is not exposed
+ * here). */
 lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed);
 /* Moves `src` at base into `dst`, which lies `offset` bytes behind the beginning of the exposed memory; done once the
  * bytes are there. Puts and gets that are under way together are done in any order. Errors: INVALID_ARGUMENT (sizes
@@ -318,19 +369,21 @@ lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed);
  * than 256 KiB), PEER_LOST. */
 lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
                          const lacuna_layout* dst);
-/* Moves `src` of the exposed memory into `dst` at base. */
+/* Moves `src` of the exposed memory into `dst` at base. Errors: as lacuna_put(). */
 lacuna_status lacuna_get(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
                          const lacuna_layout* src);
-/* The same, begun. */
+/* As lacuna_put(), begun only. Errors: as lacuna_put(); INVALID_ARGUMENT (it was withdrawn) the request tells. */
 lacuna_status lacuna_iput(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
                           const lacuna_layout* dst, lacuna_request** request);
+/* As lacuna_get(), begun only. Errors: as lacuna_iput(). */
 lacuna_status lacuna_iget(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
                           const lacuna_layout* src, lacuna_request** request);
 
 /* What was sent and received, by which protocol and way. Writes at most size bytes with a final NUL, returns the
  * length of the whole text. */
 size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size);
-/* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. */
+/* How a message would travel to `dest`. Writes as above; *needed is the length of the whole text. Errors:
+ * INVALID_ARGUMENT (no such rank; the sizes differ). */
 lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
                                   size_t* needed);
 
@@ -381,20 +434,24 @@ lacuna_status lacuna_transpose(lacuna_comm* comm, const lacuna_matrix* matrix, c
 
 /* The same to be started again and again: the ranks agree once. Nobody is waited for, and errors of arguments come
  * out of the calls that wait or test. The layouts may be freed at once. The caller frees the exchange, before the
- * connection. */
+ * connection. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 lacuna_status lacuna_alltoallw_init(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,
                                     void* const* receive_bases, const lacuna_layout* const* receive_layouts,
                                     const lacuna_exchange_options* options, lacuna_exchange** exchange);
+/* lacuna_neighbor_exchange(), to be started again and again; errors as lacuna_alltoallw_init(). */
 lacuna_status lacuna_neighbor_exchange_init(lacuna_comm* comm, int send_count, const int* destinations, const void* const* send_bases,
                                             const lacuna_layout* const* send_layouts, int receive_count, const int* sources,
                                             void* const* receive_bases, const lacuna_layout* const* receive_layouts,
                                             const lacuna_exchange_options* options, lacuna_exchange** exchange);
+/* lacuna_transpose(), to be started again and again; errors as lacuna_alltoallw_init(). */
 lacuna_status lacuna_transpose_init(lacuna_comm* comm, const lacuna_matrix* matrix, const void* before, void* after,
                                     const lacuna_exchange_options* options, lacuna_exchange** exchange);
-/* Begins, without waiting; the memory belongs to the exchange until it is done. */
+/* Begins, without waiting; the memory belongs to the exchange until it is done. Errors: INVALID_ARGUMENT (it is under
+ * way). */
 lacuna_status lacuna_exchange_start(lacuna_exchange* exchange);
-/* Moves on. *done: 1 if it is done, or was never started. */
+/* Moves on. *done: 1 if it is done, or was never started. Errors: those of exchanges, above. */
 lacuna_status lacuna_exchange_test(lacuna_exchange* exchange, int* done);
+/* Waits until it is done. Errors: those of exchanges, above. */
 lacuna_status lacuna_exchange_wait(lacuna_exchange* exchange);
 /* The exchange as this rank has it, the schedule, and why it. Writes at most size bytes with a final NUL, returns the
  * length of the whole text. */
