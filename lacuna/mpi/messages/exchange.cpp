@@ -92,17 +92,19 @@ void Exchange::take() {
 bool Exchange::begin_takes() {
   bool none = true;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    if (wanted_[i] == 0) continue;
-    const base::Result<protocol::Request*> begun = accept(i, *Descriptor::decode(told_[i].wire.data(), job_.nonce));
+    if (std::exchange(wanted_[i], 0) == 0) continue;
+    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
+    if (!descriptor) continue;  // take() has looked
+    const base::Result<protocol::Request*> begun = accept(i, *descriptor);
     const std::int64_t now = base::now_ns();
     if (!begun && begun.error().code == base::Code::out_of_memory) {
       if (in_vain_since_ == 0) in_vain_since_ = now;
       if (now - in_vain_since_ < kInVain) {
+        wanted_[i] = 1;
         none = false;
         continue;
       }
     }
-    wanted_[i] = 0;
     if (begun) {
       takes_[i] = *begun;
     } else {

@@ -216,7 +216,7 @@ Result<void> RendezvousTransfers::make_part(Peer& peer, RendezvousTransfer& now,
     if (part.trial != 0) part.begun_ns = local_.context.now();
   }
   layouts.notify = part.way.notify;
-  LACUNA_TRY(prepare(peer, now, part, role, std::move(layouts)));
+  LACUNA_TRY(prepare(peer, now, part, role, layouts));
   if (now.cut.count() > 1) ++local_.statistics.parts;
   ++now.made;
   now.parts.push_back(std::move(part));
@@ -224,7 +224,8 @@ Result<void> RendezvousTransfers::make_part(Peer& peer, RendezvousTransfer& now,
 }
 
 // The method's operation at this end, and the bytes that it sends, where they are copied.
-Result<void> RendezvousTransfers::prepare(Peer& peer, RendezvousTransfer& now, MovingPart& part, Role role, method::Transfer layouts) {
+Result<void> RendezvousTransfers::prepare(Peer& peer, RendezvousTransfer& now, MovingPart& part, Role role,
+                                          const method::Transfer& layouts) {
   RendezvousLine& line = line_of(peer, role);
   method::Endpoint* endpoint = line.endpoint(part.way.path, part.index);
   if (endpoint == nullptr) return base::fail(base::Code::malformed, "a way on a path that there is not");

@@ -30,7 +30,7 @@ class RendezvousTransfers {
   Result<void> cut(RendezvousTransfer& now);
   Result<void> make_part(Peer& peer, RendezvousTransfer& now, method::Role role);
   Result<bool> take_memory(RendezvousTransfer& now, MovingPart& part, method::Role role);
-  Result<void> prepare(Peer& peer, RendezvousTransfer& now, MovingPart& part, method::Role role, method::Transfer layouts);
+  Result<void> prepare(Peer& peer, RendezvousTransfer& now, MovingPart& part, method::Role role, const method::Transfer& layouts);
   Result<bool> make_next(Peer& peer, RendezvousTransfer& now, method::Role role);
   Result<bool> move_part(Peer& peer, RendezvousTransfer& now, MovingPart& part, method::Role role);
   void end_part(RendezvousTransfer& now, MovingPart& part, method::Role role);

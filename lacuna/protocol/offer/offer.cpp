@@ -91,7 +91,7 @@ Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest,
   request->stream.out = out;
   request->offer.rest = std::move(rest);
   peer.streams.transits.sent(ring.use(), *request->stream.out);
-  if (request->stream.out->direct()) offer_directly(peer, *request);
+  if (request->stream.out->direct()) offer_directly(peer, *request, *request->stream.out);
   const RingDescriptor descriptor = request->stream.out->describe(0);
   std::memcpy(ticket.bytes.data(), &descriptor, sizeof descriptor);
   sending.push_back(request);
@@ -99,8 +99,7 @@ Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest,
   return request;
 }
 
-void Offers::offer_directly(Peer& peer, Request& offer) {
-  OutStream& out = *offer.stream.out;
+void Offers::offer_directly(Peer& peer, const Request& offer, OutStream& out) {
   const std::uint32_t number = local_.tell(peer, *offer.layout);
   if (number == 0) return out.pack_after_all();
   const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(offer.base), .digest = offer.layout->digest(), .layout = number};
@@ -123,8 +122,8 @@ void Offers::pack(Request* offer) {
 }
 
 // An offer that was set aside is the peer's again. False: it has failed.
-bool Offers::take_up(Peer& peer, Request& offer) {
-  peer.streams.stores = *offer.offer.aside;
+bool Offers::take_up(Peer& peer, Request& offer, const Stores& aside) {
+  peer.streams.stores = aside;
   offer.offer.aside.reset();
   if (offer.error) completion_.lose(peer, *offer.error);
   if (peer.lost) {
@@ -137,7 +136,7 @@ bool Offers::take_up(Peer& peer, Request& offer) {
 
 Result<void> Offers::leave(Request* offer) {
   Peer& peer = local_.peer(offer->peer);
-  if (offer->offer.aside && !take_up(peer, *offer)) return {};
+  if (offer->offer.aside && !take_up(peer, *offer, *offer->offer.aside)) return {};
   while (offer->stream.out) {
     if (const Result<bool> packed = streams_.pack(peer, *offer); !packed) {
       completion_.lose(peer, packed.error());
@@ -147,7 +146,7 @@ Result<void> Offers::leave(Request* offer) {
     if (offer->stream.out->direct()) {
       if (!offer->stream.out->withdraw()) progress_.idle();  // its receiver copies
     } else {
-      LACUNA_TRY(move_on(peer, *offer));
+      LACUNA_TRY(move_on(peer, *offer, *offer->stream.out));
     }
   }
   std::erase(peer.streams.sending, offer);
@@ -155,8 +154,7 @@ Result<void> Offers::leave(Request* offer) {
 }
 
 // To the next ring that was taken for the rest, or to a new one.
-Result<void> Offers::move_on(Peer& peer, Request& offer) {
-  OutStream& out = *offer.stream.out;
+Result<void> Offers::move_on(Peer& peer, Request& offer, OutStream& out) {
   std::vector<RingHold>& rest = offer.offer.rest;
   if (rest.empty()) {
     RingHold ring(*LACUNA_TRY(peer.streams.rings.take_extra(local_.context, out.ring_bytes_for(out.left()))));

@@ -31,9 +31,9 @@ class Offers {
   [[nodiscard]] Transit transit_for(Peer& peer, const Layout& layout, Behind behind);
   Result<StreamRing*> ring_for(Peer& peer, const Layout& layout, Behind behind);
   Result<std::vector<RingHold>> rings_for_rest(Peer& peer, const OutStream& out, std::int64_t bytes);
-  void offer_directly(Peer& peer, Request& offer);
-  bool take_up(Peer& peer, Request& offer);
-  Result<void> move_on(Peer& peer, Request& offer);
+  void offer_directly(Peer& peer, const Request& offer, OutStream& out);
+  bool take_up(Peer& peer, Request& offer, const Stores& aside);
+  Result<void> move_on(Peer& peer, Request& offer, OutStream& out);
   LocalRank& local_;
   Completion& completion_;
   Choices& choices_;

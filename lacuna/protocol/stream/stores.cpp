@@ -35,8 +35,7 @@ void Stores::pack(nic::Context& context, const layout::Layout& layout, const std
     first_bytes_ = bytes;
     first_layout_ = &layout;
   } else if (first_layout_ == &layout && first_bytes_ == bytes && (position > 0 || whole)) {
-    const auto pair = pairs_.took(ns);
-    judge(pair->used_ns, pair->other_ns, bytes);
+    if (const auto pair = pairs_.took(ns)) judge(pair->used_ns, pair->other_ns, bytes);
   } else {
     until_trial_ = kPiecesUntilAgain;
     pairs_.break_off();
