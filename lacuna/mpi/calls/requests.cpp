@@ -78,6 +78,7 @@ int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indi
     int result = kSuccess;
     {
       const Batch::Hold hold(batch);
+      if (batch.holds()) batch.let_host_progress();
       result = call(count, batch.theirs(), ended, indices, theirs.data());
       for (int k = 0; k < *ended && (result == kSuccess || result == kErrInStatus); ++k) batch.ended(indices[k]);
     }

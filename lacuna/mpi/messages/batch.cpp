@@ -35,6 +35,17 @@ Batch::~Batch() {
   }
 }
 
+void Batch::let_host_progress() {
+  constexpr std::size_t kRequestsPerPoll = 64, kMostPolls = 64;  // a poll takes as long as a look at some ten requests
+  const auto last = std::ranges::find_if(handles_.rbegin(), handles_.rend(), [](Request one) { return one != host().no_request; });
+  if (last == handles_.rend()) return;
+  int over = 0;
+  Status status{};
+  for (std::size_t i = 0; i < std::min(handles_.size() / kRequestsPerPoll, kMostPolls) && over == 0; ++i) {
+    if (host().Request_get_status(*last, &over, &status) != kSuccess) return;
+  }
+}
+
 Batch::Hold::Hold(Batch& batch) : batch_(batch) {
   if (!batch.holds()) return;
   lock_ = batch.job_.enter();
