@@ -297,7 +297,7 @@ typedef struct lacuna_connect_options {
 } lacuna_connect_options;
 
 /* Meets the others; returns once all `size` have come. address: a name, for processes of one user on one machine; or
- * "host:port", where rank 0 listens, for whoever has the secret (at least 16 bytes; NULL with a name). rank: -1 with
+ * "host:port", where rank 0 listens, for processes that have the secret (at least 16 bytes; NULL with a name). rank: -1 with
  * a name: as they come. options may be NULL. The caller frees the connection. Errors: INVALID_ARGUMENT, PERMISSION,
  * TIMEOUT (the message says who is missing), PEER_LOST, UNSUPPORTED. */
 lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
@@ -432,7 +432,7 @@ lacuna_status lacuna_neighbor_exchange(lacuna_comm* comm, int send_count, const 
 lacuna_status lacuna_transpose(lacuna_comm* comm, const lacuna_matrix* matrix, const void* before, void* after,
                                const lacuna_exchange_options* options);
 
-/* The same to be started again and again: the ranks agree once. Nobody is waited for, and errors of arguments come
+/* The same to be started again and again: the ranks agree once. No rank is waited for, and errors of arguments come
  * out of the calls that wait or test. The layouts may be freed at once. The caller frees the exchange, before the
  * connection. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 lacuna_status lacuna_alltoallw_init(lacuna_comm* comm, const void* const* send_bases, const lacuna_layout* const* send_layouts,

@@ -19,7 +19,7 @@ enum class Objective { latency = LACUNA_LATENCY, bandwidth = LACUNA_BANDWIDTH, c
 class Guide {
  public:
   /// nic: "local", "verbs", "model:PLATFORM". message_us: what a message of 16 KiB takes to the peer, one way; 0 if
-  /// nobody knows. Errors: INVALID_ARGUMENT (LACUNA_METHOD or LACUNA_PATH name none), UNSUPPORTED (no such NIC).
+  /// that is not known. Errors: INVALID_ARGUMENT (LACUNA_METHOD or LACUNA_PATH name none), UNSUPPORTED (no such NIC).
   explicit Guide(const std::string& nic = "local", double message_us = 0) {
     lacuna_guide* guide = nullptr;
     detail::check(lacuna_guide_open(nic.c_str(), message_us, &guide));

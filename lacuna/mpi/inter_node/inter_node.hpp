@@ -1,4 +1,5 @@
-// A message to or from another node. The host moves its bytes in chunks (transport.hpp), or a device reads them (rdma.hpp). All of it is under the job's lock.
+// A message to or from another node. The host moves its bytes in chunks (transport.hpp), or a device reads them
+// (rdma.hpp). All of it is under the job's lock.
 #pragma once
 
 #include <memory>

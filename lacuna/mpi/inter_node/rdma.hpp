@@ -1,5 +1,6 @@
-// What has gaps, to and from ranks of other nodes that a device reaches, as this one: packed into registered memory, and read from there (protocol/rendezvous/rget.hpp). It takes
-// the place of chunks between two ranks that both have a device, found one another by it in MPI_Init, and have not lost one another since.
+// Messages with gaps between nodes by RDMA: packed into registered memory, and read from there by the receiver's device
+// (protocol/rendezvous/rget.hpp). This takes the place of chunks between two ranks that both have a device, found one
+// another by it in MPI_Init, and have not lost one another since.
 #pragma once
 
 #include <memory>

@@ -29,8 +29,8 @@ class Batch {
   /// How many there are that only we can complete.
   [[nodiscard]] int alone();
   [[nodiscard]] bool some_alone() { return alone() > 0; }
-  /// A look at many requests costs the host much, and MPICH moves one message at each look. So it is to move some first, where nothing waits in the host.
-  void let_host_progress();
+  /// A look at many requests is dear, and MPICH moves one message at each look. So MPICH moves some before it looks.
+  void let_host_progress() const;
   /// Held while the host completes requests that are in the table. Then it may not wait.
   class Hold {
    public:

@@ -83,6 +83,7 @@ void Exchange::take() {
       error_ = kErrTruncate;
     } else {
       wanted_[i] = 1;
+      some_wanted_ = true;
     }
   }
   begin_takes();
@@ -90,7 +91,8 @@ void Exchange::take() {
 
 // What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether none is left.
 bool Exchange::begin_takes() {
-  bool none = true;
+  if (!some_wanted_) return true;  // each look comes by here
+  some_wanted_ = false;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (std::exchange(wanted_[i], 0) == 0) continue;
     const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
@@ -101,7 +103,7 @@ bool Exchange::begin_takes() {
       if (in_vain_since_ == 0) in_vain_since_ = now;
       if (now - in_vain_since_ < kInVain) {
         wanted_[i] = 1;
-        none = false;
+        some_wanted_ = true;
         continue;
       }
     }
@@ -112,7 +114,7 @@ bool Exchange::begin_takes() {
       error_ = begun.error().code == base::Code::out_of_memory ? kErrNoMem : kErrOther;
     }
   }
-  return none;
+  return !some_wanted_;
 }
 
 void Exchange::copy_own() {

@@ -77,6 +77,7 @@ class Exchange {
   std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each rank
   std::pmr::vector<Slot> tells_{&memory_}, told_{&memory_};
   std::pmr::vector<unsigned char> wanted_{&memory_};  // of each rank: whether its offer is to be taken still
+  bool some_wanted_ = false;
   std::int64_t in_vain_since_ = 0;
 };
 

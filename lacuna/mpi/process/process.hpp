@@ -1,4 +1,4 @@
-// What a process has for itself, whoever its messages go to: datatypes, buffers, its report, and what it knows of its MPI.
+// What a process has without any peer: datatypes, buffers, its report, and what it knows of its MPI.
 #pragma once
 
 #include "lacuna/mpi/host/bounce.hpp"
