@@ -22,7 +22,7 @@ endif()
 target_compile_definitions(lacuna_objects PRIVATE LACUNA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(lacuna_objects PRIVATE ${lacuna_dependencies} nlohmann_json::nlohmann_json lacuna_options)
 # The kernels are written as they should run; vectorised by the compiler, a scatter of 8 bytes takes half as long again.
-set_source_files_properties(lacuna/copy/kernels.cpp lacuna/copy/tiles.cpp lacuna/copy/irregular.cpp PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+set_source_files_properties(lacuna/copy/kernels.cpp lacuna/copy/tiles.cpp lacuna/copy/shuffles.cpp lacuna/copy/irregular.cpp PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
 
 if(LACUNA_SANITIZE STREQUAL "address")
   target_compile_definitions(lacuna_objects PRIVATE LACUNA_FEWER_TARGETS)
@@ -36,7 +36,7 @@ target_precompile_headers(lacuna_objects PRIVATE
   <optional> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector> <fmt/format.h>)
 
 # Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
-set(alone "/copy/(kernels|tiles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/learned"
+set(alone "/copy/(kernels|tiles|shuffles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/learned"
   "/protocol/bootstrap/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
 if(LACUNA_UNITY)
   set_target_properties(lacuna_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

@@ -15,4 +15,8 @@ inline constexpr std::int64_t kAsk = 64 << 10;
 /// and some 300 from memory. Where the CPU has no clock fine enough, false.
 [[nodiscard]] bool is_cold(std::span<const std::byte* const> addresses);
 
+/// Whether so many bytes are more than the last level of the caches keeps until they are wanted again. Of these a store that passes
+/// the caches by is best whatever they hold now.
+[[nodiscard]] bool exceeds_caches(std::int64_t bytes);
+
 }  // namespace lacuna::copy

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/copy/tiles.hpp"
 
 #include "lacuna/copy/targets.hpp"
 
@@ -144,34 +143,11 @@ void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
 #define LACUNA_MASKED_LOADS 0
 #endif
 
-// The rows of one side share cache lines, as in a transpose: a tile of rows as wide as a line, so that a line is used up while
-// it is here, and of few enough columns that their pages stay in the first-level TLB.
-template <class Block>
-void move_tiles(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
-  constexpr Index kColumns = 64;
-  const Move m = move;
-  const Index step = std::min(std::abs(m.from.outer), std::abs(m.to.outer));
-  const Index tile = std::max<Index>(64 / std::max<Index>(step, 1), 1);
-  for (Index r0 = 0; r0 < m.rows; r0 += tile) {
-    const Index rows = std::min(tile, m.rows - r0);
-    for (Index c0 = 0; c0 < m.count; c0 += kColumns) {
-      const Index columns = std::min(c0 + kColumns, m.count);
-      for (Index c = c0; c < columns; ++c) {
-        const std::byte* f = from + r0 * m.from.outer + c * m.from.stride;
-        std::byte* t = to + r0 * m.to.outer + c * m.to.stride;
-#pragma GCC unroll 4
-        for (Index r = 0; r < rows; ++r) Block::move(m.length, f + r * m.from.outer, t + r * m.to.outer);
-      }
-    }
-  }
-}
-
 // --- the table --------------------------------------------------------------------------------------------------------
 
 struct Row {
   Index least, most;  // lengths
   Run stride_to_stride, list32_to_stride, stride_to_list32, list64_to_stride, stride_to_list64, list32_to_list32, list64_to_list64;
-  Run tiles;
   const char* name;
 };
 
@@ -187,7 +163,6 @@ constexpr Row row(Index least, Index most, const char* name) {
           .stride_to_list64 = &move_blocks<Block, stride, list64>,
           .list32_to_list32 = &move_blocks<Block, list32, list32>,
           .list64_to_list64 = &move_blocks<Block, list64, list64>,
-          .tiles = &move_tiles<Block>,
           .name = name};
 }
 
@@ -262,7 +237,6 @@ Kernel FindKernel(const Shape& shape) {
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const Row& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
-  if (shape.crossed) return {found.tiles, "tiles"};
   if (shape.stream && shape.length >= kColdRows[0].least && shape.length <= kColdRows[std::size(kColdRows) - 1].most) {
     const Row& cold = *std::ranges::find_if(kColdRows, [&](const Row& row) { return shape.length <= row.most; });
     return {pick(cold, shape.from, shape.to), cold.name};
@@ -289,12 +263,7 @@ namespace lacuna::copy {
 HWY_EXPORT(FindKernel);
 HWY_EXPORT(InstructionSet);
 
-Kernel kernel_for(const Shape& shape) {
-  if (shape.crossed && shape.squares) {
-    if (const Run tiles = tile_kernel(shape.length, shape.stream)) return {tiles, "squares of registers", shape.stream};
-  }
-  return HWY_DYNAMIC_DISPATCH(FindKernel)(shape);
-}
+Kernel kernel_for(const Shape& shape) { return HWY_DYNAMIC_DISPATCH(FindKernel)(shape); }
 void end_of_streaming() { hwy::FlushStream(); }
 const char* instruction_set() { return HWY_DYNAMIC_DISPATCH(InstructionSet)(); }
 

@@ -18,6 +18,8 @@
 
 namespace lacuna::copy {
 
+inline constexpr std::int64_t kLine = 64;  ///< bytes of a cache line
+
 /// How a side says where its blocks are.
 enum class Access : std::uint8_t { stride, list32, list64 };
 
@@ -50,8 +52,6 @@ struct Shape {
   std::int64_t length = 0;
   bool from_dense = false;  ///< blocks follow one another without a gap, rows too
   bool to_dense = false;
-  bool crossed = false;  ///< the rows of one side share cache lines (a transpose): tiles
-  bool squares = false;  ///< crossed, and both sides dense along one loop each: tiles.hpp
   bool stream = false;   ///< the destination is in no cache
 };
 

@@ -24,6 +24,7 @@ class Mover {
     switch (step.kind) {
       case Step::Kind::run: return block(scattered, dense, step.size);
       case Step::Kind::nest: return rows(step, 0, step.rows, scattered, dense);
+      case Step::Kind::crossed: return crossed(step, scattered, dense);
       case Step::Kind::list: return blocks(step.moved, step.spots, 0, step.count, step.moved.length, scattered, dense);
       case Step::Kind::blocks: return irregular(step, 0, step.count, scattered, dense);
       case Step::Kind::masked: return masked(step, 0, step.masks.windows(), scattered, dense);
@@ -47,6 +48,7 @@ class Mover {
             from, to, step.moved.length * step.count, dense,
             [&](Index r, Index f, Index t, Dense* d) { part_of_blocks(step, scattered + r * step.outer, d, f, t); },
             [&](Index r, Index n, Dense* d) { rows(step, r, n, scattered, d); });
+      case Step::Kind::crossed: return part_of_crossed(step.packing->nest(), scattered, dense, from, to);
       case Step::Kind::list: return part_of_blocks(step, scattered, dense, from, to);
       case Step::Kind::blocks:
         return split_starts(
@@ -187,6 +189,36 @@ class Mover {
         from, to, step.moved.length, dense,
         [&](Index i, Index f, Index t, Dense* d) { block(scattered + step.spots.offset(i) + f, d, t - f); },
         [&](Index i, Index n, Dense* d) { row(step, i, n, scattered, d); });
+  }
+
+  void crossed(const Step& step, Scattered* scattered, Dense* dense) const {
+    if constexpr (Pack) {
+      step.packing->move(scattered, dense, stream_);
+    } else {
+      step.unpacking->move(dense, scattered, stream_);
+    }
+  }
+
+  void loops(const Nest& nest, Scattered* scattered, Dense* dense) const {
+    if constexpr (Pack) {
+      move_nest(nest, scattered, dense, stream_);
+    } else {
+      move_nest(turned(nest), dense, scattered, stream_);
+    }
+  }
+
+  // Bytes [from, to) of a nest whose outermost loop is the slowest of the stream.
+  void part_of_crossed(Nest nest, Scattered* scattered, Dense* dense, Index from, Index to) const {
+    if (nest.depth == 0) return block(scattered + from, dense, to - from);
+    const Loop outermost = nest.loops[--nest.depth];
+    split(
+        from, to, outermost.to, dense,
+        [&](Index i, Index f, Index t, Dense* d) { part_of_crossed(nest, scattered + i * outermost.from, d, f, t); },
+        [&](Index i, Index n, Dense* d) {
+          Nest whole = nest;
+          whole.loops[whole.depth++] = {n, outermost.from, outermost.to};
+          loops(whole, scattered + i * outermost.from, d);
+        });
   }
 
   void irregular(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {

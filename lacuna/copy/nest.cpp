@@ -2,13 +2,17 @@
 
 #include <cstdlib>
 
+#include "lacuna/copy/cold.hpp"
+#include "lacuna/copy/crossing.hpp"
 #include "lacuna/copy/kernels.hpp"
+#include "lacuna/copy/walk.hpp"
 
 namespace lacuna::copy {
 namespace {
 
 using layout::Kind;
 using layout::Node;
+
 
 // One side's loops, innermost first; the run is the innermost loop, of bytes.
 struct Level {
@@ -21,7 +25,7 @@ struct Levels {
 };
 
 bool levels_of(const Node& root, Levels& side) {
-  const Node* node = &root;
+  const Node* node = root.loops ? root.loops.get() : &root;
   for (; node->kind == Kind::loop; node = node->children[0].get()) {
     if (side.depth + 1 == Nest::kMost) return false;
     side.levels[side.depth++] = {node->count, node->stride};
@@ -47,29 +51,51 @@ bool add(Nest& nest, Loop loop) {
   return true;
 }
 
-void move_loops(const Move& move, Kernel kernel, const Nest& nest, std::size_t left, const std::byte* from, std::byte* to) {
-  if (left == 0) return kernel.run(move, from, to);
-  const Loop& loop = nest.loops[left - 1];
-  for (std::int64_t i = 0; i < loop.count; ++i) move_loops(move, kernel, nest, left - 1, from + i * loop.from, to + i * loop.to);
-}
-
 Loop take(Nest& nest, std::size_t i) {
   const Loop taken = nest.loops[i];
   nest.remove(i);
   return taken;
 }
 
-// The loop along which one side is densest.
-template <class Stride>
-std::size_t densest(const Nest& nest, Stride stride) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < nest.depth; ++i) {
-    if (std::abs(stride(nest.loops[i])) < std::abs(stride(nest.loops[best]))) best = i;
-  }
-  return best;
+// Rows of blocks along which the destination is densest.
+void move_rows(Nest nest, const std::byte* from, std::byte* to, bool stream) {
+  const Loop inner = take(nest, densest(nest, &Loop::to));
+  const Loop rows = nest.depth > 0 ? take(nest, 0) : Loop{1, 0, 0};
+  const Move move{.length = nest.block,
+                  .count = inner.count,
+                  .rows = rows.count,
+                  .from = {.stride = inner.from, .outer = rows.from},
+                  .to = {.stride = inner.to, .outer = rows.to}};
+  const auto dense = [&](std::int64_t stride, std::int64_t outer) {
+    return stride == nest.block && (rows.count == 1 || outer == inner.count * nest.block);
+  };
+  const Kernel kernel = kernel_for(
+      {.length = nest.block, .from_dense = dense(inner.from, rows.from), .to_dense = dense(inner.to, rows.to), .stream = stream});
+  Walk walk;
+  walk.add_all(nest);
+  walk.run(from, to, [&](const std::byte* f, std::byte* t) { kernel.run(move, f, t); });
 }
 
 }  // namespace
+
+std::optional<Nest> packing_nest(const Node& root) {
+  Levels levels;
+  if (!levels_of(root, levels)) return std::nullopt;
+  Nest nest{.block = levels.levels[0].count, .depth = levels.depth - 1};
+  std::int64_t dense = nest.block;
+  for (std::size_t i = 0; i < nest.depth; ++i) {
+    const Level& level = levels.levels[i + 1];
+    nest.loops[i] = {level.count, level.stride, dense};
+    dense *= level.count;
+  }
+  return nest;
+}
+
+Nest turned(const Nest& nest) {
+  Nest other = nest;
+  for (std::size_t i = 0; i < nest.depth; ++i) std::swap(other.loops[i].from, other.loops[i].to);
+  return other;
+}
 
 std::optional<Nest> zip(const Node& from, const Node& to) {
   Levels a;
@@ -90,39 +116,21 @@ std::optional<Nest> zip(const Node& from, const Node& to) {
   return nest;
 }
 
-void move_nest(Nest nest, const std::byte* from, std::byte* to, bool stream) {
+bool is_crossed(const Nest& nest) {
+  if (nest.depth < 2 || nest.block >= kLine) return false;
+  const std::size_t along_from = densest(nest, &Loop::from);
+  const std::size_t along_to = densest(nest, &Loop::to);
+  return along_from != along_to && std::abs(nest.loops[along_from].from) < kLine && std::abs(nest.loops[along_to].to) < kLine;
+}
+
+void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
   if (nest.depth == 0) return copy_block(to, from, nest.block, stream);
-  const std::size_t along_from = densest(nest, [](const Loop& l) { return l.from; });
-  const std::size_t along_to = densest(nest, [](const Loop& l) { return l.to; });
-  const bool crossed =
-      along_from != along_to && nest.block < 64 && std::abs(nest.loops[along_from].from) < 64 && std::abs(nest.loops[along_to].to) < 64;
-  // The two loops that the kernel takes.
-  Loop inner = nest.loops[crossed ? along_from : along_to];
-  Loop rows{1, 0, 0};
-  if (crossed) {
-    rows = nest.loops[along_to];
-    nest.remove(std::max(along_to, along_from));
-    nest.remove(std::min(along_to, along_from));
-  } else {
-    nest.remove(along_to);
-    if (nest.depth > 0) rows = take(nest, 0);
-  }
-  const Move move{.length = nest.block,
-                  .count = inner.count,
-                  .rows = rows.count,
-                  .from = {.stride = inner.from, .outer = rows.from},
-                  .to = {.stride = inner.to, .outer = rows.to}};
-  const auto dense = [&](std::int64_t stride, std::int64_t outer) {
-    return stride == nest.block && (rows.count == 1 || outer == inner.count * nest.block);
-  };
-  const Shape shape{
-      .length = nest.block,
-      .from_dense = dense(inner.from, rows.from),
-      .to_dense = dense(inner.to, rows.to),
-      .crossed = crossed,
-      .squares = crossed && ((inner.from == nest.block && rows.to == nest.block) || (rows.from == nest.block && inner.to == nest.block)),
-      .stream = stream};
-  move_loops(move, kernel_for(shape), nest, nest.depth, from, to);
+  if (!is_crossed(nest)) return move_rows(nest, from, to, stream);
+  std::int64_t bytes = nest.block;
+  for (std::size_t i = 0; i < nest.depth; ++i) bytes *= nest.loops[i].count;
+  const bool past = stream || exceeds_caches(2 * bytes);
+  Crossing(nest, past).move(from, to);
+  if (past) end_of_streaming();
 }
 
 }  // namespace lacuna::copy

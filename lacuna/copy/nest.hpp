@@ -32,7 +32,15 @@ struct Nest {
 /// The common nest of two forms of equal size that consist of loops over one run, or nothing where their counts do not divide one another.
 [[nodiscard]] std::optional<Nest> zip(const layout::Node& from, const layout::Node& to);
 
+/// The nest of loops over one run and of what is packed from it, in the packed stream's order; nothing for other forms.
+[[nodiscard]] std::optional<Nest> packing_nest(const layout::Node& form);
+/// From and to change places.
+[[nodiscard]] Nest turned(const Nest& nest);
+
+/// Whether the sides are dense along different loops, by less than a line: a transpose.
+[[nodiscard]] bool is_crossed(const Nest& nest);
+
 /// Moves it. `stream`: the destination is in no cache.
-void move_nest(Nest nest, const std::byte* from, std::byte* to, bool stream);
+void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream);
 
 }  // namespace lacuna::copy

@@ -14,7 +14,6 @@ using layout::Node;
 using Index = std::int64_t;
 using Places = std::vector<Place>;
 
-constexpr Index kLine = 64;
 constexpr Index kHot = 16 << 10;        // bytes of both sides that may be under way at once: half of a small L1 cache
 constexpr Index kMostMembers = 32;      // runs of a struct that are woven
 constexpr Index kFewestEntries = 8;     // structs that pay for it
@@ -43,10 +42,10 @@ Spots spots_of(const Node& node) {
 }
 
 // The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart.
-Moved moved_by(Index length, Access access, Index dense_stride, bool crossed = false, bool squares = false) {
+Moved moved_by(Index length, Access access, Index dense_stride) {
   const bool dense = dense_stride == length;
-  Shape pack{.from = access, .length = length, .to_dense = dense, .crossed = crossed, .squares = squares};
-  Shape unpack{.to = access, .length = length, .from_dense = dense, .crossed = crossed, .squares = squares};
+  Shape pack{.from = access, .length = length, .to_dense = dense};
+  Shape unpack{.to = access, .length = length, .from_dense = dense};
   Moved moved{.length = length, .pack = kernel_for(pack), .unpack = kernel_for(unpack)};
   pack.stream = unpack.stream = true;
   moved.pack_stream = kernel_for(pack);
@@ -213,11 +212,22 @@ std::optional<double> cost_of_lists(const std::vector<Step>& steps) {
 
 Step step_of(const Node& node);
 
-// How many lines, `stride` apart, a first-level cache of 32 KiB in 8 ways holds until the first of them is wanted again, less a quarter for others.
-Index lines_that_stay(Index stride) {
-  constexpr Index sets = 64;
-  const Index used = stride % kLine == 0 ? sets / std::gcd(stride / kLine, sets) : sets;
-  return used * 6;
+// Short elements in the opposite order.
+bool runs_backwards(const Nest& nest) {
+  const Loop& loop = nest.loops[0];
+  return nest.depth > 0 && nest.block < 8 && loop.from < 0 && loop.from > -kLine;
+}
+
+// Small ones are in the L1 cache whatever the order, and soon done.
+std::optional<Step> crossed_step(const Node& node) {
+  constexpr Index kFewestBytes = 512;
+  if (node.size < kFewestBytes) return std::nullopt;
+  const std::optional<Nest> nest = packing_nest(node);
+  if (!nest || !(is_crossed(*nest) || runs_backwards(*nest))) return std::nullopt;
+  Step step{.kind = Step::Kind::crossed};
+  step.packing = std::make_unique<const NestMove>(*nest);
+  step.unpacking = std::make_unique<const NestMove>(turned(*nest));
+  return step;
 }
 
 Step nest_step(const Node& node) {
@@ -226,11 +236,7 @@ Step nest_step(const Node& node) {
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
-  // Rows that share lines: in squares of registers always, tile by tile where the lines of a row do not stay until they are wanted again.
-  const bool squares = (length == 4 || length == 8 || length == 16) && two && node.stride == length;
-  const bool crossed = two && length < kLine && std::abs(inner.stride) >= kLine && std::abs(node.stride) < kLine &&
-                       (squares ? inner.count >= kFewestEntries : inner.count > lines_that_stay(inner.stride));
-  step.moved = moved_by(length, Access::stride, length, crossed, squares);
+  step.moved = moved_by(length, Access::stride, length);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
     step.pattern = kept(pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count));
@@ -248,6 +254,7 @@ Step repeat_step(const Node& node) {
 }
 
 Step loop_step(const Node& node) {
+  if (std::optional<Step> step = crossed_step(node)) return std::move(*step);
   const Node& child = *node.children[0];
   const bool nest = child.kind == Kind::run || (child.kind == Kind::loop && child.children[0]->kind == Kind::run);
   const bool short_rows = child.kind == Kind::loop && child.count < kFewestEntries && child.high - child.low <= kLine;
@@ -297,6 +304,13 @@ Step sequence_step(const Node& node) {
 }
 
 Step step_of(const Node& node) {
+  if (node.loops) {
+    if (std::optional<Step> step = crossed_step(*node.loops)) {
+      step->node = node.loops.get();
+      step->size = node.size;
+      return std::move(*step);
+    }
+  }
   Step step;
   switch (node.kind) {
     case Kind::run: break;
@@ -311,7 +325,7 @@ Step step_of(const Node& node) {
 }
 
 bool streams(const Step& step) {
-  if (step.kind == Step::Kind::run || step.pattern) return true;
+  if (step.kind == Step::Kind::run || step.kind == Step::Kind::crossed || step.pattern) return true;
   if (step.moved.pack_stream.run != step.moved.pack.run || step.moved.unpack_stream.run != step.moved.unpack.run) return true;
   return std::ranges::any_of(step.children, streams);
 }
@@ -319,6 +333,15 @@ bool streams(const Step& step) {
 }  // namespace
 
 Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
+
+std::shared_ptr<const NestMove> Plan::from(const layout::Layout& src, const layout::Layout& dst) const {
+  const std::lock_guard lock(last_mutex_);
+  if (!last_ || last_->digest != src.digest()) {
+    const std::optional<Nest> nest = zip(*src.form(), *dst.form());
+    last_ = Source{src.digest(), nest ? std::make_shared<const NestMove>(*nest) : nullptr};
+  }
+  return last_->move;
+}
 
 const Plan& Plan::make(const layout::Layout& layout) {
   return static_cast<const Plan&>(*layout.keep(std::make_unique<const Plan>(layout)));

@@ -5,6 +5,7 @@
 //   run                                   run       copy_block
 //   loop { run }, loop { loop { run } }   nest      one move, of rows if there are two loops
 //   list { run }                          list      one move, offsets in 32 bits where they fit
+//   loops { run } that cross              crossed   a transpose: loops in whatever order serves both sides, tiles of them
 //   loop or list of a few runs            woven     an array of structs: in windows, or member by member over as many structs as stay in the L1 cache
 //   blocks; short runs of any kind        masked    windows with a mask each
 //                                         list      or blocks of the length that divides them all
@@ -18,11 +19,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/kernels.hpp"
+#include "lacuna/copy/nest_move.hpp"
 #include "lacuna/copy/windows.hpp"
 #include "lacuna/layout/layout.hpp"
 
@@ -63,7 +67,7 @@ struct Member {
 };
 
 struct Step {
-  enum class Kind : std::uint8_t { run, nest, list, blocks, masked, woven, repeat, sequence };
+  enum class Kind : std::uint8_t { run, nest, crossed, list, blocks, masked, woven, repeat, sequence };
 
   Kind kind = Kind::run;
   std::int64_t size = 0;
@@ -74,6 +78,7 @@ struct Step {
   Spots spots;                             ///< nest, list, woven, repeat
   Moved moved;                             ///< nest, list
   std::vector<Member> members;             ///< woven
+  std::unique_ptr<const NestMove> packing, unpacking;  ///< crossed
   std::unique_ptr<const Pattern> pattern;  ///< nest: of blocks of a row; woven: of entries
   bool packs_windows = true;               ///< nest: whether the pattern is for packing too
   const WindowKernels* windows = nullptr;
@@ -99,6 +104,10 @@ class Plan final : public layout::Companion {
 
   [[nodiscard]] const Step& root() const { return root_; }
 
+  /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else nothing. Remembered
+  /// for one source. Throws std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<const NestMove> from(const layout::Layout& src, const layout::Layout& dst) const;
+
   /// The steps and their kernels, a line each.
   [[nodiscard]] std::string describe() const;
 
@@ -106,7 +115,14 @@ class Plan final : public layout::Companion {
   static const Plan& make(const layout::Layout& layout);
   void pack_past(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense) const;
 
+  struct Source {
+    layout::Digest digest;
+    std::shared_ptr<const NestMove> move;  // null: there is no such way
+  };
+
   Step root_;
+  mutable std::mutex last_mutex_;
+  mutable std::optional<Source> last_;
   std::int64_t at_ = 0;
   bool streams_ = false;  // some kernel has a form that passes the caches by
 };

@@ -11,149 +11,311 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "lacuna/copy/blocks-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Index = std::int64_t;
+constexpr int kWidest = HWY_TARGET <= HWY_AVX3 ? 64 : HWY_TARGET <= HWY_AVX2 ? 32 : 16;
 
-// The compiler's vectors, for their shuffles of any two by constants; as wide as the instruction set's.
-constexpr int kWidth = HWY_TARGET <= HWY_AVX3 ? 64 : HWY_TARGET <= HWY_AVX2 ? 32 : 16;
-
-template <class T>
-struct Square {
-  static constexpr int kSide = kWidth / static_cast<int>(sizeof(T));
-  using Vector __attribute__((vector_size(kWidth))) = T;
-  Vector row[kSide];
-};
 // 16 bytes have no element type of their own: pairs.
 struct Pair16 {
   std::uint64_t low, high;
 };
-template <>
-struct Square<Pair16> {
-  static constexpr int kSide = kWidth / 16;
-  using Vector __attribute__((vector_size(kWidth))) = std::uint64_t;
-  Vector row[kSide];
+
+// A block of a tile that is transposed in registers: `Load` bytes of each row become `Store` bytes of each column. Within the
+// lanes of 16 bytes rows are interleaved; then a square's lanes are transposed. A tall or wide one, of which one side is a single
+// lane, needs no more than that. The compiler's vectors: for their shuffles of any two by constants.
+template <class T, int Load, int Store>
+struct Block {
+  static constexpr int kWidth = std::max(Load, Store);
+  using Lane = std::conditional_t<sizeof(T) == 16, std::uint64_t, T>;
+  using Vector __attribute__((vector_size(kWidth))) = Lane;
+  using Words __attribute__((vector_size(kWidth))) = std::uint64_t;
+  using One __attribute__((vector_size(16))) = std::uint64_t;
+  static constexpr int kElements = 16 / static_cast<int>(sizeof(T));  // of a lane
+  static constexpr int kLanes = kWidth / 16;
+  static constexpr int kRows = Store / static_cast<int>(sizeof(T));
+  static constexpr int kColumns = Load / static_cast<int>(sizeof(T));
 };
 
-// One exchange of a butterfly: of each pair of squares of `Half` elements off the diagonal, the two change places. `Lanes` vector elements make an element.
-template <int Half, int Lanes, bool Second, std::size_t... I>
-auto exchanged(auto a, auto b, std::index_sequence<I...>) {
+// The lower or upper halves of each lane of a and b, element by element in turns.
+template <int PerLane, bool Upper, std::size_t... I>
+HWY_INLINE auto interleaved(auto a, auto b, std::index_sequence<I...>) {
   constexpr int n = sizeof...(I);
-  const auto from = [](int lane) constexpr {
-    const int element = lane / Lanes;
-    const int place = lane % Lanes;
-    const bool upper = (element & Half) != 0;
-    const int source = Second ? (upper ? element : element + Half) : (upper ? element - Half : element);
-    return (upper ? n : 0) + source * Lanes + place;
+  const auto source = [](int i) constexpr {
+    const int within = i % PerLane;
+    return (within % 2 != 0 ? n : 0) + i / PerLane * PerLane + (Upper ? PerLane / 2 : 0) + within / 2;
   };
-  return __builtin_shufflevector(a, b, from(static_cast<int>(I))...);
+  return __builtin_shufflevector(a, b, source(static_cast<int>(I))...);
 }
 
-template <class T, int Half>
-void butterfly(Square<T>& square) {
-  if constexpr (Half > 0) {
-    constexpr int lanes = sizeof(T) == 16 ? 2 : 1;
-    using Lanes = std::make_index_sequence<static_cast<std::size_t>(Square<T>::kSide * lanes)>;
+// log2(kElements) times: vector i and the one half of all further on, interleaved.
+template <class B, int Left = B::kElements>
+HWY_INLINE void transpose_in_lanes(typename B::Vector* v) {
+  if constexpr (Left > 1) {
+    using All = std::make_index_sequence<static_cast<std::size_t>(B::kElements * B::kLanes)>;
+    typename B::Vector next[B::kElements];
 #pragma GCC unroll 16
-    for (int i = 0; i < Square<T>::kSide; ++i) {
-      if ((i & Half) != 0) continue;
-      const auto a = square.row[i];
-      const auto b = square.row[i + Half];
-      square.row[i] = exchanged<Half, lanes, false>(a, b, Lanes());
-      square.row[i + Half] = exchanged<Half, lanes, true>(a, b, Lanes());
+    for (int i = 0; i < B::kElements / 2; ++i) {
+      next[2 * i] = interleaved<B::kElements, false>(v[i], v[i + B::kElements / 2], All());
+      next[2 * i + 1] = interleaved<B::kElements, true>(v[i], v[i + B::kElements / 2], All());
     }
-    butterfly<T, Half / 2>(square);
+#pragma GCC unroll 16
+    for (int i = 0; i < B::kElements; ++i) v[i] = next[i];
+    transpose_in_lanes<B, Left / 2>(v);
   }
 }
 
-template <class T, bool Stream>
-void move_square(const std::byte* from, Index from_step, std::byte* to, Index to_step) {
-  Square<T> square;
-  constexpr int side = Square<T>::kSide;
+// kLanes vectors of kLanes lanes.
+template <class V>
+HWY_INLINE void transpose_lanes(V* v) {
+  if constexpr (sizeof(V) == 32) {
+    const V a = __builtin_shufflevector(v[0], v[1], 0, 1, 4, 5);
+    const V b = __builtin_shufflevector(v[0], v[1], 2, 3, 6, 7);
+    v[0] = a;
+    v[1] = b;
+  } else if constexpr (sizeof(V) == 64) {
+    const V low_ab = __builtin_shufflevector(v[0], v[1], 0, 1, 2, 3, 8, 9, 10, 11);
+    const V high_ab = __builtin_shufflevector(v[0], v[1], 4, 5, 6, 7, 12, 13, 14, 15);
+    const V low_cd = __builtin_shufflevector(v[2], v[3], 0, 1, 2, 3, 8, 9, 10, 11);
+    const V high_cd = __builtin_shufflevector(v[2], v[3], 4, 5, 6, 7, 12, 13, 14, 15);
+    v[0] = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5, 8, 9, 12, 13);
+    v[1] = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7, 10, 11, 14, 15);
+    v[2] = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5, 8, 9, 12, 13);
+    v[3] = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7, 10, 11, 14, 15);
+  }
+}
+
+template <class B>
+HWY_INLINE void move_square(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
+  alignas(kLine) typename B::Words halfway[B::kRows];
+#pragma GCC unroll 1
+  for (int g = 0; g < B::kLanes; ++g) {
+    typename B::Vector v[B::kElements];
 #pragma GCC unroll 16
-  for (int i = 0; i < side; ++i) std::memcpy(&square.row[i], from + i * from_step, kWidth);
-  butterfly<T, side / 2>(square);
+    for (int i = 0; i < B::kElements; ++i) std::memcpy(&v[i], from + row_from[g * B::kElements + i], sizeof v[i]);
+    transpose_in_lanes<B>(v);
 #pragma GCC unroll 16
-  for (int i = 0; i < side; ++i) {
-    if constexpr (Stream) {
-      const hn::CappedTag<std::uint8_t, kWidth> d;
-      hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(&square.row[i])), d, reinterpret_cast<std::uint8_t*>(to + i * to_step));
+    for (int i = 0; i < B::kElements; ++i) std::memcpy(&halfway[i * B::kLanes + g], &v[i], sizeof v[i]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < B::kElements; ++i) {
+    transpose_lanes(&halfway[i * B::kLanes]);
+#pragma GCC unroll 4
+    for (int k = 0; k < B::kLanes; ++k) {
+      std::memcpy(to + column_to[k * B::kElements + i], &halfway[i * B::kLanes + k], B::kWidth);
+    }
+  }
+}
+
+// One lane of each row; a whole vector of each column.
+template <class B>
+HWY_INLINE void move_tall(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
+  typename B::Vector v[B::kElements];
+#pragma GCC unroll 16
+  for (int i = 0; i < B::kElements; ++i) {
+    typename B::One lane[B::kLanes];
+#pragma GCC unroll 4
+    for (int k = 0; k < B::kLanes; ++k) std::memcpy(&lane[k], from + row_from[k * B::kElements + i], 16);
+    if constexpr (B::kLanes == 2) {
+      v[i] = reinterpret_cast<typename B::Vector>(__builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3));
     } else {
-      std::memcpy(to + i * to_step, &square.row[i], kWidth);
+      const auto low = __builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3);
+      const auto high = __builtin_shufflevector(lane[2], lane[3], 0, 1, 2, 3);
+      v[i] = reinterpret_cast<typename B::Vector>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
     }
   }
+  transpose_in_lanes<B>(v);
+#pragma GCC unroll 16
+  for (int i = 0; i < B::kElements; ++i) std::memcpy(to + column_to[i], &v[i], sizeof v[i]);
+}
+
+// A whole vector of each row; one lane of each column.
+template <class B>
+HWY_INLINE void move_wide(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
+  typename B::Vector v[B::kElements];
+#pragma GCC unroll 16
+  for (int i = 0; i < B::kElements; ++i) std::memcpy(&v[i], from + row_from[i], sizeof v[i]);
+  transpose_in_lanes<B>(v);
+#pragma GCC unroll 16
+  for (int i = 0; i < B::kElements; ++i) {
+    typename B::One lane[B::kLanes];
+    std::memcpy(lane, &v[i], sizeof v[i]);
+#pragma GCC unroll 4
+    for (int k = 0; k < B::kLanes; ++k) std::memcpy(to + column_to[k * B::kElements + i], &lane[k], 16);
+  }
+}
+
+// Asks for the lines of the next tile, row by row, while this one is moved: as many at a time as what is moved has.
+class Ahead {
+ public:
+  explicit Ahead(const Tile& tile)
+      : next_(tile.next), row_from_(tile.row_from), rows_(tile.next != nullptr ? tile.rows : 0), bytes_(tile.columns * tile.column_step) {}
+  // For as many bytes as that.
+  void ask(Index bytes) {
+    for (due_ += bytes; due_ > 0 && row_ < rows_; due_ -= bytes_, ++row_) {
+      const std::byte* row = next_ + row_from_[row_];
+      for (Index at = 0; at < bytes_; at += kLine) __builtin_prefetch(row + at, 0, 3);
+    }
+  }
+
+ private:
+  const std::byte* next_;
+  const Index* row_from_;
+  Index rows_;
+  Index bytes_;
+  Index row_ = 0;
+  Index due_ = 0;
+};
+
+// Blocks that fill the tile; the last one of a row or column overlaps the one before, and moves some elements again.
+template <class B>
+struct Registers {
+  static constexpr bool kExact = false;
+  static constexpr Index kRows = B::kRows;
+  static constexpr Index kColumns = B::kColumns;
+  static constexpr Index kLength = B::kRows > B::kColumns ? B::kWidth / B::kRows : B::kWidth / B::kColumns;
+  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, Ahead& ahead) {
+    const std::byte* from = tile.from + column * kLength;
+    for (Index r = 0; r < tile.rows; r += kRows) {
+      const Index row = std::min(r, tile.rows - kRows);
+      ahead.ask(kRows * kColumns * kLength);
+      if constexpr (B::kRows > B::kColumns) {
+        move_tall<B>(from, tile.row_from + row, to + row * kLength, column_to);
+      } else if constexpr (B::kRows < B::kColumns) {
+        move_wide<B>(from, tile.row_from + row, to + row * kLength, column_to);
+      } else {
+        move_square<B>(from, tile.row_from + row, to + row * kLength, column_to);
+      }
+    }
+  }
+};
+
+// One by one, as many columns at a time as share a line.
+template <class Moved, Index Most>
+struct Cells {
+  static constexpr bool kExact = true;
+  static constexpr Index kRows = 1;
+  static constexpr Index kColumns = kLine / Most;
+  static constexpr Index kLength = Most;
+  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+    const Tile t = tile;
+    const std::byte* from = t.from + column * t.column_step;
+    for (Index r = 0; r < t.rows; ++r, to += t.row_step) {
+      ahead.ask(columns * t.column_step);
+      const std::byte* row = from + t.row_from[r];
+#pragma GCC unroll 4
+      for (Index c = 0; c < columns; ++c) Moved::move(t.length, row + c * t.column_step, to + column_to[c]);
+    }
+  }
+};
+
+template <class Way>
+void move_tile(const Tile& t) {
+  const Tile tile = t;
+  constexpr Index side = Way::kColumns;
+  Ahead ahead(tile);
+  for (Index c = 0; c < tile.columns; c += side) {
+    const Index column = Way::kExact ? c : std::min(c, tile.columns - side);
+    Way::column(tile, column, std::min(side, tile.columns - column), tile.to, tile.column_to + column, ahead);
+  }
+}
+
+// `bytes` bytes whose first lies as far into its line as `to` does.
+void stream_out(const std::byte* from, std::byte* to, Index bytes) {
+  const Index head = std::min(-reinterpret_cast<std::intptr_t>(to) & (kLine - 1), bytes);
+  std::memcpy(to, from, static_cast<std::size_t>(head));
+  const hn::CappedTag<std::uint8_t, kWidest> d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  Index at = head;
+  for (; at + kLine <= bytes; at += kLine) {
+    for (Index i = 0; i < kLine; i += lanes) {
+      const auto v = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + at + i));
+      hn::Stream(v, d, reinterpret_cast<std::uint8_t*>(to + at + i));
+    }
+  }
+  std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
+}
+
+// Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin.
+template <class Way>
+void stream_tile(const Tile& t) {
+  const Tile tile = t;
+  constexpr Index side = Way::kColumns;
+  Ahead ahead(tile);
+  constexpr Index pitch = kTileRows * Way::kLength + 2 * kLine;
+  alignas(kLine) std::byte stage[side * pitch];
+  Index staged[side] = {};
+  const Index bytes = tile.rows * tile.length;
+  for (Index c = 0; c < tile.columns; c += side) {
+    const Index column = Way::kExact ? c : std::min(c, tile.columns - side);
+    const Index columns = std::min(side, tile.columns - column);
+    const Index* column_to = tile.column_to + column;
+    for (Index i = 0; i < columns; ++i) staged[i] = i * pitch + (reinterpret_cast<std::intptr_t>(tile.to + column_to[i]) & (kLine - 1));
+    Way::column(tile, column, columns, stage, staged, ahead);
+    for (Index i = c - column; i < columns; ++i) stream_out(stage + staged[i], tile.to + column_to[i], bytes);
+  }
+}
+
+constexpr Index kFewestStreamed = 4 * kLine;  // of a column: two lines of each are written in part
+
+template <class Way>
+TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cycles) {
+  const bool streams = stream && shape.row_step == shape.length && shape.rows * shape.length >= kFewestStreamed;
+  return {streams ? &stream_tile<Way> : &move_tile<Way>, name, cycles};
 }
 
 template <class T>
-void move_singly(const Move& m, const std::byte* from, std::byte* to, Index r0, Index r1, Index c0, Index c1) {
-  for (Index c = c0; c < c1; ++c) {
-    for (Index r = r0; r < r1; ++r) {
-      T value;
-      std::memcpy(&value, from + r * m.from.outer + c * m.from.stride, sizeof value);
-      std::memcpy(to + r * m.to.outer + c * m.to.stride, &value, sizeof value);
-    }
+TileKernel registers_of(const Tile& shape, bool stream) {
+  constexpr Index lane = 16 / static_cast<Index>(sizeof(T));
+  constexpr Index vector = kWidest / static_cast<Index>(sizeof(T));
+  if (shape.rows >= vector && shape.columns >= vector) {
+    return kernel_of<Registers<Block<T, kWidest, kWidest>>>(shape, stream, "squares of registers", 0.13);
   }
+  if constexpr (kWidest > 16) {
+    if (shape.rows >= vector && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, kWidest>>>(shape, stream, "tall registers", 0.2);
+    if (shape.rows >= lane && shape.columns >= vector) return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.2);
+    if (shape.rows >= lane && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, 16>>>(shape, stream, "narrow registers", 0.3);
+  }
+  return {};
 }
 
-template <class T, bool Stream>
-void move_tiles(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
-  constexpr Index length = sizeof(T);
-  constexpr Index side = Square<T>::kSide;
-  constexpr Index kColumns = 64;  // lines of side A at a time, each on a page of its own: as many as a first-level TLB holds
-  constexpr Index kRows = 4 * side;
-  const Move m = move;
-  const bool to_is_a = m.to.outer == length && m.from.stride == length;
-  if (!to_is_a && !(m.from.outer == length && m.to.stride == length)) return move_singly<T>(m, from, to, 0, m.rows, 0, m.count);
-  // Rows before the first line of side A that begins with one: stores of whole lines, or none that two lines share.
-  const auto a = reinterpret_cast<std::intptr_t>(to_is_a ? to : static_cast<const std::byte*>(from));
-  const Index skew = -a & 63;
-  const Index head = skew % length == 0 ? std::min(skew / length, m.rows) : 0;
-  const bool aligned = (skew % length == 0) && m.to.stride % 64 == 0;
-  move_singly<T>(m, from, to, 0, head, 0, m.count);
-  const Index rows_end = head + (m.rows - head) / side * side;
-  for (Index r0 = head; r0 < rows_end; r0 += kRows) {
-    const Index r1 = std::min(r0 + kRows, rows_end);
-    for (Index c0 = 0; c0 < m.count; c0 += kColumns) {
-      const Index c1 = std::min(c0 + kColumns, m.count);
-      const Index columns_end = c0 + (c1 - c0) / side * side;
-      for (Index c = c0; c < columns_end; c += side) {
-        for (Index r = r0; r < r1; r += side) {
-          const std::byte* f = from + r * m.from.outer + c * m.from.stride;
-          std::byte* t = to + r * m.to.outer + c * m.to.stride;
-          const Index from_step = to_is_a ? m.from.outer : m.from.stride;
-          const Index to_step = to_is_a ? m.to.stride : m.to.outer;
-          if constexpr (Stream) {
-            if (to_is_a && aligned) {
-              move_square<T, true>(f, from_step, t, to_step);
-              continue;
-            }
-          }
-          move_square<T, false>(f, from_step, t, to_step);
-        }
-      }
-      move_singly<T>(m, from, to, r0, r1, columns_end, c1);
-    }
-  }
-  move_singly<T>(m, from, to, rows_end, m.rows, 0, m.count);
-}
-
-template <bool Stream>
-Run tiles_of(std::int64_t length) {
-  if (length == 4) return &move_tiles<std::uint32_t, Stream>;
-  if (length == 8) return &move_tiles<std::uint64_t, Stream>;
-  return length == 16 ? &move_tiles<Pair16, Stream> : nullptr;
+template <class Moved, Index Most>
+TileKernel cells_of(const Tile& shape, bool stream) {
+  return kernel_of<Cells<Moved, Most>>(shape, stream, "one by one", 1.5 / static_cast<double>(shape.length));
 }
 
 }  // namespace
 
-Run FindTiles(std::int64_t length, bool stream) {
-  if constexpr (kWidth == 64) {  // streamed stores that make no line are worse than none
-    if (stream) return tiles_of<true>(length);
+TileKernel FindTiles(const Tile& shape, bool stream) {
+  if (shape.row_step == shape.length && shape.column_step == shape.length) {
+    TileKernel registers;
+    switch (shape.length) {
+      case 1: registers = registers_of<std::uint8_t>(shape, stream); break;
+      case 2: registers = registers_of<std::uint16_t>(shape, stream); break;
+      case 4: registers = registers_of<std::uint32_t>(shape, stream); break;
+      case 8: registers = registers_of<std::uint64_t>(shape, stream); break;
+      case 16: registers = registers_of<Pair16>(shape, stream); break;
+      default: break;
+    }
+    if (registers.run != nullptr) return registers;
   }
-  return tiles_of<false>(length);
+  switch (shape.length) {
+    case 1: return cells_of<Exact<Word<1>>, 1>(shape, stream);
+    case 2: return cells_of<Exact<Word<2>>, 2>(shape, stream);
+    case 4: return cells_of<Exact<Word<4>>, 4>(shape, stream);
+    case 8: return cells_of<Exact<Word<8>>, 8>(shape, stream);
+    case 16: return cells_of<Exact<Word<16>>, 16>(shape, stream);
+    case 32: return cells_of<Exact<Word<32>>, 32>(shape, stream);
+    default: break;
+  }
+  if (shape.length < 4) return cells_of<Pair<Word<2>, 2>, 3>(shape, stream);
+  if (shape.length < 8) return cells_of<Pair<Word<4>, 4>, 7>(shape, stream);
+  if (shape.length < 16) return cells_of<Pair<Word<8>, 8>, 15>(shape, stream);
+  if (shape.length < 32) return cells_of<Pair<Word<16>, 16>, 31>(shape, stream);
+  return cells_of<Several<Word<32>, 2>, 64>(shape, stream);
 }
 
 }  // namespace lacuna::copy::HWY_NAMESPACE
@@ -163,7 +325,7 @@ HWY_AFTER_NAMESPACE();
 namespace lacuna::copy {
 
 HWY_EXPORT(FindTiles);
-Run tile_kernel(std::int64_t length, bool stream) { return HWY_DYNAMIC_DISPATCH(FindTiles)(length, stream); }
+TileKernel tile_kernel(const Tile& shape, bool stream) { return HWY_DYNAMIC_DISPATCH(FindTiles)(shape, stream); }
 
 }  // namespace lacuna::copy
 #endif

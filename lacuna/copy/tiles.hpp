@@ -1,15 +1,48 @@
-// tiles: transposes of short elements, a square of registers at a time, so that each cache line of either side is loaded or stored once and whole.
+// tiles: what a transpose comes down to. Blocks that are dense along one loop on one side and along another loop on the other
+// side, so that whichever way one walks, one of them jumps from line to line.
 //
-//   side A, dense along the rows        side B, dense along a row
-//   line c:  r0 r1 r2 r3 ...       ◀──▶   row r:  c0 c1 c2 c3 ...       one vector of A holds what K vectors of B hold one element of each
+//              from, dense along the columns          to, dense along the rows
+//   row r      c0 c1 c2 c3 ...                        column c   r0 r1 r2 r3 ...
+//
+//   squares   blocks of 1, 2, 4, 8, 16 bytes: as many rows as a vector has blocks, transposed in registers
+//   cells     other lengths, narrow tiles, blocks with gaps between them: one by one, a line of columns at a time
+//
+// Either way, a line of either side is loaded or stored once and whole. Lists say where the rows and the columns begin, so that
+// several loops may make up either of them.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
 
 #include "lacuna/copy/kernels.hpp"
 
 namespace lacuna::copy {
 
-/// A kernel for moves of rows of which one side is dense along the rows (outer == length) and the other along a row (stride == length); blocks of 4, 8 or 16
-/// bytes. What does not have this shape, and what is left at the edges, it moves block by block. Null for other lengths.
-[[nodiscard]] Run tile_kernel(std::int64_t length, bool stream);
+/// Block (row r, column c) lies at from + row_from[r] + c * column_step and goes to to + column_to[c] + r * row_step.
+struct Tile {
+  const std::byte* from = nullptr;
+  const std::byte* next = nullptr;  ///< `from` of the tile that follows, whose lines are asked for meanwhile; null: do not
+  std::byte* to = nullptr;
+  const std::int64_t* row_from = nullptr;
+  const std::int64_t* column_to = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_step = 0;
+  std::int64_t column_step = 0;
+  std::int64_t length = 0;  ///< bytes of a block
+};
+
+inline constexpr std::int64_t kTileRows = 512;  ///< at most; what is staged for streaming stores stays in the L2 cache
+inline constexpr std::int64_t kTileColumns = 512;
+
+struct TileKernel {
+  void (*run)(const Tile& tile) = nullptr;
+  const char* name = "";
+  double cycles = 0;  ///< for each byte, in the caches, on an EPYC of 2024: to decide between ways that are right in any case
+};
+
+/// The kernel for tiles of this shape, whose addresses do not matter here; blocks of up to 64 bytes. `stream`: whole lines pass the
+/// caches by.
+[[nodiscard]] TileKernel tile_kernel(const Tile& shape, bool stream);
 
 }  // namespace lacuna::copy

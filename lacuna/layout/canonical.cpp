@@ -173,13 +173,34 @@ Stretch longest_stretch(const Items& w, Index i, Periods periods) {
 
 Item compressed(Items w);
 
-Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
+// The loops over one run that a form stands for: itself, or what merged neighbours hide. Null for any other form.
+NodePtr loops_of(const NodePtr& form) {
+  if (form->loops) return form->loops;
+  const Node* node = form.get();
+  while (node->kind == Kind::loop) node = node->children[0].get();
+  return node->kind == Kind::run ? form : nullptr;
+}
+
+Item with_loops(Item item, NodePtr loops) {
+  Node node = *item.node;
+  node.loops = std::move(loops);
+  item.node = std::make_shared<const Node>(std::move(node));
+  return item;
+}
+
+Item longer_or_outer_loop(const Item& item, std::int64_t count, std::int64_t stride) {
   if (count == 1) return item;
   if (item.node && item.node->kind == Kind::loop && item.node->count * item.node->stride == stride) {
     const Item inner{item.at, item.node->children[0]->size, item.node->children[0]};
     return in_place(item.at, make_loop(inner, item.node->count * count, item.node->stride));
   }
   return in_place(item.at, make_loop(item, count, stride));
+}
+
+Item loop_of(const Item& item, std::int64_t count, std::int64_t stride) {
+  Item loop = longer_or_outer_loop(item, count, stride);
+  if (!item.node || !item.node->loops) return loop;
+  return with_loops(std::move(loop), longer_or_outer_loop({item.at, item.length, item.node->loops}, count, stride).node);
 }
 
 // One pass from the left; true if something became a loop.
@@ -257,7 +278,7 @@ Item compressed(Items w) {
 
 // A power whose last run touches the next copy's first: they are one run, so the copies overlap in the form. Spelled out
 // where that is short; else the first run, a loop of what follows up to the next copy's first run, and the last copy's rest.
-Result<Item> repeat_touching(const Item& item, std::int64_t count, std::int64_t stride) {
+Item repeat_touching(const Item& item, std::int64_t count, std::int64_t stride) {
   Items one;
   flatten(item, one);
   if (item.runs() * count <= kFlattenLimit) {
@@ -292,7 +313,12 @@ Result<Item> repeat(const Item& item, std::int64_t count, std::int64_t stride) {
   }
   if (item.tail() == item.at + stride) {
     if (!item.node) return Item{item.at, size, nullptr};
-    if (item.runs() <= kFlattenLimit) return repeat_touching(item, count, stride);
+    if (item.runs() <= kFlattenLimit) {
+      Item merged = repeat_touching(item, count, stride);
+      NodePtr loops = loops_of(item.node);
+      if (!loops || !merged.node) return merged;
+      return with_loops(std::move(merged), longer_or_outer_loop({item.at, item.length, std::move(loops)}, count, stride).node);
+    }
   }
   return loop_of(item, count, stride);
 }

@@ -90,6 +90,9 @@ struct Node {
   std::vector<std::int64_t> starts;  ///< packed positions, one more than entries
   std::vector<std::shared_ptr<const Node>> children;
   Digest digest;
+  /// The same bytes as loops over one run, where the layout was made so and runs of neighbouring copies that touch hide it: a
+  /// transpose whose last element is followed by the next one's first. Not part of the digest. Null otherwise.
+  std::shared_ptr<const Node> loops;
 
   [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
   [[nodiscard]] std::int64_t offset(std::int64_t i) const { return kind == Kind::loop ? i * stride : offsets[static_cast<std::size_t>(i)]; }

@@ -1,5 +1,5 @@
 // Every kernel of the table, called as a move is: each pair of accesses, each length with a kernel of its own, dense sides,
-// tiles, streaming stores.
+// streaming stores.
 #include "lacuna/copy/kernels.hpp"
 
 #include <fmt/format.h>
@@ -46,17 +46,11 @@ struct Placed {
   }
 };
 
-// Rows that follow each other, or that share lines if `crossed`.
-void place(Placed& p, const Move& move, bool dense, bool crossed, Random& random) {
+void place(Placed& p, const Move& move, bool dense, Random& random) {
   const auto count = static_cast<std::size_t>(move.count);
   if (p.access == Access::stride) {
-    const std::int64_t pitch = move.length + (random.one_in(2) ? 0 : random.below(3));
     p.side = {.stride = dense ? move.length : move.length + random.between(0, 70), .outer = dense ? move.count * move.length : 0};
-    if (crossed && !dense) {
-      const std::int64_t lines = (pitch * move.rows + 63) / 64 * 64;
-      p.side = {.stride = random.one_in(2) ? lines : pitch * move.rows + random.below(3), .outer = random.one_in(5) ? -pitch : pitch};
-    }
-    if (!crossed && !dense) {
+    if (!dense) {
       p.side.outer = (p.side.stride * move.count + random.below(9)) * (random.one_in(4) ? -1 : 1);
       if (random.one_in(4)) p.side.stride = -p.side.stride;
     }
@@ -78,21 +72,19 @@ void place(Placed& p, const Move& move, bool dense, bool crossed, Random& random
 }
 
 std::string text_of(const Shape& shape, const Move& move, const Kernel& kernel) {
-  return fmt::format("'{}' from {} to {}{}{}{}{}: {} rows of {} blocks of {} B, from {:+} and {:+}, to {:+} and {:+}", kernel.name,
+  return fmt::format("'{}' from {} to {}{}{}{}: {} rows of {} blocks of {} B, from {:+} and {:+}, to {:+} and {:+}", kernel.name,
                      static_cast<int>(shape.from), static_cast<int>(shape.to), shape.from_dense ? ", from dense" : "",
-                     shape.to_dense ? ", to dense" : "", shape.crossed ? ", crossed" : "", shape.stream ? ", streamed" : "", move.rows,
+                     shape.to_dense ? ", to dense" : "", shape.stream ? ", streamed" : "", move.rows,
                      move.count, move.length, move.from.stride, move.from.outer, move.to.stride, move.to.outer);
 }
 
-void check(const Shape& shape, std::uint64_t seed, std::int64_t most_rows = 20) {
+void check(const Shape& shape, std::uint64_t seed) {
   Random random(seed);
   Move move{.length = shape.length, .count = random.one_in(3) ? random.between(1, 5) : random.between(1, 37), .rows = random.between(1, 3)};
-  if (shape.crossed) move.rows = random.between(1, most_rows);
-  if (shape.crossed && random.one_in(2)) move.count += 64;
   Placed from{.access = shape.from};
   Placed to{.access = shape.to};
-  place(from, move, shape.from_dense, shape.crossed && random.one_in(2), random);
-  place(to, move, shape.to_dense, shape.crossed, random);
+  place(from, move, shape.from_dense, random);
+  place(to, move, shape.to_dense, random);
   move.from = from.side;
   move.to = to.side;
   const Kernel kernel = kernel_for(shape);
@@ -124,32 +116,16 @@ TEST_P(CopyKernels, MoveExactlyTheirBlocks) {
     for (const bool from_dense : {false, true}) {
       for (const bool to_dense : {false, true}) {
         if ((from_dense && from != stride) || (to_dense && to != stride)) continue;
-        for (const bool crossed : {false, true}) {
-          if (crossed && (from != stride || to != stride)) continue;
-          for (const bool stream : {false, true})
-            shapes.push_back(
-                {.from = from, .to = to, .from_dense = from_dense, .to_dense = to_dense, .crossed = crossed, .stream = stream});
-        }
+        for (const bool stream : {false, true})
+          shapes.push_back({.from = from, .to = to, .from_dense = from_dense, .to_dense = to_dense, .stream = stream});
       }
     }
   }
   std::uint64_t seed = 1000;
   for (const std::int64_t length : lengths()) {
     for (Shape shape : shapes) {
-      if (shape.crossed && length >= 64) continue;
       shape.length = length;
       check(shape, seed++);
-      if (HasFatalFailure()) return;
-    }
-  }
-}
-
-// Squares of registers, and what they leave at the edges: rows of the scattered side that touch, in either direction.
-TEST_P(CopyKernels, TransposesInSquares) {
-  for (const std::int64_t length : {4, 8, 16}) {
-    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-      const Shape shape{.length = length, .from_dense = seed % 2 == 0, .to_dense = seed % 2 == 1, .crossed = true, .stream = seed % 3 == 0};
-      check(shape, seed + static_cast<std::uint64_t>(length) * 10'000, 80);
       if (HasFatalFailure()) return;
     }
   }

@@ -1,0 +1,107 @@
+#include "lacuna/copy/crossing.hpp"
+
+#include <algorithm>
+
+namespace lacuna::copy {
+namespace {
+
+// Columns of a tile: a few lines of each row, as many as are asked for ahead of time without pushing each other out of the L2 cache.
+constexpr std::int64_t kColumnBytes = 256;
+
+// Loops, innermost first, each of which goes on where the one inside it ends on the side that is dense.
+class Group {
+ public:
+  Group(std::int64_t Loop::* dense, const Loop& first, std::int64_t most, Walk& walk) : dense_(dense), step_(first.*dense), most_(most) {
+    add(first, walk);
+  }
+
+  [[nodiscard]] std::int64_t step() const { return step_; }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+
+  // Takes a loop of the nest that goes on from here. False if there is none, or no room.
+  bool grow(Nest& nest, Walk& walk, std::int64_t& from, std::int64_t& to) {
+    if (count_ * 2 > most_) return false;
+    for (std::size_t i = 0; i < nest.depth; ++i) {
+      if (std::abs(nest.loops[i].*dense_) != step_ * count_) continue;
+      const Loop loop = upwards(nest.loops[i], dense_, from, to);
+      nest.remove(i);
+      add(loop, walk);
+      return true;
+    }
+    return false;
+  }
+
+  // Where each entry lies on one side.
+  void list(std::int64_t Loop::* side, std::int64_t* places) const {
+    std::int64_t have = 1;
+    places[0] = 0;
+    for (std::size_t k = 0; k < depth_; ++k) {
+      for (std::int64_t i = 1; i < loops_[k].count; ++i) {
+        const std::int64_t shift = i * loops_[k].*side;
+        for (std::int64_t j = 0; j < have; ++j) places[i * have + j] = places[j] + shift;
+      }
+      have *= loops_[k].count;
+    }
+  }
+
+ private:
+  // As much of a loop as there is room for, in equal pieces.
+  void add(const Loop& loop, Walk& walk) {
+    const std::int64_t room = most_ / count_;
+    const std::int64_t pieces = (loop.count + room - 1) / room;
+    const std::int64_t piece = (loop.count + pieces - 1) / pieces;
+    loops_[depth_++] = {piece, loop.from, loop.to};
+    count_ *= piece;
+    walk.add(Around(loop, piece));
+  }
+
+  std::int64_t Loop::* dense_;
+  std::int64_t step_;
+  std::int64_t most_;
+  std::int64_t count_ = 1;
+  std::size_t depth_ = 0;
+  std::array<Loop, Nest::kMost> loops_;
+};
+
+}  // namespace
+
+Crossing::Crossing(const Nest& nest, bool stream) {
+  Nest rest = nest;
+  const std::size_t along_to = densest(nest, &Loop::to);
+  const std::size_t along_from = densest(nest, &Loop::from);
+  const Loop first_row = upwards(nest.loops[along_to], &Loop::to, from_, to_);
+  const Loop first_column = upwards(nest.loops[along_from], &Loop::from, from_, to_);
+  rest.remove(std::max(along_from, along_to));
+  rest.remove(std::min(along_from, along_to));
+  const std::int64_t most_columns = std::clamp<std::int64_t>(kColumnBytes / nest.block, kLine / 4, kTileColumns);
+  Group rows(&Loop::to, first_row, kTileRows, walk_);
+  Group columns(&Loop::from, first_column, most_columns, walk_);
+  for (bool grown = true; grown;) {
+    Group& shorter = rows.count() <= columns.count() ? rows : columns;
+    Group& longer = &shorter == &rows ? columns : rows;
+    grown = shorter.grow(rest, walk_, from_, to_) || longer.grow(rest, walk_, from_, to_);
+  }
+  walk_.add_all(rest);
+  rows.list(&Loop::from, row_from_.data());
+  columns.list(&Loop::to, column_to_.data());
+  tile_ = {.rows = rows.count(), .columns = columns.count(), .row_step = rows.step(), .column_step = columns.step(), .length = nest.block};
+  kernel_ = tile_kernel(tile_, stream);
+}
+
+void Crossing::move(const std::byte* from, std::byte* to) const {
+  Tile tile = tile_;
+  tile.row_from = row_from_.data();
+  tile.column_to = column_to_.data();
+  const auto run = [&](const std::byte* next) {
+    tile.next = next;
+    if (tile.from != nullptr) kernel_.run(tile);
+  };
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
+    run(f);
+    tile.from = f;
+    tile.to = t;
+  });
+  run(nullptr);
+}
+
+}  // namespace lacuna::copy

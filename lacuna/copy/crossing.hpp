@@ -1,0 +1,35 @@
+// crossing: a nest that is dense along different loops on its two sides, cut into tiles.
+//
+//   the loop along which `to` is densest, and what goes on from it    ─▶ rows of a tile
+//   the loop along which `from` is densest, and what goes on from it  ─▶ columns
+//   the other loops, and what is left of these                        ─▶ around, short steps innermost
+#pragma once
+
+#include <array>
+
+#include "lacuna/copy/nest.hpp"
+#include "lacuna/copy/tiles.hpp"
+#include "lacuna/copy/walk.hpp"
+
+namespace lacuna::copy {
+
+class Crossing {
+ public:
+  /// `stream`: the destination is in no cache. Requires is_crossed(nest).
+  Crossing(const Nest& nest, bool stream);
+
+  void move(const std::byte* from, std::byte* to) const;
+
+  [[nodiscard]] const TileKernel& kernel() const { return kernel_; }
+  [[nodiscard]] const Tile& tile() const { return tile_; }
+
+ private:
+  Walk walk_;
+  std::int64_t from_ = 0, to_ = 0;  // where the first tile lies
+  std::array<std::int64_t, kTileRows> row_from_;
+  std::array<std::int64_t, kTileColumns> column_to_;
+  Tile tile_;
+  TileKernel kernel_;
+};
+
+}  // namespace lacuna::copy

@@ -1,0 +1,128 @@
+#include "lacuna/copy/shuffles.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "lacuna/copy/targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lacuna/copy/shuffles.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace lacuna::copy::HWY_NAMESPACE {
+
+using RunShuffle = void (*)(const ToWindow* windows, std::int64_t count, const Term* terms, const std::byte* from, std::byte* to);
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics.
+void shuffle(const ToWindow* windows, std::int64_t count, const Term* terms, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  const Term* term = terms;
+  for (std::int64_t w = 0; w < count; ++w) {
+    const ToWindow window = windows[w];
+    __m512i all = _mm512_setzero_si512();
+    for (std::int64_t k = 0; k < window.terms; ++k, ++term) {
+      const __m512i part = _mm512_maskz_loadu_epi8(term->read, from + term->from);
+      all = _mm512_mask_permutexvar_epi8(all, term->wanted, _mm512_load_si512(term->order), part);
+    }
+    _mm512_mask_storeu_epi8(to + window.to, window.written, all);
+  }
+}
+RunShuffle FindShuffle() { return &shuffle; }
+#else
+RunShuffle FindShuffle() { return nullptr; }
+#endif
+
+}  // namespace lacuna::copy::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lacuna::copy {
+
+HWY_EXPORT(FindShuffle);
+
+namespace {
+
+using Index = std::int64_t;
+
+constexpr Index kWidth = 64;
+constexpr Index kBytes = 256;  // of one permutation: its orders stay in the L1 cache beside what is moved
+
+// Cycles, as far as they decide between ways that are right in any case; on an EPYC of 2024.
+constexpr double kTermCycles = 1.2;
+constexpr double kWindowCycles = 2;
+
+constexpr std::uint64_t first_bytes(Index count) { return count == kWidth ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; }
+
+}  // namespace
+
+// The bytes lie within one window of the destination, in order.
+void Shuffles::add_window(Byte* bytes, Index count) {
+  ToWindow window{.to = bytes[0].to};
+  for (Index i = 0; i < count; ++i) window.written |= std::uint64_t{1} << (bytes[i].to - window.to);
+  std::sort(bytes, bytes + count, [](const Byte& a, const Byte& b) { return a.from < b.from; });
+  for (Index i = 0; i < count; ++window.terms) {
+    Term term{.from = bytes[i].from};
+    Index last = 0;
+    for (; i < count && bytes[i].from - term.from < kWidth; ++i) {
+      last = bytes[i].from - term.from;
+      const Index place = bytes[i].to - window.to;
+      term.order[place] = static_cast<std::uint8_t>(last);
+      term.wanted |= std::uint64_t{1} << place;
+      term.read |= std::uint64_t{1} << last;
+    }
+    terms_.push_back(term);
+  }
+  windows_.push_back(window);
+}
+
+std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
+  if (HWY_DYNAMIC_DISPATCH(FindShuffle)() == nullptr || nest.block > kWidth / 2) return std::nullopt;
+  Shuffles made;
+  std::array<Byte, kBytes> bytes;
+  Nest rest = nest;
+  Index have = 1;
+  bytes[0] = {0, 0};
+  // Blocks of the loops along which the destination is densest.
+  while (rest.depth > 0 && have * nest.block * 2 <= kBytes) {
+    const std::size_t i = densest(rest, &Loop::to);
+    const Loop loop = upwards(rest.loops[i], &Loop::to, made.from_, made.to_);
+    rest.remove(i);
+    const Index most = kBytes / nest.block / have;
+    const Index pieces = (loop.count + most - 1) / most;
+    const Index piece = (loop.count + pieces - 1) / pieces;
+    for (Index n = 1; n < piece; ++n) {
+      for (Index j = 0; j < have; ++j) bytes[static_cast<std::size_t>(n * have + j)] = {bytes[static_cast<std::size_t>(j)].to + n * loop.to, bytes[static_cast<std::size_t>(j)].from + n * loop.from};
+    }
+    have *= piece;
+    made.walk_.add(Around(loop, piece));
+    if (piece < loop.count) break;
+  }
+  made.walk_.add_all(rest);
+  // Their bytes.
+  for (Index j = have; j-- > 0;) {
+    const Byte block = bytes[static_cast<std::size_t>(j)];
+    for (Index b = 0; b < nest.block; ++b) bytes[static_cast<std::size_t>(j * nest.block + b)] = {block.to + b, block.from + b};
+  }
+  made.bytes_ = have * nest.block;
+  const auto end = bytes.begin() + made.bytes_;
+  const auto by_place = [](const Byte& a, const Byte& b) { return a.to < b.to; };
+  if (!std::is_sorted(bytes.begin(), end, by_place)) std::sort(bytes.begin(), end, by_place);
+  for (auto first = bytes.begin(); first != end;) {
+    const auto last = std::find_if(first, end, [&](const Byte& byte) { return byte.to - first->to >= kWidth; });
+    made.add_window(&*first, last - first);
+    first = last;
+  }
+  const double cost = kTermCycles * static_cast<double>(made.terms()) + kWindowCycles * static_cast<double>(made.windows());
+  if (cost > cycles * static_cast<double>(made.bytes_)) return std::nullopt;
+  return made;
+}
+
+void Shuffles::move(const std::byte* from, std::byte* to) const {
+  const auto run = HWY_DYNAMIC_DISPATCH(FindShuffle)();
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) { run(windows_.data(), windows(), terms_.data(), f, t); });
+}
+
+}  // namespace lacuna::copy
+#endif
