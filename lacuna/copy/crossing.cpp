@@ -17,6 +17,8 @@ class Group {
 
   [[nodiscard]] std::int64_t step() const { return step_; }
   [[nodiscard]] std::int64_t count() const { return count_; }
+  // From entry to entry on one side, if that is the same everywhere; else 0.
+  [[nodiscard]] std::int64_t pitch(std::int64_t Loop::* side) const { return depth_ == 1 ? loops_[0].*side : 0; }
 
   // Takes a loop of the nest that goes on from here. False if there is none, or no room.
   bool grow(Nest& nest, Walk& walk, std::int64_t& from, std::int64_t& to) {
@@ -84,7 +86,7 @@ Crossing::Crossing(const Nest& nest, bool stream) {
   walk_.add_all(rest);
   rows.list(&Loop::from, row_from_.data());
   columns.list(&Loop::to, column_to_.data());
-  tile_ = {.rows = rows.count(), .columns = columns.count(), .row_step = rows.step(), .column_step = columns.step(), .length = nest.block};
+  tile_ = {.rows = rows.count(), .columns = columns.count(), .row_step = rows.step(), .column_step = columns.step(), .column_pitch = columns.pitch(&Loop::to), .length = nest.block};
   kernel_ = tile_kernel(tile_, stream);
 }
 

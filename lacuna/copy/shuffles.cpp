@@ -13,25 +13,53 @@
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 
-using RunShuffle = void (*)(const ToWindow* windows, std::int64_t count, const Term* terms, const std::byte* from, std::byte* to);
+using RunWindow = void (*)(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* from, std::byte* to);
+
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-// Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics.
-void shuffle(const ToWindow* windows, std::int64_t count, const Term* terms, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
-  const Term* term = terms;
-  for (std::int64_t w = 0; w < count; ++w) {
-    const ToWindow window = windows[w];
+// Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics. The orders of up to `Terms` terms stay in registers.
+template <int Terms>
+void move_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  __m512i order[Terms];
+  __mmask64 read[Terms];
+  __mmask64 wanted[Terms];
+  const std::byte* at[Terms];
+#pragma GCC unroll 8
+  for (int k = 0; k < Terms; ++k) {
+    order[k] = _mm512_load_si512(terms[k].order);
+    read[k] = terms[k].read;
+    wanted[k] = terms[k].wanted;
+    at[k] = from + terms[k].from;
+  }
+  const __mmask64 written = window.written;
+  to += window.to;
+  std::int64_t shift = 0;
+  for (std::int64_t i = 0; i < steps.count; ++i, shift += steps.from, to += steps.to) {
+    __m512i all = _mm512_maskz_permutexvar_epi8(wanted[0], order[0], _mm512_maskz_loadu_epi8(read[0], at[0] + shift));
+#pragma GCC unroll 8
+    for (int k = 1; k < Terms; ++k)
+      all = _mm512_or_si512(all, _mm512_maskz_permutexvar_epi8(wanted[k], order[k], _mm512_maskz_loadu_epi8(read[k], at[k] + shift)));
+    _mm512_mask_storeu_epi8(to, written, all);
+  }
+}
+void move_any_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from,
+                     std::byte* HWY_RESTRICT to) {
+  for (std::int64_t i = 0; i < steps.count; ++i, from += steps.from, to += steps.to) {
     __m512i all = _mm512_setzero_si512();
-    for (std::int64_t k = 0; k < window.terms; ++k, ++term) {
-      const __m512i part = _mm512_maskz_loadu_epi8(term->read, from + term->from);
-      all = _mm512_mask_permutexvar_epi8(all, term->wanted, _mm512_load_si512(term->order), part);
+    for (std::int64_t k = 0; k < window.terms; ++k) {
+      const Term& t = terms[k];
+      const __m512i part = _mm512_maskz_loadu_epi8(t.read, from + t.from);
+      all = _mm512_or_si512(all, _mm512_maskz_permutexvar_epi8(t.wanted, _mm512_load_si512(t.order), part));
     }
     _mm512_mask_storeu_epi8(to + window.to, window.written, all);
   }
 }
-RunShuffle FindShuffle() { return &shuffle; }
+RunWindow FindWindow(std::int64_t terms) {
+  constexpr RunWindow few[] = {&move_window<1>, &move_window<2>, &move_window<3>, &move_window<4>, &move_window<5>, &move_window<6>};
+  return terms <= 6 ? few[terms - 1] : &move_any_window;
+}
 #else
-RunShuffle FindShuffle() { return nullptr; }
+RunWindow FindWindow(std::int64_t) { return nullptr; }
 #endif
 
 }  // namespace lacuna::copy::HWY_NAMESPACE
@@ -40,17 +68,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lacuna::copy {
 
-HWY_EXPORT(FindShuffle);
+HWY_EXPORT(FindWindow);
 
 namespace {
 
 using Index = std::int64_t;
 
 constexpr Index kWidth = 64;
+constexpr Index kBatchBytes = 4096;
 constexpr Index kBytes = 256;  // of one permutation: its orders stay in the L1 cache beside what is moved
 
 // Cycles, as far as they decide between ways that are right in any case; on an EPYC of 2024.
-constexpr double kTermCycles = 1.2;
+constexpr double kTermCycles = 1.5;
 constexpr double kWindowCycles = 2;
 
 constexpr std::uint64_t first_bytes(Index count) { return count == kWidth ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; }
@@ -78,7 +107,7 @@ void Shuffles::add_window(Byte* bytes, Index count) {
 }
 
 std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
-  if (HWY_DYNAMIC_DISPATCH(FindShuffle)() == nullptr || nest.block > kWidth / 2) return std::nullopt;
+  if (HWY_DYNAMIC_DISPATCH(FindWindow)(1) == nullptr || nest.block > kWidth / 2) return std::nullopt;
   Shuffles made;
   std::array<Byte, kBytes> bytes;
   Nest rest = nest;
@@ -100,6 +129,8 @@ std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
     if (piece < loop.count) break;
   }
   made.walk_.add_all(rest);
+  made.walk_.follow(have * nest.block);
+  made.inner_ = made.walk_.take_innermost();
   // Their bytes.
   for (Index j = have; j-- > 0;) {
     const Byte block = bytes[static_cast<std::size_t>(j)];
@@ -119,9 +150,21 @@ std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
   return made;
 }
 
+// As many at a time as stay in the L1 cache from window to window.
 void Shuffles::move(const std::byte* from, std::byte* to) const {
-  const auto run = HWY_DYNAMIC_DISPATCH(FindShuffle)();
-  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) { run(windows_.data(), windows(), terms_.data(), f, t); });
+  const Index batch = std::max<Index>(1, kBatchBytes / bytes_);
+  const auto some = [&](const Steps& steps, const std::byte* f, std::byte* t) {
+    const Term* terms = terms_.data();
+    for (const ToWindow& window : windows_) {
+      HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms)(window, terms, steps, f, t);
+      terms += window.terms;
+    }
+  };
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
+    const Index even = inner_.count - 1;
+    for (Index i = 0; i < even; i += batch) some({std::min(batch, even - i), inner_.from, inner_.to}, f + i * inner_.from, t + i * inner_.to);
+    some({1, 0, 0}, f + inner_.last_from, t + inner_.last_to);
+  });
 }
 
 }  // namespace lacuna::copy

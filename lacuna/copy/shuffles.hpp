@@ -30,6 +30,13 @@ struct ToWindow {
   std::int64_t terms = 0;
 };
 
+/// One window of many permutations, each some bytes behind the one before.
+struct Steps {
+  std::int64_t count;
+  std::int64_t from;
+  std::int64_t to;
+};
+
 class Shuffles {
  public:
   /// Nothing where that is expected to take longer than `cycles` for each byte, or where this CPU has no such permutations.
@@ -52,6 +59,7 @@ class Shuffles {
   std::vector<Term> terms_;
   std::int64_t bytes_ = 0;
   std::int64_t from_ = 0, to_ = 0;  // where the first one begins
+  Around inner_;
   Walk walk_;
 };
 

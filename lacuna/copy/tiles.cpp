@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "lacuna/copy/targets.hpp"
@@ -110,41 +111,82 @@ HWY_INLINE void move_square(const std::byte* from, const Index* row_from, std::b
   }
 }
 
-// One lane of each row; a whole vector of each column.
+// A vector of lanes that lie apart.
 template <class B>
-HWY_INLINE void move_tall(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
+HWY_INLINE typename B::Vector joined(const typename B::One* lane) {
+  if constexpr (B::kLanes == 1) {
+    return reinterpret_cast<typename B::Vector>(lane[0]);
+  } else {
+    const auto low = __builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3);
+    if constexpr (B::kLanes == 2) {
+      return reinterpret_cast<typename B::Vector>(low);
+    } else {
+      const auto high = __builtin_shufflevector(lane[2], lane[3], 0, 1, 2, 3);
+      return reinterpret_cast<typename B::Vector>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
+    }
+  }
+}
+
+// All of a lane.
+struct Whole {
+  explicit Whole(Index) {}
+  HWY_INLINE void load(auto& lane, const std::byte* from) const { std::memcpy(&lane, from, 16); }
+  HWY_INLINE void store(const auto& lane, std::byte* to) const { std::memcpy(to, &lane, 16); }
+  [[nodiscard]] bool has(int) const { return true; }
+};
+
+#undef LACUNA_MASKED_BYTES
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// The first `count` of its elements: no other byte is touched.
+template <class T>
+struct Few {
+  explicit Few(Index count) : count(count), mask(static_cast<__mmask16>((1U << (static_cast<unsigned>(count) * sizeof(T))) - 1)) {}
+  HWY_INLINE void load(auto& lane, const std::byte* from) const {
+    lane = reinterpret_cast<std::remove_reference_t<decltype(lane)>>(_mm_maskz_loadu_epi8(mask, from));
+  }
+  HWY_INLINE void store(const auto& lane, std::byte* to) const { _mm_mask_storeu_epi8(to, mask, reinterpret_cast<__m128i>(lane)); }
+  [[nodiscard]] bool has(int i) const { return i < count; }
+  Index count;
+  __mmask16 mask;
+};
+#define LACUNA_MASKED_BYTES 1
+#else
+#define LACUNA_MASKED_BYTES 0
+#endif
+
+// One lane of each row, or as many of its elements as there are columns; a whole vector of each column.
+template <class B, class Part>
+HWY_INLINE void move_tall(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to, Part part) {
   typename B::Vector v[B::kElements];
 #pragma GCC unroll 16
   for (int i = 0; i < B::kElements; ++i) {
     typename B::One lane[B::kLanes];
 #pragma GCC unroll 4
-    for (int k = 0; k < B::kLanes; ++k) std::memcpy(&lane[k], from + row_from[k * B::kElements + i], 16);
-    if constexpr (B::kLanes == 2) {
-      v[i] = reinterpret_cast<typename B::Vector>(__builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3));
-    } else {
-      const auto low = __builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3);
-      const auto high = __builtin_shufflevector(lane[2], lane[3], 0, 1, 2, 3);
-      v[i] = reinterpret_cast<typename B::Vector>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
-    }
+    for (int k = 0; k < B::kLanes; ++k) part.load(lane[k], from + row_from[k * B::kElements + i]);
+    v[i] = joined<B>(lane);
   }
   transpose_in_lanes<B>(v);
 #pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) std::memcpy(to + column_to[i], &v[i], sizeof v[i]);
+  for (int i = 0; i < B::kElements; ++i) {
+    if (part.has(i)) std::memcpy(to + column_to[i], &v[i], sizeof v[i]);
+  }
 }
 
-// A whole vector of each row; one lane of each column.
-template <class B>
-HWY_INLINE void move_wide(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
-  typename B::Vector v[B::kElements];
+// A whole vector of each row; one lane of each column, or as many of its elements as there are rows.
+template <class B, class Part>
+HWY_INLINE void move_wide(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to, Part part) {
+  typename B::Vector v[B::kElements] = {};
 #pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) std::memcpy(&v[i], from + row_from[i], sizeof v[i]);
+  for (int i = 0; i < B::kElements; ++i) {
+    if (part.has(i)) std::memcpy(&v[i], from + row_from[i], sizeof v[i]);
+  }
   transpose_in_lanes<B>(v);
 #pragma GCC unroll 16
   for (int i = 0; i < B::kElements; ++i) {
     typename B::One lane[B::kLanes];
     std::memcpy(lane, &v[i], sizeof v[i]);
 #pragma GCC unroll 4
-    for (int k = 0; k < B::kLanes; ++k) std::memcpy(to + column_to[k * B::kElements + i], &lane[k], 16);
+    for (int k = 0; k < B::kLanes; ++k) part.store(lane[k], to + column_to[k * B::kElements + i]);
   }
 }
 
@@ -157,7 +199,7 @@ class Ahead {
   void ask(Index bytes) {
     for (due_ += bytes; due_ > 0 && row_ < rows_; due_ -= bytes_, ++row_) {
       const std::byte* row = next_ + row_from_[row_];
-      for (Index at = 0; at < bytes_; at += kLine) __builtin_prefetch(row + at, 0, 3);
+      for (Index at = 0; at < bytes_; at += kLine) __builtin_prefetch(row + at, 0, 2);
     }
   }
 
@@ -183,15 +225,47 @@ struct Registers {
       const Index row = std::min(r, tile.rows - kRows);
       ahead.ask(kRows * kColumns * kLength);
       if constexpr (B::kRows > B::kColumns) {
-        move_tall<B>(from, tile.row_from + row, to + row * kLength, column_to);
+        move_tall<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole(0));
       } else if constexpr (B::kRows < B::kColumns) {
-        move_wide<B>(from, tile.row_from + row, to + row * kLength, column_to);
+        move_wide<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole(0));
       } else {
         move_square<B>(from, tile.row_from + row, to + row * kLength, column_to);
       }
     }
   }
 };
+
+#if LACUNA_MASKED_BYTES
+// Fewer columns than a lane has elements.
+template <class T, int Store>
+struct FewColumns {
+  using B = Block<T, 16, Store>;
+  static constexpr bool kExact = true;
+  static constexpr Index kColumns = B::kElements;
+  static constexpr Index kLength = sizeof(T);
+  static void column(const Tile& tile, Index, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+    const Few<T> part(columns);
+    for (Index r = 0; r < tile.rows; r += B::kRows) {
+      const Index row = std::min(r, tile.rows - B::kRows);
+      ahead.ask(B::kRows * columns * kLength);
+      move_tall<B>(tile.from, tile.row_from + row, to + row * kLength, column_to, part);
+    }
+  }
+};
+
+// Fewer rows than that.
+template <class T, int Load>
+struct FewRows {
+  using B = Block<T, Load, 16>;
+  static constexpr bool kExact = false;
+  static constexpr Index kColumns = B::kColumns;
+  static constexpr Index kLength = sizeof(T);
+  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, Ahead& ahead) {
+    ahead.ask(tile.rows * kColumns * kLength);
+    move_wide<B>(tile.from + column * kLength, tile.row_from, to, column_to, Few<T>(tile.rows));
+  }
+};
+#endif
 
 // One by one, as many columns at a time as share a line.
 template <class Moved, Index Most>
@@ -211,6 +285,38 @@ struct Cells {
     }
   }
 };
+
+#undef LACUNA_MASKED_LOADS
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// Blocks of 12 bytes to dense rows: a masked load takes what belongs to the block; the store writes 16 bytes, of which the next
+// row overwrites the last four. The last row is stored exactly.
+struct Cells12 {
+  static constexpr bool kExact = true;
+  static constexpr Index kRows = 1;
+  static constexpr Index kColumns = 16;
+  static constexpr Index kLength = 12;
+  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+    const Tile t = tile;
+    const hn::FixedTag<std::uint32_t, 4> d;
+    const auto three = hn::FirstN(d, 3);
+    const std::byte* from = t.from + column * t.column_step;
+    for (Index r = 0; r + 1 < t.rows; ++r, to += kLength) {
+      ahead.ask(columns * t.column_step);
+      const std::byte* row = from + t.row_from[r];
+#pragma GCC unroll 4
+      for (Index c = 0; c < columns; ++c) {
+        const auto v = hn::MaskedLoad(three, d, reinterpret_cast<const std::uint32_t*>(row + c * t.column_step));
+        hn::StoreU(v, d, reinterpret_cast<std::uint32_t*>(to + column_to[c]));
+      }
+    }
+    const std::byte* row = from + t.row_from[t.rows - 1];
+    for (Index c = 0; c < columns; ++c) Pair<Word<8>, 8>::move(kLength, row + c * t.column_step, to + column_to[c]);
+  }
+};
+#define LACUNA_MASKED_LOADS 1
+#else
+#define LACUNA_MASKED_LOADS 0
+#endif
 
 template <class Way>
 void move_tile(const Tile& t) {
@@ -239,7 +345,8 @@ void stream_out(const std::byte* from, std::byte* to, Index bytes) {
   std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
 }
 
-// Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin.
+// Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin: each on its own, or all at
+// once where they follow one another.
 template <class Way>
 void stream_tile(const Tile& t) {
   const Tile tile = t;
@@ -249,13 +356,20 @@ void stream_tile(const Tile& t) {
   alignas(kLine) std::byte stage[side * pitch];
   Index staged[side] = {};
   const Index bytes = tile.rows * tile.length;
+  const bool one = tile.column_pitch == bytes;
+  const auto into_line = [](const std::byte* to) { return reinterpret_cast<std::intptr_t>(to) & (kLine - 1); };
   for (Index c = 0; c < tile.columns; c += side) {
     const Index column = Way::kExact ? c : std::min(c, tile.columns - side);
     const Index columns = std::min(side, tile.columns - column);
     const Index* column_to = tile.column_to + column;
-    for (Index i = 0; i < columns; ++i) staged[i] = i * pitch + (reinterpret_cast<std::intptr_t>(tile.to + column_to[i]) & (kLine - 1));
+    for (Index i = 0; i < columns; ++i)
+      staged[i] = one ? into_line(tile.to + column_to[0]) + i * bytes : i * pitch + into_line(tile.to + column_to[i]);
     Way::column(tile, column, columns, stage, staged, ahead);
-    for (Index i = c - column; i < columns; ++i) stream_out(stage + staged[i], tile.to + column_to[i], bytes);
+    if (one) {
+      stream_out(stage + staged[0], tile.to + column_to[0], columns * bytes);
+    } else {
+      for (Index i = c - column; i < columns; ++i) stream_out(stage + staged[i], tile.to + column_to[i], bytes);
+    }
   }
 }
 
@@ -263,7 +377,9 @@ constexpr Index kFewestStreamed = 4 * kLine;  // of a column: two lines of each 
 
 template <class Way>
 TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cycles) {
-  const bool streams = stream && shape.row_step == shape.length && shape.rows * shape.length >= kFewestStreamed;
+  const Index bytes = shape.rows * shape.length;
+  const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
+  const bool streams = stream && shape.row_step == shape.length && run >= kFewestStreamed;
   return {streams ? &stream_tile<Way> : &move_tile<Way>, name, cycles};
 }
 
@@ -279,6 +395,15 @@ TileKernel registers_of(const Tile& shape, bool stream) {
     if (shape.rows >= lane && shape.columns >= vector) return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.2);
     if (shape.rows >= lane && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, 16>>>(shape, stream, "narrow registers", 0.3);
   }
+#if LACUNA_MASKED_BYTES
+  if constexpr (sizeof(T) < 8) {
+    const double few = static_cast<double>(std::min(shape.rows, shape.columns)) * sizeof(T);
+    if (shape.rows >= vector) return kernel_of<FewColumns<T, kWidest>>(shape, stream, "tall registers, a part of each lane", 1 / few);
+    if (shape.columns >= vector) return kernel_of<FewRows<T, kWidest>>(shape, stream, "wide registers, a part of each lane", 1 / few);
+    if (shape.rows >= lane) return kernel_of<FewColumns<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 / few);
+    if (shape.columns >= lane) return kernel_of<FewRows<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 / few);
+  }
+#endif
   return {};
 }
 
@@ -311,6 +436,9 @@ TileKernel FindTiles(const Tile& shape, bool stream) {
     case 32: return cells_of<Exact<Word<32>>, 32>(shape, stream);
     default: break;
   }
+#if LACUNA_MASKED_LOADS
+  if (shape.length == 12 && shape.row_step == 12) return kernel_of<Cells12>(shape, stream, "masked loads, overlapping stores", 0.1);
+#endif
   if (shape.length < 4) return cells_of<Pair<Word<2>, 2>, 3>(shape, stream);
   if (shape.length < 8) return cells_of<Pair<Word<4>, 4>, 7>(shape, stream);
   if (shape.length < 16) return cells_of<Pair<Word<8>, 8>, 15>(shape, stream);

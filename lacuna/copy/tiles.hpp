@@ -29,6 +29,7 @@ struct Tile {
   std::int64_t columns = 0;
   std::int64_t row_step = 0;
   std::int64_t column_step = 0;
+  std::int64_t column_pitch = 0;  ///< from column to column of `to` where that is the same everywhere, else 0
   std::int64_t length = 0;  ///< bytes of a block
 };
 

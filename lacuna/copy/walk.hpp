@@ -1,9 +1,11 @@
 // walk: the loops around what a kernel moves.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include "lacuna/copy/kernels.hpp"
 #include "lacuna/copy/nest.hpp"
 
 namespace lacuna::copy {
@@ -26,18 +28,38 @@ struct Around {
         last_to((l.count - piece) * l.to) {}
 };
 
-/// The loops around, innermost first: short steps before long ones.
+/// The loops around, innermost first: those whose entries share lines on either side, then short steps before long ones.
 class Walk {
  public:
   void add(const Around& loop) {
     if (loop.count == 1) return;
-    const auto step = [](const Around& l) { return std::abs(l.from) + std::abs(l.to); };
+    const auto step = [](const Around& l) {
+      const std::int64_t from = std::abs(l.from), to = std::abs(l.to);
+      return from < kLine || to < kLine ? std::min(from, to) : from + to;
+    };
     std::size_t at = depth_++;
     for (; at > 0 && step(loops_[at - 1]) > step(loop); --at) loops_[at] = loops_[at - 1];
     loops_[at] = loop;
   }
+  /// The loop of least steps on `to`, if the entries of that one follow one another there within a line, becomes the innermost.
+  void follow(std::int64_t bytes) {
+    for (std::size_t i = 1; i < depth_; ++i) {
+      if (std::abs(loops_[i].to) < bytes + kLine) {
+        std::rotate(loops_.begin(), loops_.begin() + i, loops_.begin() + i + 1);
+        return;
+      }
+    }
+  }
   void add_all(const Nest& nest) {
     for (std::size_t i = 0; i < nest.depth; ++i) add(Around(nest.loops[i]));
+  }
+  /// Takes the innermost loop away.
+  Around take_innermost() {
+    if (depth_ == 0) return Around({1, 0, 0});
+    const Around taken = loops_[0];
+    std::copy(loops_.begin() + 1, loops_.begin() + depth_, loops_.begin());
+    --depth_;
+    return taken;
   }
   /// move(from, to) for each entry.
   template <class Move>

@@ -38,7 +38,7 @@ void place(Nest& nest, std::int64_t Loop::* side, bool gaps, Random& random) {
 
 Nest draw(std::int64_t block, Random& random) {
   Nest nest{.block = block, .depth = static_cast<std::size_t>(random.between(2, 5))};
-  std::int64_t left = (96 << 10) / block;
+  std::int64_t left = (48 << 10) / block;
   for (std::size_t i = 0; i < nest.depth; ++i) {
     const std::int64_t most = random.one_in(3) ? std::min<std::int64_t>(left, 700) : std::min<std::int64_t>(left, 20);
     nest.loops[i].count = std::max<std::int64_t>(1, random.between(1, std::max<std::int64_t>(most, 1)));
@@ -96,7 +96,7 @@ void check(const Nest& nest, std::uint64_t seed, Random& random, const char* nam
       << copy_test::difference(target.all(), expected) << "\n  from: " << source.text() << "; to: " << target.text() << "\n  " << text;
 }
 
-constexpr std::uint64_t kEach = 60;
+constexpr std::uint64_t kEach = 24;
 
 TEST_P(CopyCrossings, MoveExactlyTheirBytes) {
   for (std::int64_t block = 1; block < 64; block += block < 20 ? 1 : 4) {
