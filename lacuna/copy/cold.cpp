@@ -1,8 +1,8 @@
 #include "lacuna/copy/cold.hpp"
 
-#include <unistd.h>
-
 #include <cstdint>
+
+#include "lacuna/base/base.hpp"
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -41,12 +41,18 @@ bool is_cold(std::span<const std::byte* const>) { return false; }
 
 #endif
 
+namespace {
+
+// Others use the cache, too.
+std::int64_t kept_bytes() {
+  const std::int64_t known = base::machine().llc_bytes;
+  return (known > 0 ? known : std::int64_t{32} << 20) * 5 / 8;
+}
+
+}  // namespace
+
 bool exceeds_caches(std::int64_t bytes) {
-  // 32 MiB where the system does not say. Three quarters, as the C library's memcpy has it: others use the cache, too.
-  static const std::int64_t most = [] {
-    const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return (last_level > 0 ? std::int64_t{last_level} : std::int64_t{32} << 20) / 4 * 3;
-  }();
+  static const std::int64_t most = kept_bytes();
   return bytes > most;
 }
 

@@ -65,9 +65,13 @@ class Group {
   std::array<Loop, Nest::kMost> loops_;
 };
 
+// Short elements take long enough to be moved for the lines of a cache to come by themselves; so do lines of a near cache.
+constexpr std::int64_t kAskedFor = 8;
+constexpr std::int64_t kManyBytes = 1 << 20;
+
 }  // namespace
 
-Crossing::Crossing(const Nest& nest, bool stream) {
+Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block >= kAskedFor && bytes_of(nest) >= kManyBytes)) {
   Nest rest = nest;
   const std::size_t along_to = densest(nest, &Loop::to);
   const std::size_t along_from = densest(nest, &Loop::from);
@@ -95,7 +99,7 @@ void Crossing::move(const std::byte* from, std::byte* to) const {
   tile.row_from = row_from_.data();
   tile.column_to = column_to_.data();
   const auto run = [&](const std::byte* next) {
-    tile.next = next;
+    tile.next = asks_ ? next : nullptr;
     if (tile.from != nullptr) kernel_.run(tile);
   };
   walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {

@@ -30,6 +30,7 @@ class Crossing {
   std::array<std::int64_t, kTileColumns> column_to_;
   Tile tile_;
   TileKernel kernel_;
+  bool asks_;  // for the lines of the next tile: they are in no cache
 };
 
 }  // namespace lacuna::copy

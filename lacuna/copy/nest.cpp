@@ -116,6 +116,12 @@ std::optional<Nest> zip(const Node& from, const Node& to) {
   return nest;
 }
 
+std::int64_t bytes_of(const Nest& nest) {
+  std::int64_t bytes = nest.block;
+  for (std::size_t i = 0; i < nest.depth; ++i) bytes *= nest.loops[i].count;
+  return bytes;
+}
+
 bool is_crossed(const Nest& nest) {
   if (nest.depth < 2 || nest.block >= kLine) return false;
   const std::size_t along_from = densest(nest, &Loop::from);
@@ -126,9 +132,7 @@ bool is_crossed(const Nest& nest) {
 void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
   if (nest.depth == 0) return copy_block(to, from, nest.block, stream);
   if (!is_crossed(nest)) return move_rows(nest, from, to, stream);
-  std::int64_t bytes = nest.block;
-  for (std::size_t i = 0; i < nest.depth; ++i) bytes *= nest.loops[i].count;
-  const bool past = stream || exceeds_caches(2 * bytes);
+  const bool past = stream || exceeds_caches(2 * bytes_of(nest));
   Crossing(nest, past).move(from, to);
   if (past) end_of_streaming();
 }

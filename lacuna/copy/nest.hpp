@@ -37,6 +37,7 @@ struct Nest {
 /// From and to change places.
 [[nodiscard]] Nest turned(const Nest& nest);
 
+[[nodiscard]] std::int64_t bytes_of(const Nest& nest);
 /// Whether the sides are dense along different loops, by less than a line: a transpose.
 [[nodiscard]] bool is_crossed(const Nest& nest);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -199,7 +200,7 @@ class Ahead {
   void ask(Index bytes) {
     for (due_ += bytes; due_ > 0 && row_ < rows_; due_ -= bytes_, ++row_) {
       const std::byte* row = next_ + row_from_[row_];
-      for (Index at = 0; at < bytes_; at += kLine) __builtin_prefetch(row + at, 0, 2);
+      for (Index at = 0; at < bytes_; at += kLine) __builtin_prefetch(row + at);
     }
   }
 
@@ -330,7 +331,8 @@ void move_tile(const Tile& t) {
 }
 
 // `bytes` bytes whose first lies as far into its line as `to` does.
-void stream_out(const std::byte* from, std::byte* to, Index bytes) {
+template <bool Stream>
+void write_out(const std::byte* from, std::byte* to, Index bytes) {
   const Index head = std::min(-reinterpret_cast<std::intptr_t>(to) & (kLine - 1), bytes);
   std::memcpy(to, from, static_cast<std::size_t>(head));
   const hn::CappedTag<std::uint8_t, kWidest> d;
@@ -339,7 +341,11 @@ void stream_out(const std::byte* from, std::byte* to, Index bytes) {
   for (; at + kLine <= bytes; at += kLine) {
     for (Index i = 0; i < kLine; i += lanes) {
       const auto v = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + at + i));
-      hn::Stream(v, d, reinterpret_cast<std::uint8_t*>(to + at + i));
+      if constexpr (Stream) {
+        hn::Stream(v, d, reinterpret_cast<std::uint8_t*>(to + at + i));
+      } else {
+        hn::Store(v, d, reinterpret_cast<std::uint8_t*>(to + at + i));
+      }
     }
   }
   std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
@@ -347,8 +353,8 @@ void stream_out(const std::byte* from, std::byte* to, Index bytes) {
 
 // Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin: each on its own, or all at
 // once where they follow one another.
-template <class Way>
-void stream_tile(const Tile& t) {
+template <class Way, bool Stream>
+void stage_tile(const Tile& t) {
   const Tile tile = t;
   constexpr Index side = Way::kColumns;
   Ahead ahead(tile);
@@ -366,21 +372,31 @@ void stream_tile(const Tile& t) {
       staged[i] = one ? into_line(tile.to + column_to[0]) + i * bytes : i * pitch + into_line(tile.to + column_to[i]);
     Way::column(tile, column, columns, stage, staged, ahead);
     if (one) {
-      stream_out(stage + staged[0], tile.to + column_to[0], columns * bytes);
+      write_out<Stream>(stage + staged[0], tile.to + column_to[0], columns * bytes);
     } else {
-      for (Index i = c - column; i < columns; ++i) stream_out(stage + staged[i], tile.to + column_to[i], bytes);
+      for (Index i = c - column; i < columns; ++i) write_out<Stream>(stage + staged[i], tile.to + column_to[i], bytes);
     }
   }
 }
 
 constexpr Index kFewestStreamed = 4 * kLine;  // of a column: two lines of each are written in part
+constexpr Index kFewestStaged = 2 * kLine;
+
+// Whether the lines of so many columns push each other out of a first-level cache of 32 KiB in 8 ways before they are full.
+bool columns_collide(Index pitch, Index columns) {
+  constexpr Index sets = 64;
+  if (pitch == 0 || pitch % kLine != 0) return false;
+  return sets / std::gcd(pitch / kLine, sets) * 8 < columns;
+}
 
 template <class Way>
 TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cycles) {
   const Index bytes = shape.rows * shape.length;
   const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
   const bool streams = stream && shape.row_step == shape.length && run >= kFewestStreamed;
-  return {streams ? &stream_tile<Way> : &move_tile<Way>, name, cycles};
+  if (streams) return {&stage_tile<Way, true>, name, cycles};
+  const bool collide = bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns));
+  return {collide ? &stage_tile<Way, false> : &move_tile<Way>, name, cycles};
 }
 
 template <class T>
