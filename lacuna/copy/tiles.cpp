@@ -393,9 +393,10 @@ template <class Way>
 TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cycles) {
   const Index bytes = shape.rows * shape.length;
   const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
-  const bool streams = stream && shape.row_step == shape.length && run >= kFewestStreamed;
+  const bool dense = shape.row_step == shape.length;
+  const bool streams = stream && dense && run >= kFewestStreamed;
   if (streams) return {&stage_tile<Way, true>, name, cycles};
-  const bool collide = bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns));
+  const bool collide = dense && bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns));
   return {collide ? &stage_tile<Way, false> : &move_tile<Way>, name, cycles};
 }
 

@@ -31,6 +31,8 @@ void place(Nest& nest, std::int64_t Loop::* side, bool gaps, Random& random) {
   for (const std::size_t i : order) {
     Loop& loop = nest.loops[i];
     if (gaps && random.one_in(3)) stride += random.between(1, 70);
+    // Lines that share a set of the first-level cache.
+    if (gaps && stride < 4096 && loop.count < 40 && random.one_in(4)) stride = (stride + 2047) / 2048 * 2048;
     loop.*side = random.one_in(8) ? -stride : stride;
     stride *= loop.count;
   }
