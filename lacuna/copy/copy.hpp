@@ -37,6 +37,12 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
 /// overlap. Errors: invalid_argument if the sizes differ.
 base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
 
+/// Moves the elements of one array to those of another of the same shape, whatever their strides, without a layout of either. The
+/// bytes that are written are apart from those that are read, and each is written once. Throws std::bad_alloc. Errors:
+/// invalid_argument (shapes or elements differ).
+base::Result<void> move_array(const layout::StridedArray& src, const std::byte* src_base, const layout::StridedArray& dst,
+                              std::byte* dst_base);
+
 /// Copies `bytes` >= 0 contiguous bytes between places that do not overlap: memcpy without its dear start for short blocks, and without its slow
 /// string moves where the two places are almost a multiple of 4 KiB apart. Not for what another thread must see at once.
 void block(std::byte* to, const std::byte* from, std::int64_t bytes);

@@ -69,6 +69,10 @@ class Group {
 constexpr std::int64_t kAskedFor = 8;
 constexpr std::int64_t kManyBytes = 1 << 20;
 
+// Small tiles that follow one another in the destination leave a first-level cache together: of each only a part of the first and of
+// the last line would be whole.
+constexpr std::int64_t kGathered = 8 << 10;
+
 }  // namespace
 
 Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block >= kAskedFor && bytes_of(nest) >= kManyBytes)) {
@@ -91,13 +95,38 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
   rows.list(&Loop::from, row_from_.data());
   columns.list(&Loop::to, column_to_.data());
   tile_ = {.rows = rows.count(), .columns = columns.count(), .row_step = rows.step(), .column_step = columns.step(), .column_pitch = columns.pitch(&Loop::to), .length = nest.block};
-  kernel_ = tile_kernel(tile_, stream);
+  const std::int64_t bytes = tile_.rows * tile_.columns * nest.block;
+  const bool dense = tile_.row_step == nest.block && tile_.column_pitch == tile_.rows * nest.block;
+  if (stream && dense && bytes * 2 <= kGathered && walk_.follow(bytes)) {
+    gathered_ = bytes;
+    inner_ = walk_.take_innermost();
+  }
+  kernel_ = tile_kernel(tile_, stream && gathered_ == 0);
+}
+
+void Crossing::move_gathered(Tile tile, const std::byte* from, std::byte* to) const {
+  alignas(kLine) std::array<std::byte, kGathered> stage;
+  const std::int64_t most = kGathered / gathered_;
+  const auto some = [&](std::int64_t count, const std::byte* f, std::byte* t) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      tile.from = f + i * inner_.from;
+      tile.to = stage.data() + i * gathered_;
+      kernel_.run(tile);
+    }
+    copy_block(t, stage.data(), count * gathered_, true);
+  };
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
+    const std::int64_t even = inner_.count - 1;
+    for (std::int64_t i = 0; i < even; i += most) some(std::min(most, even - i), f + i * inner_.from, t + i * inner_.to);
+    some(1, f + inner_.last_from, t + inner_.last_to);
+  });
 }
 
 void Crossing::move(const std::byte* from, std::byte* to) const {
   Tile tile = tile_;
   tile.row_from = row_from_.data();
   tile.column_to = column_to_.data();
+  if (gathered_ > 0) return move_gathered(tile, from, to);
   const auto run = [&](const std::byte* next) {
     tile.next = asks_ ? next : nullptr;
     if (tile.from != nullptr) kernel_.run(tile);

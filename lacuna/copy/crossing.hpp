@@ -24,6 +24,8 @@ class Crossing {
   [[nodiscard]] const Tile& tile() const { return tile_; }
 
  private:
+  void move_gathered(Tile tile, const std::byte* from, std::byte* to) const;
+
   Walk walk_;
   std::int64_t from_ = 0, to_ = 0;  // where the first tile lies
   std::array<std::int64_t, kTileRows> row_from_;
@@ -31,6 +33,8 @@ class Crossing {
   Tile tile_;
   TileKernel kernel_;
   bool asks_;  // for the lines of the next tile: they are in no cache
+  std::int64_t gathered_ = 0;  // bytes of tiles that follow one another in the destination and leave the caches together
+  Around inner_;               // their loop
 };
 
 }  // namespace lacuna::copy

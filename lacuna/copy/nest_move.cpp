@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/crossing.hpp"
+#include "lacuna/copy/kernels.hpp"
 
 namespace lacuna::copy {
 namespace {
@@ -21,7 +23,12 @@ NestMove::NestMove(const Nest& nest) : nest_(nest) {
 }
 
 void NestMove::move(const std::byte* from, std::byte* to, bool stream) const {
-  if (shuffles_) return shuffles_->move(from, to);
+  if (shuffles_) {
+    const bool past = stream || exceeds_caches(2 * bytes_of(nest_));
+    shuffles_->move(from, to, past);
+    if (past) end_of_streaming();
+    return;
+  }
   move_nest(nest_, from, to, stream);
 }
 

@@ -76,7 +76,7 @@ using Index = std::int64_t;
 
 constexpr Index kWidth = 64;
 constexpr Index kBatchBytes = 4096;
-constexpr Index kBytes = 256;  // of one permutation: its orders stay in the L1 cache beside what is moved
+constexpr Index kBytes = 512;  // of one permutation: its orders stay in the L1 cache beside what is moved
 
 // Cycles, as far as they decide between ways that are right in any case; on an EPYC of 2024.
 constexpr double kTermCycles = 1.5;
@@ -129,7 +129,7 @@ std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
     if (piece < loop.count) break;
   }
   made.walk_.add_all(rest);
-  made.walk_.follow(have * nest.block);
+  const bool follow = made.walk_.follow(have * nest.block);
   made.inner_ = made.walk_.take_innermost();
   // Their bytes.
   for (Index j = have; j-- > 0;) {
@@ -145,20 +145,24 @@ std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
     made.add_window(&*first, last - first);
     first = last;
   }
+  made.follows_ = follow && made.inner_.count * made.bytes_ >= kBatchBytes / 2 && bytes[static_cast<std::size_t>(made.bytes_ - 1)].to - bytes[0].to == made.bytes_ - 1;
   const double cost = kTermCycles * static_cast<double>(made.terms()) + kWindowCycles * static_cast<double>(made.windows());
   if (cost > cycles * static_cast<double>(made.bytes_)) return std::nullopt;
   return made;
 }
 
 // As many at a time as stay in the L1 cache from window to window.
-void Shuffles::move(const std::byte* from, std::byte* to) const {
+void Shuffles::move(const std::byte* from, std::byte* to, bool stream) const {
   const Index batch = std::max<Index>(1, kBatchBytes / bytes_);
+  alignas(kLine) std::array<std::byte, kBatchBytes> stage;
+  const bool staged = stream && follows_;
   const auto some = [&](const Steps& steps, const std::byte* f, std::byte* t) {
     const Term* terms = terms_.data();
     for (const ToWindow& window : windows_) {
-      HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms)(window, terms, steps, f, t);
+      HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms)(window, terms, steps, f, staged ? stage.data() : t);
       terms += window.terms;
     }
+    if (staged) copy_block(t, stage.data(), steps.count * bytes_, true);
   };
   walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
     const Index even = inner_.count - 1;

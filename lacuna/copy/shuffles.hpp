@@ -43,7 +43,8 @@ class Shuffles {
   /// Throws std::bad_alloc.
   static std::optional<Shuffles> of(const Nest& nest, double cycles);
 
-  void move(const std::byte* from, std::byte* to) const;
+  /// `stream`: the destination is in no cache.
+  void move(const std::byte* from, std::byte* to, bool stream) const;
   [[nodiscard]] std::int64_t windows() const { return static_cast<std::int64_t>(windows_.size()); }
   [[nodiscard]] std::int64_t terms() const { return static_cast<std::int64_t>(terms_.size()); }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
@@ -60,6 +61,7 @@ class Shuffles {
   std::int64_t bytes_ = 0;
   std::int64_t from_ = 0, to_ = 0;  // where the first one begins
   Around inner_;
+  bool follows_ = false;  // what the inner loop's entries write has no gap and follows one another
   Walk walk_;
 };
 

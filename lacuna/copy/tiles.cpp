@@ -21,19 +21,13 @@ namespace {
 
 constexpr int kWidest = HWY_TARGET <= HWY_AVX3 ? 64 : HWY_TARGET <= HWY_AVX2 ? 32 : 16;
 
-// 16 bytes have no element type of their own: pairs.
-struct Pair16 {
-  std::uint64_t low, high;
-};
-
 // A block of a tile that is transposed in registers: `Load` bytes of each row become `Store` bytes of each column. Within the
 // lanes of 16 bytes rows are interleaved; then a square's lanes are transposed. A tall or wide one, of which one side is a single
 // lane, needs no more than that. The compiler's vectors: for their shuffles of any two by constants.
 template <class T, int Load, int Store>
 struct Block {
   static constexpr int kWidth = std::max(Load, Store);
-  using Lane = std::conditional_t<sizeof(T) == 16, std::uint64_t, T>;
-  using Vector __attribute__((vector_size(kWidth))) = Lane;
+  using Vector __attribute__((vector_size(kWidth))) = T;
   using Words __attribute__((vector_size(kWidth))) = std::uint64_t;
   using One __attribute__((vector_size(16))) = std::uint64_t;
   static constexpr int kElements = 16 / static_cast<int>(sizeof(T));  // of a lane
@@ -439,7 +433,6 @@ TileKernel FindTiles(const Tile& shape, bool stream) {
       case 2: registers = registers_of<std::uint16_t>(shape, stream); break;
       case 4: registers = registers_of<std::uint32_t>(shape, stream); break;
       case 8: registers = registers_of<std::uint64_t>(shape, stream); break;
-      case 16: registers = registers_of<Pair16>(shape, stream); break;
       default: break;
     }
     if (registers.run != nullptr) return registers;

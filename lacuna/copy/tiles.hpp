@@ -4,7 +4,7 @@
 //              from, dense along the columns          to, dense along the rows
 //   row r      c0 c1 c2 c3 ...                        column c   r0 r1 r2 r3 ...
 //
-//   squares   blocks of 1, 2, 4, 8, 16 bytes: as many rows as a vector has blocks, transposed in registers
+//   squares   blocks of 1, 2, 4, 8 bytes: as many rows as a vector has blocks, transposed in registers
 //   cells     other lengths, narrow tiles, blocks with gaps between them: one by one, a line of columns at a time
 //
 // Either way, a line of either side is loaded or stored once and whole. Lists say where the rows and the columns begin, so that

@@ -41,14 +41,14 @@ class Walk {
     for (; at > 0 && step(loops_[at - 1]) > step(loop); --at) loops_[at] = loops_[at - 1];
     loops_[at] = loop;
   }
-  /// The loop of least steps on `to`, if the entries of that one follow one another there within a line, becomes the innermost.
-  void follow(std::int64_t bytes) {
-    for (std::size_t i = 1; i < depth_; ++i) {
-      if (std::abs(loops_[i].to) < bytes + kLine) {
-        std::rotate(loops_.begin(), loops_.begin() + i, loops_.begin() + i + 1);
-        return;
-      }
+  /// The loop whose entries of so many bytes follow one another on `to`, if there is one, becomes the innermost.
+  bool follow(std::int64_t bytes) {
+    for (std::size_t i = 0; i < depth_; ++i) {
+      if (loops_[i].to != bytes) continue;
+      std::rotate(loops_.begin(), loops_.begin() + i, loops_.begin() + i + 1);
+      return true;
     }
+    return false;
   }
   void add_all(const Nest& nest) {
     for (std::size_t i = 0; i < nest.depth; ++i) add(Around(nest.loops[i]));

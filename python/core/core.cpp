@@ -6,8 +6,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "array.hpp"
 #include "lacuna/base/base.hpp"
@@ -39,10 +43,34 @@ void check_apart(const Array& target, const Array& source) {
   throw nb::value_error(text.c_str());
 }
 
+// Whether each loop of an array steps over all that the shorter steps reach: then no byte has two names. If not, it may be so
+// all the same.
+bool steps_over_itself(const layout::StridedArray& array) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> loops;  // step, count
+  for (std::size_t i = 0; i < array.shape.size(); ++i) {
+    if (array.shape[i] > 1) loops.emplace_back(std::abs(array.strides[i]), array.shape[i]);
+  }
+  std::ranges::sort(loops);
+  std::int64_t reach = array.item_bytes;
+  for (const auto& [step, count] : loops) {
+    if (step < reach) return false;
+    reach += step * (count - 1);
+  }
+  return true;
+}
+
 void copy_array(const nb::handle& target, const nb::handle& source, bool as_bytes) {
   Array from(source, false, "source");
   Array to(target, true, "target");
   if (!as_bytes) Array::check_same_elements(to, from);
+  if (const auto a = from.elements(), b = to.elements(); a.item_bytes == b.item_bytes && std::ranges::equal(a.shape, b.shape)) {
+    if (steps_over_itself(b)) {
+      check_apart(to, from);
+      const nb::gil_scoped_release unlocked;
+      (void)copy::move_array(a, from.data(), b, to.data());
+      return;
+    }
+  }
   const Layout& read = from.layout();  // before the lock is given up, since it may raise
   const Layout& written = to.layout();
   if (value_or_raise(written.overlaps()))
