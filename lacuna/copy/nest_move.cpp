@@ -18,8 +18,15 @@ constexpr double kRowCycles = 0.9;
 
 NestMove::NestMove(const Nest& nest) : nest_(nest) {
   if (nest.depth == 0 || nest.block > kLongestShuffled) return;
-  const double cycles = is_crossed(nest) ? Crossing(nest, false).kernel().cycles : kRowCycles / static_cast<double>(nest.block);
+  double cycles = kRowCycles / static_cast<double>(nest.block);
+  bool leaves = false;  // tiles of it leave the caches in whole lines
+  if (is_crossed(nest)) {
+    const Crossing crossing(nest, exceeds_caches(2 * bytes_of(nest)));
+    cycles = crossing.kernel().cycles;
+    leaves = crossing.kernel().streams;
+  }
   shuffles_ = Shuffles::of(nest, cycles);
+  if (leaves && shuffles_ && !shuffles_->follows()) shuffles_.reset();
 }
 
 void NestMove::move(const std::byte* from, std::byte* to, bool stream) const {

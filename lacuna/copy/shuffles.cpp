@@ -75,11 +75,11 @@ namespace {
 using Index = std::int64_t;
 
 constexpr Index kWidth = 64;
-constexpr Index kBatchBytes = 4096;
+constexpr Index kBatchBytes = 8192;
 constexpr Index kBytes = 512;  // of one permutation: its orders stay in the L1 cache beside what is moved
 
 // Cycles, as far as they decide between ways that are right in any case; on an EPYC of 2024.
-constexpr double kTermCycles = 1.5;
+constexpr double kTermCycles = 2;
 constexpr double kWindowCycles = 2;
 
 constexpr std::uint64_t first_bytes(Index count) { return count == kWidth ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; }
@@ -106,46 +106,68 @@ void Shuffles::add_window(Byte* bytes, Index count) {
   windows_.push_back(window);
 }
 
+// The blocks of the loops along which the destination is densest, as many as there is room for. What is left of the last of them goes
+// around. Answers how many blocks.
+Index Shuffles::take_blocks(Nest& rest, std::span<Byte> blocks) {
+  const Index room = std::ssize(blocks) / rest.block;
+  Index have = 1;
+  blocks[0] = {0, 0};
+  while (rest.depth > 0 && have * 2 <= room) {
+    const std::size_t i = densest(rest, &Loop::to);
+    const Loop loop = upwards(rest.loops[i], &Loop::to, from_, to_);
+    rest.remove(i);
+    const Index most = room / have;
+    const Index pieces = (loop.count + most - 1) / most;
+    const Index piece = (loop.count + pieces - 1) / pieces;
+    for (Index n = 1; n < piece; ++n) {
+      for (Index j = 0; j < have; ++j) {
+        const Byte& block = blocks[static_cast<std::size_t>(j)];
+        blocks[static_cast<std::size_t>(n * have + j)] = {block.to + n * loop.to, block.from + n * loop.from};
+      }
+    }
+    have *= piece;
+    if (piece < loop.count) {
+      add_around(loop, piece, have * rest.block);
+      break;
+    }
+  }
+  return have;
+}
+
+// A loop around, `piece` entries at a time. If what these write follows one another, some of them become the inner loop.
+void Shuffles::add_around(const Loop& loop, Index piece, Index bytes) {
+  if (follows_ || loop.to * piece != bytes) return walk_.add(Around(loop, piece));
+  const Index batch = std::min(std::max<Index>(1, kBatchBytes / bytes), loop.count / piece);
+  follows_ = batch * bytes >= kBatchBytes / 2;
+  if (!follows_) return walk_.add(Around(loop, piece));
+  walk_.add(Around(loop, batch * piece));
+  inner_ = Around({batch * piece, loop.from, loop.to}, piece);
+}
+
 std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
   if (HWY_DYNAMIC_DISPATCH(FindWindow)(1) == nullptr || nest.block > kWidth / 2) return std::nullopt;
   Shuffles made;
   std::array<Byte, kBytes> bytes;
   Nest rest = nest;
-  Index have = 1;
-  bytes[0] = {0, 0};
-  // Blocks of the loops along which the destination is densest.
-  while (rest.depth > 0 && have * nest.block * 2 <= kBytes) {
-    const std::size_t i = densest(rest, &Loop::to);
-    const Loop loop = upwards(rest.loops[i], &Loop::to, made.from_, made.to_);
-    rest.remove(i);
-    const Index most = kBytes / nest.block / have;
-    const Index pieces = (loop.count + most - 1) / most;
-    const Index piece = (loop.count + pieces - 1) / pieces;
-    for (Index n = 1; n < piece; ++n) {
-      for (Index j = 0; j < have; ++j) bytes[static_cast<std::size_t>(n * have + j)] = {bytes[static_cast<std::size_t>(j)].to + n * loop.to, bytes[static_cast<std::size_t>(j)].from + n * loop.from};
-    }
-    have *= piece;
-    made.walk_.add(Around(loop, piece));
-    if (piece < loop.count) break;
-  }
-  made.walk_.add_all(rest);
-  const bool follow = made.walk_.follow(have * nest.block);
-  made.inner_ = made.walk_.take_innermost();
-  // Their bytes.
+  const Index have = made.take_blocks(rest, bytes);
+  made.bytes_ = have * nest.block;
+  for (std::size_t i = 0; i < rest.depth; ++i) made.add_around(rest.loops[i], 1, made.bytes_);
+  if (!made.follows_) made.inner_ = made.walk_.take_innermost();
+  // From blocks to bytes.
   for (Index j = have; j-- > 0;) {
     const Byte block = bytes[static_cast<std::size_t>(j)];
     for (Index b = 0; b < nest.block; ++b) bytes[static_cast<std::size_t>(j * nest.block + b)] = {block.to + b, block.from + b};
   }
-  made.bytes_ = have * nest.block;
   const auto end = bytes.begin() + made.bytes_;
   const auto by_place = [](const Byte& a, const Byte& b) { return a.to < b.to; };
   if (!std::is_sorted(bytes.begin(), end, by_place)) std::sort(bytes.begin(), end, by_place);
+  const bool gaps = (end - 1)->to - bytes[0].to >= made.bytes_;
   for (auto first = bytes.begin(); first != end;) {
     const auto last = std::find_if(first, end, [&](const Byte& byte) { return byte.to - first->to >= kWidth; });
     made.add_window(&*first, last - first);
     first = last;
   }
-  made.follows_ = follow && made.inner_.count * made.bytes_ >= kBatchBytes / 2 && bytes[static_cast<std::size_t>(made.bytes_ - 1)].to - bytes[0].to == made.bytes_ - 1;
+  made.follows_ = made.follows_ && !gaps;
   const double cost = kTermCycles * static_cast<double>(made.terms()) + kWindowCycles * static_cast<double>(made.windows());
   if (cost > cycles * static_cast<double>(made.bytes_)) return std::nullopt;
   return made;
@@ -165,9 +187,9 @@ void Shuffles::move(const std::byte* from, std::byte* to, bool stream) const {
     if (staged) copy_block(t, stage.data(), steps.count * bytes_, true);
   };
   walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
-    const Index even = inner_.count - 1;
+    const Index even = inner_.is_even() ? inner_.count : inner_.count - 1;
     for (Index i = 0; i < even; i += batch) some({std::min(batch, even - i), inner_.from, inner_.to}, f + i * inner_.from, t + i * inner_.to);
-    some({1, 0, 0}, f + inner_.last_from, t + inner_.last_to);
+    if (even < inner_.count) some({1, 0, 0}, f + inner_.last_from, t + inner_.last_to);
   });
 }
 

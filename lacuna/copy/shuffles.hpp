@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lacuna/copy/nest.hpp"
@@ -45,6 +46,8 @@ class Shuffles {
 
   /// `stream`: the destination is in no cache.
   void move(const std::byte* from, std::byte* to, bool stream) const;
+  /// Whether what is written has no gap over long stretches, so that it can leave the caches in whole lines.
+  [[nodiscard]] bool follows() const { return follows_; }
   [[nodiscard]] std::int64_t windows() const { return static_cast<std::int64_t>(windows_.size()); }
   [[nodiscard]] std::int64_t terms() const { return static_cast<std::int64_t>(terms_.size()); }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
@@ -54,6 +57,8 @@ class Shuffles {
     std::int64_t to;
     std::int64_t from;
   };
+  std::int64_t take_blocks(Nest& rest, std::span<Byte> blocks);
+  void add_around(const Loop& loop, std::int64_t piece, std::int64_t bytes);
   void add_window(Byte* bytes, std::int64_t count);
 
   std::vector<ToWindow> windows_;

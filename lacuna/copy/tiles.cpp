@@ -389,9 +389,9 @@ TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cy
   const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
   const bool dense = shape.row_step == shape.length;
   const bool streams = stream && dense && run >= kFewestStreamed;
-  if (streams) return {&stage_tile<Way, true>, name, cycles};
+  if (streams) return {&stage_tile<Way, true>, name, true, cycles};
   const bool collide = dense && bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns));
-  return {collide ? &stage_tile<Way, false> : &move_tile<Way>, name, cycles};
+  return {collide ? &stage_tile<Way, false> : &move_tile<Way>, name, false, cycles};
 }
 
 template <class T>
@@ -402,8 +402,8 @@ TileKernel registers_of(const Tile& shape, bool stream) {
     return kernel_of<Registers<Block<T, kWidest, kWidest>>>(shape, stream, "squares of registers", 0.13);
   }
   if constexpr (kWidest > 16) {
-    if (shape.rows >= vector && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, kWidest>>>(shape, stream, "tall registers", 0.2);
-    if (shape.rows >= lane && shape.columns >= vector) return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.2);
+    if (shape.rows >= vector && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, kWidest>>>(shape, stream, "tall registers", 0.15);
+    if (shape.rows >= lane && shape.columns >= vector) return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.15);
     if (shape.rows >= lane && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, 16>>>(shape, stream, "narrow registers", 0.3);
   }
 #if LACUNA_MASKED_BYTES

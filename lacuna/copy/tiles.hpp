@@ -39,6 +39,7 @@ inline constexpr std::int64_t kTileColumns = 512;
 struct TileKernel {
   void (*run)(const Tile& tile) = nullptr;
   const char* name = "";
+  bool streams = false;
   double cycles = 0;  ///< for each byte, in the caches, on an EPYC of 2024: to decide between ways that are right in any case
 };
 

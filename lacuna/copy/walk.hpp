@@ -26,6 +26,9 @@ struct Around {
         to(piece * l.to),
         last_from((l.count - piece) * l.from),
         last_to((l.count - piece) * l.to) {}
+
+  /// Whether the last entry is where the others say.
+  [[nodiscard]] bool is_even() const { return last_from == (count - 1) * from && last_to == (count - 1) * to; }
 };
 
 /// The loops around, innermost first: those whose entries share lines on either side, then short steps before long ones.
