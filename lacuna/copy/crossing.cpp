@@ -94,7 +94,12 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
   walk_.add_all(rest);
   rows.list(&Loop::from, row_from_.data());
   columns.list(&Loop::to, column_to_.data());
-  tile_ = {.rows = rows.count(), .columns = columns.count(), .row_step = rows.step(), .column_step = columns.step(), .column_pitch = columns.pitch(&Loop::to), .length = nest.block};
+  tile_ = {.rows = rows.count(),
+           .columns = columns.count(),
+           .row_step = rows.step(),
+           .column_step = columns.step(),
+           .column_pitch = columns.pitch(&Loop::to),
+           .length = nest.block};
   const std::int64_t bytes = tile_.rows * tile_.columns * nest.block;
   const bool dense = tile_.row_step == nest.block && tile_.column_pitch == tile_.rows * nest.block;
   if (stream && dense && bytes * 2 <= kGathered && walk_.follow(bytes)) {

@@ -44,9 +44,7 @@ void describe(const Step& step, int indent, std::string& text) {
       if (step.pattern) line((step.packs_windows ? "  " : "  to unpack ") + pattern_text(*step.pattern));
       return;
     }
-    case Step::Kind::crossed:
-      line("crossed: " + step.packing->describe());
-      return line("  to unpack " + step.unpacking->describe());
+    case Step::Kind::crossed: line("crossed: " + step.packing->describe()); return line("  to unpack " + step.unpacking->describe());
     case Step::Kind::list: return line(fmt::format("list: {} x {}, {}", step.count, spots_text(step.spots), text_of(step.moved)));
     case Step::Kind::blocks: return line(fmt::format("blocks: {} of various lengths, {}", step.count, step.irregular.name));
     case Step::Kind::masked:

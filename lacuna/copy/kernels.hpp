@@ -52,7 +52,7 @@ struct Shape {
   std::int64_t length = 0;
   bool from_dense = false;  ///< blocks follow one another without a gap, rows too
   bool to_dense = false;
-  bool stream = false;   ///< the destination is in no cache
+  bool stream = false;  ///< the destination is in no cache
 };
 
 /// Every shape has a kernel, but for two lists of different widths. The best for this CPU's instruction set.

@@ -13,7 +13,6 @@ namespace {
 using layout::Kind;
 using layout::Node;
 
-
 // One side's loops, innermost first; the run is the innermost loop, of bytes.
 struct Level {
   std::int64_t count;

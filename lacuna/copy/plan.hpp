@@ -71,16 +71,16 @@ struct Step {
 
   Kind kind = Kind::run;
   std::int64_t size = 0;
-  std::int64_t count = 1;                  ///< entries: blocks of a row, members of a list, structs
-  std::int64_t rows = 1;                   ///< nest
-  std::int64_t outer = 0;                  ///< nest: from row to row
-  std::int64_t chunk = 0;                  ///< woven: entries at a time
-  Spots spots;                             ///< nest, list, woven, repeat
-  Moved moved;                             ///< nest, list
-  std::vector<Member> members;             ///< woven
+  std::int64_t count = 1;                              ///< entries: blocks of a row, members of a list, structs
+  std::int64_t rows = 1;                               ///< nest
+  std::int64_t outer = 0;                              ///< nest: from row to row
+  std::int64_t chunk = 0;                              ///< woven: entries at a time
+  Spots spots;                                         ///< nest, list, woven, repeat
+  Moved moved;                                         ///< nest, list
+  std::vector<Member> members;                         ///< woven
   std::unique_ptr<const NestMove> packing, unpacking;  ///< crossed
-  std::unique_ptr<const Pattern> pattern;  ///< nest: of blocks of a row; woven: of entries
-  bool packs_windows = true;               ///< nest: whether the pattern is for packing too
+  std::unique_ptr<const Pattern> pattern;              ///< nest: of blocks of a row; woven: of entries
+  bool packs_windows = true;                           ///< nest: whether the pattern is for packing too
   const WindowKernels* windows = nullptr;
   Masks masks;                         ///< masked
   IrregularKernel irregular{};         ///< blocks

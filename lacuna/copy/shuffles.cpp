@@ -15,11 +15,11 @@ namespace lacuna::copy::HWY_NAMESPACE {
 
 using RunWindow = void (*)(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* from, std::byte* to);
 
-
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 // Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics. The orders of up to `Terms` terms stay in registers.
 template <int Terms>
-void move_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+void move_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from,
+                 std::byte* HWY_RESTRICT to) {
   __m512i order[Terms];
   __mmask64 read[Terms];
   __mmask64 wanted[Terms];
@@ -188,7 +188,8 @@ void Shuffles::move(const std::byte* from, std::byte* to, bool stream) const {
   };
   walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
     const Index even = inner_.is_even() ? inner_.count : inner_.count - 1;
-    for (Index i = 0; i < even; i += batch) some({std::min(batch, even - i), inner_.from, inner_.to}, f + i * inner_.from, t + i * inner_.to);
+    for (Index i = 0; i < even; i += batch)
+      some({std::min(batch, even - i), inner_.from, inner_.to}, f + i * inner_.from, t + i * inner_.to);
     if (even < inner_.count) some({1, 0, 0}, f + inner_.last_from, t + inner_.last_to);
   });
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <type_traits>
-#include <utility>
 
 #include "lacuna/copy/targets.hpp"
 
@@ -14,176 +12,11 @@
 #include <hwy/highway.h>
 
 #include "lacuna/copy/blocks-inl.hpp"
+#include "lacuna/copy/registers-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
-
-constexpr int kWidest = HWY_TARGET <= HWY_AVX3 ? 64 : HWY_TARGET <= HWY_AVX2 ? 32 : 16;
-
-// A block of a tile that is transposed in registers: `Load` bytes of each row become `Store` bytes of each column. Within the
-// lanes of 16 bytes rows are interleaved; then a square's lanes are transposed. A tall or wide one, of which one side is a single
-// lane, needs no more than that. The compiler's vectors: for their shuffles of any two by constants.
-template <class T, int Load, int Store>
-struct Block {
-  static constexpr int kWidth = std::max(Load, Store);
-  using Vector __attribute__((vector_size(kWidth))) = T;
-  using Words __attribute__((vector_size(kWidth))) = std::uint64_t;
-  using One __attribute__((vector_size(16))) = std::uint64_t;
-  static constexpr int kElements = 16 / static_cast<int>(sizeof(T));  // of a lane
-  static constexpr int kLanes = kWidth / 16;
-  static constexpr int kRows = Store / static_cast<int>(sizeof(T));
-  static constexpr int kColumns = Load / static_cast<int>(sizeof(T));
-};
-
-// The lower or upper halves of each lane of a and b, element by element in turns.
-template <int PerLane, bool Upper, std::size_t... I>
-HWY_INLINE auto interleaved(auto a, auto b, std::index_sequence<I...>) {
-  constexpr int n = sizeof...(I);
-  const auto source = [](int i) constexpr {
-    const int within = i % PerLane;
-    return (within % 2 != 0 ? n : 0) + i / PerLane * PerLane + (Upper ? PerLane / 2 : 0) + within / 2;
-  };
-  return __builtin_shufflevector(a, b, source(static_cast<int>(I))...);
-}
-
-// log2(kElements) times: vector i and the one half of all further on, interleaved.
-template <class B, int Left = B::kElements>
-HWY_INLINE void transpose_in_lanes(typename B::Vector* v) {
-  if constexpr (Left > 1) {
-    using All = std::make_index_sequence<static_cast<std::size_t>(B::kElements * B::kLanes)>;
-    typename B::Vector next[B::kElements];
-#pragma GCC unroll 16
-    for (int i = 0; i < B::kElements / 2; ++i) {
-      next[2 * i] = interleaved<B::kElements, false>(v[i], v[i + B::kElements / 2], All());
-      next[2 * i + 1] = interleaved<B::kElements, true>(v[i], v[i + B::kElements / 2], All());
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < B::kElements; ++i) v[i] = next[i];
-    transpose_in_lanes<B, Left / 2>(v);
-  }
-}
-
-// kLanes vectors of kLanes lanes.
-template <class V>
-HWY_INLINE void transpose_lanes(V* v) {
-  if constexpr (sizeof(V) == 32) {
-    const V a = __builtin_shufflevector(v[0], v[1], 0, 1, 4, 5);
-    const V b = __builtin_shufflevector(v[0], v[1], 2, 3, 6, 7);
-    v[0] = a;
-    v[1] = b;
-  } else if constexpr (sizeof(V) == 64) {
-    const V low_ab = __builtin_shufflevector(v[0], v[1], 0, 1, 2, 3, 8, 9, 10, 11);
-    const V high_ab = __builtin_shufflevector(v[0], v[1], 4, 5, 6, 7, 12, 13, 14, 15);
-    const V low_cd = __builtin_shufflevector(v[2], v[3], 0, 1, 2, 3, 8, 9, 10, 11);
-    const V high_cd = __builtin_shufflevector(v[2], v[3], 4, 5, 6, 7, 12, 13, 14, 15);
-    v[0] = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5, 8, 9, 12, 13);
-    v[1] = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7, 10, 11, 14, 15);
-    v[2] = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5, 8, 9, 12, 13);
-    v[3] = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7, 10, 11, 14, 15);
-  }
-}
-
-template <class B>
-HWY_INLINE void move_square(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to) {
-  alignas(kLine) typename B::Words halfway[B::kRows];
-#pragma GCC unroll 1
-  for (int g = 0; g < B::kLanes; ++g) {
-    typename B::Vector v[B::kElements];
-#pragma GCC unroll 16
-    for (int i = 0; i < B::kElements; ++i) std::memcpy(&v[i], from + row_from[g * B::kElements + i], sizeof v[i]);
-    transpose_in_lanes<B>(v);
-#pragma GCC unroll 16
-    for (int i = 0; i < B::kElements; ++i) std::memcpy(&halfway[i * B::kLanes + g], &v[i], sizeof v[i]);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) {
-    transpose_lanes(&halfway[i * B::kLanes]);
-#pragma GCC unroll 4
-    for (int k = 0; k < B::kLanes; ++k) {
-      std::memcpy(to + column_to[k * B::kElements + i], &halfway[i * B::kLanes + k], B::kWidth);
-    }
-  }
-}
-
-// A vector of lanes that lie apart.
-template <class B>
-HWY_INLINE typename B::Vector joined(const typename B::One* lane) {
-  if constexpr (B::kLanes == 1) {
-    return reinterpret_cast<typename B::Vector>(lane[0]);
-  } else {
-    const auto low = __builtin_shufflevector(lane[0], lane[1], 0, 1, 2, 3);
-    if constexpr (B::kLanes == 2) {
-      return reinterpret_cast<typename B::Vector>(low);
-    } else {
-      const auto high = __builtin_shufflevector(lane[2], lane[3], 0, 1, 2, 3);
-      return reinterpret_cast<typename B::Vector>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
-    }
-  }
-}
-
-// All of a lane.
-struct Whole {
-  explicit Whole(Index) {}
-  HWY_INLINE void load(auto& lane, const std::byte* from) const { std::memcpy(&lane, from, 16); }
-  HWY_INLINE void store(const auto& lane, std::byte* to) const { std::memcpy(to, &lane, 16); }
-  [[nodiscard]] bool has(int) const { return true; }
-};
-
-#undef LACUNA_MASKED_BYTES
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// The first `count` of its elements: no other byte is touched.
-template <class T>
-struct Few {
-  explicit Few(Index count) : count(count), mask(static_cast<__mmask16>((1U << (static_cast<unsigned>(count) * sizeof(T))) - 1)) {}
-  HWY_INLINE void load(auto& lane, const std::byte* from) const {
-    lane = reinterpret_cast<std::remove_reference_t<decltype(lane)>>(_mm_maskz_loadu_epi8(mask, from));
-  }
-  HWY_INLINE void store(const auto& lane, std::byte* to) const { _mm_mask_storeu_epi8(to, mask, reinterpret_cast<__m128i>(lane)); }
-  [[nodiscard]] bool has(int i) const { return i < count; }
-  Index count;
-  __mmask16 mask;
-};
-#define LACUNA_MASKED_BYTES 1
-#else
-#define LACUNA_MASKED_BYTES 0
-#endif
-
-// One lane of each row, or as many of its elements as there are columns; a whole vector of each column.
-template <class B, class Part>
-HWY_INLINE void move_tall(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to, Part part) {
-  typename B::Vector v[B::kElements];
-#pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) {
-    typename B::One lane[B::kLanes];
-#pragma GCC unroll 4
-    for (int k = 0; k < B::kLanes; ++k) part.load(lane[k], from + row_from[k * B::kElements + i]);
-    v[i] = joined<B>(lane);
-  }
-  transpose_in_lanes<B>(v);
-#pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) {
-    if (part.has(i)) std::memcpy(to + column_to[i], &v[i], sizeof v[i]);
-  }
-}
-
-// A whole vector of each row; one lane of each column, or as many of its elements as there are rows.
-template <class B, class Part>
-HWY_INLINE void move_wide(const std::byte* from, const Index* row_from, std::byte* to, const Index* column_to, Part part) {
-  typename B::Vector v[B::kElements] = {};
-#pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) {
-    if (part.has(i)) std::memcpy(&v[i], from + row_from[i], sizeof v[i]);
-  }
-  transpose_in_lanes<B>(v);
-#pragma GCC unroll 16
-  for (int i = 0; i < B::kElements; ++i) {
-    typename B::One lane[B::kLanes];
-    std::memcpy(lane, &v[i], sizeof v[i]);
-#pragma GCC unroll 4
-    for (int k = 0; k < B::kLanes; ++k) part.store(lane[k], to + column_to[k * B::kElements + i]);
-  }
-}
 
 // Asks for the lines of the next tile, row by row, while this one is moved: as many at a time as what is moved has.
 class Ahead {
@@ -402,8 +235,10 @@ TileKernel registers_of(const Tile& shape, bool stream) {
     return kernel_of<Registers<Block<T, kWidest, kWidest>>>(shape, stream, "squares of registers", 0.13);
   }
   if constexpr (kWidest > 16) {
-    if (shape.rows >= vector && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, kWidest>>>(shape, stream, "tall registers", 0.15);
-    if (shape.rows >= lane && shape.columns >= vector) return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.15);
+    if (shape.rows >= vector && shape.columns >= lane)
+      return kernel_of<Registers<Block<T, 16, kWidest>>>(shape, stream, "tall registers", 0.15);
+    if (shape.rows >= lane && shape.columns >= vector)
+      return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.15);
     if (shape.rows >= lane && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, 16>>>(shape, stream, "narrow registers", 0.3);
   }
 #if LACUNA_MASKED_BYTES

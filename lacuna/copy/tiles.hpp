@@ -30,7 +30,7 @@ struct Tile {
   std::int64_t row_step = 0;
   std::int64_t column_step = 0;
   std::int64_t column_pitch = 0;  ///< from column to column of `to` where that is the same everywhere, else 0
-  std::int64_t length = 0;  ///< bytes of a block
+  std::int64_t length = 0;        ///< bytes of a block
 };
 
 inline constexpr std::int64_t kTileRows = 512;  ///< at most; what is staged for streaming stores stays in the L2 cache

@@ -18,7 +18,8 @@ struct Around {
   std::int64_t last_from = 0, last_to = 0;
 
   Around() = default;
-  explicit Around(const Loop& l) : count(l.count), from(l.from), to(l.to), last_from((l.count - 1) * l.from), last_to((l.count - 1) * l.to) {}
+  explicit Around(const Loop& l)
+      : count(l.count), from(l.from), to(l.to), last_from((l.count - 1) * l.from), last_to((l.count - 1) * l.to) {}
   /// Around a piece of a loop.
   Around(const Loop& l, std::int64_t piece)
       : count((l.count + piece - 1) / piece),

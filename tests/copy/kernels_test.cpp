@@ -74,8 +74,8 @@ void place(Placed& p, const Move& move, bool dense, Random& random) {
 std::string text_of(const Shape& shape, const Move& move, const Kernel& kernel) {
   return fmt::format("'{}' from {} to {}{}{}{}: {} rows of {} blocks of {} B, from {:+} and {:+}, to {:+} and {:+}", kernel.name,
                      static_cast<int>(shape.from), static_cast<int>(shape.to), shape.from_dense ? ", from dense" : "",
-                     shape.to_dense ? ", to dense" : "", shape.stream ? ", streamed" : "", move.rows,
-                     move.count, move.length, move.from.stride, move.from.outer, move.to.stride, move.to.outer);
+                     shape.to_dense ? ", to dense" : "", shape.stream ? ", streamed" : "", move.rows, move.count, move.length,
+                     move.from.stride, move.from.outer, move.to.stride, move.to.outer);
 }
 
 void check(const Shape& shape, std::uint64_t seed) {
