@@ -55,7 +55,11 @@ void describe(const Step& step, int indent, std::string& text) {
       for (const Member& member : step.members) line("  " + text_of(member.moved));
       return;
     case Step::Kind::repeat: line(fmt::format("repeat: {} x {}:", step.count, spots_text(step.spots))); break;
-    case Step::Kind::sequence: line(fmt::format("sequence of {}:", step.count)); break;
+    case Step::Kind::sequence:
+      line(fmt::format(
+          "sequence of {}{}:", step.count,
+          step.structs.batch > 0 ? fmt::format(", fields of {} structs, {} at a time", step.structs.count, step.structs.batch) : ""));
+      break;
   }
   constexpr std::size_t shown = 16;
   for (std::size_t i = 0; i < std::min(shown, step.children.size()); ++i) describe(step.children[i], indent + 1, text);

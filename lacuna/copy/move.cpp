@@ -31,6 +31,7 @@ class Mover {
       case Step::Kind::woven: return woven(step, 0, step.count, scattered, dense);
       case Step::Kind::repeat: return repeat(step, 0, step.count, scattered, dense);
       case Step::Kind::sequence:
+        if (step.structs.batch > 0) return structs(step, scattered, dense);
         for (std::size_t i = 0; i < step.children.size(); ++i)
           whole(step.children[i], scattered + step.node->offsets[i], dense + step.node->starts[i]);
         return;
@@ -196,6 +197,26 @@ class Mover {
       step.packing->move(scattered, dense, stream_);
     } else {
       step.unpacking->move(dense, scattered, stream_);
+    }
+  }
+
+  void structs(const Step& step, Scattered* scattered, Dense* dense) const {
+    const Structs& all = step.structs;
+    for (Index first = 0; first < all.count; first += all.batch) {
+      const Index count = std::min(all.batch, all.count - first);
+      for (std::size_t i = 0; i < step.children.size(); ++i) {
+        const Step& part = step.children[i];
+        Scattered* from = scattered + step.node->offsets[i];
+        Dense* to = dense + step.node->starts[i];
+        if (part.kind == Step::Kind::nest) {
+          row(part, first, count, from, to + first * part.moved.length);
+        } else {
+          Nest nest = part.packing->nest();
+          Loop& loop = nest.loops[*loop_of_structs(part, all)];
+          loop.count = count;
+          loops(nest, from + first * loop.from, to + first * loop.to);
+        }
+      }
     }
   }
 

@@ -287,6 +287,22 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
+// All fields of some structs at a time: their lines are read once, not once for each field. None where they stay in a cache.
+Structs structs_of(const std::vector<Step>& parts) {
+  constexpr Index kManyBytes = 512 << 10;
+  constexpr Index kAtATime = 16 << 10;
+  Structs structs;
+  for (const Step& part : parts) {
+    if (part.kind == Step::Kind::nest) structs = {.count = part.count, .stride = part.spots.stride};
+  }
+  if (parts.size() < 2 || structs.count == 0 || std::abs(structs.stride) > 4 * kLine ||
+      structs.count * std::abs(structs.stride) < kManyBytes)
+    return {};
+  if (!std::ranges::all_of(parts, [&](const Step& part) { return loop_of_structs(part, structs).has_value(); })) return {};
+  structs.batch = kAtATime / std::abs(structs.stride);
+  return structs;
+}
+
 // A sorted list of short blocks comes as many lists and blocks: one is better. Only where no part is a sequence again: each run is looked at once, however deep
 // a peer's layout nests.
 Step sequence_step(const Node& node) {
@@ -296,6 +312,7 @@ Step sequence_step(const Node& node) {
   Step step{.kind = Step::Kind::sequence, .count = std::ssize(node.children)};
   step.children.reserve(node.children.size());
   for (const auto& child : node.children) step.children.push_back(step_of(*child));
+  step.structs = structs_of(step.children);
   if (std::ranges::any_of(node.children, is(Kind::sequence))) return step;
   if (const std::optional<double> cost = cost_of_lists(step.children)) {
     if (std::optional<Step> one = short_runs(node, *cost)) return std::move(*one);
@@ -331,6 +348,16 @@ bool streams(const Step& step) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs) {
+  if (part.kind == Step::Kind::nest && part.rows == 1 && part.count == structs.count && part.spots.stride == structs.stride) return 0;
+  if (part.kind != Step::Kind::crossed) return std::nullopt;
+  const Nest& nest = part.packing->nest();
+  for (std::size_t i = 0; i < nest.depth; ++i) {
+    if (nest.loops[i].count == structs.count && nest.loops[i].from == structs.stride) return i;
+  }
+  return std::nullopt;
+}
 
 Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
 

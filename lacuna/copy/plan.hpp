@@ -66,6 +66,13 @@ struct Member {
   Moved moved;
 };
 
+/// Of a sequence whose parts are the fields of an array of structs, one field after another in the stream.
+struct Structs {
+  std::int64_t count = 0;
+  std::int64_t stride = 0;
+  std::int64_t batch = 0;  ///< how many at a time, all fields of each; 0: it is none
+};
+
 struct Step {
   enum class Kind : std::uint8_t { run, nest, crossed, list, blocks, masked, woven, repeat, sequence };
 
@@ -85,6 +92,7 @@ struct Step {
   Masks masks;                         ///< masked
   IrregularKernel irregular{};         ///< blocks
   const layout::Node* node = nullptr;  ///< the part of the form
+  Structs structs;                     ///< sequence
   std::vector<Step> children;          ///< repeat: one; sequence: all
 };
 
@@ -126,6 +134,10 @@ class Plan final : public layout::Companion {
   std::int64_t at_ = 0;
   bool streams_ = false;  // some kernel has a form that passes the caches by
 };
+
+/// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field, or a few of one
+/// size.
+[[nodiscard]] std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs);
 
 /// A whole step. `stream`: the destination is in no cache.
 void pack_step(const Step& step, const std::byte* scattered, std::byte* dense, bool stream);

@@ -43,6 +43,26 @@ TEST_P(CopyStructs, EveryNumberOfMembers) {
   }
 }
 
+// One field after another of so many structs that they do not stay in a cache: all fields of some of them at a time.
+TEST_P(CopyStructs, FieldsOfManyStructs) {
+  for (const std::int64_t record : {7, 16, 40, 61, 130, 256}) {
+    support::Random random(static_cast<std::uint64_t>(record));
+    const std::int64_t count = (600 << 10) / record + random.below(9);
+    List offsets;
+    std::vector<Recipe> fields;
+    for (std::int64_t at = random.below(3); at < record && fields.size() < 6;) {
+      const std::int64_t length = std::min(record - at, random.pick(List{1, 2, 4, 8, 3, 16}));
+      offsets.push_back(at);
+      fields.push_back(hvector(count, record, bytes(length)));
+      at += length + (random.one_in(3) ? random.below(5) : 0);
+    }
+    const Recipe all = copy_test::structure(offsets, fields);
+    const std::string steps = describe_kernels(all.layout);
+    EXPECT_TRUE(fields.size() == 1 || steps.contains("at a time")) << steps;
+    ASSERT_TRUE(moves(all, static_cast<std::uint64_t>(record)));
+  }
+}
+
 // Entries whose runs lie between those of their neighbours.
 TEST_P(CopyStructs, EntriesThatInterleave) {
   for (const std::int64_t length : {1, 2, 4, 7, 8}) {
