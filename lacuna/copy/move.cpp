@@ -208,11 +208,12 @@ class Mover {
         const Step& part = step.children[i];
         Scattered* from = scattered + step.node->offsets[i];
         Dense* to = dense + step.node->starts[i];
-        if (part.kind == Step::Kind::nest) {
+        const std::optional<std::size_t> along = loop_of_structs(part, all);
+        if (part.kind == Step::Kind::nest || !along) {
           row(part, first, count, from, to + first * part.moved.length);
         } else {
           Nest nest = part.packing->nest();
-          Loop& loop = nest.loops[*loop_of_structs(part, all)];
+          Loop& loop = nest.loops[*along];
           loop.count = count;
           loops(nest, from + first * loop.from, to + first * loop.to);
         }

@@ -362,7 +362,7 @@ std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& stru
 Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
 
 std::shared_ptr<const NestMove> Plan::from(const layout::Layout& src, const layout::Layout& dst) const {
-  const std::lock_guard lock(last_mutex_);
+  const std::scoped_lock lock(last_mutex_);
   if (!last_ || last_->digest != src.digest()) {
     const std::optional<Nest> nest = zip(*src.form(), *dst.form());
     last_ = Source{src.digest(), nest ? std::make_shared<const NestMove>(*nest) : nullptr};

@@ -82,7 +82,6 @@ constexpr Index kBytes = 512;  // of one permutation: its orders stay in the L1 
 constexpr double kTermCycles = 2;
 constexpr double kWindowCycles = 2;
 
-constexpr std::uint64_t first_bytes(Index count) { return count == kWidth ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; }
 
 }  // namespace
 
