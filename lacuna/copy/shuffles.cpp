@@ -82,7 +82,6 @@ constexpr Index kBytes = 512;  // of one permutation: its orders stay in the L1 
 constexpr double kTermCycles = 2;
 constexpr double kWindowCycles = 2;
 
-
 }  // namespace
 
 // The bytes lie within one window of the destination, in order.
