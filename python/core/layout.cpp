@@ -37,19 +37,51 @@ void check_threads(int threads) {
 // More threads than shares of 256 KiB would only wait.
 int useful(int threads, std::int64_t bytes) { return static_cast<int>(std::min<std::int64_t>(threads, 1 + bytes / (256 << 10))); }
 
+// Raises ValueError if packed bytes are not as many as the layout's, or have gaps.
+void check_packed(Array& packed, const Layout& layout, const char* what) {
+  if (packed.layout().size() == layout.size() && packed.layout().contiguous_bytes()) return;
+  const std::string text = std::string("the ") + what + " must be contiguous and hold exactly the layout's size, " +
+                           std::to_string(layout.size()) + " bytes; it has " + std::to_string(packed.layout().size()) + " in " +
+                           std::to_string(packed.layout().run_count()) + " runs";
+  throw nb::value_error(text.c_str());
+}
+
+// Raises ValueError if packed bytes lie where the layout does.
+void check_apart(const Layout& layout, const std::byte* base, const std::byte* packed) {
+  const std::byte* const first = base + layout.true_lower_bound();
+  if (packed >= first + layout.true_extent() || first >= packed + layout.size()) return;
+  throw nb::value_error(
+      "the packed bytes overlap what the layout covers of the buffer, from its first byte to its last: they need memory of their own");
+}
+
+void pack_to(const Layout& layout, const std::byte* base, int threads, std::byte* out) {
+  const nb::gil_scoped_release unlocked;
+  if (threads == 1) {
+    copy::pack(layout, base, 0, layout.size(), out);
+  } else {
+    copy::Team(useful(threads, layout.size())).pack(layout, base, 0, layout.size(), out);
+  }
+}
+
 nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads) {
   check_threads(threads);
   const Array from(source, false, "buffer");
   const std::byte* base = from.base_of(layout, offset);
   nb::bytes out(nullptr, static_cast<std::size_t>(layout.size()));
-  auto* to = reinterpret_cast<std::byte*>(PyBytes_AsString(out.ptr()));
-  const nb::gil_scoped_release unlocked;
-  if (threads == 1) {
-    copy::pack(layout, base, 0, layout.size(), to);
-  } else {
-    copy::Team(useful(threads, layout.size())).pack(layout, base, 0, layout.size(), to);
-  }
+  pack_to(layout, base, threads, reinterpret_cast<std::byte*>(PyBytes_AsString(out.ptr())));
   return out;
+}
+
+nb::object pack_out(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads, const nb::handle& out) {
+  if (out.is_none()) return pack(layout, source, offset, threads);
+  check_threads(threads);
+  const Array from(source, false, "buffer");
+  const std::byte* base = from.base_of(layout, offset);
+  Array to(out, true, "output");
+  check_packed(to, layout, "output");
+  check_apart(layout, base, to.data());
+  pack_to(layout, base, threads, to.data());
+  return nb::borrow(out);
 }
 
 void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& target, std::int64_t offset, int threads) {
@@ -58,12 +90,7 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
     throw nb::value_error("the layout names some bytes twice: threads would write them in any order");
   Array from(packed, false, "packed buffer");
   const Array to(target, true, "buffer");
-  if (from.layout().size() != layout.size() || !from.layout().contiguous_bytes()) {
-    const std::string text = "the packed buffer must be contiguous and hold exactly the layout's size, " + std::to_string(layout.size()) +
-                             " bytes; it has " + std::to_string(from.layout().size()) + " in " + std::to_string(from.layout().run_count()) +
-                             " runs";
-    throw nb::value_error(text.c_str());
-  }
+  check_packed(from, layout, "packed buffer");
   std::byte* base = to.base_of(layout, offset);
   const nb::gil_scoped_release unlocked;
   if (threads == 1) {
@@ -234,11 +261,13 @@ void bind_copies(nb::class_<Layout>& c) {
                "objects, and for what is no array.")
       .def("pack", &pack, "buffer"_a.none(), "offset"_a = 0, "threads"_a = 1,
            "The layout's bytes of `buffer`, packed, whatever the type of its elements. The layout's base is `offset` bytes from the "
-           "buffer's "
-           "first element. More `threads` take part from some 256 KiB each.\n\n"
+           "buffer's first element. More `threads` take part from some 256 KiB each.\n\n"
            "Raises ValueError if the layout reaches beyond the buffer, TypeError for Python objects, for memory of a GPU "
-           "(lacuna.device.pack() "
-           "takes it), and for what is no array.")
+           "(lacuna.device.pack() takes it), and for what is no array.")
+      .def("pack", &pack_out, "buffer"_a.none(), "offset"_a = 0, "threads"_a = 1, nb::kw_only(), "out"_a.none(),
+           "The same into `out`, which is returned: an array of the host of exactly `size` bytes without gaps. Nothing is allocated.\n\n"
+           "Raises ValueError if `out` has another size, has gaps or lies within what the layout covers; ValueError or BufferError, as its "
+           "type does, if it is read-only.")
       .def("unpack", &unpack, "packed"_a.none(), "buffer"_a.none(), "offset"_a = 0, "threads"_a = 1,
            "Writes packed bytes, `size` of them without gaps, to the layout's places in `buffer`, and nowhere else: the inverse of pack(). "
            "More "

@@ -229,10 +229,14 @@ Every DDTBench layout at every size, and irregular ones: short blocks, lists in 
 structs, negative strides; with warm and with cold caches. All contenders of a row take turns in one process, and
 the bytes and the gaps of each are verified before and after. An MPI runs in a process of its own, against Lacuna.
 
+Then layouts that a seed draws, of nine families: permutation (of axes), record (arrays of structs to arrays),
+channel, every_kth, reversal, list, triangle, halo, broadcast; also against NumPy, and torch where it is installed.
+
 \b
 Examples:
   lacuna bench copy --quick
   lacuna bench copy --only FFT2 --no-mpi
+  lacuna bench copy --only permutation --seed 7 --rows 40
   lacuna bench copy --mpi openmpi=/usr/bin/mpicc.openmpi --mpi /opt/mpich/bin/mpicc --json copy.json
 
 \b
@@ -247,23 +251,41 @@ Exit status:
 
 @app.command(help=_COPY_HELP)
 def copy(
-    quick: Annotated[bool, typer.Option("--quick", help="A sixth of the layouts, within 30 s without MPIs.")] = False,
-    only: Annotated[str, only_option("layouts whose names")] = "",
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A sixth of the layouts, and of those from the seed, within 40 s without MPIs."),
+    ] = False,
+    only: Annotated[str, only_option("layouts whose names or families")] = "",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Draws other layouts of each family.")] = 1,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            metavar="N",
+            min=0,
+            help="Layouts that are drawn of each family, and three times as many permutations. [default: 8, with "
+            "--quick 1]",
+            show_default=False,
+        ),
+    ] = None,
     mpi: MpiOption = None,
     no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Compare with no MPI.")] = False,
     data: JsonOption = None,
     output: Annotated[Path | None, output_option("copy")] = None,
-    budget: Annotated[float | None, budget_option("900", _ROWS_LEFT_OUT)] = None,
+    budget: Annotated[float | None, budget_option("1200", _ROWS_LEFT_OUT)] = None,
 ) -> None:
-    from lacuna.bench.copies.command import CopyRace
+    from lacuna.bench.copies.command import DRAWN_ROWS, QUICK_DRAWN_ROWS, CopyRace
     from lacuna.bench.copies.page import CopyPresentation
     from lacuna.bench.copies.rows import Copies
 
-    deadline = clock.now() + (budget or 900)
+    deadline = clock.now() + (budget or 1200)
     mpis = [] if no_mpi else find_mpis(mpi or [])
     delivery = Delivery(data, output)
-    result = begun(Copies, command_line("bench copy", mpis, quick=quick, only=only, no_mpi=no_mpi))
-    delivery.run(CopyPresentation(result), CopyRace(result, quick, only, mpis, deadline))
+    line = command_line("bench copy", mpis, quick=quick, only=only, seed=seed, rows=rows, no_mpi=no_mpi, budget=budget)
+    result = begun(Copies, line)
+    if rows is None:
+        rows = QUICK_DRAWN_ROWS if quick else DRAWN_ROWS
+    delivery.run(CopyPresentation(result), CopyRace(result, quick, only, seed, rows, mpis, deadline))
 
 
 _MESSAGES_HELP = """Measure messages between two processes on this machine, through Lacuna and through MPIs.

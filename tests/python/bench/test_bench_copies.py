@@ -7,13 +7,18 @@ import math
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner
 
+import lacuna
 from lacuna.bench.copies import picture as copies_figures
+from lacuna.bench.copies.arrays_race import ArraysRace
 from lacuna.bench.copies.command import CopyBench, planned
+from lacuna.bench.copies.families import ELEMENTS, FAMILIES, SIZES, drawn
 from lacuna.bench.copies.page import CopyPresentation
 from lacuna.bench.copies.rows import CACHES, OPERATIONS, Against, Copies, CopyRow
 from lacuna.bench.result import Mpi
@@ -21,6 +26,7 @@ from lacuna.cli.app import app
 from lacuna.mpi import installations
 from lacuna.worker.json_lines import RowError
 from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import parsed, read
 
 pytestmark = pytest.mark.check
 
@@ -101,8 +107,9 @@ def test_quick_takes_some_of_every_kind() -> None:
 def test_a_page_and_a_picture_of_what_there_is(tmp_path: Path) -> None:
     whole = result(*(row(c, o, k) for c in ("a", "b<i>") for o in OPERATIONS for k in CACHES))
     whole.errors.append("a < b moved other bytes")
+    whole.rows += [drawn_row("permutation", o, numpy=against("numpy", 0.2)) for o in OPERATIONS]
     files = CopyPresentation(whole).write(tmp_path)
-    assert [f.name for f in files] == ["copy.html", "copy.png"]
+    assert [f.name for f in files] == ["copy.html", "copy.png", "copy-families.png"]
     page = files[0].read_text()
     assert "b&lt;i&gt;" in page
     assert "a &lt; b moved other bytes" in page
@@ -114,6 +121,116 @@ def test_the_picture_shows_the_largest_of_each_kind() -> None:
     for one in rows:
         one.kind = "k"
     assert [r.case for r in copies_figures.selection(rows)] == ["b"]
+
+
+# --- layouts from a seed ----------------------------------------------------------------------------------------------
+
+
+def drawn_row(family: str, operation: str = "pack", element: int = 4, size: int = 1 << 20, **others: Any) -> CopyRow:
+    one = row(f"{family} of {element} B", operation, size=size)
+    one.group, one.kind, one.element = "drawn", family, element
+    for name, value in others.items():
+        setattr(one, name, value)
+    return one
+
+
+def test_families_have_figures_of_their_own() -> None:
+    found = result(
+        row("a", hand=0.5),
+        drawn_row("permutation", element=2, numpy=against("numpy", 0.25, 0.05)),
+        drawn_row("permutation", "unpack", memcpy=against("memcpy", 8.0, 1.0), size=16 << 20),
+        drawn_row("list", "transpack", dense_side=against("dense_side", 1.1)),
+    ).summary()
+    assert math.isclose(found["pack_vs_hand_geomean"], 0.5)
+    assert math.isclose(found["permutation_vs_memcpy_geomean"], 4.0)
+    assert math.isclose(found["permutation_vs_memcpy_worst"], 7.0)
+    assert math.isclose(found["permutation_pack_vs_memcpy_geomean"], 2.0)
+    assert math.isclose(found["permutation_unpack_vs_memcpy_geomean"], 8.0)
+    assert math.isclose(found["permutation_2B_vs_memcpy_geomean"], 2.0)
+    assert math.isclose(found["permutation_4B_and_more_vs_memcpy_geomean"], 8.0)
+    assert math.isclose(found["permutation_large_vs_memcpy_geomean"], 8.0)
+    assert math.isclose(found["permutation_vs_numpy_geomean"], 0.25)
+    assert math.isclose(found["permutation_vs_numpy_worst"], 0.2)
+    assert math.isclose(found["drawn_transpack_vs_dense_side_worst"], 1.1)
+    assert "permutation_vs_torch_geomean" not in found
+    assert "list_4B_vs_memcpy_geomean" not in found
+
+
+def test_a_seed_draws_the_same_and_another_one_draws_others() -> None:
+    cases = drawn(5, 2)
+    again, more, other = drawn(5, 2), drawn(5, 3), drawn(6, 2)
+    described = [case.described("pack") for case in cases]
+    assert described == [case.described("pack") for case in again]
+    assert all(d in [case.described("pack") for case in more] for d in described)
+    assert len([d for d in described if d in [case.described("pack") for case in other]]) < 3
+    assert [case.family for case in cases[: len(FAMILIES)]] == list(FAMILIES)
+
+
+def test_permutations_have_each_element_in_each_size() -> None:
+    cases = [case for case in drawn(1, 8) if case.family == "permutation"]
+    nearest = {(c.element, min(SIZES, key=lambda size, c=c: abs(size - c.scattered.size))) for c in cases}
+    assert nearest == {(element, size) for element in ELEMENTS for size in SIZES}
+    assert {len(c.scattered.parts[0].described()["loops"]) for c in cases} == {2, 3, 4, 5}
+
+
+def test_only_takes_a_family_or_a_part_of_a_name() -> None:
+    assert {case.family for case in drawn(1, 2, "PERMUTATION")} == {"permutation"}
+    assert {case.family for case in drawn(1, 4, "list of rows")} == {"list"}
+    assert drawn(1, 4, "no such layout") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_family_is_moved_right_from_python_and_in_the_bench(seed: int) -> None:
+    """Both verify all contenders; the bench against the scalar reference, and Python against NumPy."""
+    arrays = ArraysRace()
+    with CopyBench(PATIENCE) as bench:
+        for case in drawn(seed, 2):
+            if case.scattered.size > 4 << 20:
+                continue
+            for operation in case.operations:
+                for cache in case.caches:
+                    asked = case.described(operation)
+                    said = bench.ask(drawn=asked, operation=operation, cache=cache, milliseconds=0.1)
+                    assert said["bytes"] == case.scattered.size
+                found = arrays.measure(case, operation, 0.1)
+                assert "numpy" in found or (operation == "transpack" and case.family in ("list", "triangle"))
+
+
+def test_a_wrong_byte_from_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(c for c in drawn(1, 4, "permutation") if c.scattered.size < 2 << 20)
+
+    def spoiling(target: Any, source: Any) -> None:
+        np.copyto(target, source)
+        target[(-1,) * target.ndim] = source[(0,) * source.ndim]
+
+    monkeypatch.setattr(lacuna, "copy", spoiling)
+    with pytest.raises(RowError, match="lacuna moved other bytes than numpy"):
+        ArraysRace().measure(case, "transpack", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("nest", "said"),
+    [
+        ({"element": 5, "offset": 0, "loops": [[4, 5]]}, "no loop by hand for elements of 5 bytes"),
+        ({"element": 1, "offset": 0, "loops": [[2, 1]] * 6}, "more than five loops"),
+        ({"element": 4, "offset": 64, "loops": [[5, 4]]}, "beyond its memory"),
+        ({"element": 4, "offset": 0, "loops": [[5, -4]]}, "beyond its memory"),
+        ({"element": 4, "offset": 0, "loops": [[4, 4]]}, "16 bytes.* 20"),
+    ],
+)
+def test_a_layout_that_the_bench_cannot_have_is_an_error(nest: dict[str, Any], said: str) -> None:
+    dense = {"span": 20, "base": 0, "nests": [{"element": 1, "offset": 0, "loops": [[20, 1]]}]}
+    asked = {"name": "a", "kind": "a", "send": {**dense, "nests": [nest]}, "receive": dense}
+    with CopyBench(PATIENCE) as bench, pytest.raises(RowError, match=said):
+        bench.ask(drawn=asked, operation="pack", cache="warm", milliseconds=0.1)
+
+
+def test_files_of_schema_2_are_still_read() -> None:
+    new = parsed(result(row()).to_json())
+    for name in ("element", "dense_side", "numpy", "torch"):
+        del new["rows"][0][name]
+    old = {k: v for k, v in new.items() if k not in ("seed", "arrays")} | {"schema": 2}
+    assert read(Copies, old, "copy.json").rows == [row()]
 
 
 # --- the client -------------------------------------------------------------------------------------------------------
@@ -211,6 +328,22 @@ def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
     assert data["summary"]["pack_vs_hand_geomean"] > 0
     assert data["errors"] == []
     assert (tmp_path / "copy.png").stat().st_size > 10_000
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_real_rows_of_a_family(tmp_path: Path) -> None:
+    arguments = ["bench", "copy", "--only", "broadcast", "--seed", "9", "--rows", "2", "--no-mpi", "--quick"]
+    done = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    data = json.loads((tmp_path / "copy.json").read_text())
+    assert data["schema"] == 3
+    assert data["seed"] == 9
+    assert data["arrays"]["NumPy"] == np.__version__
+    assert [r["operation"] for r in data["rows"]] == ["pack", "transpack"] * 2
+    assert all(r["group"] == "drawn" and r["numpy"]["ns"] > 0 for r in data["rows"])
+    assert data["summary"]["broadcast_vs_numpy_geomean"] > 0
+    assert "--only 'broadcast' --seed 9 --rows 2" in data["command"]
+    assert (tmp_path / "copy-families.png").stat().st_size > 10_000
 
 
 def test_every_kind_of_layout_is_moved_right() -> None:

@@ -14,7 +14,7 @@ using corpus::Datatype;
 using List = std::vector<std::int64_t>;
 
 Side side_of(Datatype type, std::int64_t span, std::int64_t base) {
-  Side side{.type = std::move(type), .layout = {}, .span = span, .base = base, .nests = {}, .records = {}};
+  Side side{.type = std::move(type), .layout = {}, .span = span, .base = base, .nests = {}, .records = {}, .drawn = {}};
   side.layout = side.type.layout().value();
   std::optional<std::vector<HandNest>> nests = nests_of(side.type);
   if (!nests) throw std::logic_error("no hand loop for a datatype of the benchmark");
@@ -94,7 +94,8 @@ Case records(const CaseEntry& entry) {
             .span = record_extent(record) * count * (all ? 1 : 4),
             .base = 0,
             .nests = {},
-            .records = std::move(which)};
+            .records = std::move(which),
+            .drawn = {}};
   side.layout = side.type.layout().value();
   return {entry.group, entry.name, entry.family, side, side};
 }

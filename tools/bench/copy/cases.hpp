@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/bench/copy/drawn.hpp"
 #include "tools/bench/copy/hand.hpp"
 #include "tools/corpus/datatype.hpp"
 
@@ -23,12 +24,13 @@ struct Side {
   layout::Layout layout;
   std::int64_t span = 0;        ///< bytes of memory, from the layout's base on
   std::int64_t base = 0;        ///< where the base is in it; negative strides reach below it
-  std::vector<HandNest> nests;  ///< the hand loop, unless records is set
+  std::vector<HandNest> nests;  ///< the hand loop, unless one of the next two is set
   std::optional<Records> records;
+  std::vector<DrawnNest> drawn;
 };
 
 struct Case {
-  std::string group;  ///< "ddtbench", "irregular"
+  std::string group;  ///< "ddtbench", "irregular", "drawn"
   std::string name;
   std::string kind;  ///< the family, or the shape
   Side send;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -45,7 +44,10 @@ void store_payload(std::byte* line, const Lines::Line& at, Vector value, Stores 
 Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequence) {
   Lines result;
   result.payload = layout.size();
-  std::unordered_map<std::int32_t, std::size_t> seen;
+  constexpr std::int32_t unseen = -1;
+  const std::int64_t lowest = (base + layout.true_lower_bound()) / 64;
+  const std::int64_t highest = (base + layout.true_lower_bound() + layout.true_extent()) / 64;
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(highest - lowest + 1), unseen);  // of the lines, in the result
   layout::Cursor cursor(layout);
   while (!cursor.done()) {
     const layout::Run run = cursor.next_run(layout::kMaxBytes);
@@ -53,11 +55,12 @@ Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequenc
       const std::int64_t next = std::min((at / 64 + 1) * 64, end);
       const auto line = static_cast<std::int32_t>(at / 64);
       const auto bytes = static_cast<std::uint8_t>(next - at);
-      const auto [found, is_new] = seen.try_emplace(line, result.lines.size());
-      if (is_new) {
+      std::int32_t& number = numbers[static_cast<std::size_t>(line - lowest)];
+      if (number == unseen) {
+        number = static_cast<std::int32_t>(result.lines.size());
         result.lines.push_back({line, static_cast<std::uint8_t>(at % 64), bytes});
       } else {  // the payload of a line may come in parts: together they may be all of it
-        Lines::Line& known = result.lines[found->second];
+        Lines::Line& known = result.lines[static_cast<std::size_t>(number)];
         if (known.first + known.bytes == at % 64) known.bytes = static_cast<std::uint8_t>(known.bytes + bytes);
       }
       at = next;

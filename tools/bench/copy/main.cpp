@@ -3,6 +3,7 @@
 //   lacuna-copy-bench [--mpi SHIM]
 //   ◀ {"hello": {"version", "instruction_set", "compiler", "mpi", "machine": {..}, "cases": [{"group", "name", "kind"}], "equivalents": [..]}}
 //   ▶ {"measure": 17, "operation": "pack", "cache": "warm", "milliseconds": 50}    ◀ {"row": {...}} or {"error": "..."}
+//   ▶ {"drawn": {"name", "kind", "send": {..}, "receive": {..}}, "operation": "pack", ...}    (bench.hpp, drawn.hpp)
 //   ▶ {"equivalent": 0, "operation": "pack", ...}    ▶ {"fragments": 17, ...}    ▶ {"calls": true}
 //
 // `lacuna bench copy` is its user.
@@ -42,6 +43,7 @@ json answer(const json& command, const bench::Mpi* mpi) {
   request.milliseconds = command.value("milliseconds", 50.0);
   request.operation = command.value("operation", "pack");
   if (command.contains("measure")) return bench::measure_case(command["measure"].get<std::size_t>(), request, mpi);
+  if (command.contains("drawn")) return bench::measure_drawn(command["drawn"], request);
   if (command.contains("equivalent")) return bench::measure_equivalents(command["equivalent"].get<std::size_t>(), request);
   if (command.contains("fragments")) return bench::measure_fragments(command["fragments"].get<std::size_t>(), request);
   if (command.contains("calls")) return bench::measure_calls(request);

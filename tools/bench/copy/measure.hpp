@@ -18,6 +18,8 @@ struct Pace {
   bool cold = false;
   std::function<void()> evict;  ///< before each cold sample
   double milliseconds = 50;
+  int fewest = 15;    ///< rounds
+  int patience = 15;  ///< samples of a contender that alone has taken all the time; as many end the race where it is the first one
 };
 
 /// Times all contenders, one sample of each in every round, in a random order, until the time is over. The first one is what the others are

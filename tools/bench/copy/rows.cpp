@@ -16,14 +16,19 @@ namespace {
 using nlohmann::json;
 using Bytes = std::vector<std::byte>;
 
-bool has_two_forms(const Side& side) { return side.records ? true : has_blocks(side.nests); }
+bool has_two_forms(const Side& side) {
+  if (!side.drawn.empty()) return has_blocks(side.drawn);
+  return side.records ? true : has_blocks(side.nests);
+}
 
 void pack_by_hand(const Side& side, Form form, const std::byte* base, std::byte* out) {
+  if (!side.drawn.empty()) return hand_pack(side.drawn, form, base, out);
   if (!side.records) return hand_pack(side.nests, form, base, out);
   const Records& r = *side.records;
   hand_pack_records(r.record, form, base, r.count, r.list.empty() ? nullptr : r.list.data(), out);
 }
 void unpack_by_hand(const Side& side, Form form, std::byte* base, const std::byte* in) {
+  if (!side.drawn.empty()) return hand_unpack(side.drawn, form, base, in);
   if (!side.records) return hand_unpack(side.nests, form, base, in);
   const Records& r = *side.records;
   hand_unpack_records(r.record, form, base, r.count, r.list.empty() ? nullptr : r.list.data(), in);
@@ -36,14 +41,15 @@ class Bench {
       : case_(std::move(what)),
         request_(request),
         bytes_(case_.send.layout.size()),
+        drawn_(!case_.send.drawn.empty()),
         from_(case_.send.span, case_.send.base),
         to_(case_.receive.span, case_.receive.base),
         packed_(bytes_, 0),
         other_(bytes_, 0),
-        from_lines_(lines_of(case_.send.layout, case_.send.base, Sequence::stream)),
-        from_sorted_(lines_of(case_.send.layout, case_.send.base, Sequence::sorted)),
-        to_lines_(lines_of(case_.receive.layout, case_.receive.base, Sequence::stream)),
-        to_sorted_(lines_of(case_.receive.layout, case_.receive.base, Sequence::sorted)) {
+        from_lines_(lines_of(case_.send.layout, case_.send.base, drawn_ ? Sequence::sorted : Sequence::stream)),
+        from_sorted_(drawn_ ? Lines() : lines_of(case_.send.layout, case_.send.base, Sequence::sorted)),
+        to_lines_(lines_of(case_.receive.layout, case_.receive.base, drawn_ ? Sequence::sorted : Sequence::stream)),
+        to_sorted_(drawn_ ? Lines() : lines_of(case_.receive.layout, case_.receive.base, Sequence::sorted)) {
     const Lines dense = lines_of(layout::Layout::bytes(bytes_).value(), 0, Sequence::stream);
     from_.fill(from_lines_, 1);
     to_.fill(to_lines_, 2);
@@ -60,7 +66,11 @@ class Bench {
   }
 
   json run(const Mpi* mpi) {
-    mpi != nullptr ? add_mpi(*mpi) : add_rest();
+    if (drawn_) {
+      add_drawn();
+    } else {
+      mpi != nullptr ? add_mpi(*mpi) : add_rest();
+    }
     json row = race_verified();
     row.update({{"group", case_.group},
                 {"case", case_.name},
@@ -68,8 +78,8 @@ class Bench {
                 {"operation", request_.operation},
                 {"cache", request_.cold ? "cold" : "warm"},
                 {"bytes", bytes_},
-                {"blocks", side().layout.run_count()},
-                {"lines", request_.operation == "unpack" ? to_lines_.lines.size() : from_lines_.lines.size()}});
+                {"blocks", (is_receive() ? case_.receive : case_.send).layout.run_count()},
+                {"lines", (is_receive() ? to_lines_ : from_lines_).lines.size()}});
     return row;
   }
 
@@ -91,11 +101,16 @@ class Bench {
   json race_verified() {
     for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
     Pace pace{.cold = request_.cold, .evict = [this] { evict_all(); }, .milliseconds = request_.milliseconds};
+    if (drawn_) {
+      pace.fewest = 9;
+      pace.patience = 5;
+    }
     json row = race(contenders_, pace);
     for (std::size_t i = 0; i < verified_; ++i) verify(contenders_[i]);
     return row;
   }
-  [[nodiscard]] const Side& side() const { return request_.operation == "unpack" ? case_.receive : case_.send; }
+  // The side that the row is about: the scattered one, for layout to layout the source.
+  [[nodiscard]] bool is_receive() const { return request_.operation == "unpack" || (drawn_ && case_.send.layout.contiguous_bytes()); }
 
   void add(std::string name, std::function<void()> run) { contenders_.push_back({std::move(name), std::move(run)}); }
 
@@ -167,6 +182,49 @@ class Bench {
     add_limits();
   }
 
+  // Layout to layout with a dense side is packing to where that one is, or unpacking from there; and so are the loops and the limit.
+  void add_drawn() {
+    add_ours();
+    const bool dense_from = case_.send.layout.contiguous_bytes();
+    const bool packs = request_.operation == "pack" || (request_.operation == "transpack" && case_.receive.layout.contiguous_bytes());
+    const bool unpacks = !packs && (request_.operation == "unpack" || dense_from);
+    std::byte* const out = request_.operation == "pack" ? packed_.memory() : to_.base() + case_.receive.layout.true_lower_bound();
+    const std::byte* const in = request_.operation == "unpack" ? packed_.memory() : from_.base() + case_.send.layout.true_lower_bound();
+    for (const Form form : {Form::elements, Form::memcpy}) {
+      const bool differs = unpacks ? has_blocks(case_.receive.drawn) : has_blocks(case_.send.drawn);
+      if (form == Form::memcpy && !differs) continue;
+      add(form == Form::elements ? "hand_elements" : "hand_memcpy", [=, this] {
+        if (packs) return pack_by_hand(case_.send, form, from_.base(), out);
+        if (unpacks) return unpack_by_hand(case_.receive, form, to_.base(), in);
+        pack_by_hand(case_.send, form, from_.base(), packed_.memory());
+        unpack_by_hand(case_.receive, form, to_.base(), packed_.memory());
+      });
+    }
+    if (request_.operation == "transpack") {
+      add(packs || unpacks ? "dense_side" : "pack_unpack", [=, this] {
+        if (packs) return copy::pack(case_.send.layout, from_.base(), 0, bytes_, out);
+        if (unpacks) return copy::unpack(case_.receive.layout, to_.base(), 0, bytes_, in);
+        copy::pack(case_.send.layout, from_.base(), 0, bytes_, packed_.memory());
+        copy::unpack(case_.receive.layout, to_.base(), 0, bytes_, packed_.memory());
+      });
+    }
+    verified_ = contenders_.size();
+    add("memcpy", [this] { std::memcpy(packed_.memory(), other_.memory(), static_cast<std::size_t>(bytes_)); });
+    if (!packs && !unpacks) {
+      add("limit", [this] { limit_transpack(from_lines_, from_.memory(), to_lines_, to_.memory()); });
+      return;
+    }
+    const Lines& lines = packs ? from_lines_ : to_lines_;
+    for (const Stores stores : {Stores::cached, Stores::streaming}) {
+      add("limit",
+          [=, this, &lines] { packs ? limit_pack(lines, from_.memory(), out, stores) : limit_unpack(lines, to_.memory(), in, stores); });
+    }
+    // Line by line needs a line for each share of the payload: sources that are read many times have not so many.
+    if (bytes_ > 64 * static_cast<std::int64_t>(lines.lines.size())) return;
+    add("limit",
+        [=, this, &lines] { packs ? limit_pack_by_line(lines, from_.memory(), out) : limit_unpack_by_line(lines, to_.memory(), in); });
+  }
+
   void add_limits() {
     std::vector<Stores> kinds{Stores::cached};
     if (request_.cold) kinds.push_back(Stores::streaming);
@@ -218,6 +276,7 @@ class Bench {
   Case case_;
   Request request_;
   std::int64_t bytes_;
+  bool drawn_;  // large cases, whose lines in the order of the stream are no limit
   Arena from_;
   Arena to_;
   Arena packed_;
@@ -247,6 +306,25 @@ json measure_case(std::size_t index, const Request& request, const Mpi* mpi) {
   const CaseEntry& entry = entry_of(index);
   Bench bench(entry.make(entry), request);
   return bench.run(mpi);
+}
+
+json measure_drawn(const json& description, const Request& request) {
+  const auto side = [](const json& said) {
+    DrawnSide made = drawn_side(said);
+    return Side{.type = {},
+                .layout = std::move(made.layout),
+                .span = made.span,
+                .base = made.base,
+                .nests = {},
+                .records = {},
+                .drawn = std::move(made.nests)};
+  };
+  Case what{"drawn", description.at("name").get<std::string>(), description.at("kind").get<std::string>(), side(description.at("send")),
+            side(description.at("receive"))};
+  if (const auto sizes = layout::check_sizes(what.send.layout, what.receive.layout); !sizes)
+    throw std::invalid_argument(sizes.error().text());
+  Bench bench(std::move(what), request);
+  return bench.run(nullptr);
 }
 
 json measure_equivalents(std::size_t index, const Request& request) {

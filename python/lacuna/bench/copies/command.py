@@ -12,6 +12,9 @@ import typer
 from rich.console import Console
 
 from lacuna import clock
+from lacuna.bench.copies.arrays_race import ArraysRace
+from lacuna.bench.copies.drawn import DrawnCase
+from lacuna.bench.copies.families import drawn
 from lacuna.bench.copies.rows import CACHES, OPERATIONS, Copies, against, row_from, special_from
 from lacuna.bench.race import ask_each, cases_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
@@ -24,8 +27,13 @@ _SILENCE = 120.0
 _MILLISECONDS = 30.0
 _QUICK_MILLISECONDS = 10.0
 
+DRAWN_ROWS = 8
+QUICK_DRAWN_ROWS = 1
+"""Layouts of each family, unless --rows says."""
+
 Cell = tuple[int, str, str]
 """A case by its index, an operation and a cache state."""
+DrawnCell = tuple[DrawnCase, str, str]
 
 
 def find_bench() -> Path:
@@ -51,6 +59,8 @@ class CopyRace:
     result: Copies
     quick: bool
     only: str
+    seed: int
+    drawn_rows: int
     mpis: Sequence[MpiInstallation]
     deadline: float
     others: dict[str, CopyBench] = field(default_factory=dict)
@@ -59,7 +69,8 @@ class CopyRace:
         with ExitStack() as stack:
             bench = stack.enter_context(CopyBench(_SILENCE))
             chosen = planned(bench.hello, quick=self.quick, pattern=self.only)
-            if not chosen:
+            families = drawn(self.seed, self.drawn_rows, self.only)
+            if not chosen and not families:
                 raise typer.BadParameter(f"no layout's name holds {self.only!r}", param_hint="--only")
             self.others = start_all(
                 stack,
@@ -75,7 +86,31 @@ class CopyRace:
 
             for cell in cases_in_time(console, self.result, cells, name, self.deadline, "rows"):
                 self._race(bench, cell, name(cell))
-            self._race_specials(bench, chosen)
+            if chosen:
+                self._race_specials(bench, chosen)
+            self._race_drawn(console, bench, families)
+
+    def _race_drawn(self, console: Console, bench: CopyBench, families: Sequence[DrawnCase]) -> None:
+        """Layouts from the seed, in the bench and, where they stay in the caches as they are, from Python."""
+        cells = [
+            (case, operation, cache) for case in families for operation in case.operations for cache in case.caches
+        ]
+        arrays = ArraysRace()
+        self.result.seed, self.result.arrays = self.seed, arrays.versions
+
+        def name(cell: DrawnCell) -> str:
+            return ", ".join((cell[0].name, *cell[1:]))
+
+        for case, operation, cache in cases_in_time(
+            console, self.result, cells, name, self.deadline, f"rows of seed {self.seed}"
+        ):
+            pace = {"operation": operation, "cache": cache, "milliseconds": self._milliseconds}
+            try:
+                row = bench.ask(drawn=case.described(operation), **pace)
+                others = arrays.measure(case, operation, self._milliseconds) if cache == "warm" else {}
+                self.result.rows.append(row_from(row, element=case.element, **others))
+            except RowError as e:
+                self.result.errors.append(str(e))
 
     @property
     def _milliseconds(self) -> float:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from lacuna.bench.copies.figures import by_element, compared, divided, families, limit_share
 from lacuna.bench.copies.rows import Against, Copies, CopyRow
 from lacuna.bench.presentation import Picture, Presentation
+from lacuna.medians import geomean
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text
 
@@ -23,6 +25,15 @@ _GOALS = {
     "random_fragments_worst": 1.10,
     "pack_2_blocks_of_8_bytes_ns": 25.0,
     "commit_an_indexed_block_of_10000_entries_ns": 100_000.0,
+    "permutation_large_vs_memcpy_geomean": 1.6,
+    "permutation_large_4B_and_more_vs_memcpy_geomean": 1.3,
+    "permutation_small_vs_memcpy_geomean": 1.6,
+    "permutation_vs_memcpy_worst": 3.0,
+    "permutation_vs_numpy_geomean": 0.35,
+    "permutation_vs_numpy_worst": 1.0,
+    "drawn_warm_vs_hand_worst": 1.05,
+    "drawn_cold_vs_hand_worst": 1.1,
+    "drawn_transpack_vs_dense_side_worst": 1.05,
 }
 """At most; the rest is for information."""
 
@@ -32,7 +43,7 @@ _MEANINGS = (
     "Worst is the largest lower end of a 95 % interval, worst median the largest ratio, of rows of 1 KiB and more. "
     "Cold: flushed from all caches and from the TLB before each sample. "
     "The limit is the best of several loops that read or store each touched cache line once, and move nothing to "
-    "its place."
+    "its place. NumPy and torch are called from Python with one thread, against Lacuna there."
 )
 
 
@@ -44,14 +55,18 @@ class CopyPresentation(Presentation[Copies]):
 
     def figures(self) -> RowTable:
         rows: list[list[str | Text]] = []
+        own = tuple(f"{family}_" for family in families(self._drawn()))
         for name, value in self.result.summary().items():
             goal = _GOALS.get(name)
+            if goal is None and name.startswith(own):
+                continue  # the table of the families has them
             style = "" if goal is None else ("green" if value <= goal else "red")
             least = "" if goal is None else f"at most {_figure(name, goal)}"
             rows.append([name, Text(_figure(name, value), style=style), least])
         return RowTable(["figure", "here", "goal"], rows)
 
     def worst(self) -> Iterator[tuple[str, RowTable]]:
+        yield "Families of layouts that the seed draws: geometric mean, worst", self._families(self._drawn(), False)
         for operation in ("pack", "unpack"):
             rows = [r for r in self.result.rows if r.operation == operation and r.judged]
             rows.sort(key=lambda r: -r.hand.low)
@@ -60,23 +75,59 @@ class CopyPresentation(Presentation[Copies]):
     def remarks(self) -> Iterator[str]:
         if not self.result.mpis:
             yield "No MPI was compared: --mpi MPICC names one (scripts/peers.sh installs four)."
+        if self._drawn() and "torch" not in self.result.arrays:
+            yield "torch was not compared: it is not installed."
 
     def pictures(self) -> Iterator[Picture]:
+        from lacuna.bench.copies.families_picture import times_over_memcpy
         from lacuna.bench.copies.picture import bandwidth, selection
 
-        result = self.result
-        some, everything = bandwidth(result, selection(result.rows)), bandwidth(result, result.rows)
+        rows = [r for r in self.result.rows if not r.is_drawn]
+        some, everything = bandwidth(self.result, selection(rows)), bandwidth(self.result, rows)
         yield Picture("Bandwidth against the limit", "copy.png", some, "Bandwidth of each layout", of_page=everything)
+        caption = "Time over that of memcpy, a mark for each layout"
+        yield Picture("Families of layouts", "copy-families.png", times_over_memcpy(self._drawn()), caption)
 
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
+        words = f"Seed {self.result.seed}. A pair is the geometric mean and the largest lower end of an interval."
+        yield "Families of layouts that the seed draws", words, self._families(self._drawn(), True)
         for operation in ("pack", "unpack", "transpack"):
             rows = [r for r in self.result.rows if r.operation == operation]
             yield f"{operation}: every row", "", self._table(rows)
 
+    def _drawn(self) -> list[CopyRow]:
+        return [r for r in self.result.rows if r.is_drawn and r.judged]
+
+    def _families(self, rows: list[CopyRow], with_operations: bool) -> RowTable:
+        """A line for each family, for permutations of each element, and for each operation."""
+        lines: dict[str, list[CopyRow]] = {}
+        for family in families(rows):
+            own = [r for r in rows if r.kind == family]
+            lines[family] = own
+            if with_operations:
+                lines |= divided(family, own)
+            elif family == "permutation":
+                lines |= by_element(family, own)
+        others = [name for name in _OTHERS if compared(rows, name)]
+        head = ["family", "rows", *(_OTHERS[name] for name in others), "of limit"]
+        return RowTable(head, [_family_cells(name, some, others) for name, some in lines.items() if some])
+
     def _table(self, rows: Iterable[CopyRow]) -> RowTable:
         mpis = [mpi.name for mpi in self.result.mpis]
-        head = ["layout", "cache", "bytes", "ns", "by hand", "memcpy", "of limit", *mpis]
+        head = ["layout", "cache", "bytes", "ns", "by hand", "memcpy", "NumPy", "of limit", *mpis]
         return RowTable(head, [_cells(row, mpis) for row in rows], texts=2)
+
+
+_OTHERS = {"memcpy": "memcpy", "numpy": "NumPy", "torch": "torch", "hand": "by hand", "dense_side": "one side dense"}
+"""By the member of a row the heading."""
+
+
+def _family_cells(name: str, rows: list[CopyRow], others: list[str]) -> list[str]:
+    def pair(found: list[Against]) -> str:
+        return f"{geomean([a.ratio for a in found]):.2f}, {max(a.low for a in found):.2f}" if found else "-"
+
+    cells = [pair(compared(rows, other)) for other in others]
+    return [name.replace("_", " "), str(len(rows)), *cells, f"{100 * limit_share(rows):.0f} %"]
 
 
 def _figure(name: str, value: float) -> str:
@@ -92,6 +143,7 @@ def _cells(row: CopyRow, mpis: list[str]) -> list[str]:
         f"{row.lacuna_ns:,.0f}",
         _ratio(row.hand),
         f"{row.memcpy.ratio:.2f}",
+        f"{row.numpy.ratio:.2f}" if row.numpy else "-",
         f"{100 / row.limit.ratio:.0f} %",
         *(ratios.get(name, "-") for name in mpis),
     ]

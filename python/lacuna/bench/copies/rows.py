@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from lacuna.bench.copies.figures import compared, family_figures, ratio_figures
 from lacuna.bench.result import BenchResult
 from lacuna.medians import geomean
 from lacuna.worker.protocol import read
@@ -17,6 +17,9 @@ FEWEST_BYTES = 1024
 """Rows of fewer bytes are judged in nanoseconds: the clock and a call are a good part of them."""
 
 LINE = 64
+
+DRAWN = "drawn"
+"""The group of the rows whose layouts come from a seed; they have figures of their own."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,13 @@ class CopyRow:
     """transpack: Lacuna's pack and unpack through a buffer."""
     two_threads: Against | None = None
     """Lacuna with two threads, from 1 MiB on."""
+    element: int = 0
+    """Of a layout that was drawn: bytes of an element; 0 where there are several sizes."""
+    dense_side: Against | None = None
+    """transpack to or from memory without gaps: Lacuna's pack or unpack of the other side."""
+    numpy: Against | None = None
+    torch: Against | None = None
+    """Called from Python, as Lacuna is there."""
 
     @property
     def best_mpi(self) -> Against | None:
@@ -64,6 +74,10 @@ class CopyRow:
     @property
     def long_blocks(self) -> bool:
         return self.bytes >= LINE * self.blocks
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.group == DRAWN
 
     @property
     def judged(self) -> bool:
@@ -89,8 +103,13 @@ class Copies(BenchResult):
     calls: dict[str, float] = field(default_factory=dict)
     """Nanoseconds."""
 
-    schema: ClassVar[int] = 2
-    """1 had `cpu` and `kernel` instead of `machine`, and of `mpis` names and versions only, as `mpi`."""
+    seed: int = 0
+    arrays: dict[str, str] = field(default_factory=dict)
+    """NumPy, and torch where it is installed: their versions."""
+
+    schema: ClassVar[int] = 3
+    """1 had `cpu` and `kernel` instead of `machine`, and of `mpis` names and versions only, as `mpi`. 2 had no layouts
+    from a seed."""
 
     @property
     def is_empty(self) -> bool:
@@ -98,24 +117,24 @@ class Copies(BenchResult):
 
     def summary(self) -> dict[str, Any]:
         """Geometric means of ratios (Lacuna's time over theirs), and the largest lower end of a ratio's interval, of
-        rows of 1 KB and more. Values that were not measured are missing."""
-        judged = [r for r in self.rows if r.judged]
+        rows of 1 KB and more. Values that were not measured are missing. Rows from a seed are judged by family."""
+        judged = [r for r in self.rows if r.judged and not r.is_drawn]
         packed = {operation: [r for r in judged if r.operation == operation] for operation in OPERATIONS}
         both = packed["pack"] + packed["unpack"]
         found: dict[str, Any] = {}
         for operation in ("pack", "unpack"):
-            found |= _figures(f"{operation}_vs_hand", [r.hand for r in packed[operation]])
+            found |= ratio_figures(f"{operation}_vs_hand", [r.hand for r in packed[operation]])
             for cache in CACHES:
                 own = [r.hand for r in packed[operation] if r.cache == cache]
-                found |= _figures(f"{operation}_{cache}_vs_hand", own)
-        found |= _figures("vs_best_mpi", [best for r in both if (best := r.best_mpi)])
+                found |= ratio_figures(f"{operation}_{cache}_vs_hand", own)
+        found |= ratio_figures("vs_best_mpi", [best for r in both if (best := r.best_mpi)])
         for mpi in self.mpis:
-            found |= _figures(f"vs_{mpi.name}", [m for r in both for m in r.mpi if m.name == mpi.name])
-        found |= _figures("transpack_vs_pack_unpack", [r.pack_unpack for r in packed["transpack"] if r.pack_unpack])
+            found |= ratio_figures(f"vs_{mpi.name}", [m for r in both for m in r.mpi if m.name == mpi.name])
+        found |= ratio_figures("transpack_vs_pack_unpack", compared(packed["transpack"], "pack_unpack"))
         threaded = [r.two_threads for r in both if r.two_threads]
         if threaded:
             found["two_threads_speedup_geomean"] = geomean([t.ratio for t in threaded])
-        found |= _figures("transpack_vs_hand_pack_unpack", [r.hand for r in packed["transpack"]])
+        found |= ratio_figures("transpack_vs_hand_pack_unpack", [r.hand for r in packed["transpack"]])
         shares = [1 / r.limit.ratio for r in both if r.long_blocks]
         if shares:
             found["limit_share_64_geomean"] = geomean([min(1.0, s) for s in shares])
@@ -126,20 +145,11 @@ class Copies(BenchResult):
         if self.fragments:
             found["random_fragments_worst"] = max(w.low for s in self.fragments for w in s.ways)
             found["random_fragments_geomean"] = geomean([w.ratio for s in self.fragments for w in s.ways])
-        small = [r.lacuna_ns - r.hand.ns for r in self.rows if not r.judged and r.cache == "warm"]
+        small = [r.lacuna_ns - r.hand.ns for r in self.rows if not r.judged and not r.is_drawn and r.cache == "warm"]
         if small:
             found["small_rows_worst_ns_behind_hand"] = max(small)
+        found |= family_figures([r for r in self.rows if r.judged and r.is_drawn])
         return found | {f"{name}_ns": ns for name, ns in self.calls.items()}
-
-
-def _figures(name: str, found: Sequence[Against]) -> dict[str, float]:
-    if not found:
-        return {}
-    return {
-        f"{name}_geomean": geomean([a.ratio for a in found]),
-        f"{name}_worst": max(a.low for a in found),
-        f"{name}_worst_median": max(a.ratio for a in found),
-    }
 
 
 def _apart(way: Against) -> float:
@@ -158,13 +168,14 @@ def special_from(row: dict[str, Any]) -> Special:
     return Special(str(row["case"]), str(row["operation"]), [against(c) for c in row["contenders"][1:]])
 
 
-def row_from(row: dict[str, Any]) -> CopyRow:
+def row_from(row: dict[str, Any], **more: Any) -> CopyRow:
+    """`more`: members that the bench does not know."""
     others: dict[str, Against] = {}
     for contender in row["contenders"][1:]:
         one = against(contender)
         if one.name not in others or one.ratio > others[one.name].ratio:  # the fastest of several loops
             others[one.name] = one
     hand = max((others[name] for name in others if name.startswith("hand")), key=lambda a: a.ratio)
-    said = {**row, "lacuna_ns": row["contenders"][0]["ns"], "hand": hand}
+    said = {**row, "lacuna_ns": row["contenders"][0]["ns"], "hand": hand, **more}
     others |= {"two_threads": others["lacuna_2_threads"]} if "lacuna_2_threads" in others else {}
     return read(CopyRow, {**said, **others}, "row")
