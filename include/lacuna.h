@@ -151,7 +151,7 @@ lacuna_status lacuna_unpack(const lacuna_layout* layout, void* base, int64_t pos
  * itself, which is not looked at (lacuna_layout_overlaps() does). Errors: INVALID_ARGUMENT (the sizes differ). */
 lacuna_status lacuna_transpack(const lacuna_layout* src, const void* src_base, const lacuna_layout* dst, void* dst_base);
 
-/* Threads that pack and unpack together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for
+/* Threads that copy together, the caller's own among them: 1 to 1024. A copy of less than some 256 KiB for
  * each is done by fewer. One caller at a time. The caller frees the team. Errors: INVALID_ARGUMENT, LIMIT (no further
  * thread). */
 typedef struct lacuna_team lacuna_team;
@@ -164,6 +164,9 @@ lacuna_status lacuna_team_pack(lacuna_team* team, const lacuna_layout* layout, c
 /* As lacuna_unpack(). Errors, beside those: INVALID_ARGUMENT (the layout overlaps itself). */
 lacuna_status lacuna_team_unpack(lacuna_team* team, const lacuna_layout* layout, void* base, int64_t position, int64_t length,
                                  const void* in);
+/* As lacuna_transpack(). Errors, beside those: INVALID_ARGUMENT (dst overlaps itself). */
+lacuna_status lacuna_team_transpack(lacuna_team* team, const lacuna_layout* src, const void* src_base, const lacuna_layout* dst,
+                                    void* dst_base);
 
 /* --- device memory: layouts of a GPU's memory, moved by the GPU ---
  * A device belongs to one thread at a time. Memory is the device's own, pinned memory of the host, or another process's

@@ -241,6 +241,15 @@ template <class View>
   pack(layout, detail::address_of(view), 0, layout.size(), out.data());
   return out;
 }
+/// The same into memory of the caller's. Errors: INVALID_ARGUMENT (not as many bytes as the view has).
+template <class View>
+  requires Memory<const View&>
+void pack(const View& view, std::span<std::byte> out) {
+  const Layout layout = Layout::of(view);
+  if (std::cmp_not_equal(out.size(), layout.size()))
+    detail::refuse("pack: a view of " + std::to_string(layout.size()) + " bytes into " + std::to_string(out.size()));
+  pack(layout, detail::address_of(view), 0, layout.size(), out.data());
+}
 /// Errors: INVALID_ARGUMENT (not as many bytes as the view has).
 template <WritableMemory View>
 void unpack(std::span<const std::byte> in, View&& view) {
@@ -256,7 +265,7 @@ void transpack(const Source& src, Destination&& dst) {
   transpack(Layout::of(src), detail::address_of(src), Layout::of(dst), detail::address_of(dst));
 }
 
-/// Threads that pack and unpack together, the caller's own among them. One caller at a time.
+/// Threads that copy together, the caller's own among them. One caller at a time.
 class Team {
  public:
   /// Errors: INVALID_ARGUMENT (not 1 to 1024), LIMIT (no further thread).
@@ -271,6 +280,9 @@ class Team {
   }
   void unpack(const Layout& layout, void* base, std::int64_t position, std::int64_t length, const void* in) {
     detail::check(lacuna_team_unpack(handle_.get(), layout.get(), base, position, length, in));
+  }
+  void transpack(const Layout& src, const void* src_base, const Layout& dst, void* dst_base) {
+    detail::check(lacuna_team_transpack(handle_.get(), src.get(), src_base, dst.get(), dst_base));
   }
 
  private:

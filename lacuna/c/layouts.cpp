@@ -54,6 +54,14 @@ lacuna::layout::Order order_of(lacuna_order order) {
   return order == LACUNA_ORDER_C ? lacuna::layout::Order::c : lacuna::layout::Order::fortran;
 }
 
+// Of what several threads write, each byte once.
+Result<void> check_apart(const Layout& layout) {
+  const Result<bool> twice = layout.overlaps();
+  if (!twice) return std::unexpected(twice.error());
+  if (!*twice) return {};
+  return lacuna::base::fail(Code::invalid_argument, "the layout names some bytes twice; threads would write them in any order");
+}
+
 }  // namespace
 
 lacuna_status lacuna_layout_bytes(int64_t count, lacuna_layout** layout) {
@@ -245,11 +253,19 @@ lacuna_status lacuna_team_unpack(lacuna_team* team, const lacuna_layout* layout,
                                  const void* in) {
   return guarded([&] {
     if (const Result<void> valid = check_fragment(layout->value, position, length); !valid) return failed(valid.error());
-    const Result<bool> twice = layout->value.overlaps();
-    if (!twice) return failed(twice.error());
-    if (*twice) return failed({Code::invalid_argument, "the layout names some bytes twice; threads would write them in any order"});
+    if (const Result<void> valid = check_apart(layout->value); !valid) return failed(valid.error());
     team->value.unpack(layout->value, static_cast<std::byte*>(base), position, length, static_cast<const std::byte*>(in));
     return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_team_transpack(lacuna_team* team, const lacuna_layout* src, const void* src_base, const lacuna_layout* dst,
+                                    void* dst_base) {
+  return guarded([&] {
+    if (const Result<void> valid = check_apart(dst->value); !valid) return failed(valid.error());
+    const Result<void> moved =
+        team->value.transpack(src->value, static_cast<const std::byte*>(src_base), dst->value, static_cast<std::byte*>(dst_base));
+    return moved ? LACUNA_OK : failed(moved.error());
   });
 }
 

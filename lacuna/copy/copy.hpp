@@ -87,7 +87,7 @@ void prepare(const Layout& layout);
 /// "AVX3": the instruction set that the kernels use on this CPU, by Highway's name.
 [[nodiscard]] const char* instruction_set();
 
-/// Threads that pack and unpack together; who makes one allows them. One caller at a time. A copy of less than some 256 KiB for each
+/// Threads that copy together; who makes one allows them. One caller at a time. A copy of less than some 256 KiB for each
 /// thread is done by fewer of them.
 class Team {
  public:
@@ -100,6 +100,8 @@ class Team {
   /// As copy::pack() and copy::unpack(). Unpacking asks that no byte of the layout occurs twice.
   void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
   void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+  /// As copy::transpack(). No byte of `dst` occurs twice.
+  base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
 
  private:
   struct State;

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lacuna/copy/copy.hpp"
@@ -12,6 +14,16 @@ namespace {
 
 // Below this many bytes for each, waking a thread (some 10 us) takes longer than it saves.
 constexpr std::int64_t kShare = 256 << 10;
+constexpr std::int64_t kPage = 4096;
+
+// Bytes of the largest entries of a layout's loops that fit into `most`: cut between two of them, its parts have the loops that it has.
+std::int64_t entry_of(const Layout& layout, std::int64_t most) {
+  for (const layout::Node* node = layout.form(); node->kind == layout::Kind::loop || node->kind == layout::Kind::list;
+       node = node->children[0].get()) {
+    if (node->children[0]->size <= most) return node->children[0]->size;
+  }
+  return 1;
+}
 
 }  // namespace
 
@@ -53,13 +65,17 @@ struct Team::State {
     for (int left = busy.load(std::memory_order_acquire); left != 0; left = busy.load(std::memory_order_acquire)) busy.wait(left);
   }
 
+  // How many threads take part.
+  [[nodiscard]] int useful(std::int64_t length) const {
+    return static_cast<int>(std::clamp<std::int64_t>(length / kShare, 1, static_cast<std::int64_t>(threads.size()) + 1));
+  }
+
   // [position, position + length) in equal parts, each but the last a multiple of 4 KiB.
   template <class Move>
   void split(std::int64_t position, std::int64_t length, Move move) {
-    const auto most = static_cast<std::int64_t>(threads.size()) + 1;
-    const int wanted = static_cast<int>(std::clamp<std::int64_t>(length / kShare, 1, most));
+    const int wanted = useful(length);
     if (wanted == 1) return move(position, length);
-    const std::int64_t share = (length / wanted + 4095) / 4096 * 4096;
+    const std::int64_t share = (length / wanted + kPage - 1) / kPage * kPage;
     run(wanted, [&](int i) {
       const std::int64_t from = std::min(i * share, length);
       const std::int64_t to = i + 1 == wanted ? length : std::min(from + share, length);
@@ -84,6 +100,36 @@ void Team::unpack(const Layout& layout, std::byte* base, std::int64_t position, 
   prepare(layout);
   state_->split(position, length,
                 [&](std::int64_t at, std::int64_t bytes) { copy::unpack(layout, base, at, bytes, in + (at - position)); });
+}
+
+base::Result<void> Team::transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base) {
+  LACUNA_TRY(layout::check_sizes(src, dst));
+  const std::int64_t size = src.size();
+  if (src.contiguous_bytes()) {
+    unpack(dst, dst_base, 0, size, src_base + src.true_lower_bound());
+    return {};
+  }
+  if (dst.contiguous_bytes()) {
+    pack(src, src_base, 0, size, dst_base + dst.true_lower_bound());
+    return {};
+  }
+  const int wanted = state_->useful(size);
+  if (wanted == 1) return copy::transpack(src, src_base, dst, dst_base);
+  const std::int64_t even = size / wanted;
+  const std::int64_t entry = std::lcm(entry_of(src, even), entry_of(dst, even));
+  const std::int64_t unit = entry <= even ? entry : 1;
+  const std::int64_t share = (even + unit - 1) / unit * unit;
+  std::vector<std::pair<Layout, Layout>> parts;
+  for (std::int64_t at = 0; at < size; at += share) {
+    const std::int64_t length = static_cast<int>(parts.size()) + 1 == wanted ? size - at : std::min(share, size - at);
+    parts.emplace_back(LACUNA_TRY(src.slice(at, length)), LACUNA_TRY(dst.slice(at, length)));
+    if (at + length == size) break;
+  }
+  state_->run(static_cast<int>(parts.size()), [&](int i) {
+    const auto& [from, to] = parts[static_cast<std::size_t>(i)];
+    (void)copy::transpack(from, src_base, to, dst_base);  // their sizes are equal
+  });
+  return {};
 }
 
 }  // namespace lacuna::copy

@@ -59,12 +59,19 @@ bool steps_over_itself(const layout::StridedArray& array) {
   return true;
 }
 
-void copy_array(const nb::handle& target, const nb::handle& source, bool as_bytes) {
+std::int64_t bytes_of(const layout::StridedArray& array) {
+  std::int64_t bytes = array.item_bytes;
+  for (const std::int64_t count : array.shape) bytes *= count;
+  return bytes;
+}
+
+void copy_array(const nb::handle& target, const nb::handle& source, bool as_bytes, int threads) {
   Array from(source, false, "source");
   Array to(target, true, "target");
   if (!as_bytes) Array::check_same_elements(to, from);
+  threads = useful_threads(threads, bytes_of(to.elements()));
   if (const auto a = from.elements(), b = to.elements(); a.item_bytes == b.item_bytes && std::ranges::equal(a.shape, b.shape)) {
-    if (steps_over_itself(b)) {
+    if (threads == 1 && steps_over_itself(b)) {
       check_apart(to, from);
       const nb::gil_scoped_release unlocked;
       (void)copy::move_array(a, from.data(), b, to.data());
@@ -78,7 +85,8 @@ void copy_array(const nb::handle& target, const nb::handle& source, bool as_byte
   check_apart(to, from);
   const auto moved = [&] {
     const nb::gil_scoped_release unlocked;
-    return copy::transpack(read, from.data(), written, to.data());
+    return threads == 1 ? copy::transpack(read, from.data(), written, to.data())
+                        : copy::Team(threads).transpack(read, from.data(), written, to.data());
   }();
   value_or_raise(moved);
 }
@@ -90,7 +98,8 @@ NB_MODULE(_core, m) {
   using namespace lacuna::python;
   m.attr("__version__") = std::string(lacuna::base::version());
   bind_layout(m);
-  m.def("copy", &copy_array, "target"_a.none(), "source"_a.none(), "as_bytes"_a = false, "lacuna.copy() of two arrays of the host.");
+  m.def("copy", &copy_array, "target"_a.none(), "source"_a.none(), "as_bytes"_a = false, "threads"_a = 1,
+        "lacuna.copy() of two arrays of the host.");
   m.def("has_host_buffer", &has_host_buffer, "object"_a.none(),
         "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");

@@ -30,13 +30,6 @@ layout::Distribution distribution_of(const std::string& name) {
   throw nb::value_error("a distribution must be \"none\", \"block\" or \"cyclic\"");
 }
 
-void check_threads(int threads) {
-  if (threads < 1 || threads > 1024) throw nb::value_error("threads must be between 1 and 1024");
-}
-
-// More threads than shares of 256 KiB would only wait.
-int useful(int threads, std::int64_t bytes) { return static_cast<int>(std::min<std::int64_t>(threads, 1 + bytes / (256 << 10))); }
-
 // Raises ValueError if packed bytes are not as many as the layout's, or have gaps.
 void check_packed(Array& packed, const Layout& layout, const char* what) {
   if (packed.layout().size() == layout.size() && packed.layout().contiguous_bytes()) return;
@@ -59,12 +52,12 @@ void pack_to(const Layout& layout, const std::byte* base, int threads, std::byte
   if (threads == 1) {
     copy::pack(layout, base, 0, layout.size(), out);
   } else {
-    copy::Team(useful(threads, layout.size())).pack(layout, base, 0, layout.size(), out);
+    copy::Team(threads).pack(layout, base, 0, layout.size(), out);
   }
 }
 
 nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads) {
-  check_threads(threads);
+  threads = useful_threads(threads, layout.size());
   const Array from(source, false, "buffer");
   const std::byte* base = from.base_of(layout, offset);
   nb::bytes out(nullptr, static_cast<std::size_t>(layout.size()));
@@ -74,7 +67,7 @@ nb::bytes pack(const Layout& layout, const nb::handle& source, std::int64_t offs
 
 nb::object pack_out(const Layout& layout, const nb::handle& source, std::int64_t offset, int threads, const nb::handle& out) {
   if (out.is_none()) return pack(layout, source, offset, threads);
-  check_threads(threads);
+  threads = useful_threads(threads, layout.size());
   const Array from(source, false, "buffer");
   const std::byte* base = from.base_of(layout, offset);
   Array to(out, true, "output");
@@ -85,9 +78,9 @@ nb::object pack_out(const Layout& layout, const nb::handle& source, std::int64_t
 }
 
 void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& target, std::int64_t offset, int threads) {
-  check_threads(threads);
-  if (threads > 1 && value_or_raise(layout.overlaps()))
-    throw nb::value_error("the layout names some bytes twice: threads would write them in any order");
+  threads = useful_threads(threads, layout.size());
+  if (value_or_raise(layout.overlaps()))
+    throw nb::value_error("the layout names some bytes twice: which of the packed values they get is not defined");
   Array from(packed, false, "packed buffer");
   const Array to(target, true, "buffer");
   check_packed(from, layout, "packed buffer");
@@ -96,7 +89,7 @@ void unpack(const Layout& layout, const nb::handle& packed, const nb::handle& ta
   if (threads == 1) {
     copy::unpack(layout, base, 0, layout.size(), from.data());
   } else {
-    copy::Team(useful(threads, layout.size())).unpack(layout, base, 0, layout.size(), from.data());
+    copy::Team(threads).unpack(layout, base, 0, layout.size(), from.data());
   }
 }
 
@@ -270,11 +263,9 @@ void bind_copies(nb::class_<Layout>& c) {
            "type does, if it is read-only.")
       .def("unpack", &unpack, "packed"_a.none(), "buffer"_a.none(), "offset"_a = 0, "threads"_a = 1,
            "Writes packed bytes, `size` of them without gaps, to the layout's places in `buffer`, and nowhere else: the inverse of pack(). "
-           "More "
-           "`threads` take part from some 256 KiB each.\n\n"
+           "They are read where they are. More `threads` take part from some 256 KiB each.\n\n"
            "Raises as pack(); ValueError or BufferError, as the buffer's type does, if it is read-only; ValueError if packed bytes are too "
-           "many or "
-           "too few.");
+           "many or too few, or if the layout names bytes twice.");
 }
 
 void bind_properties(nb::class_<Layout>& c) {

@@ -7,7 +7,7 @@ from typing import Any
 from lacuna import _core, device
 
 
-def copy(target: Any, source: Any, stream: int | None = None, *, as_bytes: bool = False) -> None:
+def copy(target: Any, source: Any, stream: int | None = None, *, as_bytes: bool = False, threads: int = 1) -> None:
     """Copies one strided view into another of as many bytes, in index order, without staging: what target[...] = source
     does where both have one type and one shape.
 
@@ -16,20 +16,23 @@ def copy(target: Any, source: Any, stream: int | None = None, *, as_bytes: bool 
 
     Both are arrays of the host (the buffer protocol, or DLPack in memory that the CPU reaches, which pinned and managed
     memory of a GPU are), or both are arrays of GPU memory (torch, CuPy, JAX), which are copied on `stream`, a CUDA
-    stream's address: the current stream of the target's library by default.
+    stream's address: the current stream of the target's library by default. On the host more `threads` take part from
+    some 256 KiB each.
 
     Raises TypeError for different types, for Python objects (their references would not be counted), for what is no
     array, and for a GPU's memory with the host's; ValueError if the sizes differ, the target names bytes twice, or a
-    byte is in both views (in GPU memory: if the spans of the views overlap); ValueError or BufferError, as the target's
-    type does, if the target is read-only.
+    byte is in both views (in GPU memory: if the spans of the views overlap), or if `threads` are not 1 to 1024, or more
+    than 1 for GPU memory; ValueError or BufferError, as the target's type does, if the target is read-only.
     """
     if _core.has_host_buffer(target) and _core.has_host_buffer(source):
-        _core.copy(target, source, as_bytes)
+        _core.copy(target, source, as_bytes, threads)
         return
     on_device = [array for array in (target, source) if device.is_device_array(array)]
     if len(on_device) == 2:
+        if threads != 1:
+            raise ValueError(f"threads is {threads}; a copy of GPU memory has none, since the GPU does it")
         device.copy(target, source, stream=stream, as_bytes=as_bytes)
     elif all(device.is_host_memory(array) for array in on_device):
-        _core.copy(target, source, as_bytes)
+        _core.copy(target, source, as_bytes, threads)
     else:
         raise TypeError("one of the two is in GPU memory, the other one is not: copy it with its own library first")

@@ -40,6 +40,9 @@ int main() {
   lacuna::Team team(2);
   team.pack(copy, from.data(), 0, copy.size(), to.data());
   team.unpack(copy, to.data(), 0, copy.size(), from.data());
+  team.transpack(copy, from.data(), copy, to.data());
+  std::vector<std::byte> packed(8 * sizeof(double));
+  lacuna::pack(from, packed);
 #ifdef WRONG  // what is unpacked into must not be const
   lacuna::unpack(lacuna::pack(from), std::as_const(to));
 #else

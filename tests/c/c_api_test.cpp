@@ -93,6 +93,13 @@ TEST(CApi, ThreadsPackAndUnpackTogether) {
   EXPECT_EQ(together, alone);
   ASSERT_EQ(lacuna_team_unpack(team, strided.get(), back.data(), 0, 8 * kCount, together.data()), LACUNA_OK);
   for (std::size_t i = 0; i < memory.size(); ++i) ASSERT_EQ(back[i], i % 12 < 8 ? memory[i] : 0) << i;
+  ASSERT_EQ(lacuna_layout_hvector(kCount / 2, 2, 24, bytes(8).get(), &out), LACUNA_OK);
+  const Handle pairs(out);
+  std::vector<char> moved(12 * kCount), expected(12 * kCount);
+  ASSERT_EQ(lacuna_transpack(strided.get(), memory.data(), pairs.get(), expected.data()), LACUNA_OK);
+  ASSERT_EQ(lacuna_team_transpack(team, strided.get(), memory.data(), pairs.get(), moved.data()), LACUNA_OK);
+  EXPECT_EQ(moved, expected);
+  EXPECT_EQ(lacuna_team_transpack(team, strided.get(), memory.data(), bytes(8).get(), moved.data()), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_team_pack(team, strided.get(), memory.data(), 1, 8 * kCount, alone.data()), LACUNA_ERR_INVALID_ARGUMENT);
 
   const std::int64_t zeros[] = {0, 0};
@@ -102,6 +109,7 @@ TEST(CApi, ThreadsPackAndUnpackTogether) {
   ASSERT_EQ(lacuna_layout_overlaps(twice.get(), &overlaps), LACUNA_OK);
   EXPECT_EQ(overlaps, 1);
   EXPECT_EQ(lacuna_team_unpack(team, twice.get(), back.data(), 0, 8, together.data()), LACUNA_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(lacuna_team_transpack(team, twice.get(), memory.data(), twice.get(), back.data()), LACUNA_ERR_INVALID_ARGUMENT);
   lacuna_team_free(team);
   lacuna_team_free(nullptr);
   EXPECT_EQ(lacuna_team_make(0, &team), LACUNA_ERR_INVALID_ARGUMENT);

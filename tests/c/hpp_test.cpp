@@ -202,6 +202,13 @@ TEST(Hpp, CopiesFromViewToView) {
   EXPECT_EQ(by_threads, packed);
   team.unpack(layout, other.data(), 0, layout.size(), packed.data());
   EXPECT_EQ(other[22], 23);
+  std::vector<int> third(matrix.size(), -1);
+  team.transpack(layout, columns.data, layout, third.data() + 1);
+  EXPECT_EQ(third[23], 23);
+  std::vector<std::byte> given(packed.size());
+  lacuna::pack(columns, given);
+  EXPECT_EQ(given, packed);
+  EXPECT_THROW(lacuna::pack(columns, std::span(given).first(8)), lacuna::Error);
   EXPECT_EQ(lacuna::version(), lacuna_version());
 }
 

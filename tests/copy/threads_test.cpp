@@ -156,6 +156,34 @@ TEST(CopyThreads, ATeamMovesWhatOneThreadMoves) {
   }
 }
 
+// Each of these layouts into others of as many bytes: parts of loops, of equal and of unequal entries, and of no loop.
+TEST(CopyThreads, ATeamMovesLayoutsToLayouts) {
+  constexpr std::int64_t count = 90'000;
+  std::vector<Recipe> layouts;
+  layouts.push_back(copy_test::hvector(count, 20, copy_test::bytes(12)));
+  layouts.push_back(copy_test::hvector(count / 300, 30 * 300, copy_test::hvector(300, 24, copy_test::bytes(12))));
+  layouts.push_back(copy_test::hvector(360, 12, copy_test::hvector(250, 360 * 12, copy_test::bytes(12))));
+  layouts.push_back(copy_test::hvector(2, 16 * count / 2, copy_test::hvector(count / 2, 16, copy_test::bytes(12))));
+  layouts.push_back(copy_test::structure({0, 32}, {copy_test::bytes(7), copy_test::hvector(12 * count - 7, 2, copy_test::bytes(1))}));
+  layouts.push_back(copy_test::bytes(12 * count));
+  for (const int threads : {1, 2, 3, 4}) {
+    Team team(threads);
+    for (const Recipe& from : layouts) {
+      Random random(static_cast<std::uint64_t>(threads));
+      Bytes source(static_cast<std::size_t>(from.span()));
+      copy_test::fill(source, random);
+      for (const Recipe& to : layouts) {
+        Bytes target(static_cast<std::size_t>(to.span()));
+        Bytes expected(target.size());
+        ASSERT_TRUE(reference::transpack(from.layout, source.data() - from.low(), to.layout, expected.data() - to.low()));
+        ASSERT_TRUE(team.transpack(from.layout, source.data() - from.low(), to.layout, target.data() - to.low()));
+        ASSERT_EQ(target, expected) << threads << " threads: " << from.text << " to " << to.text;
+      }
+    }
+    EXPECT_FALSE(team.transpack(layouts[0].layout, nullptr, Layout(), nullptr));
+  }
+}
+
 TEST(CopyThreads, TeamsThatDoNothing) {
   for (int threads = 1; threads <= 5; ++threads) {
     Team idle(threads);

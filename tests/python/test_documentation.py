@@ -22,6 +22,30 @@ def test_links_lengths_and_names_are_right() -> None:
     assert (ended.returncode, ended.stdout) == (0, "")
 
 
+@pytest.mark.check
+def test_the_guide_to_copying_runs_as_it_stands() -> None:
+    page = (ROOT / "docs" / "guide" / "copying.md").read_text()
+    program = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    checked = """
+assert np.array_equal(by_head[::-1], cache.transpose(1, 0, 2, 3))
+assert np.shares_memory(positions, arrays) and len(charges) == len(atoms)
+assert np.array_equal(taken, table[rows])
+assert triangle == matrix[np.tril_indices(300)].tobytes()
+assert np.array_equal(planes, view)
+"""
+    filled = program.replace("np.zeros(", "made(") + checked
+    made = """
+def made(shape, dtype="f8"):
+    array = np.zeros(shape, dtype)
+    array.view("u1").reshape(-1)[:] = np.arange(array.nbytes) % 59
+    return array
+"""
+    line = [sys.executable, "-c", f"import numpy as np{made}{filled}"]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert re.fullmatch(r"NumPy: [\d.]+ GB/s\nLacuna: [\d.]+ GB/s\n", ended.stdout)
+
+
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     found = re.search(

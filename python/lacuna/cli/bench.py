@@ -264,7 +264,7 @@ def copy(
             metavar="N",
             min=0,
             help="Layouts that are drawn of each family, and three times as many permutations. [default: 8, with "
-            "--quick 1]",
+            "--quick 2]",
             show_default=False,
         ),
     ] = None,

@@ -143,6 +143,27 @@ def test_nothing_and_single_elements() -> None:
         lacuna.copy(np.zeros(0), np.zeros(1))
 
 
+@pytest.mark.parametrize("threads", [2, 3, 1024])
+def test_threads_copy_what_one_copies(threads: int) -> None:
+    source = np.random.default_rng(1).integers(0, 256, (60, 70, 300), np.uint8)
+    for axes in ((0, 2, 1), (2, 1, 0), (1, 0, 2)):
+        view = source.transpose(axes)
+        dense, gaps = np.zeros(view.shape, "u1"), np.zeros((*view.shape, 3), "u1")
+        lacuna.copy(dense, view, threads=threads)
+        lacuna.copy(gaps[..., 1], view, threads=threads)
+        assert np.array_equal(dense, view)
+        assert np.array_equal(gaps[..., 1], view)
+        assert not gaps[..., ::2].any()
+        lacuna.copy(view, dense[::-1], threads=threads)
+        assert np.array_equal(view, dense[::-1])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025])
+def test_threads_that_cannot_be(threads: int) -> None:
+    with pytest.raises(ValueError, match="threads must be between 1 and 1024"):
+        lacuna.copy(np.zeros(4), np.ones(4), threads=threads)
+
+
 def test_packed_bytes_have_no_gaps_and_are_in_order() -> None:
     layout = Layout.hvector(2, 1, 8, Layout.bytes(4))
     target = np.zeros(3, "i4")

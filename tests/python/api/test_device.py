@@ -74,6 +74,8 @@ def test_compares_the_types_of_elements(device: Device) -> None:
             lacuna.copy(Array(target, other), Array(memory, numbers))
         assert target.read() == bytes(64)
         lacuna.copy(Array(target, other), Array(memory, numbers), as_bytes=True)
+        with pytest.raises(ValueError, match="threads is 2; a copy of GPU memory has none"):
+            lacuna.copy(Array(target, other), Array(memory, numbers), as_bytes=True, threads=2)
         assert target.read() == numbers.tobytes()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -133,6 +135,67 @@ def test_threads_pack_and_unpack_the_same(threads: int) -> None:
     layout.unpack(packed, target, threads=threads)
     assert layout.pack(target) == packed
     assert target.sum(dtype=np.int64) == np.frombuffer(packed, np.uint8).sum(dtype=np.int64)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_packing_into_memory_that_is_there_allocates_nothing(threads: int) -> None:
+    memory = np.arange(1 << 18, dtype="f8").reshape(512, 512)
+    layout = Layout.of(memory.T)
+    out = np.zeros(memory.size, "f8")
+    tracemalloc.start()
+    try:
+        returned = layout.pack(memory, threads=threads, out=out)
+        layout.unpack(out, memory, threads=threads)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert returned is out
+    assert peak < 1 << 16  # the array has 2 MiB
+    assert np.array_equal(out.reshape(512, 512), np.arange(1 << 18, dtype="f8").reshape(512, 512).T)
+    assert np.array_equal(memory, np.arange(1 << 18, dtype="f8").reshape(512, 512))
+
+
+def test_packing_into_any_memory_without_gaps() -> None:
+    memory = np.arange(12, dtype="u1")
+    layout = Layout.of(memory[::3])
+    whole = bytearray(8)
+    assert layout.pack(memory, out=memoryview(whole)[2:6]) == b"\x00\x03\x06\x09"
+    assert whole == b"\x00\x00\x00\x03\x06\x09\x00\x00"
+    square = np.zeros((2, 2), "u1")
+    layout.pack(memory, 1, out=square)
+    assert square.tolist() == [[1, 4], [7, 10]]
+    assert layout.pack(memory, out=None) == b"\x00\x03\x06\x09"
+
+
+def test_packing_into_what_does_not_fit_is_refused() -> None:
+    memory = np.arange(12, dtype="u1")
+    layout = Layout.of(memory[::3])
+    for out in (bytearray(3), np.zeros(8, "u1")[::2], np.zeros(4, "u2")):
+        with pytest.raises(
+            ValueError, match="the output must be contiguous and hold exactly the layout's size, 4 bytes"
+        ):
+            layout.pack(memory, out=out)
+    with pytest.raises(BufferError):
+        layout.pack(memory, out=b"1234")
+    with pytest.raises(ValueError, match="overlap what the layout covers"):
+        layout.pack(memory, out=memory[4:8])
+    with pytest.raises(TypeError):
+        layout.pack(memory, out=[0, 0, 0, 0])
+    assert memory.tolist() == list(range(12))
+
+
+def test_bytes_that_are_named_twice_are_packed_and_never_unpacked() -> None:
+    row = np.arange(3, dtype="u1")
+    layout = Layout.of(np.broadcast_to(row, (2, 3)))
+    assert layout.pack(row) == bytes([0, 1, 2, 0, 1, 2])
+    with pytest.raises(ValueError, match="names some bytes twice"):
+        layout.unpack(bytes(6), row)
+    target = np.zeros((2, 3), "u1")
+    lacuna.copy(target, np.broadcast_to(row, (2, 3)))
+    assert target.tolist() == [[0, 1, 2]] * 2
+    with pytest.raises(ValueError, match="names some bytes twice"):
+        lacuna.copy(np.lib.stride_tricks.as_strided(row, (2, 3), (0, 1)), target)
+    assert row.tolist() == [0, 1, 2]
 
 
 def test_threads_are_refused_where_order_would_matter() -> None:

@@ -179,21 +179,30 @@ def test_only_takes_a_family_or_a_part_of_a_name() -> None:
     assert drawn(1, 4, "no such layout") == []
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_every_family_is_moved_right_from_python_and_in_the_bench(seed: int) -> None:
-    """Both verify all contenders; the bench against the scalar reference, and Python against NumPy."""
+def move_all(seed: int, rows: int, most: int) -> None:
+    """Both verify all contenders: the bench against the scalar reference, and Python against NumPy."""
     arrays = ArraysRace()
     with CopyBench(PATIENCE) as bench:
-        for case in drawn(seed, 2):
-            if case.scattered.size > 4 << 20:
+        for case in drawn(seed, rows):
+            if case.scattered.size > most:
                 continue
             for operation in case.operations:
+                asked = case.described(operation)
                 for cache in case.caches:
-                    asked = case.described(operation)
                     said = bench.ask(drawn=asked, operation=operation, cache=cache, milliseconds=0.1)
                     assert said["bytes"] == case.scattered.size
                 found = arrays.measure(case, operation, 0.1)
                 assert "numpy" in found or (operation == "transpack" and case.family in ("list", "triangle"))
+
+
+def test_every_family_is_moved_right_from_python_and_in_the_bench() -> None:
+    move_all(1, 2, 4 << 20)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("seed", (2, 3))
+def test_every_family_of_more_seeds_is_moved_right(seed: int) -> None:
+    move_all(seed, 2, 17 << 20)
 
 
 def test_a_wrong_byte_from_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,27 @@ def test_a_layout_is_explained() -> None:
     assert chosen.startswith("Chosen: ")
 
 
+def test_every_line_of_the_plan_is_told() -> None:
+    """Also what lies deeper, as it is indented."""
+    members = "vector(100, 3, 5, int), vector(2, 1, 900, vector(9, 1, 3, double)), char"
+    text = f"struct([1, 1, 1], [0, 70000, 400000], [{members}])"
+    kernels = Layout.struct(
+        [1, 1, 1],
+        [0, 70000, 400000],
+        [
+            Layout.vector(100, 3, 5, Layout.bytes(4)),
+            Layout.vector(2, 1, 900, Layout.vector(9, 1, 3, Layout.bytes(8))),
+            Layout.bytes(1),
+        ],
+    ).kernels()
+    lines = kernels.splitlines()
+    assert len(lines) > 3
+    printed = [line[16:] for line in explain(text).stdout.splitlines()]
+    start = printed.index(lines[0])
+    assert printed[start : start + len(lines)] == lines
+    assert data(text)["layouts"][0]["kernels"] == lines
+
+
 def test_bounds_and_true_bounds_differ_where_they_do() -> None:
     found = rows(explain("resized(hindexed_block(1, [16], double), -8, 2048)").stdout)
     assert found["extent"] == "2,048 B (2 KiB) from -8"

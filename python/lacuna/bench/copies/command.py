@@ -28,7 +28,7 @@ _MILLISECONDS = 30.0
 _QUICK_MILLISECONDS = 10.0
 
 DRAWN_ROWS = 8
-QUICK_DRAWN_ROWS = 1
+QUICK_DRAWN_ROWS = 2
 """Layouts of each family, unless --rows says."""
 
 Cell = tuple[int, str, str]
