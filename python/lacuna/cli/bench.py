@@ -263,8 +263,8 @@ def copy(
             "--rows",
             metavar="N",
             min=0,
-            help="Layouts that are drawn of each family, and three times as many permutations. [default: 8, with "
-            "--quick 2]",
+            help="Layouts that are drawn of each family, and three times as many permutations. [default: 10, with "
+            "--quick 4]",
             show_default=False,
         ),
     ] = None,

@@ -200,9 +200,58 @@ def test_every_family_is_moved_right_from_python_and_in_the_bench() -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("seed", (2, 3))
+@pytest.mark.parametrize("seed", [2, 3])
 def test_every_family_of_more_seeds_is_moved_right(seed: int) -> None:
     move_all(seed, 2, 17 << 20)
+
+
+class Tensor:
+    """A stand-in for torch's, of what the bench calls."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        assert array.dtype in (np.uint8, np.int16, np.int32, np.int64, np.complex128)
+        assert all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
+        self.array = array
+
+    def copy_(self, other: Tensor) -> None:
+        np.copyto(self.array, other.array)
+
+    def index_copy_(self, axis: int, numbers: Tensor, rows: Tensor) -> None:
+        assert axis == 0
+        self.array[numbers.array] = rows.array
+
+
+class Torch:
+    """As far as the bench needs it."""
+
+    __version__ = "9.9"
+    from_numpy = Tensor
+
+    @staticmethod
+    def set_num_threads(count: int) -> None:
+        assert count == 1
+
+    @staticmethod
+    def index_select(table: Tensor, axis: int, numbers: Tensor, out: Tensor) -> None:
+        np.take(table.array, numbers.array, axis, out.array, "clip")
+
+
+def test_torch_takes_part_where_its_tensors_can() -> None:
+    arrays = ArraysRace(Torch)
+    assert arrays.versions["torch"] == "9.9"
+    seen: dict[tuple[str, str], bool] = {}
+    for case in drawn(1, 5):
+        if case.scattered.size < 3 << 20:
+            for operation in case.operations:
+                found = "torch" in arrays.measure(case, operation, 0.1)
+                seen[case.family, operation] = seen.get((case.family, operation), False) or found
+    assert all(seen["permutation", operation] for operation in OPERATIONS)
+    assert all(seen["channel", operation] for operation in OPERATIONS)
+    assert seen["list", "pack"]
+    assert seen["list", "unpack"]
+    assert not seen["list", "transpack"]
+    assert not any(seen["reversal", operation] for operation in OPERATIONS)  # no negative strides
+    assert not seen["triangle", "pack"]
 
 
 def test_a_wrong_byte_from_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

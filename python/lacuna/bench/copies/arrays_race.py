@@ -4,6 +4,7 @@ process, in turn, each verified against NumPy before and after."""
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import random
 import time
@@ -51,16 +52,14 @@ class Memories:
 class ArraysRace:
     """One for a run of the bench."""
 
-    def __init__(self) -> None:
+    def __init__(self, torch: Any = None) -> None:
+        """`torch`: another module than the one that is installed."""
         self._memories = Memories()
         self.versions = {"NumPy": np.__version__}
-        self._torch: Any = None
-        if importlib.util.find_spec("torch"):
-            import torch
-
-            torch.set_num_threads(1)
-            self._torch = torch
-            self.versions["torch"] = str(torch.__version__)
+        self._torch = torch or _installed_torch()
+        if self._torch:
+            self._torch.set_num_threads(1)
+            self.versions["torch"] = str(self._torch.__version__)
 
     def measure(self, case: DrawnCase, operation: str, milliseconds: float) -> dict[str, Against]:
         """Lacuna against each, by its name in a row: "numpy", "torch". Nothing where arrays have no such call. Raises
@@ -89,6 +88,10 @@ class ArraysRace:
         verify()
         ours = samples.pop("lacuna")
         return {name: _against(name, ours, theirs) for name, theirs in samples.items()}
+
+
+def _installed_torch() -> Any:
+    return importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 
 # --- the contenders ---------------------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ _SILENCE = 120.0
 _MILLISECONDS = 30.0
 _QUICK_MILLISECONDS = 10.0
 
-DRAWN_ROWS = 8
-QUICK_DRAWN_ROWS = 2
+DRAWN_ROWS = 10
+QUICK_DRAWN_ROWS = 4
 """Layouts of each family, unless --rows says."""
 
 Cell = tuple[int, str, str]
