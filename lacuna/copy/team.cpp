@@ -1,4 +1,5 @@
-// Team: fragments of one layout, a thread each. Any fragment can be moved at any time, so threads need nothing from one another but a start and an end.
+// Team: fragments of one layout, a thread each. Any fragment can be moved at any time, so threads need nothing from one
+// another but a start and an end.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -16,7 +17,8 @@ namespace {
 constexpr std::int64_t kShare = 256 << 10;
 constexpr std::int64_t kPage = 4096;
 
-// Bytes of the largest entries of a layout's loops that fit into `most`: cut between two of them, its parts have the loops that it has.
+// Bytes of the largest entries of a layout's loops that fit into `most`. Parts that are cut between two entries have
+// the loops of the whole.
 std::int64_t entry_of(const Layout& layout, std::int64_t most) {
   for (const layout::Node* node = layout.form(); node->kind == layout::Kind::loop || node->kind == layout::Kind::list;
        node = node->children[0].get()) {

@@ -38,7 +38,8 @@ T value_or_raise(Result<T> result) {
   throw nb::python_error();
 }
 
-/// How many of the threads that a caller allows take part: more than shares of 256 KiB would only wait. Raises ValueError if there are not 1 to 1024.
+/// How many of the threads that a caller allows take part: more than shares of 256 KiB would only wait. Raises
+/// ValueError if there are not 1 to 1024.
 inline int useful_threads(int threads, std::int64_t bytes) {
   if (threads < 1 || threads > 1024) throw nb::value_error("threads must be between 1 and 1024");
   return static_cast<int>(std::min<std::int64_t>(threads, 1 + bytes / (256 << 10)));

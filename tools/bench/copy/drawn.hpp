@@ -1,4 +1,5 @@
-// Layouts that `lacuna bench copy` draws: it describes them in JSON, and here they become a side of a case, with the loops that a programmer writes.
+// Layouts that `lacuna bench copy` draws and describes in JSON. Here a description becomes a side of a case, with the
+// loops that a programmer writes.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,8 @@ struct DrawnSide {
   std::int64_t base = 0;  ///< where the layout's base is in it
 };
 
-/// {"span", "base", "nests": [{"element", "offset", "loops": [[count, stride], ...]} or {"element", "offset", "list", "lengths"}, ...]}.
-/// Throws for anything else.
+/// {"span", "base", "nests": [...]}, where a nest is {"element", "offset", "loops": [[count, stride], ...]} or
+/// {"element", "offset", "list", "lengths"}. Throws for anything else.
 DrawnSide drawn_side(const nlohmann::json& description);
 
 void hand_pack(const std::vector<DrawnNest>& nests, Form form, const std::byte* base, std::byte* out);

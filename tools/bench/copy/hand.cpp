@@ -10,7 +10,7 @@ namespace {
 
 using Index = std::int64_t;
 
-// --- the loops: `c` counts elements of the packed buffer, as the published codes do ------------------------------------
+// --- the loops: `c` counts elements of the packed buffer, as the published codes do ----------------------------------
 
 template <class T>
 Index pack_elements(const HandNest& n, const T* RESTRICT a, T* RESTRICT out) {
@@ -123,7 +123,7 @@ const std::byte* unpack_nest(const HandNest& n, Form form, std::byte* base, cons
   return in + unpack_elements(n, reinterpret_cast<T*>(base), reinterpret_cast<const T*>(in)) * static_cast<Index>(sizeof(T));
 }
 
-// --- from a datatype ----------------------------------------------------------------------------------------------------
+// --- from a datatype -------------------------------------------------------------------------------------------------
 
 using Op = corpus::Datatype::Op;
 using Nests = std::vector<HandNest>;
@@ -258,7 +258,7 @@ void hand_unpack(const std::vector<HandNest>& nests, Form form, std::byte* base,
   }
 }
 
-// --- arrays of structs ------------------------------------------------------------------------------------------------
+// --- arrays of structs -----------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,5 +1,6 @@
-// What a programmer writes instead of a datatype: loops. Two forms of them are published (DDTBench's manual packing, and every tutorial's memcpy):
-// nested loops over elements with run-time bounds and restrict, and one memcpy for each block. Compiled with -O3 -march=native.
+// What a programmer writes instead of a datatype: loops. Two forms of them are published (DDTBench's manual packing,
+// and every tutorial's memcpy): nested loops over elements with run-time bounds and restrict, and one memcpy for each
+// block. Compiled with -O3 -march=native.
 #pragma once
 
 #include <cstddef>

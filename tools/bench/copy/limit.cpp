@@ -47,7 +47,7 @@ Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequenc
   constexpr std::int32_t unseen = -1;
   const std::int64_t lowest = (base + layout.true_lower_bound()) / 64;
   const std::int64_t highest = (base + layout.true_lower_bound() + layout.true_extent()) / 64;
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(highest - lowest + 1), unseen);  // of the lines, in the result
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(highest - lowest + 1), unseen);  // in the result
   layout::Cursor cursor(layout);
   while (!cursor.done()) {
     const layout::Run run = cursor.next_run(layout::kMaxBytes);

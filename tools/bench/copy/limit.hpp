@@ -1,5 +1,5 @@
-// The limit of a copy on this machine: loops that touch the same cache lines, each once, and store the payload, but move nothing to its right
-// place. The best of several is what no copy of this layout can be much faster than.
+// The limit of a copy on this machine: loops that touch the same cache lines, each once, and store the payload, but
+// move nothing to its right place. The best of several is what no copy of this layout can be much faster than.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,14 @@ Lines lines_of(const layout::Layout& layout, std::int64_t base, Sequence sequenc
 
 enum class Stores { cached, streaming };
 
-/// Line by line: loads one and stores its share of the payload, or loads the share and stores to the line. No list where lines follow one another.
+/// Line by line: loads one and stores its share of the payload, or loads the share and stores to the line. No list
+/// where lines follow one another.
 void limit_pack_by_line(const Lines& lines, const std::byte* memory, std::byte* out);
 void limit_unpack_by_line(const Lines& lines, std::byte* memory, const std::byte* in);
 /// In batches: reads every line once and stores as many bytes as the payload has.
 void limit_pack(const Lines& lines, const std::byte* memory, std::byte* out, Stores stores);
-/// Reads as many bytes as the payload has, and stores to payload bytes of each line once (all of it, where all is payload).
+/// Reads as many bytes as the payload has, and stores to payload bytes of each line once (all of it, where all is
+/// payload).
 void limit_unpack(const Lines& lines, std::byte* memory, const std::byte* in, Stores stores);
 /// Reads every line of one side once and stores to every line of the other once.
 void limit_transpack(const Lines& from, const std::byte* source, const Lines& to, std::byte* target);

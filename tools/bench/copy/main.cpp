@@ -1,7 +1,9 @@
-// lacuna-copy-bench: measures pack, unpack and transpack against loops, memcpy and one MPI. It speaks JSON, one line each way:
+// lacuna-copy-bench: measures pack, unpack and transpack against loops, memcpy and one MPI. It speaks JSON, one line
+// each way:
 //
 //   lacuna-copy-bench [--mpi SHIM]
-//   ◀ {"hello": {"version", "instruction_set", "compiler", "mpi", "machine": {..}, "cases": [{"group", "name", "kind"}], "equivalents": [..]}}
+//   ◀ {"hello": {"version", "instruction_set", "compiler", "mpi", "machine": {..},
+//                "cases": [{"group", "name", "kind"}], "equivalents": [..]}}
 //   ▶ {"measure": 17, "operation": "pack", "cache": "warm", "milliseconds": 50}    ◀ {"row": {...}} or {"error": "..."}
 //   ▶ {"drawn": {"name", "kind", "send": {..}, "receive": {..}}, "operation": "pack", ...}    (bench.hpp, drawn.hpp)
 //   ▶ {"equivalent": 0, "operation": "pack", ...}    ▶ {"fragments": 17, ...}    ▶ {"calls": true}

@@ -11,7 +11,8 @@ namespace lacuna::bench {
 
 class Mpi {
  public:
-  /// Loads a shim and starts its MPI, as one of a job of `ranks`. Errors: unsupported, with what the loader or MPI said.
+  /// Loads a shim and starts its MPI, as one of a job of `ranks`. Errors: unsupported, with what the loader or MPI
+  /// said.
   static base::Result<std::unique_ptr<Mpi>> start(const std::string& shim, int ranks = 1);
   ~Mpi();
   Mpi(const Mpi&) = delete;
@@ -25,7 +26,8 @@ class Mpi {
     void operator()(lacuna_mpi_type* type) const { shim->release(type); }
   };
   using Type = std::unique_ptr<lacuna_mpi_type, Release>;
-  /// The same datatype, committed. Errors: unsupported where this MPI refuses it; overflow where a number does not fit an int.
+  /// The same datatype, committed. Errors: unsupported where this MPI refuses it; overflow where a number does not fit
+  /// an int.
   base::Result<Type> type(const corpus::Datatype& datatype) const;
 
  private:

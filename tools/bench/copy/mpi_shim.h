@@ -1,6 +1,7 @@
-/* What the benchmarks ask of an MPI: datatypes, MPI_Pack and MPI_Unpack, MPI_Send and MPI_Recv. mpi_shim.c implements it in
- * terms of one mpi.h and is compiled by that MPI's own mpicc into a shared library, which a benchmark loads: no process loads
- * two, so that no two MPIs meet. Types are handles of the shim's; each constructor returns null where MPI reports an error. */
+/* What the benchmarks ask of an MPI: datatypes, MPI_Pack and MPI_Unpack, MPI_Send and MPI_Recv. mpi_shim.c implements
+ * it in terms of one mpi.h and is compiled by that MPI's own mpicc into a shared library, which a benchmark loads: no
+ * process loads two, so that no two MPIs meet. Types are handles of the shim's; each constructor returns null where MPI
+ * reports an error. */
 #ifndef LACUNA_BENCH_MPI_SHIM_H
 #define LACUNA_BENCH_MPI_SHIM_H
 
@@ -37,7 +38,8 @@ struct lacuna_mpi_shim {
   void (*release)(lacuna_mpi_type* type);
   /* MPI_Type_size; -1 on error. */
   long (*size)(const lacuna_mpi_type* type);
-  /* One element of `type` at `base`, into or out of `bytes` packed bytes, for MPI_COMM_WORLD. Returns the position afterwards, -1 on error. */
+  /* One element of `type` at `base`, into or out of `bytes` packed bytes, for MPI_COMM_WORLD. Returns the position
+   * afterwards, -1 on error. */
   long (*pack)(const void* base, const lacuna_mpi_type* type, void* packed, int bytes);
   long (*unpack)(const void* packed, int bytes, void* base, const lacuna_mpi_type* type);
   /* Blocking, in MPI_COMM_WORLD; 0 if all is well. A type of null: `count` bytes. */

@@ -182,7 +182,8 @@ class Bench {
     add_limits();
   }
 
-  // Layout to layout with a dense side is packing to where that one is, or unpacking from there; and so are the loops and the limit.
+  // Layout to layout with a dense side is packing to that side, or unpacking from there; so are the loops and the
+  // limit.
   void add_drawn() {
     add_ours();
     const bool dense_from = case_.send.layout.contiguous_bytes();
