@@ -129,7 +129,7 @@ base::Result<void> Team::transpack(const Layout& src, const std::byte* src_base,
   }
   state_->run(static_cast<int>(parts.size()), [&](int i) {
     const auto& [from, to] = parts[static_cast<std::size_t>(i)];
-    (void)copy::transpack(from, src_base, to, dst_base);  // their sizes are equal
+    [[maybe_unused]] const base::Result<void> moved = copy::transpack(from, src_base, to, dst_base);  // sizes are equal
   });
   return {};
 }
