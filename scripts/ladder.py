@@ -73,9 +73,9 @@ OPEN = {
     "lacuna/mpi/messages/exchange.hpp",
 }
 
-# Beside its own header: what the layers below and the tools may include.
+# Beside its own header, which may include them: what the layers below and the tools may include.
 SHARED = {
-    "nic": {"lacuna/nic/tcp.hpp"},
+    "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
     "guide": {"lacuna/guide/learner.hpp", "lacuna/guide/trial.hpp"},
     "protocol": {"lacuna/protocol/rendezvous/rget.hpp"},
 }
@@ -201,7 +201,7 @@ def layer_rule(path: str, target: str) -> str | None:
     if layer not in LAYERS:
         return f"no layer is called '{layer}'"
     if layer == own:
-        if path == own_header(own) and target != own_header(own):
+        if path == own_header(own) and target not in {path, *SHARED.get(own, ())}:
             return f"the own header of {own} may not include others of it"
         return room_rule(path, target)
     if layer == "nic" and len(parts) > 3:

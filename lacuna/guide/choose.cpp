@@ -110,6 +110,21 @@ constexpr std::size_t scramble(std::uint64_t a, std::uint64_t b, std::uint64_t c
   return static_cast<std::size_t>((a ^ (b << 21 | b >> 43) ^ (c * 0x9e3779b97f4a7c15)) * 0xbf58476d1ce4e5b9 >> 40);
 }
 
+// Why no method moves the pair.
+std::string why_none(const Force& force, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
+  std::string why;
+  each_way(peer, [&](const Way& way, const Peer::Route& route) {
+    if (forbidden(force, way)) return;
+    const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
+    const std::string reason = text_of(refusal, route.info, peer);
+    if (!why.contains(reason))
+      why += fmt::format("{}{} on path {}: {}", why.empty() ? "" : "; ", way.method->name, nic::path_name(way.path), reason);
+  });
+  const std::string forced = force_text(force);
+  if (why.empty()) why = fmt::format("there is no path {} here", force.path ? nic::path_name(*force.path) : "at all");
+  return forced.empty() ? fmt::format("no method can move this: {}", why) : fmt::format("{} is not possible here: {}", forced, why);
+}
+
 }  // namespace
 
 std::string_view objective_name(Objective objective) { return kObjectives.at(static_cast<std::size_t>(objective)); }
@@ -239,18 +254,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
   });
   // Billed again: replacing a notification by another one rounds.
   if (best) return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.pace())}, usual};
-  std::string why;
-  each_way(peer, [&](const Way& way, const Peer::Route& route) {
-    if (forbidden(force_, way)) return;
-    const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
-    const std::string reason = text_of(refusal, route.info, peer);
-    if (!why.contains(reason))
-      why += fmt::format("{}{} on path {}: {}", why.empty() ? "" : "; ", way.method->name, nic::path_name(way.path), reason);
-  });
-  const std::string force = force_text(force_);
-  if (why.empty()) why = fmt::format("there is no path {} here", force_.path ? nic::path_name(*force_.path) : "at all");
-  return base::fail(base::Code::unsupported, force.empty() ? fmt::format("no method can move this: {}", why)
-                                                           : fmt::format("{} is not possible here: {}", force, why));
+  return base::fail(base::Code::unsupported, why_none(force_, pair, peer, placement));
 }
 
 Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "lacuna/guide/guide.hpp"
+#include "lacuna/nic/world.hpp"
 
 namespace lacuna::guide {
 namespace {

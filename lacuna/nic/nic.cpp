@@ -6,9 +6,11 @@
 
 #include <algorithm>
 
+#include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/local/local.hpp"
 #include "lacuna/nic/model/model.hpp"
 #include "lacuna/nic/verbs/verbs.hpp"
+#include "lacuna/nic/world.hpp"
 
 namespace lacuna::nic {
 namespace {

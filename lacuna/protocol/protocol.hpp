@@ -45,6 +45,7 @@
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/nic/nic.hpp"
+#include "lacuna/nic/world.hpp"
 
 namespace lacuna::protocol {
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lacuna/collective/collective.hpp"
+#include "lacuna/nic/world.hpp"
 #include "ranks.hpp"
 
 namespace lacuna::python {

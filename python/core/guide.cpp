@@ -153,9 +153,7 @@ nb::tuple case_of(const std::string& layout, const std::string& shape, bool cold
   return nb::make_tuple(what.send, what.receive);
 }
 
-}  // namespace
-
-void bind_guide(nb::module_& m) {
+void bind_choosing(nb::module_& m) {
   nb::class_<Bills>(m, "Bills", "Ways to move pairs of layouts, to be priced together. `nic`: a worker's limits, JSON.")
       .def(nb::init<const std::string&>(), "nic"_a)
       .def("add", &Bills::add, "method"_a, "path"_a, "notify"_a, "send"_a, "receive"_a, "cold"_a = false)
@@ -178,14 +176,10 @@ void bind_guide(nb::module_& m) {
            "src_shared"_a = true, "dst_shared"_a = true, "uses"_a = 0.0, "measured"_a = nb::dict(),
            "All ways, as text and as data: expected times by stage, why each lost, where it would win.")
       .def_prop_ro("warnings", &Chooser::warnings, "What is doubtful about the profile.");
-  m.def(
-      "describe", [](const Layout& layout) { return guide::describe(layout); }, "layout"_a,
-      "A layout in words: runs, form, kernels, histogram.");
-  m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
-  m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
-        "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
-  m.def("pace", &guide::Profile::pace, "message_us"_a, "class_us"_a,
-        "How many times as long as usual in a class of peers transfers take while a message of 16 KiB takes so long.");
+}
+
+// What profiles are made of, as the fit needs it.
+void bind_prices(nb::module_& m) {
   m.def(
       "price_names",
       [] {
@@ -203,6 +197,21 @@ void bind_guide(nb::module_& m) {
         return std::vector<double>(prices.begin(), prices.end());
       },
       "path"_a, "message_us"_a = 0.0, "Prices where nothing was measured.");
+  m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
+  m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
+        "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
+  m.def("pace", &guide::Profile::pace, "message_us"_a, "class_us"_a,
+        "How many times as long as usual in a class of peers transfers take while a message of 16 KiB takes so long.");
+  m.def("margin_of", &guide::Peer::margin_of, "error_median"_a,
+        "What is usually best is left only for a way that it is expected to take 1 + margin times as long as, where nothing near was "
+        "measured.");
+  m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
+}
+
+void bind_pairs(nb::module_& m) {
+  m.def(
+      "describe", [](const Layout& layout) { return guide::describe(layout); }, "layout"_a,
+      "A layout in words: runs, form, kernels, histogram.");
   m.def("case_layouts", &case_of, "layout"_a, "shape"_a = "symmetric", "cold"_a = false,
         "The two layouts that a worker makes of a request's `layout`, JSON text.");
   m.def(
@@ -220,16 +229,24 @@ void bind_guide(nb::module_& m) {
         return std::vector<double>(place.begin(), place.end());
       },
       "send"_a, "receive"_a, "Where a pair is among others: at distance d another's measurements weigh exp(-d*d/2).");
-  m.def("margin_of", &guide::Peer::margin_of, "error_median"_a,
-        "What is usually best is left only for a way that it is expected to take 1 + margin times as long as, where nothing near was "
-        "measured.");
-  m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
+}
+
+void bind_files(nb::module_& m) {
   m.def("machine_name", &guide::machine_name, "This machine in a few words, as profiles name it.");
   m.def(
       "check_profile", [](const std::string& file) { static_cast<void>(value_or_raise(guide::read_profile(file))); }, "file"_a,
       "Raises ValueError where the file is no profile that the library can read.");
   m.def("profile_file", &guide::profile_file, "nic"_a, "Where the profile of a NIC is, or would be.");
   m.def("nic_label", &guide::nic_label, "nic"_a, "The same name for the same NIC: local, model:connectx5-rocev2.");
+}
+
+}  // namespace
+
+void bind_guide(nb::module_& m) {
+  bind_choosing(m);
+  bind_prices(m);
+  bind_pairs(m);
+  bind_files(m);
 }
 
 }  // namespace lacuna::python

@@ -8,8 +8,9 @@
 #include "ranks.hpp"
 
 namespace lacuna::python {
+namespace {
 
-void bind_messages(nb::module_& m) {
+void bind_values(nb::module_& m) {
   nb::class_<Status>(m, "Status", "What became of a message.")
       .def_ro("source", &Status::source)
       .def_ro("tag", &Status::tag)
@@ -31,7 +32,10 @@ void bind_messages(nb::module_& m) {
   nb::class_<Pending>(m, "Pending", "A request, with the memory that it uses.").def_prop_ro("done", [](const Pending& pending) {
     return pending.request == nullptr;
   });
-  nb::class_<Ranks>(m, "Ranks", "Processes that send one another messages; lacuna.Communicator wraps it.")
+}
+
+nb::class_<Ranks> bind_two_sided(nb::module_& m) {
+  return nb::class_<Ranks>(m, "Ranks", "Processes that send one another messages; lacuna.Communicator wraps it.")
       .def(nb::init<const std::string&, int, int, const std::string&, double, const std::string&, std::int64_t, std::int64_t, bool,
                     const std::optional<std::string>&, const std::optional<std::string>&>(),
            "address"_a, "size"_a, "rank"_a, "secret"_a, "timeout"_a, "nic"_a, "eager_bytes"_a, "unexpected_bytes"_a, "progress_thread"_a,
@@ -51,6 +55,18 @@ void bind_messages(nb::module_& m) {
             return ranks.begin(array, false, source, tag, layout, offset);
           },
           "array"_a, "source"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def("test", &Ranks::test, "pending"_a)
+      .def("wait", &Ranks::wait, "pending"_a)
+      .def("wait_any", &Ranks::wait_any, "pending"_a)
+      .def("cancel", &Ranks::cancel, "pending"_a)
+      .def("probe", &Ranks::probe, "source"_a, "tag"_a)
+      .def("progress", &Ranks::progress)
+      .def("statistics", &Ranks::statistics)
+      .def("explain", &Ranks::explain, "send"_a, "receive"_a, "dest"_a);
+}
+
+void bind_one_sided(nb::class_<Ranks>& ranks) {
+  ranks
       .def(
           "put",
           [](Ranks& ranks, const nb::object& array, const protocol::Exposed& to, std::int64_t offset, const std::optional<Layout>& layout) {
@@ -67,15 +83,15 @@ void bind_messages(nb::module_& m) {
       .def(
           "register_memory", [](Ranks& ranks, const nb::object& array) { return ranks.register_memory(array); }, "array"_a)
       .def("deregister_memory", &Ranks::deregister_memory, "number"_a)
-      .def("withdraw", &Ranks::withdraw, "exposed"_a)
-      .def("test", &Ranks::test, "pending"_a)
-      .def("wait", &Ranks::wait, "pending"_a)
-      .def("wait_any", &Ranks::wait_any, "pending"_a)
-      .def("cancel", &Ranks::cancel, "pending"_a)
-      .def("probe", &Ranks::probe, "source"_a, "tag"_a)
-      .def("progress", &Ranks::progress)
-      .def("statistics", &Ranks::statistics)
-      .def("explain", &Ranks::explain, "send"_a, "receive"_a, "dest"_a);
+      .def("withdraw", &Ranks::withdraw, "exposed"_a);
+}
+
+}  // namespace
+
+void bind_messages(nb::module_& m) {
+  bind_values(m);
+  nb::class_<Ranks> ranks = bind_two_sided(m);
+  bind_one_sided(ranks);
 }
 
 }  // namespace lacuna::python

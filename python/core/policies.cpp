@@ -9,6 +9,7 @@
 
 #include "core.hpp"
 #include "lacuna/nic/nic.hpp"
+#include "lacuna/nic/world.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::python {

@@ -1,9 +1,11 @@
 // Choices, by arithmetic: NICs and prices made so that each method wins somewhere, and crossovers that can be worked out by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "tests/guide/mock.hpp"
 #include "tests/support/random.hpp"
@@ -50,11 +52,12 @@ struct Winner {
   const char* why;
 };
 
-TEST(Choose, EachMethodWinsSomewhere) {
+// All but multi_write.
+std::vector<Winner> winners() {
   using enum Price;
   constexpr double kDear = 1e6;
   const Layout large = vector(1024, 1024, 2048);
-  const Winner winners[] = {
+  return {
       {.method = "pack",
        .prices = prices({{entry, 100}, {scatter, 100}, {key_entry, 100}, {read, kDear}, {write_imm, kDear}, {write_flag, kDear}}),
        .why = "entries cost"},
@@ -107,24 +110,32 @@ TEST(Choose, EachMethodWinsSomewhere) {
                          {read, 1e7}}),
        .why = "lists are searched"},
   };
+}
+
+TEST(Choose, EachMethodWinsSomewhere) {
   std::set<std::string_view> won;
-  for (const Winner& w : winners) {
+  for (const Winner& w : winners()) {
     EXPECT_EQ(OneWire(w.prices, 1000).best(w.src, w.dst), w.method) << w.why;
     won.insert(w.method);
   }
-  // multi_write does what linked_write does with more doorbells. What a bill does not know may favour it all the same.
-  auto profile = mock_profile({{nic::Path::wire, winners[5].prices}});
+  won.insert("multi_write");  // see below
+  EXPECT_EQ(won.size(), method::methods().size());
+}
+
+// multi_write does what linked_write does with more doorbells. What a bill does not know may favour it all the same.
+TEST(Choose, ABiasOfWhatIsMeasuredMakesMultiWriteWin) {
+  const auto all = winners();
+  const Winner& linked = *std::ranges::find(all, std::string_view("linked_write"), &Winner::method);
+  auto profile = mock_profile({{nic::Path::wire, linked.prices}});
   auto& leans = profile.classes[0].paths[0].leans;
   leans.resize(method::methods().size());
   leans[static_cast<std::size_t>(method_of("multi_write") - method::methods().data())].fill({-0.4});
-  profile.classes[0].paths[0].prices[static_cast<std::size_t>(post)] = 0.1;
-  profile.classes[0].paths[0].prices[static_cast<std::size_t>(build)] = 1;
+  profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::post)] = 0.1;
+  profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::build)] = 1;
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}, 1000), profile);
-  const Choice chosen = guide.choose(winners[5].src, winners[5].dst, peer).value();
+  const Choice chosen = guide.choose(linked.src, linked.dst, peer).value();
   EXPECT_EQ(chosen.way.method->name, "multi_write");
-  won.insert(chosen.way.method->name);
-  EXPECT_EQ(won.size(), method::methods().size());
 }
 
 // --- where one takes over from another -------------------------------------------------------------------------------

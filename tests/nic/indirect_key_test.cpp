@@ -48,73 +48,87 @@ bool stream_at(const Rig& rig, std::size_t at, std::size_t from, std::size_t byt
 }
 
 // A list as the source of a send, target of a receive, source and target of writes and reads, whole and from the middle.
-std::string lists(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
-  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
-  const nic::IndirectKey key = LACUNA_END_TRY(rig.context->create_indirect_key(static_cast<int>(steps(rig))));
-  const std::uint32_t total = staircase_bytes(rig);
-  const std::vector<nic::Sge> list = staircase(rig);
-  const Binding binding{.key = key.lkey(), .list = list};
-  LACUNA_END_EXPECT(LACUNA_END_TRY(bind(rig, binding)).opcode == Opcode::bind);
-  struct Addresses {
-    Address memory;
-    std::uint32_t key;
-  };
-  const Addresses peer = LACUNA_END_TRY(swap(bootstrap, Addresses{{rig.region.addr(), rig.region.rkey()}, key.rkey()}));
-  constexpr std::uint32_t middle = 777;
-  const auto done = [&]() -> std::string {
+// Rank 0 sends and writes, rank 1 receives and reads.
+struct Lists {
+  static constexpr std::uint32_t kMiddle = 777;
+
+  Rig& rig;
+  nic::Bootstrap& bootstrap;
+  std::uint32_t key;
+  std::uint32_t peer_key;
+  std::uint32_t total = staircase_bytes(rig);
+  nic::Sge whole{0, total, key};
+  nic::Sge part[2] = {{kMiddle, 1000, key}, {kMiddle + 1000, total - kMiddle - 1000, key}};
+
+  [[nodiscard]] std::string done() const {
     const nic::Completion completion = LACUNA_END_TRY(rig.next());
     return completion.status == Status::success ? "" : std::string(status_name(completion.status));
-  };
-  const nic::Sge whole{0, total, key.lkey()};
-  const nic::Sge part[] = {{middle, 1000, key.lkey()}, {middle + 1000, total - middle - 1000, key.lkey()}};
-  if (rank == 0) {
-    fill_stairs(rig);
-    // Receives first, so that rank 1 may clear its memory between two steps.
-    LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&whole, 1}}));  // 1: stairs to flat
-    LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_TRY(rig.qp->post_send({.sg_list = part}));  // 2: a part of them, as two entries
-    LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&whole, 1}}));  // 3: stairs to stairs
-    LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_TRY(barrier(bootstrap));
-    // 4: written through the peer's key, from its middle on, as three writes
-    const nic::Sge pieces[] = {{middle, 1, key.lkey()}, {middle + 1, 3000, key.lkey()}, {middle + 3001, total - middle - 3001, key.lkey()}};
-    for (const nic::Sge& piece : pieces)
-      LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::write, .sg_list = {&piece, 1}, .remote_addr = piece.addr, .rkey = peer.key}));
-    const nic::Sge first{0, middle, key.lkey()};
-    LACUNA_END_TRY(
-        rig.qp->post_send({.opcode = Opcode::write_imm, .sg_list = {&first, 1}, .remote_addr = 0, .rkey = peer.key, .imm_data = 4}));
-    for (int i = 0; i < 4; ++i) LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_TRY(rig.qp->post_recv({}));
-    LACUNA_END_TRY(barrier(bootstrap));
-    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).opcode == Opcode::recv);  // rank 1 has read
-  } else {
-    const nic::Sge flat = rig.sge(500'000, total);
-    const nic::Sge flat_part = rig.sge(700'000, total - middle);
-    LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&flat, 1}}));
-    LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&flat_part, 1}}));
-    LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&whole, 1}}));
-    LACUNA_END_TRY(rig.qp->post_recv({}));
-    for (int i = 0; i < 3; ++i) LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_EXPECT(stream_at(rig, 500'000, 0, total) && stream_at(rig, 700'000, middle, total - middle));
-    const std::vector<std::byte> stairs = expected_stairs(rig);
-    LACUNA_END_EXPECT(std::memcmp(rig.buffer.data(), stairs.data(), stairs.size()) == 0);
-    std::memset(rig.buffer.data(), 0, 400'000);
-    LACUNA_END_TRY(barrier(bootstrap));
-    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).imm_data == 4);
-    LACUNA_END_EXPECT(std::memcmp(rig.buffer.data(), stairs.data(), stairs.size()) == 0);
-    LACUNA_END_TRY(barrier(bootstrap));
-    // 5: read from the peer's stairs into our own, each at its middle
-    std::memset(rig.buffer.data(), 0, 400'000);
-    for (const nic::Sge& piece : {part[0], part[1], nic::Sge{0, middle, key.lkey()}})
-      LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::read, .sg_list = {&piece, 1}, .remote_addr = piece.addr, .rkey = peer.key}));
-    for (int i = 0; i < 3; ++i) LACUNA_END_EXPECT(done().empty());
-    LACUNA_END_EXPECT(std::memcmp(rig.buffer.data(), stairs.data(), stairs.size()) == 0);
   }
-  if (rank == 0) return {};
+  [[nodiscard]] bool stairs() const {
+    const std::vector<std::byte> expected = expected_stairs(rig);
+    return std::memcmp(rig.buffer.data(), expected.data(), expected.size()) == 0;
+  }
+  [[nodiscard]] std::string send() const;
+  [[nodiscard]] std::string receive() const;
+};
+
+std::string Lists::send() const {
+  fill_stairs(rig);
+  // Receives first, so that rank 1 may clear its memory between two steps.
+  LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&whole, 1}}));  // 1: stairs to flat
+  LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_TRY(rig.qp->post_send({.sg_list = part}));  // 2: a part of them, as two entries
+  LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_TRY(rig.qp->post_send({.sg_list = {&whole, 1}}));  // 3: stairs to stairs
+  LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_TRY(barrier(bootstrap));
+  // 4: written through the peer's key, from its middle on, as three writes
+  const nic::Sge pieces[] = {{kMiddle, 1, key}, {kMiddle + 1, 3000, key}, {kMiddle + 3001, total - kMiddle - 3001, key}};
+  for (const nic::Sge& piece : pieces)
+    LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::write, .sg_list = {&piece, 1}, .remote_addr = piece.addr, .rkey = peer_key}));
+  const nic::Sge first{0, kMiddle, key};
+  LACUNA_END_TRY(
+      rig.qp->post_send({.opcode = Opcode::write_imm, .sg_list = {&first, 1}, .remote_addr = 0, .rkey = peer_key, .imm_data = 4}));
+  for (int i = 0; i < 4; ++i) LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_TRY(rig.qp->post_recv({}));
+  LACUNA_END_TRY(barrier(bootstrap));
+  LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).opcode == Opcode::recv);  // rank 1 has read
+  return {};
+}
+
+std::string Lists::receive() const {
+  const nic::Sge flat = rig.sge(500'000, total);
+  const nic::Sge flat_part = rig.sge(700'000, total - kMiddle);
+  LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&flat, 1}}));
+  LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&flat_part, 1}}));
+  LACUNA_END_TRY(rig.qp->post_recv({.sg_list = {&whole, 1}}));
+  LACUNA_END_TRY(rig.qp->post_recv({}));
+  for (int i = 0; i < 3; ++i) LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_EXPECT(stream_at(rig, 500'000, 0, total) && stream_at(rig, 700'000, kMiddle, total - kMiddle));
+  LACUNA_END_EXPECT(stairs());
+  std::memset(rig.buffer.data(), 0, 400'000);
+  LACUNA_END_TRY(barrier(bootstrap));
+  LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).imm_data == 4);
+  LACUNA_END_EXPECT(stairs());
+  LACUNA_END_TRY(barrier(bootstrap));
+  // 5: read from the peer's stairs into our own, each at its middle
+  std::memset(rig.buffer.data(), 0, 400'000);
+  for (const nic::Sge& piece : {part[0], part[1], nic::Sge{0, kMiddle, key}})
+    LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::read, .sg_list = {&piece, 1}, .remote_addr = piece.addr, .rkey = peer_key}));
+  for (int i = 0; i < 3; ++i) LACUNA_END_EXPECT(done().empty());
+  LACUNA_END_EXPECT(stairs());
   LACUNA_END_TRY(rig.qp->post_send({}));
   LACUNA_END_EXPECT(done().empty());
   return {};
+}
+
+std::string lists(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+  const nic::IndirectKey key = LACUNA_END_TRY(rig.context->create_indirect_key(static_cast<int>(steps(rig))));
+  const std::vector<nic::Sge> list = staircase(rig);
+  LACUNA_END_EXPECT(LACUNA_END_TRY(bind(rig, {.key = key.lkey(), .list = list})).opcode == Opcode::bind);
+  const Lists sides{rig, bootstrap, key.lkey(), LACUNA_END_TRY(swap(bootstrap, key.rkey()))};
+  return rank == 0 ? sides.send() : sides.receive();
 }
 
 // Two interleaved fields of a strided binding, read and written by the peer in parts that begin and end anywhere.
@@ -341,95 +355,6 @@ std::string immense(int /*rank*/, nic::Bootstrap& bootstrap) {
   return {};
 }
 TEST(IndirectKeyLimits, OverflowIsSeenTwoThreads) { EXPECT_EQ(in_two_threads(immense), ""); }
-
-// A writer hammers through a key that its owner takes away: by an invalidate request, by binding it elsewhere, by
-// deregistering the region. Once that has happened, nothing of the old memory changes any more. The owner begins when
-// the writer has, and polls until the writer has ended: by an error, or after some writes to where the key is then.
-std::string race(nic::Path path, int way, int rank, nic::Bootstrap& bootstrap) {
-  constexpr std::uint64_t kBegan = 100, kTaken = 101, kEnded = 102;  // messages
-  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
-  const int pieces = std::min(64, rig.qp->limits().indirect.entries);
-  const auto bytes = static_cast<std::size_t>(pieces) * 1000;
-  nic::IndirectKey key = LACUNA_END_TRY(rig.context->create_indirect_key(pieces));
-  nic::Region region = LACUNA_END_TRY(rig.context->register_memory(rig.buffer.bytes(), {}));
-  std::vector<nic::Sge> first;
-  for (std::uint64_t k = 0; std::cmp_less(k, pieces); ++k) first.push_back({region.addr() + k * 2000, 1000, region.lkey()});
-  LACUNA_END_TRY(bind(rig, {.key = key.lkey(), .list = first}));
-  const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{0, key.rkey()}));
-  for (const std::uint64_t message : {kBegan, kEnded}) {
-    if (rank == 1) LACUNA_END_TRY(rig.qp->post_recv({.wr_id = message}));
-  }
-  if (rank == 0) LACUNA_END_TRY(rig.qp->post_recv({.wr_id = kTaken}));
-  LACUNA_END_TRY(barrier(bootstrap));
-  if (rank == 1) {
-    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).wr_id == kBegan);
-    if (way == 0) {
-      LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = key.lkey()}));
-    } else if (way == 1) {
-      std::vector<nic::Sge> second = first;
-      for (nic::Sge& sge : second) sge.addr += 500'000;
-      const Binding elsewhere{.key = key.lkey(), .list = second};
-      LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::bind, .binding = &elsewhere}));
-    } else {
-      region = nic::Region();
-    }
-    if (way != 2) {
-      const nic::Completion done = LACUNA_END_TRY(rig.next());
-      LACUNA_END_EXPECT(done.status == Status::success || done.status == Status::wr_flush_err);
-    }
-    const std::vector<std::byte> then(rig.buffer.data(), rig.buffer.data() + 200'000);
-    if (way == 1) LACUNA_END_TRY(rig.qp->post_send({.wr_id = kTaken, .signaled = false}));
-    while (LACUNA_END_TRY(rig.next()).wr_id != kEnded) continue;
-    LACUNA_END_EXPECT(std::memcmp(then.data(), rig.buffer.data(), then.size()) == 0);
-    LACUNA_END_TRY(barrier(bootstrap));
-    return {};
-  }
-  const nic::Sge source = rig.sge(0, bytes);
-  const std::int64_t deadline = rig.context->now() + kPatience;
-  int later = 0;  // writes, since the key was bound elsewhere
-  bool began = false, taken = false;
-  for (int i = 1; rig.qp->fault() == nullptr && later < 20; i = i % 100 + 1) {
-    if (rig.context->now() > deadline) return in_vain("an error of writes through a key that was taken away");
-    std::memset(rig.buffer.data(), i, bytes);
-    LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::write, .sg_list = {&source, 1}, .remote_addr = 0, .rkey = peer.key}));
-    nic::Completion done = LACUNA_END_TRY(rig.next());
-    if (done.wr_id == kTaken) {  // the owner's message; or, flushed, what a queue pair gives back before the write that failed
-      taken = done.status == Status::success;
-      done = LACUNA_END_TRY(rig.next());
-    }
-    LACUNA_END_EXPECT(done.status == Status::success || done.status == Status::rem_access_err);
-    later += taken ? 1 : 0;
-    if (std::exchange(began, true)) continue;
-    LACUNA_END_EXPECT(done.status == Status::success);
-    LACUNA_END_TRY(rig.qp->post_send({.signaled = false}));
-  }
-  if (rig.qp->fault() == nullptr) {
-    LACUNA_END_EXPECT(way == 1);
-    LACUNA_END_TRY(rig.qp->post_send({.wr_id = kEnded}));
-    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
-  }
-  LACUNA_END_TRY(barrier(bootstrap));
-  return {};
-}
-constexpr const char* kWays[] = {"_Invalidated", "_BoundElsewhere", "_Deregistered"};
-
-class TakenAway : public testing::TestWithParam<std::tuple<nic::Path, int>> {};
-TEST_P(TakenAway, MemoryIsLeftAloneTwoProcesses) {
-  LACUNA_NEEDS_PATH(std::get<0>(GetParam()));
-  LACUNA_NEEDS_KEYS();
-  EXPECT_EQ(in_two_processes([](int rank, nic::Bootstrap& b) { return race(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }),
-            "");
-}
-TEST_P(TakenAway, MemoryIsLeftAloneTwoThreads) {
-  LACUNA_NEEDS_PATH(std::get<0>(GetParam()));
-  LACUNA_NEEDS_KEYS();
-  EXPECT_EQ(in_two_threads([](int rank, nic::Bootstrap& b) { return race(std::get<0>(GetParam()), std::get<1>(GetParam()), rank, b); }),
-            "");
-}
-INSTANTIATE_TEST_SUITE_P(Nic, TakenAway, testing::Combine(testing::ValuesIn(tested_paths()), testing::Values(0, 1, 2)),
-                         [](const auto& info) {
-                           return std::string(nic::path_name(std::get<0>(info.param))) + kWays[std::get<1>(info.param)];
-                         });
 
 LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, lists)
 LACUNA_ON_EVERY_PATH_BY_KEYS(IndirectKeys, strides)

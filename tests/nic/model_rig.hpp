@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "lacuna/nic/world.hpp"
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/nic/verbs/library.hpp"
 #include "lacuna/nic/verbs/settings.hpp"

@@ -1,5 +1,6 @@
 // Which messages are copied, which are registered, and in how many parts.
 #include "lacuna/protocol/choice/cut.hpp"
+#include "lacuna/nic/world.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

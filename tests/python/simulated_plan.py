@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fake_worker import CORPUS
+from fake_tables import CORPUS
 
 from lacuna.guide.plan import Cell
 from lacuna.guide.time_shares import Pacer

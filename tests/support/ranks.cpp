@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "lacuna/nic/world.hpp"
 #include "tests/nic/rig.hpp"
 #include "tests/support/child.hpp"
 

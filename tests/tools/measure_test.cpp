@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "lacuna/nic/world.hpp"
 #include "tests/support/pair.hpp"
 #include "tests/support/patience.hpp"
 #include "tests/support/tier.hpp"

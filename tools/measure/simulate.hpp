@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "lacuna/nic/world.hpp"
 #include "tools/measure/measure.hpp"
 
 namespace lacuna::measure {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "lacuna/nic/devices.hpp"
 #include "tools/corpus/ai.hpp"
 #include "tools/corpus/ddtbench.hpp"
 

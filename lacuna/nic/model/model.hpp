@@ -23,7 +23,7 @@
 // Times are integers (picoseconds) and no random number is drawn: the same program and profile give the same times on every machine.
 #pragma once
 
-#include "lacuna/nic/nic.hpp"
+#include "lacuna/nic/world.hpp"
 
 namespace lacuna::nic::model {
 

@@ -13,7 +13,7 @@
 // passive end of one-sided transfers learn that its peer is gone.
 #pragma once
 
-#include "lacuna/nic/nic.hpp"
+#include "lacuna/nic/devices.hpp"
 
 namespace lacuna::nic::verbs {
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from conftest import MACHINE, NIC
-from fake_worker import METHODS, subject
+from fake_tables import METHODS
+from fake_worker import subject
 from simulated_plan import Simulation, required
 
 from lacuna.bench.methods import experiments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_worker import CORPUS
+from fake_tables import CORPUS
 from simulated_plan import FAMILIES
 
 from lacuna.guide import plan

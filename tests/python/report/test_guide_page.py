@@ -8,7 +8,7 @@ from pathlib import Path
 
 from balanced_html import Balance
 from conftest import grid_subject, guide, row
-from fake_worker import METHODS
+from fake_tables import METHODS
 
 from lacuna.guide.run_record import Guide
 from lacuna.report import guide_page, palette

@@ -19,6 +19,7 @@ struct Contender {
 /// What is needed of the driver beyond the seam.
 class Rivals {
  public:
+  struct State;
   /// Errors: unsupported.
   static base::Result<std::unique_ptr<Rivals>> make(std::shared_ptr<device::Device> device);
   Rivals();
@@ -32,7 +33,6 @@ class Rivals {
   bool nothing(device::Stream stream);
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

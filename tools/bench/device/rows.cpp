@@ -152,72 +152,70 @@ DeviceRow sized_pages(const RowMaker& m, std::int64_t /*payload*/) {
               {16, {m.b / page, page / 16}, {page / 16, 1}, 2 * m.b / page});
 }
 
+// Blocks of so many bytes, from the beginning of one to that of the next.
+constexpr std::pair<std::int64_t, std::int64_t> kVectors[] = {
+    {1, 2},     {1, 64},    {2, 4},      {3, 4},       {4, 8},       {4, 64},      {8, 16},      {8, 64},         {8, 4096},
+    {12, 16},   {16, 32},   {16, 64},    {24, 40},     {32, 64},     {48, 80},     {64, 128},    {100, 132},      {128, 256},
+    {128, 260}, {333, 500}, {512, 1024}, {1000, 1100}, {1024, 2048}, {4096, 8192}, {4097, 8191}, {65536, 131072}, {1 << 20, 1 << 21}};
+
+using Rows = std::vector<RowMaker>;
+
+void add_both(Rows& rows, const char* group, const std::string& name, decltype(RowMaker::make) make, std::int64_t a, std::int64_t b) {
+  for (const char* way : {"pack", "unpack"}) rows.push_back({group, name, make, a, b, way});
+}
+
+void add_irregular(Rows& rows) {
+  for (const std::int64_t block : {4, 8, 16, 64, 128, 576, 1024, 4096, 16384, 65536})
+    add_both(rows, "lists", fmt::format("list of {} B, 1 of 4", block), &listed, block, 4);
+  add_both(rows, "unequal", "4 to 64 B", &ragged, 4, 64);
+  add_both(rows, "unequal", "32 to 1000 B", &ragged, 32, 1000);
+  add_both(rows, "unequal", "1 to 1000 B, odd", &ragged, 1, 1000);
+  add_both(rows, "unequal", "1000 to 100000 B", &ragged, 1000, 100000);
+  add_both(rows, "structs", "28 of 40 B", &structs, 28, 40);
+  add_both(rows, "structs", "28 of 56 B", &structs, 28, 56);
+}
+
+void add_transposes(Rows& rows) {
+  for (const std::int64_t item : {1, 2, 4, 8, 16}) {
+    add_both(rows, "transposes", fmt::format("columns of {} B", item), &columns, item, 64);
+    add_both(rows, "transposes", fmt::format("columns of {} B, odd", item), &columns, item, 0);
+    rows.push_back({"transposes", fmt::format("transpose of {} B", item), &transpose, item, 64, "pack"});
+  }
+  for (const std::int64_t item : {4, 8}) {
+    add_both(rows, "transposes", fmt::format("xyz to zyx of {} B", item), &permuted, item, 0);
+    add_both(rows, "transposes", fmt::format("xyz to yzx of {} B", item), &permuted, item, 1);
+  }
+}
+
+void add_sizes(Rows& rows) {
+  for (int size = 12; size <= 28; size += 4) {
+    const std::string text = size < 20 ? fmt::format("{} KiB", (1 << size) >> 10) : fmt::format("{} MiB", (1 << size) >> 20);
+    rows.push_back({"sizes", "pages of 16 KiB, " + text, &sized_pages, 16384, 1 << size, "pack"});
+    rows.push_back({"sizes", "64 B of 128, " + text, &sized_vector, 64, 1 << size, "pack"});
+  }
+}
+
+void add_applications(Rows& rows) {
+  for (const std::int64_t page : {2048, 16384, 65536})
+    rows.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
+  for (const corpus::AiTransfer& transfer : corpus::ai_transfers()) {
+    for (const int way : {0, 1, 2}) rows.push_back({"ai", std::string(transfer.name), &ai, way, 0, std::string(transfer.name)});
+  }
+  for (const std::string& family : corpus::ddtbench_families()) {
+    for (const int way : {0, 1, 2}) rows.push_back({"ddtbench", family, &ddtbench, way, 0, family});
+  }
+}
+
 }  // namespace
 
 std::vector<RowMaker> device_rows() {
-  std::vector<RowMaker> all;
-  const auto both = [&](const char* group, const std::string& name, auto* make, std::int64_t a, std::int64_t b) {
-    for (const char* way : {"pack", "unpack"}) all.push_back({group, name, make, a, b, way});
-  };
-  for (const auto& [a, b] : {std::pair<std::int64_t, std::int64_t>{1, 2},
-                             {1, 64},
-                             {2, 4},
-                             {3, 4},
-                             {4, 8},
-                             {4, 64},
-                             {8, 16},
-                             {8, 64},
-                             {8, 4096},
-                             {12, 16},
-                             {16, 32},
-                             {16, 64},
-                             {24, 40},
-                             {32, 64},
-                             {48, 80},
-                             {64, 128},
-                             {100, 132},
-                             {128, 256},
-                             {128, 260},
-                             {333, 500},
-                             {512, 1024},
-                             {1000, 1100},
-                             {1024, 2048},
-                             {4096, 8192},
-                             {4097, 8191},
-                             {65536, 131072},
-                             {1 << 20, 1 << 21}})
-    both("vectors", fmt::format("{} B of {}", a, b), &vector, a, b);
-  for (const std::int64_t block : {4, 8, 16, 64, 128, 576, 1024, 4096, 16384, 65536})
-    both("lists", fmt::format("list of {} B, 1 of 4", block), &listed, block, 4);
-  both("unequal", "4 to 64 B", &ragged, 4, 64);
-  both("unequal", "32 to 1000 B", &ragged, 32, 1000);
-  both("unequal", "1 to 1000 B, odd", &ragged, 1, 1000);
-  both("unequal", "1000 to 100000 B", &ragged, 1000, 100000);
-  both("structs", "28 of 40 B", &structs, 28, 40);
-  both("structs", "28 of 56 B", &structs, 28, 56);
-  for (const std::int64_t item : {1, 2, 4, 8, 16}) {
-    both("transposes", fmt::format("columns of {} B", item), &columns, item, 64);
-    both("transposes", fmt::format("columns of {} B, odd", item), &columns, item, 0);
-    all.push_back({"transposes", fmt::format("transpose of {} B", item), &transpose, item, 64, "pack"});
-  }
-  for (const std::int64_t item : {4, 8}) {
-    both("transposes", fmt::format("xyz to zyx of {} B", item), &permuted, item, 0);
-    both("transposes", fmt::format("xyz to yzx of {} B", item), &permuted, item, 1);
-  }
-  for (int size = 12; size <= 28; size += 4) {
-    const std::string text = size < 20 ? fmt::format("{} KiB", (1 << size) >> 10) : fmt::format("{} MiB", (1 << size) >> 20);
-    all.push_back({"sizes", "pages of 16 KiB, " + text, &sized_pages, 16384, 1 << size, "pack"});
-    all.push_back({"sizes", "64 B of 128, " + text, &sized_vector, 64, 1 << size, "pack"});
-  }
-  for (const std::int64_t page : {2048, 16384, 65536})
-    all.push_back({"ai", fmt::format("pages of {} B, 1 of 4", page), &pages, page, 4, ""});
-  for (const corpus::AiTransfer& transfer : corpus::ai_transfers()) {
-    for (const int way : {0, 1, 2}) all.push_back({"ai", std::string(transfer.name), &ai, way, 0, std::string(transfer.name)});
-  }
-  for (const std::string& family : corpus::ddtbench_families()) {
-    for (const int way : {0, 1, 2}) all.push_back({"ddtbench", family, &ddtbench, way, 0, family});
-  }
-  return all;
+  Rows rows;
+  for (const auto& [a, b] : kVectors) add_both(rows, "vectors", fmt::format("{} B of {}", a, b), &vector, a, b);
+  add_irregular(rows);
+  add_transposes(rows);
+  add_sizes(rows);
+  add_applications(rows);
+  return rows;
 }
 
 std::vector<Layout> faces(std::int64_t n) {

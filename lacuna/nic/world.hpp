@@ -1,0 +1,36 @@
+// Simulated processes in virtual time, each with a NIC of the model's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::nic {
+
+/// Simulated processes, in virtual time and in this process. Each has a Context, of one thread of its own while run() lasts; now() of all of them is
+/// one clock, which stands still between two calls of the seam.
+class World {
+ public:
+  virtual ~World() = default;
+  using Program = std::function<Result<void>(int rank)>;
+  [[nodiscard]] virtual int ranks() const = 0;
+  [[nodiscard]] virtual Context& context(int rank) = 0;
+  /// The channel of one rank to another. It costs no time, and both ends wait for one another.
+  virtual Bootstrap& bootstrap(int rank, int peer) = 0;
+  /// Runs the program of all ranks to their ends. Queues and queue pairs that it made, it destroys. Errors: the first rank's that has one.
+  virtual Result<void> run(const Program& program) = 0;
+};
+
+struct WorldOptions {
+  std::string profile;      ///< a file (docs/design/model.md)
+  std::string overrides;    ///< JSON: {"parameter": value, ...}; empty for none
+  int ranks = 2;            ///< each with a NIC of its own
+  bool moves_bytes = true;  ///< false: only time is of interest. Then memory holds whatever it held, and flags are raised all the same
+  OpenOptions limits;
+};
+/// Errors: invalid_argument (what is wrong with the profile, or a parameter, is named), io (the file), limit (ranks).
+Result<std::unique_ptr<World>> simulate(const WorldOptions& options);
+
+}  // namespace lacuna::nic
