@@ -63,8 +63,8 @@ std::string text_of(Refused refusal, const nic::PathInfo& path, const Peer& peer
   return {};
 }
 
-Plan plan_of(const Bill& bill, double lean = 1) {
-  return {.latency_ns = lean * bill.latency_ns(),
+Plan plan_of(const Bill& bill, double factor = 1) {
+  return {.latency_ns = factor * bill.latency_ns(),
           .cpu_ns = {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)},
           .busiest_ns = bill.busiest_ns()};
 }
@@ -82,7 +82,9 @@ Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, 
 }
 
 // Errors are known of latencies alone.
-bool has_margin(const Peer& peer, const Placement& placement) { return peer.margin() > 0 && placement.objective == Objective::latency; }
+bool has_hysteresis(const Peer& peer, const Placement& placement) {
+  return peer.hysteresis() > 0 && placement.objective == Objective::latency;
+}
 
 // Calls visit(way, route) for every combination there is, possible or not.
 template <class Visit>
@@ -206,7 +208,7 @@ void Guide::learn(const Peer& peer, const Learned& learned) {
 }
 
 Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
-                                   std::span<const Way> others, bool margins) const {
+                                   std::span<const Way> others, bool hysteresis) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
   const Peer::Belief belief(peer, pair, placement.cold);
@@ -230,7 +232,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
     }
   };
   std::optional<Way> usual;
-  if (margins && has_margin(peer, placement)) {
+  if (hysteresis && has_hysteresis(peer, placement)) {
     double least = std::numeric_limits<double>::infinity();
     each_bill(&Peer::Route::usual, [&](const Way& way, const Peer::Route&, const Bill& bill) {
       const double cost = plan_of(bill).merit(placement.objective);
@@ -246,14 +248,15 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
     Plan plan = plan_of(bill);
     if (best && plan.merit(placement.objective) >= least * Peer::Belief::kMost) return;  // nothing brings it back
     plan.latency_ns *= belief.factor(route, way);
-    const double cost = plan.merit(placement.objective) * belief.doubt(route, way, usual);
+    const double cost = plan.merit(placement.objective) * belief.hysteresis(route, way, usual);
     if (best && cost >= least) return;
     least = cost;
     best = way;
     by = &route;
   });
   // Billed again: replacing a notification by another one rounds.
-  if (best) return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.pace())}, usual};
+  if (best)
+    return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.speed_factor())}, usual};
   return base::fail(base::Code::unsupported, why_none(force_, pair, peer, placement));
 }
 
@@ -264,7 +267,8 @@ Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& 
 Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
                    const Peer::Belief& belief) {
   for (const Peer::Route& route : peer.routes()) {
-    if (route.info.path == way.path) return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.pace());
+    if (route.info.path == way.path)
+      return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.speed_factor());
   }
   return {};
 }
@@ -312,10 +316,10 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
       const Bill bill = bill_of(way, pair, peer, route, placement);
-      candidate.lean = belief.factor(route, way) * peer.pace();
-      candidate.plan = plan_of(bill, candidate.lean);
+      candidate.factor = belief.factor(route, way) * peer.speed_factor();
+      candidate.plan = plan_of(bill, candidate.factor);
       candidate.stages_ns = bill.stages_ns();
-      for (double& ns : candidate.stages_ns) ns *= candidate.lean;
+      for (double& ns : candidate.stages_ns) ns *= candidate.factor;
     }
     made.candidates.push_back(std::move(candidate));
   });
@@ -352,14 +356,14 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
       return best;
     };
     std::optional<Way> usual;
-    if (has_margin(peer, placement)) {
+    if (has_hysteresis(peer, placement)) {
       const std::size_t best = cheapest([&](const Way& way, const Peer::Route& route) {
         return plan_of(bill_of(way, pair, peer, route, placement, route.usual)).merit(placement.objective);
       });
       usual = explanation.candidates[best].way;
     }
     return cheapest([&](const Way& way, const Peer::Route& route) {
-      return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.doubt(route, way, usual);
+      return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.hysteresis(route, way, usual);
     });
   };
   for (int step = 1; step <= kSteps; ++step) {

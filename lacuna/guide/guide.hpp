@@ -55,11 +55,11 @@ Result<layout::PairOutline> pair_from_numbers(std::span<const double> numbers);
 /// the logarithms of the payload and of both sides' runs, and whether a side is contiguous, listed or uneven).
 class Nearby {
  public:
-  /// No mean is further from 0, as no lean is: what was measured may be long gone.
+  /// No mean is further from 0, as no bias is: what was measured may be long gone.
   static constexpr float kMost = std::numbers::ln2_v<float>;  // a factor of 2
   /// A mean over pairs that are far, or few, is nearly none: so many near pairs say that there is no gap. Tried on 1000 random pairs, judged on 500
   /// others (docs/notes/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
-  static constexpr float kDoubt = 0.05F;
+  static constexpr float kPriorWeight = 0.05F;
   static constexpr std::size_t kCoordinates = 9;
   using Place = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
   /// Where a pair is. Another's weight is exp(-d*d/2) at distance d.
@@ -90,13 +90,13 @@ class Nearby {
 
 // --- profiles --------------------------------------------------------------------------------------------------------
 
-/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum over lean_features() of a pair.
-inline constexpr std::size_t kLeanFeatures = 8;
-using Lean = std::array<double, kLeanFeatures>;
-[[nodiscard]] Lean lean_features(const layout::PairOutline& pair, bool cold);
-/// The factor on a billed time; never more than kMostLean, nor less than its inverse: a profile may be wrong, and layouts may be far from what was measured.
-[[nodiscard]] double lean_factor(const Lean& lean, const Lean& features);
-inline constexpr double kMostLean = 1.65;
+/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum over bias_features() of a pair.
+inline constexpr std::size_t kBiasFeatures = 8;
+using Bias = std::array<double, kBiasFeatures>;
+[[nodiscard]] Bias bias_features(const layout::PairOutline& pair, bool cold);
+/// The factor on a billed time; never more than kMostBias, nor less than its inverse: a profile may be wrong, and layouts may be far from what was measured.
+[[nodiscard]] double bias_factor(const Bias& bias, const Bias& features);
+inline constexpr double kMostBias = 1.65;
 
 /// What programs found out while they ran: of two ways to move a pair, how long the second takes beside the first.
 struct Learned {
@@ -115,8 +115,8 @@ struct Profile {
   struct Path {
     nic::Path path{};
     method::Prices prices{};
-    std::vector<std::array<Lean, 3>> leans;  ///< of each method of the table, with each notification; empty for none
-    double error_median = 0;                 ///< of predicted against measured, as a fraction; 0 where nothing was measured
+    std::vector<std::array<Bias, 3>> biases;  ///< of each method of the table, with each notification; empty for none
+    double error_median = 0;                  ///< of predicted against measured, as a fraction; 0 where nothing was measured
     double error_p90 = 0;
     int rows = 0;  ///< measurements that it was fitted to
   };
@@ -154,7 +154,7 @@ struct Profile {
   /// How many times as long as usual in a class transfers take while its message takes `message_us`: peers of a class are alike by ratio, and the clock and
   /// what the neighbours do slow all ways together. By the ratio to the power 0.7, fitted to random pairs of a machine whose message took from 2.7 to 3.8 µs in
   /// one class (docs/design/choosing.md). 1 where either is 0, not known.
-  [[nodiscard]] static double pace(double message_us, double class_us);
+  [[nodiscard]] static double speed_factor(double message_us, double class_us);
 };
 
 /// Prices that are sensible where nothing was measured. `message_us`: as for Profile::of(); 0 where nobody knows.
@@ -182,7 +182,7 @@ inline constexpr std::size_t kMostLearned = 512;  // in a file; those with most 
 
 /// The limits of a NIC as `lacuna guide --nic` names it: "local", "model", "model:PROFILE". Errors: those of nic::open() and nic::simulate().
 Result<nic::Limits> limits_of(const std::string& nic);
-/// "model:PROFILE", or "model" for the founding documents' platform: the simulated platform's file; nothing for a real NIC.
+/// "model:PROFILE", or "model" for the platform of the paper (docs/reference/papers.md): the simulated platform's file; nothing for a real NIC.
 [[nodiscard]] std::optional<std::string> simulated_platform(const std::string& nic);
 /// The same name for the same NIC: "local", "model:connectx5-rocev2".
 [[nodiscard]] std::string nic_label(const std::string& nic);
@@ -229,14 +229,14 @@ struct Candidate {
   std::string refusal;  ///< why it cannot be; empty if it can
   Plan plan;
   std::array<double, method::kStages> stages_ns{};  ///< sum: plan.latency_ns
-  double lean = 1;                                  ///< the factor on the bill that is in them
+  double factor = 1;                                ///< the factor on the bill that is in them
   double measured_us = 0;                           ///< 0: it was not
   std::string crossover;                            ///< where it would win, in words; empty for the one that does
 };
 
 struct Explanation {
   std::vector<Candidate> candidates;  ///< the chosen one, those that could be by what is expected of them, those that cannot
-  std::optional<Way> usual;           ///< best by the usual prices, where that counts (Peer::margin())
+  std::optional<Way> usual;           ///< best by the usual prices, where that counts (Peer::hysteresis())
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -260,37 +260,37 @@ class Peer {
     nic::PathInfo info;
     method::Prices prices;
     method::Prices usual;
-    std::vector<std::array<Lean, 3>> leans;
+    std::vector<std::array<Bias, 3>> biases;
   };
   [[nodiscard]] std::span<const Route> routes() const { return routes_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
-  /// Profile::pace() of these peers when they were added. All that is expected of them is so many times as long; what is chosen is the same.
-  [[nodiscard]] double pace() const { return pace_; }
+  /// Profile::speed_factor() of these peers when they were added. All that is expected of them is so many times as long; what is chosen is the same.
+  [[nodiscard]] double speed_factor() const { return speed_factor_; }
   /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is left only for a way that it takes
-  /// 1 + margin times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
-  [[nodiscard]] double margin() const { return margin_; }
+  /// 1 + hysteresis times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
+  [[nodiscard]] double hysteresis() const { return hysteresis_; }
   /// Of a profile whose expectations err by so much in the median. The bound is one of those that cost no time on the machine where they were tried, and not
   /// the largest, since the usual prices may suit another less (docs/notes/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
-  [[nodiscard]] static double margin_of(double error_median) { return std::min(kMostMargin, 1.5 * error_median); }
-  static constexpr double kMostMargin = 0.15;
+  [[nodiscard]] static double hysteresis_of(double error_median) { return std::min(kMostHysteresis, 1.5 * error_median); }
+  static constexpr double kMostHysteresis = 0.15;
 
   /// What is believed of a pair beside the bills of its ways.
   class Belief {
    public:
     Belief(const Peer& peer, const layout::PairOutline& pair, bool cold);
-    /// What a way's billed time is multiplied by, and by the peers' pace; never more than kMost.
+    /// What a way's billed time is multiplied by, and by the peers' speed factor; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
-    static constexpr double kMost = kMostLean * 2;
-    /// What a way's latency counts as, where another one is usually best: more by the margin, which is half beside one pair of which the way was measured, a
+    static constexpr double kMost = kMostBias * 2;
+    /// What a way's latency counts as, where another one is usually best: more by the hysteresis, which is half beside one pair of which the way was measured, a
     /// tenth beside nine, and nearly nothing where a program found out what it takes.
-    [[nodiscard]] double doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const;
+    [[nodiscard]] double hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
    private:
     friend class Peer;
     const Peer& peer_;
-    Lean features_;
+    Bias features_;
     Nearby::Means means_;
   };
 
@@ -304,8 +304,8 @@ class Peer {
   nic::Limits limits_;
   Profile profile_;
   double message_us_ = 0;
-  double pace_ = 1;
-  double margin_ = 0;
+  double speed_factor_ = 1;
+  double hysteresis_ = 0;
   std::vector<Route> routes_;
   std::uint64_t number_;
   Nearby nearby_;
@@ -321,7 +321,7 @@ class Guide {
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices, unless what is best by the usual ones is within a margin of it (Belief::doubt()). Errors: invalid_argument
+  /// The best way by the peers' prices, unless what is best by the usual ones is within the hysteresis of it (Belief::hysteresis()). Errors: invalid_argument
   /// (sizes differ); unsupported (nothing can move it, or not what is forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
@@ -357,9 +357,9 @@ class Guide {
     Choice choice;
     std::optional<Way> usual;
   };
-  // The best but for `others`; `margins`: or what is usual, if it is nearly as good.
+  // The best but for `others`; `hysteresis`: or what is usual, if it is nearly as good.
   [[nodiscard]] Result<Found> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
-                                     std::span<const Way> others = {}, bool margins = true) const;
+                                     std::span<const Way> others = {}, bool hysteresis = true) const;
 
   Force force_;
   std::deque<Peer> peers_;

@@ -1,4 +1,4 @@
-// nearby: what measured pairs say of one that is like them. Beside a pair that was measured, what it took is believed more than prices and leans.
+// nearby: what measured pairs say of one that is like them. Beside a pair that was measured, what it took is believed more than prices and biases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,7 +106,8 @@ Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
       means.weights[way] += weight * seen->known[way];
     }
   }
-  for (std::size_t way = 0; way < ways; ++way) means.gaps[way] = std::clamp(means.gaps[way] / (means.weights[way] + kDoubt), -kMost, kMost);
+  for (std::size_t way = 0; way < ways; ++way)
+    means.gaps[way] = std::clamp(means.gaps[way] / (means.weights[way] + kPriorWeight), -kMost, kMost);
   return means;
 }
 

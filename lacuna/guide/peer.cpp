@@ -1,4 +1,4 @@
-// peers: what is believed of each way to reach them. Bills at a profile's prices, times leans, times what was measured or learned nearby.
+// peers: what is believed of each way to reach them. Bills at a profile's prices, times biases, times what was measured or learned nearby.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,16 +23,16 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
     const method::Prices& usual = usual_prices(info.path, usual_us);
     if (path == nullptr) routes_.push_back({info, usual, usual, {}});
     if (path == nullptr) continue;
-    routes_.push_back({info, path->prices, usual, path->leans});
-    margin_ = std::max(margin_, margin_of(path->error_median));
+    routes_.push_back({info, path->prices, usual, path->biases});
+    hysteresis_ = std::max(hysteresis_, hysteresis_of(path->error_median));
   }
   if (measured == nullptr && !profile_.classes.empty())
     profile_.warnings.push_back(
         fmt::format("peers to which a message of 16 KiB takes {:.1f} us were not measured: the usual prices hold", message_us));
   nearby_ = Nearby(routes_.size() * method::methods().size() * kNotifies);
   if (measured != nullptr) message_us_ = measured->message_us;
-  if (measured != nullptr) remember(*measured);  // at the pace of the class, to which the profile has them
-  pace_ = Profile::pace(message_us, message_us_);
+  if (measured != nullptr) remember(*measured);  // at the speed of the class, as the profile has them
+  speed_factor_ = Profile::speed_factor(message_us, message_us_);
   for (const Learned& learned : profile_.learned) {
     if (Profile::same_class(learned.message_us, message_us_)) remember(learned);  // `lacuna guide` ran since
   }
@@ -50,15 +50,15 @@ std::size_t Peer::index(const Route& route, const Way& way) const {
 }
 
 void Peer::remember(const Profile::Class& measured) {
-  Nearby nearby = nearby_;  // while it is filled, beliefs are of leans alone
+  Nearby nearby = nearby_;  // while it is filled, beliefs are of biases alone
   for (const Profile::Class::Seen& seen : measured.seen) {
-    const Belief leans(*this, seen.pair, seen.cold);
+    const Belief by_biases(*this, seen.pair, seen.cold);
     std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < measured.ways.size(); ++i) {
       const Way& way = measured.ways[i];
       const Route* of = route(way.path);
       if (seen.us[i] <= 0 || of == nullptr) continue;
-      const Plan plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, leans);
+      const Plan plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, by_biases);
       gaps[index(*of, way)] = static_cast<float>(std::log(1e3 * seen.us[i] / plan.latency_ns));
     }
     nearby.add(seen.pair, seen.cold, gaps);
@@ -83,18 +83,18 @@ void Peer::remember(const Learned& learned) {
 }
 
 Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold)
-    : peer_(peer), features_(lean_features(pair, cold)), means_(peer.nearby_.means(pair, cold)) {}
+    : peer_(peer), features_(bias_features(pair, cold)), means_(peer.nearby_.means(pair, cold)) {}
 
 double Peer::Belief::factor(const Route& route, const Way& way) const {
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
-  const double lean = route.leans.empty() ? 1 : lean_factor(route.leans[method].at(static_cast<std::size_t>(way.notify)), features_);
+  const double bias = route.biases.empty() ? 1 : bias_factor(route.biases[method].at(static_cast<std::size_t>(way.notify)), features_);
   const float mean = means_.gaps.at(peer_.index(route, way));
-  return mean == 0 ? lean : lean * std::exp(static_cast<double>(mean));
+  return mean == 0 ? bias : bias * std::exp(static_cast<double>(mean));
 }
 
-double Peer::Belief::doubt(const Route& route, const Way& way, const std::optional<Way>& usual) const {
+double Peer::Belief::hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const {
   if (!usual || way == *usual) return 1;
-  return 1 + peer_.margin_ / (1 + static_cast<double>(means_.weights.at(peer_.index(route, way))));
+  return 1 + peer_.hysteresis_ / (1 + static_cast<double>(means_.weights.at(peer_.index(route, way))));
 }
 
 }  // namespace lacuna::guide

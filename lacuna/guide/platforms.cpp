@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kModel = "model";
-constexpr std::string_view kUsual = "connectx5-rocev2";  // platform 2 of the founding documents
+constexpr std::string_view kUsual = "connectx5-rocev2";  // platform 2 of the paper
 
 std::vector<fs::path> folders() {
   if (const char* named = std::getenv("LACUNA_PROFILES"); named != nullptr && *named != '\0') return {named};

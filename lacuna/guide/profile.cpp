@@ -18,7 +18,8 @@ namespace {
 
 using method::Price;
 
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
+constexpr int kOldest = 2;        // has biases by another name
 constexpr double kMostNs = 1e12;  // for one of anything: a thousand seconds
 constexpr double kMostCoefficient = 1e6;
 constexpr double kMostError = 1e9;
@@ -35,32 +36,32 @@ Result<method::Prices> prices_of(const Json& json, method::Prices prices, const 
 }
 
 // {"pack_write/flag": [...], ...}
-Result<std::vector<std::array<Lean, 3>>> leans_of(const Json& json, const std::string& where) {
-  std::vector<std::array<Lean, 3>> leans(method::methods().size());
+Result<std::vector<std::array<Bias, 3>>> biases_of(const Json& json, const std::string& where) {
+  std::vector<std::array<Bias, 3>> biases(method::methods().size());
   for (const auto& [name, values] : json.items()) {
     const std::size_t slash = name.find('/');
     const auto method = method::find(name.substr(0, slash));
     const auto notify = method::notify_from_name(slash == std::string::npos ? "none" : name.substr(slash + 1));
     if (!method || !notify) continue;  // of another version
-    if (!values.is_array() || values.size() != kLeanFeatures)
-      return base::fail(base::Code::invalid_argument, fmt::format("{}: lean {} has {} numbers, not {}", where, name,
-                                                                  values.is_array() ? values.size() : 0, kLeanFeatures));
-    Lean& lean = leans.at(static_cast<std::size_t>(*method - method::methods().data())).at(static_cast<std::size_t>(*notify));
-    for (std::size_t i = 0; i < kLeanFeatures; ++i)
-      lean.at(i) = LACUNA_TRY(number(values[i], "lean " + name, -kMostCoefficient, kMostCoefficient, where));
+    if (!values.is_array() || values.size() != kBiasFeatures)
+      return base::fail(base::Code::invalid_argument, fmt::format("{}: bias {} has {} numbers, not {}", where, name,
+                                                                  values.is_array() ? values.size() : 0, kBiasFeatures));
+    Bias& bias = biases.at(static_cast<std::size_t>(*method - method::methods().data())).at(static_cast<std::size_t>(*notify));
+    for (std::size_t i = 0; i < kBiasFeatures; ++i)
+      bias.at(i) = LACUNA_TRY(number(values[i], "bias " + name, -kMostCoefficient, kMostCoefficient, where));
   }
-  return leans;
+  return biases;
 }
 
-Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_us, const std::string& where) {
+Result<Profile::Path> path_of(const Json& json, nic::Path which, double message_us, const char* biases_name, const std::string& where) {
   constexpr auto object = Json::value_t::object;
   const Json& prices = *LACUNA_TRY(member(json, "prices", object, "an object", where));
-  const Json& leans = *LACUNA_TRY(member(json, "leans", object, "an object", where));
+  const Json& biases = *LACUNA_TRY(member(json, biases_name, object, "an object", where));
   // One by one: an error in the middle of an aggregate would leave what was made before it behind.
   Profile::Path path;
   path.path = which;
   path.prices = LACUNA_TRY(prices_of(prices, usual_prices(which, message_us), where));
-  path.leans = LACUNA_TRY(leans_of(leans, where));
+  path.biases = LACUNA_TRY(biases_of(biases, where));
   path.error_median = LACUNA_TRY(number_in(json, "error_median", kMostError, where));
   path.error_p90 = LACUNA_TRY(number_in(json, "error_p90", kMostError, where));
   path.rows = static_cast<int>(LACUNA_TRY(number_in(json, "rows", kMostRows, where)));
@@ -98,7 +99,7 @@ Result<void> seen_of(const Json& json, Profile::Class& made, const std::string& 
   return {};
 }
 
-Result<Profile::Class> class_of(const Json& json, const std::string& file) {
+Result<Profile::Class> class_of(const Json& json, const char* biases_name, const std::string& file) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{}: classes holds what is no object", file));
   Profile::Class made;
   made.message_us = LACUNA_TRY(number_in(json, "message_us", kMostMessage, file));
@@ -107,7 +108,7 @@ Result<Profile::Class> class_of(const Json& json, const std::string& file) {
     if (!which) continue;  // of a newer library
     const std::string where = fmt::format("{}, path {}", file, name);
     if (!path.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is not an object", where));
-    made.paths.push_back(LACUNA_TRY(path_of(path, *which, made.message_us, where)));
+    made.paths.push_back(LACUNA_TRY(path_of(path, *which, made.message_us, biases_name, where)));
   }
   LACUNA_TRY(seen_of(json, made, file));
   return made;
@@ -116,9 +117,10 @@ Result<Profile::Class> class_of(const Json& json, const std::string& file) {
 Result<Profile> profile_of(const Json& json, const std::string& file) {
   if (!json.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} is no profile: not a JSON object", file));
   const auto schema = json.find("schema");
-  if (schema == json.end() || *schema != Json(kSchema) || !schema->is_number_integer())
-    return base::fail(base::Code::invalid_argument,
-                      fmt::format("{}: schema {}, this library reads {}", file, schema == json.end() ? "none" : schema->dump(), kSchema));
+  if (schema == json.end() || !schema->is_number_integer() || *schema < kOldest || *schema > kSchema)
+    return base::fail(base::Code::invalid_argument, fmt::format("{}: schema {}, this library reads {} to {}", file,
+                                                                schema == json.end() ? "none" : schema->dump(), kOldest, kSchema));
+  const char* biases_name = *schema == kOldest ? "leans" : "biases";
   Profile profile;
   profile.nic = LACUNA_TRY(text(json, "nic", file));
   profile.peers = LACUNA_TRY(text(json, "peers", file));
@@ -127,7 +129,7 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   profile.created = LACUNA_TRY(text(json, "created", file));
   profile.file = file;
   for (const Json& each : *LACUNA_TRY(member(json, "classes", Json::value_t::array, "a list", file)))
-    profile.classes.push_back(LACUNA_TRY(class_of(each, file)));
+    profile.classes.push_back(LACUNA_TRY(class_of(each, biases_name, file)));
   return profile;
 }
 
@@ -170,7 +172,7 @@ double apart(double message_us, double other_us) {
 
 bool Profile::same_class(double message_us, double other_us) { return apart(message_us, other_us) < std::log(kSameClass); }
 
-double Profile::pace(double message_us, double class_us) {
+double Profile::speed_factor(double message_us, double class_us) {
   constexpr double kPower = 0.7;
   return message_us > 0 && class_us > 0 ? std::pow(message_us / class_us, kPower) : 1;
 }
@@ -182,7 +184,7 @@ const Profile::Class* Profile::of(double message_us) const {
 }
 
 // Centred where transfers usually are, so that no coefficient has to undo another.
-Lean lean_features(const layout::PairOutline& pair, bool cold) {
+Bias bias_features(const layout::PairOutline& pair, bool cold) {
   const double bytes = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.bytes()))) - 9;
   const double ours = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.src.runs))) - 4;
   const double theirs = std::log(static_cast<double>(std::max<std::int64_t>(1, pair.dst.runs))) - 4;
@@ -191,10 +193,10 @@ Lean lean_features(const layout::PairOutline& pair, bool cold) {
   return {1, bytes, ours, theirs, from_one, to_one, bytes * bytes / 4, cold ? 1.0 : 0.0};
 }
 
-double lean_factor(const Lean& lean, const Lean& features) {
+double bias_factor(const Bias& bias, const Bias& features) {
   double sum = 0;
-  for (std::size_t i = 0; i < kLeanFeatures; ++i) sum += lean[i] * features[i];
-  const double most = std::log(kMostLean);
+  for (std::size_t i = 0; i < kBiasFeatures; ++i) sum += bias[i] * features[i];
+  const double most = std::log(kMostBias);
   if (!std::isfinite(sum)) return 1;
   return std::exp(std::clamp(sum, -most, most));
 }

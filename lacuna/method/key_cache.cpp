@@ -8,7 +8,8 @@
 namespace lacuna::method {
 namespace {
 
-constexpr std::int64_t kFewestEntries = 64;  // keys differ little in cost up to there (F20), and small ones serve again more often
+constexpr std::int64_t kFewestEntries =
+    64;  // keys differ little in cost up to there (paper, figure 20), and small ones serve again more often
 
 std::uint32_t bits(const nic::Rights& rights) {
   return (rights.local_write ? 1U : 0U) | (rights.remote_write ? 2U : 0U) | (rights.remote_read ? 4U : 0U);

@@ -112,7 +112,7 @@ struct RegisteredBuffer {
 };
 
 /// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address given with it is an offset
-/// into the pieces. Creating one is expensive, binding is not free (F20), so keys are bound again and again. A bind request of any queue
+/// into the pieces. Creating one is expensive, binding is not free (paper, figure 20), so keys are bound again and again. A bind request of any queue
 /// pair of the Context gives it its pieces, in the order of that queue: what is posted behind it there may use the key at once, everybody else
 /// after its completion. Bind it anew, or invalidate it, once the sends and writes that name it are complete: until then a device may fetch their bytes
 /// once more. Until it is bound, and after an invalidate request, every use of it is an access error.

@@ -37,13 +37,13 @@ class Bills {
     rows_.push_back({way, layout::outline(send, receive), cold});
   }
 
-  // A row each: what leans are made of.
+  // A row each: what biases are made of.
   [[nodiscard]] nb::ndarray<nb::numpy, double, nb::ndim<2>> features() const {
-    auto* data = new double[rows_.size() * guide::kLeanFeatures];
+    auto* data = new double[rows_.size() * guide::kBiasFeatures];
     const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
     for (std::size_t i = 0; i < rows_.size(); ++i)
-      std::ranges::copy(guide::lean_features(rows_[i].pair, rows_[i].cold), data + i * guide::kLeanFeatures);
-    return {data, {rows_.size(), guide::kLeanFeatures}, owner};
+      std::ranges::copy(guide::bias_features(rows_[i].pair, rows_[i].cold), data + i * guide::kBiasFeatures);
+    return {data, {rows_.size(), guide::kBiasFeatures}, owner};
   }
 
   // A row each: latency, CPU time of the sender and of the receiver, nanoseconds.
@@ -158,7 +158,7 @@ void bind_choosing(nb::module_& m) {
       .def(nb::init<const std::string&>(), "nic"_a)
       .def("add", &Bills::add, "method"_a, "path"_a, "notify"_a, "send"_a, "receive"_a, "cold"_a = false)
       .def("priced", &Bills::priced, "prices"_a, "A row each: latency, CPU time of sender and receiver, in nanoseconds.")
-      .def("features", &Bills::features, "A row each: what leans are sums of.")
+      .def("features", &Bills::features, "A row each: what biases are sums of.")
       .def("__len__", &Bills::size);
   nb::class_<Chooser>(
       m, "Guide",
@@ -197,15 +197,15 @@ void bind_prices(nb::module_& m) {
         return std::vector<double>(prices.begin(), prices.end());
       },
       "path"_a, "message_us"_a = 0.0, "Prices where nothing was measured.");
-  m.def("lean_limit", [] { return guide::kMostLean; }, "The largest factor on a billed time.");
+  m.def("bias_limit", [] { return guide::kMostBias; }, "The largest factor on a billed time.");
   m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
         "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
-  m.def("pace", &guide::Profile::pace, "message_us"_a, "class_us"_a,
+  m.def("speed_factor", &guide::Profile::speed_factor, "message_us"_a, "class_us"_a,
         "How many times as long as usual in a class of peers transfers take while a message of 16 KiB takes so long.");
-  m.def("margin_of", &guide::Peer::margin_of, "error_median"_a,
-        "What is usually best is left only for a way that it is expected to take 1 + margin times as long as, where nothing near was "
+  m.def("hysteresis_of", &guide::Peer::hysteresis_of, "error_median"_a,
+        "What is usually best is left only for a way that it is expected to take 1 + hysteresis times as long as, where nothing near was "
         "measured.");
-  m.def("nearby_doubt", [] { return guide::Nearby::kDoubt; }, "So many near pairs say that bills and leans are right.");
+  m.def("prior_weight", [] { return guide::Nearby::kPriorWeight; }, "So many near pairs say that bills and biases are right.");
 }
 
 void bind_pairs(nb::module_& m) {

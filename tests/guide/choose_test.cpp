@@ -127,9 +127,9 @@ TEST(Choose, ABiasOfWhatIsMeasuredMakesMultiWriteWin) {
   const auto all = winners();
   const Winner& linked = *std::ranges::find(all, std::string_view("linked_write"), &Winner::method);
   auto profile = mock_profile({{nic::Path::wire, linked.prices}});
-  auto& leans = profile.classes[0].paths[0].leans;
-  leans.resize(method::methods().size());
-  leans[static_cast<std::size_t>(method_of("multi_write") - method::methods().data())].fill({-0.4});
+  auto& biases = profile.classes[0].paths[0].biases;
+  biases.resize(method::methods().size());
+  biases[static_cast<std::size_t>(method_of("multi_write") - method::methods().data())].fill({-0.4});
   profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::post)] = 0.1;
   profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::build)] = 1;
   Guide guide;

@@ -123,13 +123,13 @@ TEST(Memo, DoesNotKeepErrors) {
 guide::Profile random_profile(Random& random, const nic::Limits& limits) {
   guide::Profile profile = mock_profile({});
   for (const nic::PathInfo& info : limits.paths) {
-    guide::Profile::Path path{.path = info.path, .prices = {}, .leans = {}, .error_median = random.one_in(2) ? 0.04 : 0};
+    guide::Profile::Path path{.path = info.path, .prices = {}, .biases = {}, .error_median = random.one_in(2) ? 0.04 : 0};
     for (double& price : path.prices) price = random.one_in(6) ? 0 : std::exp2(static_cast<double>(random.between(-10, 20)));
     if (random.one_in(2)) {
-      path.leans.resize(method::methods().size());
-      for (auto& notifies : path.leans) {
-        for (guide::Lean& lean : notifies) {
-          for (double& x : lean) x = static_cast<double>(random.between(-100, 100)) / 300;
+      path.biases.resize(method::methods().size());
+      for (auto& notifies : path.biases) {
+        for (guide::Bias& bias : notifies) {
+          for (double& x : bias) x = static_cast<double>(random.between(-100, 100)) / 300;
         }
       }
     }
@@ -160,11 +160,11 @@ void expect_sound(const Explanation& why, const Choice& choice, const Peer& peer
     EXPECT_FALSE(refused) << "those that cannot come last";
     const double cost = merit(c.plan, objective);
     EXPECT_GE(cost, before * (1 - 1e-9)) << "from best to worst";
-    before = &c == &best && best.way == why.usual ? cost / (1 + peer.margin()) : cost;
+    before = &c == &best && best.way == why.usual ? cost / (1 + peer.hysteresis()) : cost;
     const double stages = std::accumulate(c.stages_ns.begin(), c.stages_ns.end(), 0.0);
     EXPECT_NEAR(stages, c.plan.latency_ns, 1e-9 * stages);
-    EXPECT_LE(c.lean, guide::kMostLean * 1.000001);
-    EXPECT_GE(c.lean, 1 / guide::kMostLean / 1.000001);
+    EXPECT_LE(c.factor, guide::kMostBias * 1.000001);
+    EXPECT_GE(c.factor, 1 / guide::kMostBias / 1.000001);
     const guide::Plan alone = Guide::expect(c.way, why.pair, peer, why.placement);
     EXPECT_EQ(alone.latency_ns, c.plan.latency_ns);
     EXPECT_EQ(alone.busiest_ns, c.plan.busiest_ns);
@@ -213,25 +213,25 @@ TEST(Explain, HasEveryWayOnceTheChosenOneFirst) {
   }
 }
 
-// A lean is bounded however large its numbers are, as those of a file may be.
-TEST(Lean, IsBoundedForAnyNumbers) {
-  const guide::Lean features = guide::lean_features(layout::outline(vector(1000, 8, 16), bytes(8000)), true);
-  for (const guide::Lean& lean : {guide::Lean{}, guide::Lean{1e308, 1e308, 1e308, 1e308}, guide::Lean{-1e308, -1e308, -1e308},
-                                  guide::Lean{1e308, 1e308, -1e308, -1e308, 1e308, 1e308, -1e308, -1e308},
-                                  guide::Lean{1.7e308, -1.7e308, 1.7e308, 1.7e308, -1.7e308, -1.7e308, 1.7e308, -1.7e308}}) {
+// A bias is bounded however large its numbers are, as those of a file may be.
+TEST(Bias, IsBoundedForAnyNumbers) {
+  const guide::Bias features = guide::bias_features(layout::outline(vector(1000, 8, 16), bytes(8000)), true);
+  for (const guide::Bias& bias : {guide::Bias{}, guide::Bias{1e308, 1e308, 1e308, 1e308}, guide::Bias{-1e308, -1e308, -1e308},
+                                  guide::Bias{1e308, 1e308, -1e308, -1e308, 1e308, 1e308, -1e308, -1e308},
+                                  guide::Bias{1.7e308, -1.7e308, 1.7e308, 1.7e308, -1.7e308, -1.7e308, 1.7e308, -1.7e308}}) {
     for (const double sign : {1.0, -1.0}) {
-      guide::Lean signed_lean = lean;
-      for (double& x : signed_lean) x *= sign;
-      const double factor = guide::lean_factor(signed_lean, features);
-      EXPECT_TRUE(factor >= 1 / guide::kMostLean / 1.000001 && factor <= guide::kMostLean * 1.000001) << factor;
+      guide::Bias signed_bias = bias;
+      for (double& x : signed_bias) x *= sign;
+      const double factor = guide::bias_factor(signed_bias, features);
+      EXPECT_TRUE(factor >= 1 / guide::kMostBias / 1.000001 && factor <= guide::kMostBias * 1.000001) << factor;
       // Features of other pairs have other signs.
-      guide::Lean turned = features;
+      guide::Bias turned = features;
       for (std::size_t i = 0; i < turned.size(); i += 2) turned[i] = -3 * turned[i];
-      const double other = guide::lean_factor(signed_lean, turned);
-      EXPECT_TRUE(other >= 1 / guide::kMostLean / 1.000001 && other <= guide::kMostLean * 1.000001) << other;
+      const double other = guide::bias_factor(signed_bias, turned);
+      EXPECT_TRUE(other >= 1 / guide::kMostBias / 1.000001 && other <= guide::kMostBias * 1.000001) << other;
     }
   }
-  EXPECT_EQ(guide::lean_factor({}, features), 1);
+  EXPECT_EQ(guide::bias_factor({}, features), 1);
 }
 
 // --- a way as bytes --------------------------------------------------------------------------------------------------

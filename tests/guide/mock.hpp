@@ -45,7 +45,7 @@ inline guide::Profile mock_profile(std::initializer_list<std::pair<nic::Path, Pr
   profile.nic = "mock";
   profile.file = "mock.json";
   profile.classes.resize(1);
-  for (const auto& [path, prices] : paths) profile.classes[0].paths.push_back({.path = path, .prices = prices, .leans = {}});
+  for (const auto& [path, prices] : paths) profile.classes[0].paths.push_back({.path = path, .prices = prices, .biases = {}});
   return profile;
 }
 

@@ -51,10 +51,10 @@ class ProfileFile : public testing::Test {
 };
 
 inline Json small() {
-  return Json::parse(R"({"schema": 2, "nic": "local", "peers": "same machine", "machine": "a machine", "lacuna_version": "0.1.0",
+  return Json::parse(R"({"schema": 3, "nic": "local", "peers": "same machine", "machine": "a machine", "lacuna_version": "0.1.0",
     "created": "2026-01-02T03:04:05Z", "classes": [
       {"message_us": 2.5, "paths": {"mapped": {
-         "prices": {"post": 12.5, "pack_run": 3}, "leans": {"pack_write/flag": [1, 2, 3, 4, 5, 6, 7, 8], "pack": [0.5, 0, 0, 0, 0, 0, 0, 0]},
+         "prices": {"post": 12.5, "pack_run": 3}, "biases": {"pack_write/flag": [1, 2, 3, 4, 5, 6, 7, 8], "pack": [0.5, 0, 0, 0, 0, 0, 0, 0]},
          "error_median": 0.08, "error_p90": 0.2, "rows": 300}}},
       {"message_us": 9, "paths": {}}]})");
 }

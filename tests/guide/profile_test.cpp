@@ -36,13 +36,13 @@ TEST_F(ProfileFile, IsReadAsItWasWritten) {
   EXPECT_EQ(path->error_median, 0.08);
   EXPECT_EQ(path->error_p90, 0.2);
   EXPECT_EQ(path->rows, 300);
-  const auto lean = [&](const char* name, method::Notify notify) {
+  const auto bias = [&](const char* name, method::Notify notify) {
     const auto method = static_cast<std::size_t>(method::find(name).value() - method::methods().data());
-    return path->leans.at(method).at(static_cast<std::size_t>(notify));
+    return path->biases.at(method).at(static_cast<std::size_t>(notify));
   };
-  EXPECT_EQ(lean("pack_write", method::Notify::flag), (guide::Lean{1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(lean("pack", method::Notify::none), (guide::Lean{0.5}));
-  EXPECT_EQ(lean("pack_write", method::Notify::imm), guide::Lean{});
+  EXPECT_EQ(bias("pack_write", method::Notify::flag), (guide::Bias{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(bias("pack", method::Notify::none), (guide::Bias{0.5}));
+  EXPECT_EQ(bias("pack_write", method::Notify::imm), guide::Bias{});
 }
 
 TEST_F(ProfileFile, OfANewerLibraryIsReadWithoutWhatIsNew) {
@@ -51,8 +51,8 @@ TEST_F(ProfileFile, OfANewerLibraryIsReadWithoutWhatIsNew) {
   json["classes"][0]["moon"] = 3;
   path_of(json)["prices"]["teleport"] = -1;
   path_of(json)["prices"]["teleport_kind"] = "fast";
-  path_of(json)["leans"]["teleport/flag"] = 5;
-  path_of(json)["leans"]["pack_write/telepathy"] = Json::array();
+  path_of(json)["biases"]["teleport/flag"] = 5;
+  path_of(json)["biases"]["pack_write/telepathy"] = Json::array();
   json["classes"][0]["paths"]["aether"] = "not even a path";
   const auto profile = read(json);
   ASSERT_TRUE(profile) << profile.error().text();
@@ -71,7 +71,7 @@ TEST_F(ProfileFile, MissingMembersAreNamed) {
     json["classes"][0].erase(name);
     refuse(json, {name});
   }
-  for (const char* name : {"prices", "leans", "error_median", "error_p90", "rows"}) {
+  for (const char* name : {"prices", "biases", "error_median", "error_p90", "rows"}) {
     Json json = small();
     path_of(json).erase(name);
     refuse(json, {name});
@@ -117,7 +117,7 @@ TEST_F(ProfileFile, WrongTypesAreNamed) {
   path_of(json)["rows"] = "many";
   refuse(json, {"rows"});
   json = small();
-  path_of(json)["leans"]["pack"][3] = "a little";
+  path_of(json)["biases"]["pack"][3] = "a little";
   refuse(json, {"pack"});
 }
 
@@ -128,8 +128,8 @@ TEST_F(ProfileFile, ContainersOfAnotherKindAreRefused) {
     path_of(json)["prices"] = wrong;
     refuse(json, {"prices"});
     json = small();
-    path_of(json)["leans"] = wrong;
-    refuse(json, {"leans"});
+    path_of(json)["biases"] = wrong;
+    refuse(json, {"biases"});
     json = small();
     json["classes"][0]["paths"] = wrong;
     refuse(json, {"paths"});
@@ -171,25 +171,37 @@ TEST_F(ProfileFile, TimesOfMessagesAreNumbersFromZeroOn) {
   }
 }
 
-TEST_F(ProfileFile, LeansAreEight) {
+TEST_F(ProfileFile, BiasesAreEight) {
   for (const std::size_t n : {0, 1, 7, 9}) {
     Json json = small();
-    path_of(json)["leans"]["pack_write/flag"] = std::vector<double>(n);
+    path_of(json)["biases"]["pack_write/flag"] = std::vector<double>(n);
     refuse(json, {"path mapped", "pack_write/flag", std::to_string(n) + " numbers", "8"});
   }
   for (const Json& wrong : {Json(5), Json("much"), Json(), Json::object()}) {
     Json json = small();
-    path_of(json)["leans"]["pack_write/flag"] = wrong;
+    path_of(json)["biases"]["pack_write/flag"] = wrong;
     refuse(json, {"pack_write/flag"});
   }
 }
 
 TEST_F(ProfileFile, OfAnotherSchemaIsRefused) {
-  for (const int schema : {0, 1, 3, -1}) {
+  for (const int schema : {0, 1, 4, -1}) {
     Json json = small();
     json["schema"] = schema;
-    refuse(json, {"schema " + std::to_string(schema), "2"});
+    refuse(json, {"schema " + std::to_string(schema), "2 to 3"});
   }
+}
+
+TEST_F(ProfileFile, OfSchema2HasBiasesByAnotherName) {
+  Json json = small();
+  json["schema"] = 2;
+  refuse(json, {"leans"});
+  Json& path = path_of(json);
+  path["leans"] = path["biases"];
+  path["biases"] = 5;  // a member of no meaning there
+  const auto old = read(json);
+  ASSERT_TRUE(old) << old.error().text();
+  EXPECT_EQ(old->classes[0].paths[0].biases, read(small())->classes[0].paths[0].biases);
 }
 
 TEST_F(ProfileFile, CutShortAnywhereIsAnError) {
@@ -225,7 +237,7 @@ TEST_F(ProfileFile, WithAWrongByteIsAnErrorOrAProfile) {
 }
 
 TEST_F(ProfileFile, ThatIsNoneIsAnError) {
-  for (const char* text : {"", " ", "{}", "[]", "null", "5", "\"profile\"", "not JSON", "{\"schema\": 2}", "\xff\xfe\x00"}) {
+  for (const char* text : {"", " ", "{}", "[]", "null", "5", "\"profile\"", "not JSON", "{\"schema\": 3}", "\xff\xfe\x00"}) {
     const auto profile = read(std::string(text));
     ASSERT_FALSE(profile) << text;
     EXPECT_EQ(profile.error().code, base::Code::invalid_argument);

@@ -30,19 +30,19 @@ using method::Endpoint;
 using method::Role;
 using support::Random;
 
-// Twelve orders of magnitude, the ends of what a file may say, and leans that nobody measured.
+// Twelve orders of magnitude, the ends of what a file may say, and biases that nobody measured.
 guide::Profile wrong_profile(Random& random, const nic::Limits& limits) {
   guide::Profile profile = mock_profile({});
   for (const nic::PathInfo& info : limits.paths) {
-    guide::Profile::Path path{.path = info.path, .prices = {}, .leans = {}};
+    guide::Profile::Path path{.path = info.path, .prices = {}, .biases = {}};
     for (double& price : path.prices) {
       price = std::pow(10, static_cast<double>(random.between(-600, 600)) / 100);
       if (random.one_in(8)) price = random.one_in(2) ? 0 : 1e12;
     }
-    if (random.one_in(2)) path.leans.resize(method::methods().size());
-    for (auto& notifies : path.leans) {
-      for (guide::Lean& lean : notifies) {
-        for (double& x : lean) x = static_cast<double>(random.between(-1000, 1000)) * (random.one_in(5) ? 1e300 : 1e-3);
+    if (random.one_in(2)) path.biases.resize(method::methods().size());
+    for (auto& notifies : path.biases) {
+      for (guide::Bias& bias : notifies) {
+        for (double& x : bias) x = static_cast<double>(random.between(-1000, 1000)) * (random.one_in(5) ? 1e300 : 1e-3);
       }
     }
     profile.classes[0].paths.push_back(path);

@@ -2,7 +2,7 @@
 """Runs MPI programs plain and with Lacuna loaded before their MPI, and compares what they print and how they end.
 
     python tests/mpi/run.py [--mpi NAME]... [--only PROGRAM]... [--lib DIR] [--plain-only] [--repeat N]
-                            [--seed N] [--far] [--says TEXT] [--build-only] [--remember]
+                            [--seed N] [--inter-node] [--says TEXT] [--build-only] [--remember]
 
 `make peers` installs the MPIs. PROGRAM is the name of a file beside this one or in fortran/, without .c or .F90, and
 for `progress` and its like also `progress-barrier`. Without --lib the libraries are those of LACUNA_MPI_LIB_DIR or of
@@ -354,7 +354,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="all N runs must print the same")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="other types and other data")
     parser.add_argument(
-        "--far", action="store_true", help="ranks on two hosts, which are network namespaces; takes root"
+        "--inter-node", action="store_true", help="ranks on two hosts, which are network namespaces; takes root"
     )
     parser.add_argument("--says", metavar="TEXT", help="tell of which programs this is on stderr, preloaded")
     parser.add_argument("--build-only", action="store_true", help="run nothing")
@@ -363,7 +363,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-FAR = {"LACUNA_MPI_OFFER_FAR": "62", "LACUNA_MPI_CHUNK": "10007"}
+INTER_NODE = {"LACUNA_MPI_OFFER_FAR": "62", "LACUNA_MPI_CHUNK": "10007"}
 """Variables with which whatever can goes between hosts in chunks, whose edges are anywhere."""
 
 
@@ -378,7 +378,7 @@ def _both(peer: MpiInstallation, hosts: Hosts | None, program: Program, options:
     if options.build_only:
         return True
     preload = None if options.plain_only or options.remember else library(peer)
-    more = {"LACUNA_CHECK_SEED": str(options.seed), **(FAR if hosts else {})}
+    more = {"LACUNA_CHECK_SEED": str(options.seed), **(INTER_NODE if hosts else {})}
     first: Outcome | None = None
     times = []
     try:
@@ -400,7 +400,7 @@ def _both(peer: MpiInstallation, hosts: Hosts | None, program: Program, options:
         print(f"{peer.name} {program.name}: skipped: {e}", flush=True)
         return True
     if options.remember and first:
-        name = f"{'--far ' if hosts else ''}{peer.name} {program.name}"
+        name = f"{'--inter-node ' if hosts else ''}{peer.name} {program.name}"
         entry = remembered.entry(built, program.source, program.argument, program.ranks, first.out)
         remembered.remember({name: entry})
     if options.output and first:
@@ -421,7 +421,7 @@ def main() -> int:
         wanted = [p for p in programs() if not options.only or p.name in options.only or p.source.stem in options.only]
         if not peers or not wanted:
             raise RunError("there is no such MPI (`make peers` installs them)" if wanted else "no such program")
-        with two_hosts() if options.far and not options.build_only else contextlib.nullcontext() as hosts:
+        with two_hosts() if options.inter_node and not options.build_only else contextlib.nullcontext() as hosts:
             for peer in peers:
                 failed += [
                     f"{peer.name} {program.name}" for program in wanted if not _both(peer, hosts, program, options)

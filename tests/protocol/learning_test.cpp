@@ -73,10 +73,10 @@ class LearningInVirtualTime : public testing::Test {
 
   // Usual prices; but this method is said to take so much more or less.
   void mislead(const std::string& method, double log_factor) const {
-    Json leans = Json::object();
-    for (const auto* notify : {"none", "imm", "flag"}) leans[method + "/" + notify] = {log_factor, 0, 0, 0, 0, 0, 0, 0};
-    const Json path{{"prices", Json::object()}, {"leans", leans}, {"error_median", 0}, {"error_p90", 0}, {"rows", 1}};
-    const Json json{{"schema", 2},
+    Json biases = Json::object();
+    for (const auto* notify : {"none", "imm", "flag"}) biases[method + "/" + notify] = {log_factor, 0, 0, 0, 0, 0, 0, 0};
+    const Json path{{"prices", Json::object()}, {"biases", biases}, {"error_median", 0}, {"error_p90", 0}, {"rows", 1}};
+    const Json json{{"schema", 3},
                     {"nic", "model"},
                     {"peers", ""},
                     {"machine", ""},

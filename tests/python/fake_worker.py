@@ -27,6 +27,7 @@ MODE = os.environ.get("FAKE_WORKER", "")
 TROUBLE_AT = 5
 """The request at which a misbehaving worker misbehaves."""
 
+
 def say(message: dict[str, object]) -> None:
     print(json.dumps(message), flush=True)
 

@@ -1,4 +1,4 @@
-// What indirect keys cost: creating one, binding it, taking it back (F20).
+// What indirect keys cost: creating one, binding it, taking it back (paper, figure 20).
 #pragma once
 
 #include "tools/measure/mailbox.hpp"

@@ -18,10 +18,10 @@ from lacuna._core import (
     check_profile,
     machine_name,
     nic_label,
-    pace,
     pair_numbers,
     profile_file,
     same_class,
+    speed_factor,
 )
 from lacuna.files import write_whole
 from lacuna.guide.contests import is_told, told_methods
@@ -34,7 +34,7 @@ from lacuna.worker.client import Worker
 from lacuna.worker.hardware import Nic
 from lacuna.worker.records import BY_HAND, Row, Subject
 
-SCHEMA = 2
+SCHEMA = 3
 _FEWEST_CELLS = 12
 """On either side of a gap between two classes."""
 _PAIRS_WEIGHT, _COLD_WEIGHT = 1.5, 0.5
@@ -138,12 +138,22 @@ def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
     """Of the profile that is there, if it is of the same machine, NIC and version, and the library can read it."""
     try:
         check_profile(str(file))
-        old = json.loads(file.read_text(encoding="utf-8"))
+        old = _renamed(json.loads(file.read_text(encoding="utf-8")))
         own = replace(new, classes=[]).document()
         same = all(old[key] == own[key] for key in ("schema", "nic", "machine", "lacuna_version"))
         return list(old["classes"]) if same else []
     except (OSError, ValueError, KeyError, TypeError):
         return []  # there was none, or none that can be read
+
+
+def _renamed(old: dict[str, Any]) -> dict[str, Any]:
+    """A profile of schema 2 as schema 3 has it: its biases had another name."""
+    if old["schema"] != SCHEMA - 1:
+        return old
+    for one in old["classes"]:
+        for path in one["paths"].values():
+            path["biases"] = path.pop("leans")
+    return {**old, "schema": SCHEMA}
 
 
 def _known(file: Path) -> list[Any]:
@@ -305,7 +315,7 @@ def calibrate(
     made = []
     for group in groups:
         message_us = median(times[s] for s in group if s in times) if times else 0.0
-        own = {s: _at_usual_speed(seen[s], pace(times.get(s, 0.0), message_us)) for s in seen if s in group}
+        own = {s: _at_usual_speed(seen[s], speed_factor(times.get(s, 0.0), message_us)) for s in seen if s in group}
         rows = [row for of_subject in own.values() for row in of_subject]
         if not rows or (len(groups) > 1 and len(rows) < fewest):
             continue

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, margin_of, nearby_doubt, pair_place, price_names, usual_prices
+from lacuna._core import Bills, Layout, hysteresis_of, pair_place, price_names, prior_weight, usual_prices
 from lacuna.guide.calibration import layouts_of, observations
 from lacuna.guide.fitting import Observation, Vector, fit, limits_text
 from lacuna.guide.pairs import Pair
@@ -34,7 +34,7 @@ _FITTED_ROWS = 1500
 _FEWEST_SEEN = 16
 """Fewer measured pairs say nothing of how well they tell one another."""
 _MOST_GAP = 1.0
-_DOUBTS = 4.0
+_PRIORS = 4.0
 """A pair without near ones is as uncertain as the others are; one with so many near ones half as much."""
 _NOISE = 0.05
 _NEVER = 1e6
@@ -69,7 +69,7 @@ class Explorer:
         if not self._pool:
             return False
         self._message_us = message_us
-        self._margin = margin_of(max(f.error_median for f in self._fitted.values()))
+        self._hysteresis = hysteresis_of(max(f.error_median for f in self._fitted.values()))
         self._pool_places, self._pool_times, usual = self._told([(p.send, p.receive) for p in self._pool])
         self._pool_usual = np.argmin(usual, 1)
         self._places = np.empty((0, self._pool_places.shape[1]))
@@ -124,11 +124,11 @@ class Explorer:
         gaps = np.where(known, self._gaps, 0.0)
         weights = _near(self._pool_places, self._places)
         support = weights @ known
-        expected = self._pool_times + (weights @ gaps) / (support + nearby_doubt())
+        expected = self._pool_times + (weights @ gaps) / (support + prior_weight())
         own = _near(self._places, self._places)
         np.fill_diagonal(own, 0.0)
         others = own @ known
-        by_others = (own @ gaps) / (others + nearby_doubt())
+        by_others = (own @ gaps) / (others + prior_weight())
         spread = np.array(
             [
                 np.mean((gaps[k, i] - by_others[k, i]) ** 2) if (k := known[:, i]).any() else 0.05
@@ -154,9 +154,10 @@ class Explorer:
 
     def _chosen(self, expected: Vector, usual: NDArray[np.intp], support: Vector) -> NDArray[np.intp]:
         """As the library chooses among the explored ways, for peers as they were looked at first: what is usually best,
-        unless another way takes less by more than a margin, which is less the more pairs near were measured by it."""
+        unless another way takes less by more than a hysteresis, which is less the more pairs near were measured by
+        it."""
         times = np.where(np.isnan(expected), _NEVER, expected)
-        doubted = times + np.log1p(self._margin / (1 + support))
+        doubted = times + np.log1p(self._hysteresis / (1 + support))
         rows = np.arange(len(times))
         doubted[rows, usual] = times[rows, usual]
         return np.asarray(np.argmin(doubted, 1), dtype=np.intp)
@@ -196,7 +197,7 @@ def _regrets(expected: Vector, best: NDArray[np.intp], support: Vector, spread: 
     """Of each pair what is expected to be lost by the way that is chosen, as a logarithm."""
     from scipy.special import ndtr
 
-    doubt = _DOUBTS * nearby_doubt()
+    doubt = _PRIORS * prior_weight()
     sd = np.sqrt(spread * (doubt / (support + doubt) + _NOISE))
     mean = np.where(np.isnan(expected), _NEVER, expected)
     rows = np.arange(len(mean))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, lean_limit, price_names, usual_prices
+from lacuna._core import Bills, Layout, bias_limit, price_names, usual_prices
 from lacuna.worker.hardware import Nic
 from lacuna.worker.protocol import written
 
@@ -47,8 +47,8 @@ _FIRST_ROWS = 1000
 
 _RIDGE = 5.0
 """So many rows that say that a coefficient is nothing."""
-_LEAN_ROUNDS = 6
-_FEWEST_FOR_LEAN = 12
+_BIAS_ROUNDS = 6
+_FEWEST_FOR_BIAS = 12
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Fitted:
     def to_json(self) -> dict[str, object]:
         return {
             "prices": {name: _short(value) for name, value in self.prices.items()},
-            "leans": {name: [_short(value) for value in bias] for name, bias in self.biases.items()},
+            "biases": {name: [_short(value) for value in bias] for name, bias in self.biases.items()},
             "error_median": round(self.error_median, 4),
             "error_p90": round(self.error_p90, 4),
             "rows": len(self.errors),
@@ -175,17 +175,17 @@ def _bias(
     rows: Sequence[Observation], features: Vector, gap: Vector, weight: Vector
 ) -> tuple[dict[str, list[float]], Vector]:
     """Of each way with enough rows its coefficients, and for each row the factor that follows."""
-    most = np.log(lean_limit())
+    most = np.log(bias_limit())
     biases: dict[str, list[float]] = {}
     factors = np.ones(len(rows))
     names = np.array([f"{r.method}/{r.notify}" for r in rows])
     for name in dict.fromkeys(names.tolist()):
         own = np.flatnonzero(names == name)
-        if len(own) < _FEWEST_FOR_LEAN:
+        if len(own) < _FEWEST_FOR_BIAS:
             continue
         x, y, w = features[own], gap[own], weight[own]
         bias: Vector = np.zeros(x.shape[1])
-        for _ in range(_LEAN_ROUNDS):
+        for _ in range(_BIAS_ROUNDS):
             robust = w / np.maximum(1.0, np.abs(y - x @ bias) / _SCALE)
             normal = x.T @ (x * robust[:, None]) + _RIDGE * np.eye(x.shape[1])
             bias = np.asarray(np.linalg.solve(normal, x.T @ (robust * y)), dtype=np.float64)

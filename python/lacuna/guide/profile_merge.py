@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Any
 
-from lacuna._core import pace, same_class
+from lacuna._core import same_class, speed_factor
 
 Class = Mapping[str, Any]
 SeenPair = tuple[tuple[float, ...], bool]
@@ -76,7 +76,7 @@ def _seen(classes: Iterable[Class], message_us: float) -> dict[str, Any]:
     first."""
     pairs: dict[SeenPair, dict[str, float]] = {}
     for one in classes:
-        factor = pace(message_us, one["message_us"])
+        factor = speed_factor(message_us, one["message_us"])
         for seen in one.get("seen", ()):
             took = {way: us * factor for way, us in zip(one["ways"], seen["us"], strict=True) if us > 0}
             times = {way: float(f"{us:.6g}") for way, us in took.items()}

@@ -82,7 +82,7 @@ def test_one_of_another_kind_does_not(measured: Path) -> None:
     document = json.loads(measured.read_text())
     (peers,) = document["classes"]
     peers["seen"] = []
-    peers["paths"]["wire"]["leans"] = {}
+    peers["paths"]["wire"]["biases"] = {}
     peers["paths"]["wire"]["prices"] = dict(zip(price_names(), usual_prices("mapped", 2.7), strict=True))
     measured.write_text(json.dumps(document))
     ended = check()

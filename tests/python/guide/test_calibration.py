@@ -122,13 +122,13 @@ def test_a_run_gives_a_profile_of_its_peers() -> None:
     assert (profile.lacuna_version, profile.created) == (run.lacuna_version, run.created)
 
 
-def test_what_slow_moments_took_is_taken_as_at_the_usual_pace() -> None:
+def test_what_slow_moments_took_is_taken_as_at_the_usual_speed() -> None:
     """While the clock is slow, a message and all ways take longer alike."""
     usual = np.array(usual_prices("mapped", NEAR))
     takes_time = np.array([not name.endswith("_bytes") for name in price_names()])
     times = [NEAR * factor for factor in np.linspace(0.85, 1.2, 31)]
     usual_us = float(np.median(times))
-    slowness = [_core.pace(us, usual_us) for us in times]
+    slowness = [_core.speed_factor(us, usual_us) for us in times]
     assert (min(slowness), max(slowness)) == pytest.approx((0.87, 1.12), abs=0.02)
     run, cells = run_of(some_pairs(31), lambda i: times[i], lambda i: list(usual * slowness[i] ** takes_time))
     profile = calibration.calibrate(run, cells)
@@ -219,9 +219,9 @@ def test_the_file_says_what_was_measured_where() -> None:
     document = stored(profile_of(NEAR).store("local"))
     (peers,) = document.pop("classes")
     assert peers["message_us"] == NEAR
-    assert peers["paths"]["mapped"].keys() == {"prices", "leans", "error_median", "error_p90", "rows"}
+    assert peers["paths"]["mapped"].keys() == {"prices", "biases", "error_median", "error_p90", "rows"}
     assert document == {
-        "schema": 2,
+        "schema": 3,
         "lacuna_version": _core.__version__,
         "created": "2030-01-02T03:04:05Z",
         "nic": "local",
@@ -248,6 +248,20 @@ def test_an_earlier_file_is_kept_whatever_is_forced(monkeypatch: pytest.MonkeyPa
     assert messages(profile_of(NEAR).store("local")) == [NEAR, FAR]
 
 
+def test_classes_of_schema_2_are_kept_under_the_new_name_of_biases() -> None:
+    file = profile_of(FAR).store("local")
+    document = stored(file)
+    new = document["classes"][0]["paths"]["mapped"]["biases"]
+    assert new
+    for path in document["classes"][0]["paths"].values():
+        path["leans"] = path.pop("biases")
+    file.write_text(json.dumps({**document, "schema": 2}))
+    _core.check_profile(str(file))
+    file = profile_of(NEAR).store("local")
+    assert messages(file) == [NEAR, FAR]
+    assert stored(file)["classes"][1]["paths"]["mapped"]["biases"] == new
+
+
 @pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])
 def test_what_is_of_another_machine_nic_or_version_is_dropped(member: str) -> None:
     file = profile_of(FAR).store("local")
@@ -257,7 +271,7 @@ def test_what_is_of_another_machine_nic_or_version_is_dropped(member: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "[]", "{}", '{"schema": 2}', "\udcff", '{"classes": 3}', '"text"', "null"]
+    "text", ["", "nonsense", "[]", "{}", '{"schema": 3}', "\udcff", '{"classes": 3}', '"text"', "null"]
 )
 def test_a_corrupt_earlier_file_is_no_problem(text: str) -> None:
     file = profile_of(FAR).store("local")
@@ -270,7 +284,7 @@ def test_a_corrupt_earlier_file_is_no_problem(text: str) -> None:
     [
         *(3, [3], [{}], [{"message_us": "far"}], [{"message_us": 0}], [{"message_us": -1}]),
         [{"message_us": NEAR, "paths": {"mapped": {"rows": 1_000_000}}}],
-        [{"message_us": FAR, "paths": {"mapped": {"rows": 1_000_000, "prices": {"post": -1.0}, "leans": {}}}}],
+        [{"message_us": FAR, "paths": {"mapped": {"rows": 1_000_000, "prices": {"post": -1.0}, "biases": {}}}}],
     ],
 )
 def test_corrupt_classes_of_an_earlier_file_are_no_problem(classes: object) -> None:

@@ -88,7 +88,7 @@ def test_the_usual_way_is_chosen_within_the_margin(times: tuple[float, float], n
     result, cells = run_of(some_pairs(24))
     found = explorer()
     assert found.begin(result.rows, cells)
-    found._margin = 0.1
+    found._hysteresis = 0.1
     assert found._chosen(np.log(np.array([times])), np.array([0]), np.full((1, 2), near)) == [chosen]
 
 

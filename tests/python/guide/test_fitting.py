@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lacuna._core import lean_limit, price_names, usual_prices
+from lacuna._core import bias_limit, price_names, usual_prices
 from synthetic import ONE_PATH, WAYS, Vector, billed, features, observed, some_pairs
 
 from lacuna import _core
@@ -43,7 +43,7 @@ def disturbed(times: Vector, outliers: float = 0.0) -> Vector:
 def predicted(fitted: Fitted, pairs: list[Pair]) -> Vector:
     """What the library expects: a way's bill and its bias."""
     own = billed(pairs, list(fitted.prices.values()))[:, 0]
-    most = np.log(lean_limit())
+    most = np.log(bias_limit())
     for i, x in enumerate(features(pairs)):
         method, _, notify = WAYS[i % len(WAYS)]
         own[i] *= np.exp(np.clip(x @ np.array(fitted.biases[f"{method}/{notify}"]), -most, most))
@@ -124,8 +124,8 @@ def test_no_bias_is_beyond_the_limit() -> None:
     slow = [way[0] for way in WAYS].index("umr_write")
     exact[:, slow] *= 9.0
     factors = (fitted.errors + 1) * exact.ravel() / billed(SEEN, list(fitted.prices.values()))[:, 0]
-    assert factors.max() <= lean_limit() * (1 + 1e-9)
-    assert factors.min() >= 1 / lean_limit() * (1 - 1e-9)
+    assert factors.max() <= bias_limit() * (1 + 1e-9)
+    assert factors.min() >= 1 / bias_limit() * (1 - 1e-9)
 
 
 def test_a_way_with_few_rows_has_no_bias() -> None:
@@ -155,12 +155,12 @@ def test_each_path_is_fitted_for_itself_and_counted() -> None:
 
 def test_the_json_is_what_the_library_reads(fits: Fits, tmp_path: Path) -> None:
     path = fits.clean.to_json()
-    assert path.keys() == {"prices", "leans", "error_median", "error_p90", "rows"}
+    assert path.keys() == {"prices", "biases", "error_median", "error_p90", "rows"}
     names = {f"{method}/{notify}" for method, _, notify in WAYS}
     assert fits.clean.biases.keys() == names
-    assert {len(lean) for lean in fits.clean.biases.values()} == {features(UNSEEN[:1]).shape[1]}
+    assert {len(bias) for bias in fits.clean.biases.values()} == {features(UNSEEN[:1]).shape[1]}
     document = {
-        "schema": 2,
+        "schema": 3,
         "nic": "local",
         "peers": "same machine",
         "machine": "any",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lacuna._core import pace
+from lacuna._core import speed_factor
 
 from lacuna.guide import profile_merge
 from lacuna.guide.profile_merge import refined
@@ -23,7 +23,7 @@ def one(
     prices = {"post": mark, "bind": mark, "bind_entry": mark}
     return {
         "message_us": message_us,
-        "paths": {name: {"prices": prices, "leans": {}, "rows": rows} for name in paths},
+        "paths": {name: {"prices": prices, "biases": {}, "rows": rows} for name in paths},
         "ways": [PACK],
         "seen": [{"pair": [mark, i], "cold": False, "us": [mark + i]} for i in range(pairs)],
     }
@@ -39,7 +39,7 @@ def test_the_same_peers_are_refined_and_others_kept() -> None:
     assert told(made) == [(NEAR, 2.0), (FAR, 1.0)]
     (own,), (older,) = (s["us"] for s in made[0]["seen"])  # its own first
     assert own == 2.0
-    assert older == pytest.approx(pace(NEAR, 1.1 * NEAR), rel=1e-5)  # at the pace of the class that it is in now
+    assert older == pytest.approx(speed_factor(NEAR, 1.1 * NEAR), rel=1e-5)  # at the speed of its class now
     assert older < 0.95
 
 

@@ -1,6 +1,7 @@
 """MPI programs whose ranks are on two hosts do the same with Lacuna loaded as without it.
 
-The hosts are network namespaces, the launchers the MPIs' own: `python tests/mpi/run.py --far` runs all programs so.
+The hosts are network namespaces, the launchers the MPIs' own: `python tests/mpi/run.py --inter-node` runs all programs
+so.
 """
 
 from __future__ import annotations
@@ -54,17 +55,22 @@ def built(mpi: Ready, name: str) -> Path:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_does_the_same_as_without(mpi: Ready, name: str) -> None:
     """Whatever has gaps and is longer than a descriptor, in chunks of odd lengths."""
-    mpi.compare(program(name), built(mpi, name), run.FAR, options="--far ")
+    mpi.compare(program(name), built(mpi, name), run.INTER_NODE, options="--inter-node ")
 
 
 def test_long_chunks_that_nobody_receives(mpi: Ready) -> None:
     """Programs that end with messages on their way, whose chunks are too long to be sent before they are asked for."""
-    mpi.compare(program("errors"), built(mpi, "errors"), {**run.FAR, "LACUNA_MPI_CHUNK": "300000"}, options="--far ")
+    mpi.compare(
+        program("errors"),
+        built(mpi, "errors"),
+        {**run.INTER_NODE, "LACUNA_MPI_CHUNK": "300000"},
+        options="--inter-node ",
+    )
 
 
 def test_the_library_takes_part(mpi: Ready) -> None:
     """Between hosts in chunks; what shared memory could carry, if the hosts were not told apart, would be offered."""
-    done = mpi.preloaded(program("types"), built(mpi, "types"), {**run.FAR, "LACUNA_MPI_REPORT": "1"})
+    done = mpi.preloaded(program("types"), built(mpi, "types"), {**run.INTER_NODE, "LACUNA_MPI_REPORT": "1"})
     assert ": sent in chunks, " in done.err
     assert ": received in chunks, " in done.err
     assert ": offered, " not in done.err
@@ -74,6 +80,8 @@ def test_the_library_takes_part(mpi: Ready) -> None:
 def test_any_number_of_ranks(mpi: Ready, ranks: int) -> None:
     """Of which several are on each host."""
     ring = run.Program(run.HERE / "ring.c", "", ranks)
-    preloaded = mpi.compare(ring, mpi.build(ring.source), {**run.FAR, "LACUNA_MPI_REPORT": "1"}, options="--far ")
+    preloaded = mpi.compare(
+        ring, mpi.build(ring.source), {**run.INTER_NODE, "LACUNA_MPI_REPORT": "1"}, options="--inter-node "
+    )
     assert (": sent in chunks, " in preloaded.err) == (ranks > 1)
     assert (": offered, " in preloaded.err) == (ranks > 2)

@@ -1,4 +1,4 @@
-"""Table 3 of the founding documents beside what was measured and what the fitted prices choose."""
+"""Table 3 of the paper beside what was measured and what the fitted prices choose."""
 
 from __future__ import annotations
 

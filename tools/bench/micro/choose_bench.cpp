@@ -76,7 +76,7 @@ guide::Profile measured_profile(const lacuna::nic::Limits& limits) {
   guide::Profile made = guide::usual_profile("local");
   made.classes.resize(1);
   for (const lacuna::nic::PathInfo& path : limits.paths)
-    made.classes[0].paths.push_back({.path = path.path, .prices = guide::usual_prices(path.path), .leans = {}, .error_median = 0.05});
+    made.classes[0].paths.push_back({.path = path.path, .prices = guide::usual_prices(path.path), .biases = {}, .error_median = 0.05});
   return made;
 }
 

@@ -26,15 +26,15 @@ Profile profile_of(double error_median, const Choice& usual, const Choice& other
   Profile made = mock_profile({{nic::Path::wire, guide::usual_prices(nic::Path::wire)}});
   Profile::Path& path = made.classes[0].paths[0];
   path.error_median = error_median;
-  path.leans.resize(method::methods().size());
-  path.leans[place_of(other.way.method)].at(static_cast<std::size_t>(other.way.notify))[0] =
+  path.biases.resize(method::methods().size());
+  path.biases[place_of(other.way.method)].at(static_cast<std::size_t>(other.way.notify))[0] =
       -std::log(other.plan.latency_ns / usual.plan.latency_ns) - gain;
   return made;
 }
 
-class Margin : public testing::Test {
+class Hysteresis : public testing::Test {
  protected:
-  Margin() {
+  Hysteresis() {
     Guide guide;
     const Peer& peer = guide.add(mock_nic({kWire}), mock_profile({}));
     usual_ = guide.choose(kSrc, kDst, peer).value();
@@ -50,7 +50,7 @@ class Margin : public testing::Test {
   Choice usual_, other_;
 };
 
-TEST_F(Margin, GrowsWithWhatTheProfileErrsBy) {
+TEST_F(Hysteresis, GrowsWithWhatTheProfileErrsBy) {
   EXPECT_EQ(chosen(0, 0.001), other_.way) << "of a profile that does not err all is believed";
   EXPECT_EQ(chosen(0.02, 0.001), usual_.way);
   EXPECT_EQ(chosen(0.02, 0.029), usual_.way);
@@ -73,7 +73,7 @@ Way chosen_by(const Profile& profile, const guide::Placement& placement = {}) {
 }
 
 // Beside three pairs that were measured, a quarter of it is left, for the way by which they were.
-TEST_F(Margin, ShrinksBesidePairsThatWereMeasured) {
+TEST_F(Hysteresis, ShrinksBesidePairsThatWereMeasured) {
   for (const double gain : {0.01, 0.02}) {
     const Profile plain = profile(0.04, gain);
     const Way expected = gain < 0.015 ? usual_.way : other_.way;
@@ -85,7 +85,7 @@ TEST_F(Margin, ShrinksBesidePairsThatWereMeasured) {
 }
 
 // What a profile errs by is known of latencies.
-TEST_F(Margin, IsOfLatenciesAlone) {
+TEST_F(Hysteresis, IsOfLatenciesAlone) {
   const guide::Placement cpu{.objective = guide::Objective::cpu};
   const Way usual = chosen_by(profile(0, 0), cpu);
   for (const double less : {0.2, 0.5, 0.8, 0.9, 0.95, 0.99}) {  // wherever another way comes first, it is taken at once
@@ -103,16 +103,16 @@ TEST_F(Margin, IsOfLatenciesAlone) {
 }
 
 // Of several paths the one that errs most.
-TEST_F(Margin, IsThatOfTheWorstPath) {
+TEST_F(Hysteresis, IsThatOfTheWorstPath) {
   Profile two = profile(0.02, 0);
   two.classes[0].paths.push_back(
-      {.path = nic::Path::kernel, .prices = guide::usual_prices(nic::Path::kernel), .leans = {}, .error_median = 0.06});
+      {.path = nic::Path::kernel, .prices = guide::usual_prices(nic::Path::kernel), .biases = {}, .error_median = 0.06});
   Guide guide;
-  EXPECT_EQ(guide.add(mock_nic({kWire, kKernel}), two).margin(), 1.5 * 0.06);
+  EXPECT_EQ(guide.add(mock_nic({kWire, kKernel}), two).hysteresis(), 1.5 * 0.06);
 }
 
 // Of what a force leaves, too, one is usually best.
-TEST_F(Margin, IsOfWhatAForceLeaves) {
+TEST_F(Hysteresis, IsOfWhatAForceLeaves) {
   Guide forced({.method = method::find("gather_write").value(), .path = {}});
   const Peer& plain = forced.add(mock_nic({kWire}), mock_profile({}));
   const Choice usual = forced.choose(kSrc, kDst, plain).value();
@@ -126,20 +126,20 @@ TEST_F(Margin, IsOfWhatAForceLeaves) {
   EXPECT_EQ(chosen(0), other.way);
 }
 
-TEST_F(Margin, IsBounded) {
-  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostMargin) - 0.001), usual_.way);
-  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostMargin) + 0.001), other_.way);
+TEST_F(Hysteresis, IsBounded) {
+  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostHysteresis) - 0.001), usual_.way);
+  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostHysteresis) + 0.001), other_.way);
 }
 
-TEST_F(Margin, IsThereWhereSomethingWasMeasured) {
+TEST_F(Hysteresis, IsThereWhereSomethingWasMeasured) {
   Guide guide;
-  EXPECT_EQ(guide.add(mock_nic({kWire}), mock_profile({})).margin(), 0);
-  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.04, 0)).margin(), 1.5 * 0.04);
-  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.3, 0)).margin(), Peer::kMostMargin);
+  EXPECT_EQ(guide.add(mock_nic({kWire}), mock_profile({})).hysteresis(), 0);
+  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.04, 0)).hysteresis(), 1.5 * 0.04);
+  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.3, 0)).hysteresis(), Peer::kMostHysteresis);
 }
 
 // What a program found out for this pair is no expectation.
-TEST_F(Margin, IsNoneForWhatWasLearned) {
+TEST_F(Hysteresis, IsNoneForWhatWasLearned) {
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0));
   const Layout unlike = vector(64, 256, 1024);
@@ -153,8 +153,8 @@ TEST_F(Margin, IsNoneForWhatWasLearned) {
   EXPECT_TRUE(guide::describe(guide.explain(kSrc, kDst, peer).value()).starts_with("Chosen: " + std::string(other_.way.method->name)));
 }
 
-// A program that learns finds out that the other way takes less, though by less than the margin, and keeps to it.
-TEST_F(Margin, IsNoHindranceToLearning) {
+// A program that learns finds out that the other way takes less, though by less than the hysteresis, and keeps to it.
+TEST_F(Hysteresis, IsNoHindranceToLearning) {
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.02));
   guide::Learner learner({.learning = guide::Learning::on, .one_in = 10});
@@ -172,19 +172,19 @@ TEST_F(Margin, IsNoHindranceToLearning) {
 }
 
 // A learner asks for what is expected to be best beside the chosen way, not for what is usual.
-TEST_F(Margin, IsNoneForTheNextBest) {
+TEST_F(Hysteresis, IsNoneForTheNextBest) {
   Guide guide;
   const Way first[] = {usual_.way, other_.way};
   const Choice third = guide.choose_beside(first, kSrc, kDst, guide.add(mock_nic({kWire}), mock_profile({})), {}).value();
   Profile turned = profile(0.5, -0.05);
-  turned.classes[0].paths[0].leans[place_of(third.way.method)].at(static_cast<std::size_t>(third.way.notify))[0] =
+  turned.classes[0].paths[0].biases[place_of(third.way.method)].at(static_cast<std::size_t>(third.way.notify))[0] =
       -std::log(third.plan.latency_ns / usual_.plan.latency_ns);
   const Way over[] = {usual_.way};
   EXPECT_EQ(guide.choose_beside(over, kSrc, kDst, guide.add(mock_nic({kWire}), turned), {}).value().way, third.way);
   EXPECT_EQ(guide.choose_beside({}, kSrc, kDst, guide.add(mock_nic({kWire}), profile(0.5, 0.05)), {}).value().way, other_.way);
 }
 
-TEST_F(Margin, IsExplained) {
+TEST_F(Hysteresis, IsExplained) {
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer);
@@ -198,8 +198,8 @@ TEST_F(Margin, IsExplained) {
   EXPECT_FALSE(guide::describe(guide.explain(kSrc, kDst, exact).value()).contains("kept as")) << "the best one needs no excuse";
 }
 
-// The other way wins where it takes less by more than the margin, and nothing is said to win where the chosen one is kept.
-TEST_F(Margin, HoldsForCrossoversToo) {
+// The other way wins where it takes less by more than the hysteresis, and nothing is said to win where the chosen one is kept.
+TEST_F(Hysteresis, HoldsForCrossoversToo) {
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer).value();
@@ -207,7 +207,7 @@ TEST_F(Margin, HoldsForCrossoversToo) {
   EXPECT_EQ(why.candidates[0].crossover, "");
   ASSERT_EQ(why.candidates[1].way, other_.way);
   EXPECT_EQ(why.candidates[1].crossover, "would win from 1.41 KiB blocks")
-      << "without a margin from 1.09 KiB on, the first that is looked at";
+      << "without hysteresis from 1.09 KiB on, the first that is looked at";
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -18,15 +18,15 @@ Profile measured() {
   return made;
 }
 
-TEST(Pace, IsOfTheClass) {
-  EXPECT_EQ(Profile::pace(kUsual, kUsual), 1);
-  EXPECT_NEAR(Profile::pace(1.2 * kUsual, kUsual), 1.136, 0.001);
-  EXPECT_NEAR(Profile::pace(kUsual / 1.2, kUsual), 1 / 1.136, 0.001);
-  EXPECT_EQ(Profile::pace(0, kUsual), 1) << "nobody knows";
-  EXPECT_EQ(Profile::pace(kUsual, 0), 1);
+TEST(SpeedFactor, IsOfTheClass) {
+  EXPECT_EQ(Profile::speed_factor(kUsual, kUsual), 1);
+  EXPECT_NEAR(Profile::speed_factor(1.2 * kUsual, kUsual), 1.136, 0.001);
+  EXPECT_NEAR(Profile::speed_factor(kUsual / 1.2, kUsual), 1 / 1.136, 0.001);
+  EXPECT_EQ(Profile::speed_factor(0, kUsual), 1) << "nobody knows";
+  EXPECT_EQ(Profile::speed_factor(kUsual, 0), 1);
 }
 
-TEST(Pace, IsInAllThatIsExpectedAndInNoChoice) {
+TEST(SpeedFactor, IsInAllThatIsExpectedAndInNoChoice) {
   const Layout src = vector(64, 1024, 4096);
   const Layout dst = bytes(src.size());
   const layout::PairOutline pair = layout::outline(src, dst);
@@ -35,26 +35,26 @@ TEST(Pace, IsInAllThatIsExpectedAndInNoChoice) {
   const guide::Explanation expected = guide.explain(src, dst, usual).value();
   for (const double message_us : {0.0, 2.0, 3.9}) {
     const Peer& peer = guide.add(mock_nic({kWire}), measured(), message_us);
-    const double pace = Profile::pace(message_us, kUsual);
-    EXPECT_EQ(peer.pace(), pace);
+    const double factor = Profile::speed_factor(message_us, kUsual);
+    EXPECT_EQ(peer.speed_factor(), factor);
     const guide::Choice choice = guide.choose(src, dst, peer).value();
     EXPECT_EQ(choice.way, expected.candidates[0].way);
-    EXPECT_DOUBLE_EQ(choice.plan.latency_ns, pace * expected.candidates[0].plan.latency_ns);
+    EXPECT_DOUBLE_EQ(choice.plan.latency_ns, factor * expected.candidates[0].plan.latency_ns);
     EXPECT_DOUBLE_EQ(Guide::expect(choice.way, pair, peer, {}).latency_ns, choice.plan.latency_ns);
     const guide::Explanation now = guide.explain(src, dst, peer).value();
     ASSERT_EQ(now.candidates.size(), expected.candidates.size());
     for (std::size_t i = 0; i < now.candidates.size(); ++i) {
       EXPECT_EQ(now.candidates[i].way, expected.candidates[i].way);
       EXPECT_EQ(now.candidates[i].crossover, expected.candidates[i].crossover);
-      EXPECT_DOUBLE_EQ(now.candidates[i].plan.latency_ns, pace * expected.candidates[i].plan.latency_ns);
+      EXPECT_DOUBLE_EQ(now.candidates[i].plan.latency_ns, factor * expected.candidates[i].plan.latency_ns);
       for (std::size_t k = 0; k < now.candidates[i].stages_ns.size(); ++k)
-        EXPECT_DOUBLE_EQ(now.candidates[i].stages_ns.at(k), pace * expected.candidates[i].stages_ns.at(k));
+        EXPECT_DOUBLE_EQ(now.candidates[i].stages_ns.at(k), factor * expected.candidates[i].stages_ns.at(k));
     }
   }
 }
 
-// What a profile saw, it saw at the pace of the class.
-TEST(Pace, IsInWhatWasMeasuredOnce) {
+// What a profile has measured, it has at the speed of its class.
+TEST(SpeedFactor, IsInWhatWasMeasuredOnce) {
   const Layout src = vector(64, 1024, 4096);
   const Layout dst = bytes(src.size());
   const layout::PairOutline pair = layout::outline(src, dst);
@@ -66,7 +66,7 @@ TEST(Pace, IsInWhatWasMeasuredOnce) {
   profile.classes[0].seen.assign(50, {.pair = pair, .cold = false, .us = {1.5 * billed_us}});
   for (const double message_us : {kUsual, 3.9}) {
     const Peer& peer = guide.add(mock_nic({kWire}), profile, message_us);
-    const double expected_us = 1.5 * billed_us * Profile::pace(message_us, kUsual);
+    const double expected_us = 1.5 * billed_us * Profile::speed_factor(message_us, kUsual);
     EXPECT_NEAR(Guide::expect(way, pair, peer, {}).latency_ns / 1e3, expected_us, 0.05 * expected_us);
   }
 }
