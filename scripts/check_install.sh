@@ -97,7 +97,8 @@ check_build() {
   local lib=${pc%/pkgconfig} flags=()
   [[ $kind == static ]] && flags=(--static)
 
-  # Every installed header must stand alone, without the source tree and without third-party headers, under each compiler that is here.
+  # Every installed header must stand alone, without the source tree and without third-party headers, under each
+  # compiler that is here.
   local header compiler
   while read -r header; do
     for compiler in "$cc" "$cxx" clang clang++; do
@@ -154,7 +155,7 @@ check_deb() {
   check "deb: no path of the source tree in it" no_source_path "$tree" || true
 }
 
-# header_alone COMPILER FOLDER HEADER: lacuna.h is for C and C++, the others for C++20.
+# header_alone COMPILER FOLDER HEADER: those of C are for C++ too, the others for C++20.
 header_alone() {
   local language=(-std=c11 -x c)
   [[ $1 == *++* ]] && language=(-std=c++20 -x c++)

@@ -3,7 +3,7 @@
 
     scripts/docs.py
 
-The reference is generated: of C and C++ by doxygen from lacuna.h and lacuna.hpp, of Python from the installed package,
+The reference is generated: of C and C++ by doxygen from include/, of Python from the installed package,
 of the commands from what `lacuna ... --help` prints. A warning is an error, and so is a link or an anchor that leads
 nowhere. Exits with 1 then.
 """
@@ -28,9 +28,15 @@ _SUBCOMMAND = re.compile(r"^  (?P<name>[a-z][\w.-]*)  ", re.MULTILINE)
 
 
 def headers() -> list[Path]:
-    """The public ones: C's first."""
+    """The public ones: C's first, in the order of the reference."""
     folder = ROOT / "include"
-    return [folder / "lacuna.h", *sorted(folder.rglob("*.hpp"))]
+    return [folder / "lacuna.h", *c_headers(), *sorted(folder.rglob("*.hpp"))]
+
+
+def c_headers() -> list[Path]:
+    """Of each topic."""
+    topics = ("status", "layout", "device", "guide", "communicator", "exchange")
+    return [ROOT / "include" / "lacuna" / f"{topic}.h" for topic in topics]
 
 
 def doxygen() -> None:
@@ -73,7 +79,8 @@ def write_c(page: Path) -> None:
     """Adds a section for each group of lacuna.h, with the group's functions."""
     sections = (
         f"## {title}\n\n```{{doxygengroup}} {name}\n:members:\n:undoc-members:\n:content-only:\n```\n"
-        for name, title in groups(headers()[0])
+        for header in c_headers()
+        for name, title in groups(header)
     )
     page.write_text("\n".join([page.read_text(), *sections]))
 

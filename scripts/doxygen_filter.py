@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Makes doxygen's comments of lacuna.h's plain ones, so that the reference has them: doxygen calls it for each header.
+"""Makes doxygen's comments of the plain ones of C's headers, so that the reference has them: doxygen calls it for each
+header.
 
     scripts/doxygen_filter.py FILE
 
 A comment of its own lines describes the declarations that follow it up to the next empty line. A comment behind a
-declaration describes that. `--- title ---` begins a group of functions. Comments in doxygen's form stay as they are.
+declaration describes that. `--- title ---` begins a group of functions, and ends the one before it. Comments in
+doxygen's form stay as they are.
 
 groups() tells the groups, in order, of the page that scripts/docs.py makes of them.
 """
@@ -17,8 +19,8 @@ from pathlib import Path
 
 _COMMENT = re.compile(r"(?P<before>^[^\n]*?)/\*(?P<text>(?!\*)(?:(?!\*/).)*)\*/", re.DOTALL | re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef (?P<kind>enum|struct) (?P<name>\w+) \{(?P<body>[^}]*)\} (?P=name);", re.MULTILINE)
-_GENERAL = "Errors and versions"
-"""What stands before the first title."""
+_END = "/**@}*/\n"
+"""Of a group."""
 _TITLE = re.compile(r"^ --- (?P<title>.*?) ---(?P<text>.*)$", re.DOTALL)
 
 
@@ -37,7 +39,7 @@ def _doxygen(match: re.Match[str]) -> str:
     title = _TITLE.match(text)
     if title:
         name = _name(title["title"])
-        return f"/**@}}*/\n/** @defgroup {_id(name)} {name}\n{_plain(title['text'])}@{{ */"
+        return f"{_END}/** @defgroup {_id(name)} {name}\n{_plain(title['text'])}@{{ */"
     return f"{before}/**{_plain(text)}*/"
 
 
@@ -54,7 +56,7 @@ def _id(name: str) -> str:
 def groups(header: Path) -> list[tuple[str, str]]:
     """Id and title of each group of a header."""
     titles = (_TITLE.match(comment["text"]) for comment in _COMMENT.finditer(header.read_text()))
-    names = [_GENERAL, *(_name(title["title"]) for title in titles if title)]
+    names = [_name(title["title"]) for title in titles if title]
     return [(_id(name), name) for name in names]
 
 
@@ -66,10 +68,9 @@ def _tagged(match: re.Match[str]) -> str:
 def main() -> None:
     source = _COMMENT.sub(_doxygen, Path(sys.argv[1]).read_text())
     source = source.replace("/**", "/** @file\n", 1)
-    source = re.sub(r'(extern "C" \{\n#endif\n)', rf"\1\n/** @defgroup {_id(_GENERAL)} {_GENERAL}\n@{{ */\n", source)
-    source = _TYPEDEF.sub(_tagged, source)
-    end = source.rindex("#ifdef __cplusplus")
-    print(source[:end] + "/**@}*/\n" + source[end:])
+    source = _TYPEDEF.sub(_tagged, source.replace(_END, "", 1))
+    begin, bracket, end = source.rpartition("#ifdef __cplusplus\n}")
+    print(begin + (_END if bracket else "") + bracket + end)
 
 
 if __name__ == "__main__":

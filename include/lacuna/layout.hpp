@@ -165,8 +165,10 @@ class Layout {
   [[nodiscard]] const lacuna_layout* get() const { return handle_.get(); }
 
   // Properties, in bytes.
-  [[nodiscard]] std::int64_t size() const { return lacuna_layout_size(get()); }            ///< of the data: the length of the packed stream
-  [[nodiscard]] std::int64_t run_count() const { return lacuna_layout_run_count(get()); }  ///< contiguous runs, after merging neighbours
+  /// Of the data: the length of the packed stream
+  [[nodiscard]] std::int64_t size() const { return lacuna_layout_size(get()); }
+  /// Contiguous runs, after merging neighbours
+  [[nodiscard]] std::int64_t run_count() const { return lacuna_layout_run_count(get()); }
   [[nodiscard]] std::int64_t lower_bound() const { return lacuna_layout_lower_bound(get()); }
   [[nodiscard]] std::int64_t extent() const { return lacuna_layout_extent(get()); }
   [[nodiscard]] std::int64_t true_lower_bound() const { return lacuna_layout_true_lower_bound(get()); }
@@ -218,7 +220,7 @@ class Layout {
   std::shared_ptr<lacuna_layout> handle_;
 };
 
-// --- copies by the CPU ------------------------------------------------------------------------------------------------
+// --- copies by the CPU -----------------------------------------------------------------------------------------------
 
 /// Bytes [position, position + length) of the packed stream. Errors: INVALID_ARGUMENT.
 inline void pack(const Layout& layout, const void* base, std::int64_t position, std::int64_t length, void* out) {

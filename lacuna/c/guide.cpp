@@ -8,8 +8,10 @@
 
 using lacuna::base::Code;
 using lacuna::base::Result;
+using lacuna::c::check;
 using lacuna::c::failed;
 using lacuna::c::guarded;
+using lacuna::c::value_or;
 using lacuna::c::write_text;
 
 struct lacuna_guide {
@@ -37,18 +39,12 @@ Result<lacuna::guide::Placement> placement_of(const lacuna_placement& given) {
 }  // namespace
 
 size_t lacuna_layout_explain(const lacuna_layout* layout, char* text, size_t size) {
-  std::size_t length = 0;
-  guarded([&] {
-    length = write_text(lacuna::guide::describe(layout->value), text, size);
-    return LACUNA_OK;
-  });
-  return length;
+  return value_or(LACUNA_GIVEN(layout), std::size_t{0}, [&] { return write_text(lacuna::guide::describe(layout->value), text, size); });
 }
 
 lacuna_status lacuna_guide_open(const char* nic, double message_us, lacuna_guide** guide) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(nic, guide), [&] {
     namespace library = lacuna::guide;
-    if (nic == nullptr) return failed({Code::invalid_argument, "the name of the NIC is NULL"});
     auto force = library::Force::from_environment();
     if (!force) return failed(force.error());
     auto limits = library::limits_of(nic);
@@ -64,7 +60,7 @@ void lacuna_guide_free(lacuna_guide* guide) { delete guide; }
 
 lacuna_status lacuna_guide_choose_placed(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
                                          const lacuna_placement* placement, lacuna_choice* choice) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(guide, src, dst, placement, choice), [&] {
     const auto where = placement_of(*placement);
     if (!where) return failed(where.error());
     const auto made = guide->guide.choose(src->value, dst->value, *guide->peer, *where);
@@ -80,13 +76,14 @@ lacuna_status lacuna_guide_choose_placed(lacuna_guide* guide, const lacuna_layou
 
 lacuna_status lacuna_guide_choose(lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective,
                                   lacuna_choice* choice) {
+  if (const lacuna_status given = check(LACUNA_GIVEN(guide, src, dst, choice)); given != LACUNA_OK) return given;
   const lacuna_placement placement{.objective = objective};
   return lacuna_guide_choose_placed(guide, src, dst, &placement, choice);
 }
 
 lacuna_status lacuna_guide_explain_placed(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst,
                                           const lacuna_placement* placement, char* text, size_t size, size_t* needed) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(guide, src, dst, placement, needed), [&] {
     const auto where = placement_of(*placement);
     if (!where) return failed(where.error());
     const auto why = guide->guide.explain(src->value, dst->value, *guide->peer, *where);
@@ -98,6 +95,7 @@ lacuna_status lacuna_guide_explain_placed(const lacuna_guide* guide, const lacun
 
 lacuna_status lacuna_guide_explain(const lacuna_guide* guide, const lacuna_layout* src, const lacuna_layout* dst, int objective, char* text,
                                    size_t size, size_t* needed) {
+  if (const lacuna_status given = check(LACUNA_GIVEN(guide, src, dst, needed)); given != LACUNA_OK) return given;
   const lacuna_placement placement{.objective = objective};
   return lacuna_guide_explain_placed(guide, src, dst, &placement, text, size, needed);
 }

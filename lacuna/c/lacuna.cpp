@@ -2,6 +2,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "lacuna/c/handles.hpp"
@@ -71,6 +72,12 @@ lacuna_status lacuna::c::thrown() noexcept {
     last_message().clear();
     return status_of(code == Code::io ? Code::out_of_memory : code);
   }
+}
+
+Error lacuna::c::error_of(const Missing& missing) {
+  std::string_view name = missing.names;
+  for (int i = 0; i < missing.index; ++i) name.remove_prefix(name.find(", ") + 2);
+  return {Code::invalid_argument, std::string(missing.function) + "(): " + std::string(name.substr(0, name.find(','))) + " is NULL"};
 }
 
 lacuna_status lacuna::c::failed(const Error& error) {

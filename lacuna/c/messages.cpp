@@ -5,8 +5,11 @@
 #include "lacuna/c/connection.hpp"
 
 using lacuna::base::Code;
+using lacuna::c::check;
+using lacuna::c::either;
 using lacuna::c::failed;
 using lacuna::c::guarded;
+using lacuna::c::value_or;
 using lacuna::protocol::Communicator;
 using lacuna::protocol::Request;
 using lacuna::protocol::Status;
@@ -34,9 +37,8 @@ lacuna::protocol::Exposed value_of(const lacuna_exposed& exposed) { return {expo
 
 lacuna_status lacuna_connect(const char* address, int size, int rank, const char* secret, const lacuna_connect_options* options,
                              lacuna_comm** comm) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(address, comm), [&] {
     namespace library = lacuna::protocol;
-    if (address == nullptr) return failed({Code::invalid_argument, "the address is NULL"});
     const lacuna_connect_options given = options != nullptr ? *options : lacuna_connect_options{};
     const std::string nic = given.nic != nullptr ? given.nic : "local";
     library::Options wanted;
@@ -78,37 +80,45 @@ void lacuna_comm_free(lacuna_comm* comm) {
   delete comm;
 }
 
-int lacuna_comm_rank(const lacuna_comm* comm) { return comm->ranks->rank(); }
-int lacuna_comm_size(const lacuna_comm* comm) { return comm->ranks->size(); }
+int lacuna_comm_rank(const lacuna_comm* comm) {
+  return value_or(LACUNA_GIVEN(comm), -1, [&] { return comm->ranks->rank(); });
+}
+int lacuna_comm_size(const lacuna_comm* comm) {
+  return value_or(LACUNA_GIVEN(comm), 0, [&] { return comm->ranks->size(); });
+}
 
 lacuna_status lacuna_send(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, layout), [&] {
     const auto sent = comm->ranks->send(base, layout->value, dest, tag);
     return sent ? LACUNA_OK : failed(sent.error());
   });
 }
 
 lacuna_status lacuna_recv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_message* message) {
-  return guarded([&] { return tell(comm->ranks->recv(base, layout->value, source, tag), message); });
+  return guarded(LACUNA_GIVEN(comm, layout), [&] { return tell(comm->ranks->recv(base, layout->value, source, tag), message); });
 }
 
 lacuna_status lacuna_isend(lacuna_comm* comm, const void* base, const lacuna_layout* layout, int dest, int tag, lacuna_request** request) {
-  return guarded([&] { return hand_out(comm->ranks->isend(base, layout->value, dest, tag), request); });
+  return guarded(LACUNA_GIVEN(comm, layout, request),
+                 [&] { return hand_out(comm->ranks->isend(base, layout->value, dest, tag), request); });
 }
 
 lacuna_status lacuna_irecv(lacuna_comm* comm, void* base, const lacuna_layout* layout, int source, int tag, lacuna_request** request) {
-  return guarded([&] { return hand_out(comm->ranks->irecv(base, layout->value, source, tag), request); });
+  return guarded(LACUNA_GIVEN(comm, layout, request),
+                 [&] { return hand_out(comm->ranks->irecv(base, layout->value, source, tag), request); });
 }
 
 lacuna_status lacuna_wait(lacuna_comm* comm, lacuna_request** request, lacuna_message* message) {
-  if (*request == nullptr) return LACUNA_OK;
-  return guarded([&] { return tell(comm->ranks->wait(request_of(std::exchange(*request, nullptr))), message); });
+  return guarded(LACUNA_GIVEN(comm, request), [&] {
+    if (*request == nullptr) return LACUNA_OK;
+    return tell(comm->ranks->wait(request_of(std::exchange(*request, nullptr))), message);
+  });
 }
 
 lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done, lacuna_message* message) {
-  *done = 1;
-  if (*request == nullptr) return LACUNA_OK;
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, request, done), [&] {
+    *done = 1;
+    if (*request == nullptr) return LACUNA_OK;
     const auto ended = comm->ranks->test(request_of(*request));
     *done = ended ? 1 : 0;
     if (!ended) return LACUNA_OK;
@@ -118,7 +128,7 @@ lacuna_status lacuna_test(lacuna_comm* comm, lacuna_request** request, int* done
 }
 
 lacuna_status lacuna_wait_any(lacuna_comm* comm, int count, lacuna_request** requests, int* index, lacuna_message* message) {
-  return guarded([&] {
+  return guarded(either(LACUNA_GIVEN(comm, index), LACUNA_LISTS(count, requests)), [&] {
     if (count < 0) return failed({Code::invalid_argument, "a negative number of requests"});
     const auto found = comm->ranks->wait_any({reinterpret_cast<Request* const*>(requests), static_cast<std::size_t>(count)});
     if (!found) return failed(found.error());
@@ -128,7 +138,9 @@ lacuna_status lacuna_wait_any(lacuna_comm* comm, int count, lacuna_request** req
 }
 
 lacuna_status lacuna_wait_all(lacuna_comm* comm, int count, lacuna_request** requests, lacuna_message* messages) {
-  lacuna_status first = LACUNA_OK;
+  const lacuna::c::Missing missing = either(LACUNA_GIVEN(comm), LACUNA_LISTS(count, requests));
+  lacuna_status first = check(missing);
+  if (first != LACUNA_OK) return first;
   std::string text;
   for (int i = 0; i < count; ++i) {
     const lacuna_status ended = lacuna_wait(comm, &requests[i], messages != nullptr ? &messages[i] : nullptr);
@@ -141,9 +153,9 @@ lacuna_status lacuna_wait_all(lacuna_comm* comm, int count, lacuna_request** req
 }
 
 lacuna_status lacuna_cancel(lacuna_comm* comm, lacuna_request** request, int* cancelled) {
-  *cancelled = 0;
-  if (*request == nullptr) return LACUNA_OK;
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, request, cancelled), [&] {
+    *cancelled = 0;
+    if (*request == nullptr) return LACUNA_OK;
     *cancelled = comm->ranks->cancel(request_of(*request)) ? 1 : 0;
     if (*cancelled == 1) *request = nullptr;
     return LACUNA_OK;
@@ -151,7 +163,7 @@ lacuna_status lacuna_cancel(lacuna_comm* comm, lacuna_request** request, int* ca
 }
 
 lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, lacuna_message* message) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, found), [&] {
     const auto probed = comm->ranks->probe(source, tag);
     if (!probed) return failed(probed.error());
     *found = probed->has_value() ? 1 : 0;
@@ -159,10 +171,12 @@ lacuna_status lacuna_probe(lacuna_comm* comm, int source, int tag, int* found, l
   });
 }
 
-int lacuna_progress(lacuna_comm* comm) { return comm->ranks->progress() ? 1 : 0; }
+int lacuna_progress(lacuna_comm* comm) {
+  return value_or(LACUNA_GIVEN(comm), 0, [&] { return comm->ranks->progress() ? 1 : 0; });
+}
 
 lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t bytes, uint32_t* number) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, number), [&] {
     const auto held = comm->ranks->register_memory(base, bytes);
     if (!held) return failed(held.error());
     *number = *held;
@@ -171,14 +185,14 @@ lacuna_status lacuna_register_memory(lacuna_comm* comm, void* base, int64_t byte
 }
 
 lacuna_status lacuna_deregister_memory(lacuna_comm* comm, uint32_t number) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm), [&] {
     const auto gone = comm->ranks->deregister_memory(number);
     return gone ? LACUNA_OK : failed(gone.error());
   });
 }
 
 lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna_exposed* exposed) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, exposed), [&] {
     const auto made = comm->ranks->expose(base, bytes);
     if (!made) return failed(made.error());
     *exposed = {made->rank, made->number, made->bytes};
@@ -187,7 +201,7 @@ lacuna_status lacuna_expose(lacuna_comm* comm, void* base, int64_t bytes, lacuna
 }
 
 lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, exposed), [&] {
     const auto gone = comm->ranks->withdraw(value_of(*exposed));
     return gone ? LACUNA_OK : failed(gone.error());
   });
@@ -195,16 +209,19 @@ lacuna_status lacuna_withdraw(lacuna_comm* comm, const lacuna_exposed* exposed) 
 
 lacuna_status lacuna_iput(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
                           const lacuna_layout* dst, lacuna_request** request) {
-  return guarded([&] { return hand_out(comm->ranks->put(base, src->value, value_of(*to), offset, dst->value), request); });
+  return guarded(LACUNA_GIVEN(comm, src, to, dst, request),
+                 [&] { return hand_out(comm->ranks->put(base, src->value, value_of(*to), offset, dst->value), request); });
 }
 
 lacuna_status lacuna_iget(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
                           const lacuna_layout* src, lacuna_request** request) {
-  return guarded([&] { return hand_out(comm->ranks->get(base, dst->value, value_of(*from), offset, src->value), request); });
+  return guarded(LACUNA_GIVEN(comm, dst, from, src, request),
+                 [&] { return hand_out(comm->ranks->get(base, dst->value, value_of(*from), offset, src->value), request); });
 }
 
 lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layout* src, const lacuna_exposed* to, int64_t offset,
                          const lacuna_layout* dst) {
+  if (const lacuna_status given = check(LACUNA_GIVEN(comm, src, to, dst)); given != LACUNA_OK) return given;
   lacuna_request* request = nullptr;
   const lacuna_status begun = lacuna_iput(comm, base, src, to, offset, dst, &request);
   return begun != LACUNA_OK ? begun : lacuna_wait(comm, &request, nullptr);
@@ -212,23 +229,20 @@ lacuna_status lacuna_put(lacuna_comm* comm, const void* base, const lacuna_layou
 
 lacuna_status lacuna_get(lacuna_comm* comm, void* base, const lacuna_layout* dst, const lacuna_exposed* from, int64_t offset,
                          const lacuna_layout* src) {
+  if (const lacuna_status given = check(LACUNA_GIVEN(comm, dst, from, src)); given != LACUNA_OK) return given;
   lacuna_request* request = nullptr;
   const lacuna_status begun = lacuna_iget(comm, base, dst, from, offset, src, &request);
   return begun != LACUNA_OK ? begun : lacuna_wait(comm, &request, nullptr);
 }
 
 size_t lacuna_comm_statistics(const lacuna_comm* comm, char* text, size_t size) {
-  std::size_t length = 0;
-  guarded([&] {
-    length = lacuna::c::write_text(comm->ranks->statistics().describe(), text, size);
-    return LACUNA_OK;
-  });
-  return length;
+  return value_or(LACUNA_GIVEN(comm), std::size_t{0},
+                  [&] { return lacuna::c::write_text(comm->ranks->statistics().describe(), text, size); });
 }
 
 lacuna_status lacuna_comm_explain(lacuna_comm* comm, const lacuna_layout* src, const lacuna_layout* dst, int dest, char* text, size_t size,
                                   size_t* needed) {
-  return guarded([&] {
+  return guarded(LACUNA_GIVEN(comm, src, dst, needed), [&] {
     const auto why = comm->ranks->explain(src->value, dst->value, dest);
     if (!why) return failed(why.error());
     *needed = lacuna::c::write_text(*why, text, size);

@@ -4,14 +4,14 @@
 # liblacuna has all functions of lacuna.h and nothing else; an interposer has MPI's names, and dlsym, by which a
 # program may ask for them.
 set -euo pipefail
-header=$(dirname "$0")/../../include/lacuna.h
+headers=$(dirname "$0")/../../include/lacuna
 
 failed=0
 for library in "$@"; do
   exported=$(nm -D --defined-only "$library" | awk '{sub(/@.*/, "", $NF); print $NF}' | sort -u)
   case $(basename "$library") in
     liblacuna_mpi_*) allowed='^(P?MPIX?_[A-Za-z0-9_]+|dlsym)$' wanted='MPI_Send' ;;
-    *) allowed='^lacuna_[a-z0-9_]+$' wanted=$(grep -oE '\blacuna_[a-z0-9_]+\(' "$header" | tr -d '(' | sort -u) ;;
+    *) allowed='^lacuna_[a-z0-9_]+$' wanted=$(grep -ohE '\blacuna_[a-z0-9_]+\(' "$headers"/*.h | tr -d '(' | sort -u) ;;
   esac
   if other=$(grep -vE "$allowed" <<<"$exported"); then
     echo "$library exports what is not its own:"

@@ -152,7 +152,9 @@ TEST(CApi, ErrorsLeaveTheOutputAlone) {
   EXPECT_EQ(lacuna_layout_bytes(-1, &out), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_layout_hindexed(-1, nullptr, nullptr, four.get(), &out), LACUNA_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(lacuna_layout_contiguous(INT64_MAX, four.get(), &out), LACUNA_ERR_OVERFLOW);
-  EXPECT_EQ(lacuna_layout_struct(INT64_MAX / 4, nullptr, nullptr, nullptr, &out), LACUNA_ERR_OUT_OF_MEMORY);
+  const std::int64_t one[] = {1};
+  const lacuna_layout* const member = four.get();
+  EXPECT_EQ(lacuna_layout_struct(INT64_MAX / 4, one, one, &member, &out), LACUNA_ERR_OUT_OF_MEMORY);
   EXPECT_EQ(out, nullptr);
   EXPECT_EQ(lacuna_layout_contiguous(INT64_MAX, four.get(), &out), LACUNA_ERR_OVERFLOW);
   EXPECT_NE(std::string(lacuna_error_message()).find("overflow"), std::string::npos);

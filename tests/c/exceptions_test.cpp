@@ -12,7 +12,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 void expect(const auto& thrown, lacuna_status status, const std::string& text) {
-  EXPECT_EQ(c::guarded([&]() -> lacuna_status { throw thrown; }), status);
+  EXPECT_EQ(c::guarded({}, [&]() -> lacuna_status { throw thrown; }), status);
   EXPECT_NE(std::string(lacuna_error_message()).find(text), std::string::npos) << lacuna_error_message();
 }
 std::system_error of_system(std::errc code) { return {std::make_error_code(code), "what was tried"}; }
@@ -34,7 +34,7 @@ TEST(CExceptions, HaveTheirStatus) {
 TEST(CExceptions, LetAThreadBeCancelled) {
   pthread_t thread{};
   const auto waits = [](void*) -> void* {
-    (void)c::guarded([] {
+    (void)c::guarded({}, [] {
       pause();
       return LACUNA_OK;
     });
@@ -48,8 +48,8 @@ TEST(CExceptions, LetAThreadBeCancelled) {
 }
 
 TEST(CExceptions, AreNotSeenWhereThereAreNone) {
-  EXPECT_EQ(c::guarded([] { return LACUNA_OK; }), LACUNA_OK);
-  EXPECT_EQ(c::guarded([] { return LACUNA_ERR_TIMEOUT; }), LACUNA_ERR_TIMEOUT);
+  EXPECT_EQ(c::guarded({}, [] { return LACUNA_OK; }), LACUNA_OK);
+  EXPECT_EQ(c::guarded({}, [] { return LACUNA_ERR_TIMEOUT; }), LACUNA_ERR_TIMEOUT);
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -154,7 +154,7 @@ def fit(
         problem = Problem(simulator, profiles.load(profile), step)
         return problem, fitting.repeat(problem)
 
-    problem, fitted = _guarded(console, 160, "fitting", work, verify=False)
+    problem, fitted = _guarded(console, 380, "fitting", work, verify=False)
     stored = problem.values(problem.stored)
     rows = [[n, f"{stored[n]:.4g}", f"{v:.4g}", f"{v / stored[n] - 1:+.1%}"] for n, v in fitted.values.items()]
     console.print(_table(Grid("Parameters", ["parameter", "profile", "fitted here", "difference"], rows)))
