@@ -74,7 +74,8 @@ base::Result<void> talk(Communicator& ranks) {
       requests.push_back(LACUNA_TRY(ranks.irecv(in.data() + at, bytes, peer, 1)));
       at += static_cast<std::size_t>(n);
     }
-    for (int i = 0; i < 6; ++i) requests.push_back(LACUNA_TRY(ranks.isend(out.data(), gaps, peer, 2)));  // more than there are windows
+    // More than there are windows
+    for (int i = 0; i < 6; ++i) requests.push_back(LACUNA_TRY(ranks.isend(out.data(), gaps, peer, 2)));
     for (int i = 0; i < 6; ++i) requests.push_back(LACUNA_TRY(ranks.irecv(in.data() + (1 << 20) + i * 300'000, gaps, peer, 2)));
     LACUNA_TRY(ranks.wait_all(requests));
     LACUNA_TRY(ranks.recv(in.data(), small, peer, 7));
@@ -139,8 +140,8 @@ TEST_P(PeerDeath, IsTold) {
   munmap(died, sizeof *died);
 }
 
-// A death is looked for each few milliseconds, while the survivor looks for messages: once they have passed, some rounds
-// tell.
+// A death is looked for each few milliseconds, while the survivor looks for messages: once they have passed, some
+// rounds tell.
 TEST(DeadPeer, IsKnownSoon) {
   std::vector<protocol::Group> made = support::value(groups(2));
   const pid_t child = fork();

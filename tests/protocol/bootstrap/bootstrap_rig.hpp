@@ -47,7 +47,8 @@ inline BootstrapOptions patient(BootstrapOptions wanted) {
   if (wanted.timeout_s >= BootstrapOptions().timeout_s) wanted.timeout_s = static_cast<double>(kPatience) * 1e-9;
   return wanted;
 }
-/// Meets, and exchanges with each of the others who one is, and a file if `files`; also checks the rank that was asked for.
+/// Meets, and exchanges with each of the others who one is, and a file if `files`; also checks the rank that was asked
+/// for.
 std::string meet_and_greet(const BootstrapOptions& wanted, bool files = true);
 /// Meets, and wants an error of that code whose message has all of these texts. Any but a timeout is waited for as
 /// long as a test waits.

@@ -1,5 +1,5 @@
 // What the cache of registrations finds, keeps and gives up.
-#include "tests/protocol/registrations_rig.hpp"
+#include "tests/protocol/registration/registrations_rig.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {

@@ -1,7 +1,9 @@
-// The cache of registrations under attack, on a NIC that pins. Others unmap, map anew at the same addresses, move, discard and fork without pause; whoever
-// has a stretch of memory writes into it and has it moved by the NIC, out of it or into it. Bytes of pages that are not there any more are stale.
+// The cache of registrations under attack, on a NIC that pins. Others unmap, map anew at the same addresses, move,
+// discard and fork without pause; whoever has a stretch of memory writes into it and has it moved by the NIC, out of it
+// or into it. Bytes of pages that are not there any more are stale.
 //
-// The program's part of the bargain is kept: nobody takes memory away while it is being moved. LACUNA_ATTACK_CYCLES says how many transfers there are.
+// The program's part of the bargain is kept: nobody takes memory away while it is being moved. LACUNA_ATTACK_CYCLES
+// says how many transfers there are.
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/protocol/registrations_rig.hpp"
+#include "tests/protocol/registration/registrations_rig.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/tier.hpp"
 

@@ -1,4 +1,5 @@
-// Registrations on a NIC that pins: NIC verbs on the fake device with pages that are really pinned, or the device under test.
+// Registrations on a NIC that pins: NIC verbs on the fake device with pages that are really pinned, or the device under
+// test.
 #pragma once
 
 #include <gtest/gtest.h>

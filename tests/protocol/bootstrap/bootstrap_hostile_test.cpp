@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "tests/protocol/tcp_rig.hpp"
+#include "tests/protocol/bootstrap/tcp_rig.hpp"
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
@@ -70,7 +70,8 @@ TEST(TcpSecret, IsNotProvedByWhatAnotherSaid) {
   processes.kill(victim);
   processes.start([&] { return meet_and_greet(at(here, 2, 0)); });
   std::string heard;
-  for (const std::int64_t deadline = soon(); heard.empty() && base::now_ns() < deadline;) {  // who needs a second for it hears nothing
+  // Who needs a second for it hears nothing
+  for (const std::int64_t deadline = soon(); heard.empty() && base::now_ns() < deadline;) {
     const base::Fd stranger = here.connect();
     std::array<char, 36> greeting;
     EXPECT_TRUE(bootstrap::receive_bytes(stranger.get(), greeting, soon()));
@@ -113,7 +114,8 @@ TEST(TcpStrangers, DoNotDisturb) {
     });
   }
   Strangers strangers;
-  strangers.come([&] { return port.connect(); }, 300);  // one after the other they would take longer than the bootstrap may
+  // One after the other they would take longer than the bootstrap may
+  strangers.come([&] { return port.connect(); }, 300);
   processes.start([&] {
     pretend_machine(2);
     return meet_and_greet(at(port, 3, 2), false);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lacuna/protocol/channel/head.hpp"
-#include "tests/protocol/hostile_rig.hpp"
+#include "tests/protocol/message/hostile_rig.hpp"
 
 namespace lacuna::test::lies {
 

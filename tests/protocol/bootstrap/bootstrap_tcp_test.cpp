@@ -1,10 +1,11 @@
-// The bootstrap by TCP. The mesh of several machines is had on one by BootstrapOptions::machine. Who must not take part: bootstrap_hostile_test.
+// The bootstrap by TCP. The mesh of several machines is had on one by BootstrapOptions::machine. Who must not take
+// part: bootstrap_hostile_test.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <thread>
 
-#include "tests/protocol/tcp_rig.hpp"
+#include "tests/protocol/bootstrap/tcp_rig.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/tier.hpp"
 

@@ -115,8 +115,8 @@ struct Received {
   int source, tag;  // that the receive asked for
 };
 
-// What MPI promises of a pair of ranks, whatever the timing: if a receive took a message, then each earlier message of that sender that it would have
-// taken went to a receive that was posted before it.
+// What MPI promises of a pair of ranks, whatever the timing: if a receive took a message, then each earlier message of
+// that sender that it would have taken went to a receive that was posted before it.
 std::string in_order(const std::vector<Received>& received) {
   std::map<int, std::vector<std::pair<int, std::size_t>>> of;  // by source: number of the message, place of its receive
   for (std::size_t i = 0; i < received.size(); ++i) of[received[i].label.source].emplace_back(received[i].label.number, i);
@@ -138,7 +138,8 @@ std::string in_order(const std::vector<Received>& received) {
   return {};
 }
 
-// A rank that sends `messages` to random ranks, itself among them, and receives all that comes to it, with many requests at a time.
+// A rank that sends `messages` to random ranks, itself among them, and receives all that comes to it, with many
+// requests at a time.
 class StormRank {
  public:
   StormRank(Communicator& ranks, int messages, std::uint64_t seed)
@@ -196,7 +197,8 @@ class StormRank {
     return {};
   }
 
-  // Receives of all kinds. Some will find no message, so there is always one that takes any, and the others are cancelled in the end.
+  // Receives of all kinds. Some will find no message, so there is always one that takes any, and the others are
+  // cancelled in the end.
   std::string post() {
     const bool one_takes_all = std::ranges::any_of(posted_, [](const Posted& p) { return p.source == kAnySource && p.tag == kAnyTag; });
     if (std::ssize(done_) >= to_come_ || !(posted_.size() < 48 ? random_.one_in(2) || !one_takes_all : !one_takes_all)) return {};

@@ -1,4 +1,5 @@
-// Messages of all sizes and layouts by every protocol: what arrives is what was sent, where the receive says, and the gaps are as they were.
+// Messages of all sizes and layouts by every protocol: what arrives is what was sent, where the receive says, and the
+// gaps are as they were.
 #include <cstring>
 
 #include "tests/support/random_layout.hpp"
@@ -244,7 +245,8 @@ TEST(Arguments, AreChecked) {
   EXPECT_EQ(in_ranks({}, ask), "");
 }
 
-// A thousand small messages, then a large one, that nobody expects: memory stays within what was allowed, and all arrive in order.
+// A thousand small messages, then a large one, that nobody expects: memory stays within what was allowed, and all
+// arrive in order.
 TEST(Unexpected, StaysBounded) {
   constexpr std::int64_t kRoom = 64 << 10;
   constexpr int kMessages = 3000;

@@ -1,6 +1,6 @@
 // A peer that changes what it wrote into shared memory while its victim looks at it: what was checked is what is used.
 #include "lacuna/protocol/channel/head.hpp"
-#include "tests/protocol/hostile_rig.hpp"
+#include "tests/protocol/message/hostile_rig.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -17,7 +17,8 @@ constexpr std::uint64_t kBytes = 100'000;
 constexpr std::uint16_t kPages = StreamRings::kBytes / protocol::kPage, kLines = 128;
 constexpr std::uint64_t kChunks = StreamRings::kBytes / (kLines * protocol::kLine);
 
-// The victim's end. When the victim resolves an address, which is in the middle of its checks, the peer is quick enough to do something.
+// The victim's end. When the victim resolves an address, which is in the middle of its checks, the peer is quick enough
+// to do something.
 class Interrupted final : public Channel {
  public:
   Interrupted(std::unique_ptr<Channel> inner, const std::function<void()>& meanwhile) : inner_(std::move(inner)), meanwhile_(meanwhile) {}
@@ -63,7 +64,8 @@ struct Moving {
     return {reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, kPages, kLines};
   }
 
-  // Says it, with two chunks in the first ring and `chunks` in the second one, which `change` makes another one in the middle of the checks.
+  // Says it, with two chunks in the first ring and `chunks` in the second one, which `change` makes another one in the
+  // middle of the checks.
   std::optional<base::Result<protocol::Status>> say(std::uint64_t chunks, const std::function<void(RingDescriptor&)>& change) {
     from.filled = from.moved = 3;
     from.rest = describe(to, second);

@@ -1,5 +1,5 @@
 // A peer whose answers, or what follows them, say what is not so; and what many layouts, and much memory, come to.
-#include "tests/protocol/lies.hpp"
+#include "tests/protocol/message/lies.hpp"
 #include "tests/support/tier.hpp"
 
 namespace lacuna::test {
@@ -185,7 +185,8 @@ TEST(HostileReady, MalformedOrForAWayThatReadsNothing) {
       den.victim_moves();
       den.tap().say(plain(HeadKind::ready, 0, 1), std::vector<std::byte>(size));
       const Code code = ended(den.rank(0), receive);
-      const bool waits = size == 3 * sizeof(method::Target::Part) && code == kPending;  // for the peer to say that its source is ready
+      // For the peer to say that its source is ready
+      const bool waits = size == 3 * sizeof(method::Target::Part) && code == kPending;
       EXPECT_TRUE(code == Code::malformed || code == Code::transfer || code == Code::peer_lost || waits)
           << method << " " << size << ": " << static_cast<int>(code);
       EXPECT_TRUE(target.untouched()) << method;

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lacuna/protocol/channel/head.hpp"
-#include "tests/protocol/hostile_rig.hpp"
+#include "tests/protocol/message/hostile_rig.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -148,7 +148,8 @@ TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
     EXPECT_TRUE(at.target.intact());
   }
 }
-// A message is given up while its peer copies a piece: the memory is the caller's again once that piece has ended, and no other one begins.
+// A message is given up while its peer copies a piece: the memory is the caller's again once that piece has ended, and
+// no other one begins.
 bool ends_before_it_returns(RingMemory& memory, const std::function<void()>& give_up) {
   constexpr std::uint64_t kNoMore = kBytes / DirectCopy::kLeastBytes;
   std::atomic<bool> given_up = false;

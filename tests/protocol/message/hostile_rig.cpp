@@ -1,4 +1,4 @@
-#include "tests/protocol/hostile_rig.hpp"
+#include "tests/protocol/message/hostile_rig.hpp"
 
 #include <thread>
 

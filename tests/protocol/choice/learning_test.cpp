@@ -1,5 +1,6 @@
-// Programs that learn while they exchange messages, on a simulated NIC, where the same messages always take the same time: a profile that misleads is corrected, by this
-// program and for the next one, and what that costs stays within its bound.
+// Programs that learn while they exchange messages, on a simulated NIC, where the same messages always take the same
+// time: a profile that misleads is corrected, by this program and for the next one, and what that costs stays within
+// its bound.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // Peers that change what they say at random: nothing but errors, and no byte where no receive named it.
-#include "tests/protocol/lies.hpp"
+#include "tests/protocol/message/lies.hpp"
 #include "tests/support/fuzz.hpp"
 
 namespace lacuna::test {

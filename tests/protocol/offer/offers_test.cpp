@@ -65,7 +65,8 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
     ++seed;
     if (ranks.rank() == 0) {
       std::vector<std::byte> source = pattern(shape.from, seed);
-      LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));  // nobody waits long for one that looks at the message before
+      // Nobody waits long for one that looks at the message before
+      LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));
       Ticket ticket;
       Request* offer =
           LACUNA_END_TRY(ranks.offer(source.data(), shape.from, peer, whole ? protocol::Behind::bounded : protocol::Behind::no, ticket));

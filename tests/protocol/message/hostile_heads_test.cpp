@@ -1,6 +1,6 @@
 // A peer whose heads, or rings, say what is not so: refused with an error, nothing written that no receive named, and
 // other peers work on.
-#include "tests/protocol/lies.hpp"
+#include "tests/protocol/message/lies.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {

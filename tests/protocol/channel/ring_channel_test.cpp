@@ -1,4 +1,5 @@
-// The channel through shared memory: what it carries, and what a peer can do who writes anything anywhere in what he is given to write.
+// The channel through shared memory: what it carries, and what a peer can do who writes anything anywhere in what he is
+// given to write.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -142,7 +143,8 @@ constexpr int kRounds = 5;
 constexpr int kRounds = 20;
 #endif
 
-// Bytes of the inbox become anything while both ends go on. Whatever arrives lies in the inbox, and an error is one of those there are.
+// Bytes of the inbox become anything while both ends go on. Whatever arrives lies in the inbox, and an error is one of
+// those there are.
 TEST(Ring, FuzzOfItsMemory) {
   constexpr std::size_t kInbox = 64 + 256 * 64 + (256 << 10);
   const auto round = [](std::uint64_t seed) {

@@ -1,4 +1,5 @@
-// Credit: a sender stops where the receiver's room ends, goes on when it is told of more, and neither end believes what cannot be.
+// Credit: a sender stops where the receiver's room ends, goes on when it is told of more, and neither end believes what
+// cannot be.
 #include <gtest/gtest.h>
 
 #include "lacuna/protocol/channel/channel.hpp"

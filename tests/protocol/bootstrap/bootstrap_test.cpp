@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "lacuna/protocol/bootstrap/message.hpp"
-#include "tests/protocol/bootstrap_rig.hpp"
+#include "tests/protocol/bootstrap/bootstrap_rig.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/tier.hpp"
 

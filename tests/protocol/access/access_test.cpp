@@ -1,4 +1,5 @@
-// Puts and gets: what they move, what they refuse, and that the rank which is reached makes no call for them but progress.
+// Puts and gets: what they move, what they refuse, and that the rank which is reached makes no call for them but
+// progress.
 #include <cstring>
 
 #include "tests/support/random_layout.hpp"
@@ -18,7 +19,8 @@ LACUNA_TIER(gate, "*AccessBy.*/umr_send");
 LACUNA_TIER(gate, "*AccessBy.*/umr_write");
 LACUNA_TIER(gate, "*AccessBy.*/umr_chunked");
 
-// It polls a word that its own progress thread writes by a copy's plain store: memory that is put to has no other way to be told.
+// It polls a word that its own progress thread writes by a copy's plain store: memory that is put to has no other way
+// to be told.
 LACUNA_LEFT_OUT(thread, "Access.NeedsNoCallWithAProgressThread");
 LACUNA_TIER(test, "Access.*");
 LACUNA_TIER(test, "*AccessBy.*");
@@ -164,7 +166,8 @@ TEST(Access, IsCheckedAtBothEnds) {
     Exposed more = there;
     more.bytes = 1 << 20;
     LACUNA_END_EXPECT(code(ranks.put(&word, bytes(4), more, 998, bytes(4))) == base::Code::invalid_argument);
-    for (int i = 0; i < 8; ++i) memory[static_cast<std::size_t>(i)] = static_cast<std::byte>(i);  // a put among the exposed bytes
+    // A put among the exposed bytes
+    for (int i = 0; i < 8; ++i) memory[static_cast<std::size_t>(i)] = static_cast<std::byte>(i);
     LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.put(memory.data(), bytes(8), there, 3, bytes(8)))));
     for (int i = 0; i < 8; ++i) LACUNA_END_EXPECT(memory[static_cast<std::size_t>(3 + i)] == static_cast<std::byte>(i));
     LACUNA_END_TRY(ranks.withdraw(there));

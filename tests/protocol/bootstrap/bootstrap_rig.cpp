@@ -1,4 +1,4 @@
-#include "tests/protocol/bootstrap_rig.hpp"
+#include "tests/protocol/bootstrap/bootstrap_rig.hpp"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -195,7 +195,8 @@ Port::Port(bool v6) : v6_(v6) {
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     length_ = sizeof *address;
   }
-  // Bound and not listening: it can be bound again by those who say that they would share it, and is nobody's by chance.
+  // Bound and not listening: it can be bound again by those who say that they would share it, and is nobody's by
+  // chance.
   reserved_ = make_socket();
   const int on = 1;
   setsockopt(reserved_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -40,7 +40,8 @@ class Memory {
     at_ = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0));
     std::memset(at_, 1, bytes);
   }
-  ~Memory() {  // without what is somebody else's by now: a page that was given back may belong to the C library or to a sanitizer
+  // Without what is somebody else's by now: a page that was given back may belong to the C library or to a sanitizer
+  ~Memory() {
     std::size_t from = 0;
     for (const std::size_t page : gone_) {
       if (page > from) munmap(at(from), (page - from) * kPage);
@@ -100,7 +101,8 @@ TEST_F(Watching, TellsWhatTakesPagesAway) {
        }},
       {"mremap shorter", true, [](std::byte* page) { mremap(page - kPage, 2 * kPage, kPage, 0); }},
   };
-  std::vector<std::unique_ptr<Memory>> all;  // addresses of their own: those that were discarded cannot be watched again so soon
+  // Addresses of their own: those that were discarded cannot be watched again so soon
+  std::vector<std::unique_ptr<Memory>> all;
   for (const auto& [name, unmaps, take] : kWays) {
     Memory& memory = *all.emplace_back(std::make_unique<Memory>());
     const auto before = watch_->begin(memory.pages(0, 10)).value();
@@ -130,7 +132,8 @@ TEST_F(Watching, LeavesAloneWhatKeepsPages) {
 TEST_F(Watching, FreeIsSeen) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's free() keeps the pages";
   for (int i = 0; i < 50; ++i) {
-    auto* memory = static_cast<std::byte*>(std::malloc(512 << 20));  // more than glibc keeps, or has free after earlier tests
+    // More than glibc keeps, or has free after earlier tests
+    auto* memory = static_cast<std::byte*>(std::malloc(512 << 20));
     std::memset(memory, 1, 1 << 20);
     const auto range = watch_->begin({memory + 16, 1 << 20});
     ASSERT_TRUE(range) << range.error().text();
@@ -201,12 +204,14 @@ TEST_F(Watching, AChildKnowsNothing) {
   return *static_cast<const volatile std::uint64_t*>(number);
 }
 
-// Others map anew, discard and move at the same addresses without pause. A range that is said to be intact still has the number that its pages had.
+// Others map anew, discard and move at the same addresses without pause. A range that is said to be intact still has
+// the number that its pages had.
 void attack(MemoryWatch& watch, int rounds) {
   constexpr std::size_t kPages = 8;
   const Memory memory(kPages * kPage);
   std::atomic<bool> over = false;
-  std::atomic<unsigned> rest = 1000;  // us, now and then, or a watcher that others keep from its CPU never sees a page stay
+  // Us, now and then, or a watcher that others keep from its CPU never sees a page stay
+  std::atomic<unsigned> rest = 1000;
   std::atomic<std::uint64_t> numbers = 1;
   const auto number_at = [&](std::size_t page) { return reinterpret_cast<std::uint64_t*>(memory.at(page)); };
   // Each has every second page, and discards only its last ones, which cannot be watched for a second.
@@ -232,7 +237,8 @@ void attack(MemoryWatch& watch, int rounds) {
   support::Random random(3);
   int intact = 0;
   int gone = 0;
-  // At least so many rounds, and more where other programs leave the threads little time to meet: an attack that eases by the second.
+  // At least so many rounds, and more where other programs leave the threads little time to meet: an attack that eases
+  // by the second.
   const auto enough = [&] { return intact > 100 && gone > 10; };
   const std::int64_t begun = base::now_ns();
   const auto passed = [&] { return static_cast<unsigned>((base::now_ns() - begun) / 1'000'000'000); };

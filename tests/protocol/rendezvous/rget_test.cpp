@@ -277,7 +277,8 @@ std::string false_tickets(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// Random words all over the board, and tickets: whatever comes of it, memory beside the receives stays as it was, and everything ends.
+// Random words all over the board, and tickets: whatever comes of it, memory beside the receives stays as it was, and
+// everything ends.
 std::string fuzz(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   constexpr int kRounds = 200;
   Random random(static_cast<std::uint64_t>(11));

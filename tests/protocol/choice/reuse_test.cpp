@@ -1,4 +1,5 @@
-// Memory that is used again is registered once that pays; what is never used again is copied, and what that gains or loses is bounded.
+// Memory that is used again is registered once that pays; what is never used again is copied, and what that gains or
+// loses is bounded.
 #include "lacuna/protocol/choice/reuse.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,8 @@ TEST(Reuse, PriceDoublesEachTimeItWasInVain) {
   EXPECT_EQ(account.saved_ns(), 8);
 }
 
-// 64 blocks of 4 KiB, from rank 0 to rank 1, each answered by an empty message; `fresh`: the sender's memory is another one each time.
+// 64 blocks of 4 KiB, from rank 0 to rank 1, each answered by an empty message; `fresh`: the sender's memory is another
+// one each time.
 struct Took {
   double us = 0;       // of a message, a mean of all,
   double last_us = 0;  // and of the last one

@@ -8,7 +8,7 @@
 
 #include "lacuna/protocol/bootstrap/handshake.hpp"
 #include "lacuna/protocol/bootstrap/message.hpp"
-#include "tests/protocol/bootstrap_rig.hpp"
+#include "tests/protocol/bootstrap/bootstrap_rig.hpp"
 
 namespace lacuna::test {
 
