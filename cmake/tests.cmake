@@ -1,5 +1,6 @@
-# One GoogleTest executable for each folder of tests/ that holds *_test.cpp: lacuna_<folder>_tests. CTest runs each in a few shares, label <folder>.
-# Which tests a run takes, LACUNA_TIER and LACUNA_SHARD say (tests/support/main.cpp); the labels stand beside the tests (tests/support/tier.hpp).
+# One GoogleTest executable for each folder of tests/ that holds *_test.cpp: lacuna_<folder>_tests. CTest runs each in a
+# few shares, label <folder>. Which tests a run takes, LACUNA_TIER and LACUNA_SHARD say (tests/support/main.cpp); the
+# labels stand beside the tests (tests/support/tier.hpp).
 
 find_package(GTest REQUIRED)
 
@@ -30,8 +31,8 @@ target_link_libraries(lacuna_test_support
 target_compile_definitions(lacuna_test_support PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 compile_at_once(lacuna_test_support)
 
-# What is tested is optimised as it is shipped, and looked through for undefined behaviour. The tests themselves would take
-# three times as long to compile that way.
+# What is tested is optimised as it is shipped, and looked through for undefined behaviour. The tests themselves would
+# take three times as long to compile that way.
 add_library(lacuna_test_options INTERFACE)
 target_compile_options(lacuna_test_options INTERFACE -O0 $<$<STREQUAL:${LACUNA_SANITIZE},address>:-fno-sanitize=undefined>)
 
@@ -39,11 +40,13 @@ target_compile_options(lacuna_test_options INTERFACE -O0 $<$<STREQUAL:${LACUNA_S
 file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "")
 add_library(lacuna_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cpp)
 target_link_libraries(lacuna_test_headers PRIVATE lacuna_test_support lacuna_options lacuna_test_options)
-set_target_properties(lacuna_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as in the tests: the compiler insists
+# As in the tests: the compiler insists
+set_target_properties(lacuna_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 target_precompile_headers(lacuna_test_headers PRIVATE <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <cstdlib> <cstring> <fstream> <functional>
   <map> <memory> <numeric> <set> <span> <string> <thread> <tuple> <utility> <vector> <fmt/format.h>)
 
-# Tests are compiled some files at a time. Each of them names its own namespace LACUNA_TEST_FILE, which has no name where files are compiled alone.
+# Tests are compiled some files at a time. Each of them names its own namespace LACUNA_TEST_FILE, which has no name
+# where files are compiled alone.
 function(compile_together target files)
   list(FILTER files EXCLUDE REGEX "_test\\.cpp$|/lacuna/|^lacuna/")
   set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -54,7 +57,8 @@ function(compile_together target files)
   endif()
 endfunction()
 
-# add_share(NAME FOLDER COST ENVIRONMENT [ARGUMENT...]): a run of a folder's program, whose report goes where scripts/run_tests.py looks for it.
+# add_share(NAME FOLDER COST ENVIRONMENT [ARGUMENT...]): a run of a folder's program, whose report goes where
+# scripts/run_tests.py looks for it.
 function(add_share name folder cost environment)
   add_test(NAME ${name} COMMAND lacuna_${folder}_tests ${ARGN} --gtest_output=xml:${PROJECT_BINARY_DIR}/shares/${name}.xml)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS ${folder} TIMEOUT ${share_timeout} COST ${cost})
@@ -79,7 +83,8 @@ if(NOT hand_overs)
   list(REMOVE_ITEM test_folders handover)
 endif()
 
-# The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is looked up there.
+# The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is
+# looked up there.
 file(GLOB_RECURSE interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
 list(FILTER interposer_sources EXCLUDE REGEX "/(host|lookup|machine)\\.cpp$")
 add_library(lacuna_interposer OBJECT ${interposer_sources})
@@ -92,8 +97,10 @@ endif()
 
 foreach(folder IN LISTS test_folders)
   set(target lacuna_${folder}_tests)
-  file(GLOB_RECURSE folder_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)  # the tests, and helpers of their own
-  if(folder STREQUAL "examples")  # what of them needs no MPI; the spoiled ones are compiled by tests/python/mpi/test_examples.py
+  # The tests, and helpers of their own
+  file(GLOB_RECURSE folder_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
+  # What of them needs no MPI; the spoiled ones are compiled by tests/python/mpi/test_examples.py
+  if(folder STREQUAL "examples")
     list(FILTER folder_files EXCLUDE REGEX "/spoiled/")
     list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
   endif()
@@ -109,7 +116,8 @@ foreach(folder IN LISTS test_folders)
   compile_together(${target} "${folder_files}")
   if(folder STREQUAL "interposer")
     target_link_libraries(${target} PRIVATE lacuna_interposer ${CMAKE_DL_LIBS} $<$<BOOL:${LACUNA_COVERAGE}>:--coverage>)
-    add_library(lacuna_stub_cuda MODULE ${PROJECT_SOURCE_DIR}/tests/interposer/stub/cuda.cpp)  # loaded by name, as the driver of a GPU is
+    # Loaded by name, as the driver of a GPU is
+    add_library(lacuna_stub_cuda MODULE ${PROJECT_SOURCE_DIR}/tests/interposer/stub/cuda.cpp)
     set_target_properties(lacuna_stub_cuda PROPERTIES PREFIX "lib" OUTPUT_NAME cuda SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/stub)
     target_link_libraries(lacuna_stub_cuda PRIVATE lacuna_options)
     add_dependencies(${target} lacuna_stub_cuda)
@@ -143,7 +151,8 @@ foreach(folder nic method protocol)
   add_share(${folder}.on_fake_mlx5 ${folder} 98 LACUNA_TEST_NIC=fake "--gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*")
 endforeach()
 
-# The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is found.
+# The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is
+# found.
 if(hand_overs)
   foreach(example kv_handover reshard)
     add_test(NAME handover.${example} COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
@@ -163,20 +172,33 @@ if(LACUNA_EXAMPLES AND LACUNA_SANITIZE STREQUAL "none")
   set_tests_properties(examples.kv_cache PROPERTIES PASS_REGULAR_EXPRESSION "^2097152 bytes arrived" LABELS programs TIMEOUT ${share_timeout})
 endif()
 
-# The public API: each file of tests/api compiles with the public headers alone, and with WRONG does not, with the error that its first line has.
-# What the libraries export is compared with lacuna.h.
+# The public API: each file of tests/api compiles with the public headers alone, and with WRONG does not, with the error
+# that its first line has: by the compiler of the build, and by Clang. What the libraries export is compared with
+# lacuna.h.
+function(add_api_tests name file compiler)
+  file(STRINGS ${file} expected LIMIT_COUNT 1)
+  string(REGEX REPLACE "^// with WRONG: " "" expected "${expected}")
+  set(command ${compiler} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include)
+  add_test(NAME ${name} COMMAND ${command} -Wall -Wextra -Wpedantic -Werror ${file})
+  add_test(NAME ${name}_wrong COMMAND ${command} -DWRONG ${file})
+  set_tests_properties(${name}_wrong PROPERTIES PASS_REGULAR_EXPRESSION "error: .*${expected}")
+  set_tests_properties(${name} ${name}_wrong PROPERTIES LABELS api TIMEOUT ${share_timeout})
+endfunction()
 if(LACUNA_SANITIZE STREQUAL "none")
   file(GLOB api_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/api/*.cpp)
-  set(api_compiler ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include)
+  find_program(LACUNA_CLANG clang++)
   foreach(file IN LISTS api_files)
     cmake_path(GET file STEM name)
-    file(STRINGS ${file} expected LIMIT_COUNT 1)
-    string(REGEX REPLACE "^// with WRONG: " "" expected "${expected}")
-    add_test(NAME api.${name} COMMAND ${api_compiler} -Wall -Wextra -Wpedantic -Werror ${file})
-    add_test(NAME api.${name}_wrong COMMAND ${api_compiler} -DWRONG ${file})
-    set_tests_properties(api.${name}_wrong PROPERTIES PASS_REGULAR_EXPRESSION "error: .*${expected}")
-    set_tests_properties(api.${name} api.${name}_wrong PROPERTIES LABELS api TIMEOUT ${share_timeout})
+    add_api_tests(api.${name} ${file} ${CMAKE_CXX_COMPILER})
+    if(LACUNA_CLANG)
+      add_api_tests(api.${name}_clang ${file} ${LACUNA_CLANG})
+    endif()
   endforeach()
+  if(NOT LACUNA_CLANG)
+    # Counted as skipped, by a name that says why (Debian: clang).
+    add_test(NAME api.by_clang_which_is_not_here COMMAND false)
+    set_tests_properties(api.by_clang_which_is_not_here PROPERTIES DISABLED TRUE LABELS api)
+  endif()
   set(exporting lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
   if(BUILD_SHARED_LIBS)
     list(APPEND exporting lacuna)

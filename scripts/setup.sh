@@ -28,7 +28,7 @@ EOF
 }
 
 packages() {
-  local wanted=(g++ make cmake ninja-build pkg-config
+  local wanted=(g++ clang make cmake ninja-build pkg-config
     libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev libfftw3-dev liburing-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
   find_python >/dev/null || wanted+=(python3 python3-venv python3-dev)
   install "${wanted[@]}"
