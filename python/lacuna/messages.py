@@ -52,13 +52,17 @@ class Communicator:
 
     @property
     def rank(self) -> int:
+        """The rank of this process, from 0."""
         return self._ranks.rank
 
     @property
     def size(self) -> int:
+        """How many ranks there are."""
         return self._ranks.size
 
     def send(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> None:
+        """Sends the array to rank `dest`; returns once it may be changed. Raises ValueError (no such rank, a tag below
+        0), ConnectionError (the peer is lost)."""
         self.isend(array, dest, tag, layout=layout, offset=offset).wait()
 
     def recv(

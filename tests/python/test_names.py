@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def words_of(names: set[str]) -> set[str]:
 
 @pytest.mark.check
 def test_the_names_of_c() -> None:
-    code = re.sub(r"/\*.*?\*/", "", (ROOT / "include" / "lacuna.h").read_text(), flags=re.S)
+    headers = (ROOT / "include" / "lacuna").glob("*.h")
+    code = re.sub(r"/\*.*?\*/", "", "".join(header.read_text() for header in headers), flags=re.S)
     names = set(re.findall(r"\b(?:lacuna|LACUNA)_(\w+)", code))
     assert len(names) > 50
     assert words_of(names) - known() == set()
@@ -55,3 +57,17 @@ def test_the_names_of_python() -> None:
             names |= {member for member in dir(value) if not member.startswith("_")}
     assert len(names) > 50
     assert words_of(names) - known() == set()
+
+
+@pytest.mark.check
+def test_all_of_python_says_what_it_does() -> None:
+    """Also help(), and the reference, which is made of it."""
+    silent = []
+    for name in set(lacuna.__all__) - {"__version__"}:
+        value = getattr(lacuna, name)
+        if isinstance(value, type):
+            members = (member for member in dir(value) if not member.startswith("_"))
+            silent += [f"{name}.{member}" for member in members if not inspect.getdoc(getattr(value, member))]
+        if callable(value) and not inspect.getdoc(value):
+            silent.append(name)
+    assert silent == []

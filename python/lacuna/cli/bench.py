@@ -22,6 +22,7 @@ from lacuna.cli.options import (
     NicOption,
     budget_option,
     command_line,
+    exit_statuses,
     find_mpis,
     only_option,
     output_option,
@@ -38,6 +39,9 @@ _FULL = Effort(budget=140, reserve=10, silence=30, max_samples=400)
 """The promises are 45 s and 150 s for the whole command, on two slow cores."""
 
 _ROWS_LEFT_OUT = "Wall time; rows that do not fit are left out and counted."
+_FAILED = "something moved a wrong byte, or an MPI could not be measured; the files are written and name it"
+_NO_MPI = "the bench is missing, or there is no MPI"
+_DIED = "missing, died or fell silent; what was measured is written"
 _CASES_LEFT_OUT = "Wall time; cases that do not fit are left out and counted."
 
 app = typer.Typer(
@@ -65,14 +69,9 @@ Examples:
   lacuna bench methods --experiment F17a --experiment F20
   lacuna bench methods --output results/node17
 
-\b
-Exit status:
-  0    all is well
-  1    a method moved a wrong byte or failed; the files are written and name it
-  2    wrong usage
-  3    the worker is missing, died or fell silent; what was measured is written
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(
+    "a method moved a wrong byte or failed; the files are written and name it", f"the worker is {_DIED}"
+)
 
 
 @app.command(help=_METHODS_HELP)
@@ -142,7 +141,7 @@ def _draw_methods(result: MethodRun, folder: Path) -> list[Path]:
 
 
 def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
-    every = experiments.all_experiments()
+    every = list(experiments.EXPERIMENTS)
     if not wanted:
         return every
     known = {e.id.lower() for e in every}
@@ -166,14 +165,10 @@ Examples:
   lacuna bench device --groups transposes,ai
   lacuna bench device --from results --output results/h200
 
-\b
-Exit status:
-  0    all is well
-  1    something moved a wrong byte; the files are written and name it
-  2    wrong usage
-  3    there is no such GPU, or the bench is missing or died; what was measured is written
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(
+    "something moved a wrong byte; the files are written and name it",
+    "there is no such GPU, or the bench is missing or died; what was measured is written",
+)
 
 
 @app.command(help=_DEVICE_HELP)
@@ -239,14 +234,7 @@ Examples:
   lacuna bench copy --only permutation --seed 7 --rows 40
   lacuna bench copy --mpi openmpi=/usr/bin/mpicc.openmpi --mpi /opt/mpich/bin/mpicc --json copy.json
 
-\b
-Exit status:
-  0    all is well
-  1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
-  2    wrong usage
-  3    the bench is missing, died or fell silent; what was measured is written
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(_FAILED, f"the bench is {_DIED}")
 
 
 @app.command(help=_COPY_HELP)
@@ -301,14 +289,7 @@ Examples:
   lacuna bench messages --only contiguous --mpi openmpi=/usr/bin/mpicc.openmpi
   lacuna bench messages --mpi /opt/mpich/bin/mpicc --json messages.json
 
-\b
-Exit status:
-  0    all is well
-  1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
-  2    wrong usage
-  3    the bench is missing, or there is no MPI
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(_FAILED, _NO_MPI)
 
 
 @app.command(help=_MESSAGES_HELP)
@@ -360,14 +341,7 @@ Examples:
   lacuna bench mpi --two-hosts --only pingpong
   lacuna bench mpi --mpi /opt/mpich/bin/mpicc --json mpi.json
 
-\b
-Exit status:
-  0    all is well
-  1    something moved a wrong byte, or an MPI could not be measured; the files are written and name it
-  2    wrong usage
-  3    the bench is missing, or there is no MPI
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(_FAILED, _NO_MPI)
 
 
 @app.command(help=_MPI_HELP)

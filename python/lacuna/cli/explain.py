@@ -17,7 +17,7 @@ from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
-from lacuna.cli.options import JsonOption, NicOption, worker_nic
+from lacuna.cli.options import JsonOption, NicOption, exit_statuses, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
 from lacuna.worker.process import WorkerError
@@ -85,13 +85,12 @@ Examples:
   lacuna explain FFT2:1 --nic model --objective cpu
   lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
 
-\b
-Exit status:
-  0    all is well
-  1    with --measure: a method moved a wrong byte
-  2    wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be
-  3    the worker is missing, died or fell silent
-"""
+""" + exit_statuses(
+    "with --measure: a method moved a wrong byte",
+    "the worker is missing, died or fell silent",
+    kept="",
+    wrong="wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be",
+)
 
 
 def explain(

@@ -19,6 +19,7 @@ from lacuna.cli.options import (
     NicOption,
     budget_option,
     command_line,
+    exit_statuses,
     is_simulated,
     timeout_option,
     worker_nic,
@@ -95,15 +96,11 @@ Examples:
   LACUNA_PROFILE=node17.json lacuna guide --check
   lacuna guide --quick --json - | jq '.rows[] | select(.behind == 1)'
 
-\b
-Exit status:
-  0    all is well
-  1    a method moved a wrong byte or failed; the files are written and name it. With --check: the profile does not
-       hold here
-  2    wrong usage
-  3    the worker is missing, died or fell silent; what was measured is written
-  130  interrupted by Ctrl-C or SIGTERM; what was measured is written
-"""
+""" + exit_statuses(
+    "a method moved a wrong byte or failed; the files are written and name it. With --check: the profile does not\n"
+    "       hold here",
+    "the worker is missing, died or fell silent; what was measured is written",
+)
 
 
 @dataclass

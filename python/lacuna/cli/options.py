@@ -34,20 +34,37 @@ JsonOption = Annotated[
     ),
 ]
 
+
+def mpi_option(text: str) -> Any:
+    return typer.Option("--mpi", metavar="[NAME=]MPICC", help=text, show_default=False)
+
+
 MpiOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--mpi",
-        metavar="[NAME=]MPICC",
-        help="Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]",
-        show_default=False,
-    ),
+    mpi_option("Compare with this MPI, by its compiler wrapper; may be given often. [default: mpicc, if on the PATH]"),
 ]
 
 
-def output_option(name: str) -> Any:
-    """For a command that writes NAME.json, a page and a picture."""
-    files = f"Write {name}.json, {name}.html and {name}.png here; made if it is not there."
+def exit_statuses(
+    failed: str,
+    missing: str,
+    kept: str = "what was measured is written",
+    *,
+    well: str = "all is well",
+    wrong: str = "wrong usage",
+) -> str:
+    """The end of a command's help. `failed` is status 1, `missing` status 3; `kept`: when the command is interrupted,
+    which commands without it do not look out for."""
+    texts = {0: well, 1: failed, 2: wrong, 3: missing}
+    if kept:
+        texts[command_exit.INTERRUPTED] = f"interrupted by Ctrl-C or SIGTERM; {kept}"
+    lines = (f"  {status:<3}  {text}\n" for status, text in texts.items())
+    return "\b\nExit status:\n" + "".join(lines)
+
+
+def output_option(name: str, pictures: str = "") -> Any:
+    """For a command that writes NAME.json, a page and a picture, or several."""
+    files = f"Write {name}.json, {name}.html and {pictures or f'{name}.png'} here; made if it is not there."
     return typer.Option("--output", "-o", metavar="DIR", help=files, show_default=False)
 
 

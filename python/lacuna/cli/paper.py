@@ -18,7 +18,7 @@ from rich.text import Text
 from lacuna import __version__
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
-from lacuna.cli.options import JsonOption, find_mpis
+from lacuna.cli.options import JsonOption, exit_statuses, find_mpis, mpi_option, output_option
 from lacuna.paper import fft_command, profiles, table4
 from lacuna.paper import fit as fitting
 from lacuna.paper.fit import Fitted, Problem
@@ -30,25 +30,11 @@ from lacuna.paper.simulator import Simulator
 from lacuna.worker.process import WorkerError
 from lacuna.worker.protocol import written
 
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Write paper.json, paper.html and pictures here; made if it is not there.",
-        show_default=False,
-    ),
-]
+OutputOption = Annotated[Path | None, output_option("paper", "pictures")]
 
 MpiOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--mpi",
-        metavar="[NAME=]MPICC",
-        help="An MPI to measure, by its compiler wrapper; may be repeated. Otherwise the mpicc on the PATH.",
-        show_default=False,
-    ),
+    mpi_option("An MPI to measure, by its compiler wrapper; may be repeated. Otherwise the mpicc on the PATH."),
 ]
 
 QuickOption = Annotated[
@@ -64,13 +50,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_EPILOG = """\b
-Exit status:
-  0    all is well, also where a finding does not hold, or was left out: that is said
-  1    a measurement failed
-  2    wrong usage
-  3    the simulator is missing, died or refused; what was simulated is written
-  130  interrupted by Ctrl-C or SIGTERM; what was simulated is written"""
+_EPILOG = exit_statuses(
+    "a measurement failed",
+    "the simulator is missing, died or refused; what was simulated is written",
+    "what was simulated is written",
+    well="all is well, also where a finding does not hold, or was left out: that is said",
+)
 
 
 @app.callback(invoke_without_command=True, epilog=_EPILOG)
@@ -79,13 +64,7 @@ def everything(
     data: JsonOption = None,
     output: OutputOption = None,
     mpi: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mpi",
-            metavar="[NAME=]MPICC",
-            help="Measure f12, f13 and r5.1.1 as well, with this MPI; may be repeated.",
-            show_default=False,
-        ),
+        list[str] | None, mpi_option("Measure f12, f13 and r5.1.1 as well, with this MPI; may be repeated.")
     ] = None,
     quick: QuickOption = False,
 ) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lacuna.bench.methods.experiments import all_experiments
+from lacuna.bench.methods.experiments import EXPERIMENTS
 from lacuna.paper.fft_runs import Row
 from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
@@ -35,7 +35,7 @@ class Chapter:
 
 
 def _chapters() -> list[Chapter]:
-    titles = {e.id: e.title for e in all_experiments()}
+    titles = {e.id: e.title for e in EXPERIMENTS}
     studied = {
         s.id: Chapter(s.id.lower(), titles[s.id], _study(s))
         for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES)

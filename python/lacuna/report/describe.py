@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from lacuna.guide.rules import Rule, range_text
 from lacuna.guide.run_record import Run
-from lacuna.units import bytes_text, us_text
+from lacuna.report.row_tables import MethodCell, RowTable
+from lacuna.units import bytes_text, us_text, yes
 from lacuna.worker.hardware import Indirect, Machine, Nic
+from lacuna.worker.records import Method
 
 
 def facts(machine: Machine, nic: Nic) -> list[tuple[str, str]]:
@@ -48,6 +53,31 @@ def far_facts(run: Run) -> list[tuple[str, str]]:
         text = f"two, set beside one another by messages: a one-way time may be wrong by {us_text(run.clock_us)} µs"
         facts.append(("clocks", text))
     return facts
+
+
+def paths(nic: Nic) -> RowTable:
+    rows = [(path.name, yes(path.available), yes(path.passive_target), path.note) for path in nic.paths]
+    return RowTable(("path", "available", "passive target", "note"), rows, texts=4)
+
+
+def methods(found: Sequence[Method]) -> RowTable:
+    rows = [
+        (MethodCell(m.name), "one-sided" if m.one_sided else "two-sided", ", ".join(m.notifies), m.summary)
+        for m in found
+    ]
+    return RowTable(("method", "kind", "notification", "what it does"), rows, texts=4)
+
+
+def rule_table(rule: Rule) -> RowTable:
+    rows = [
+        (
+            range_text(part.blocks, rule.grid.blocks, bytes_text),
+            range_text(part.counts, rule.grid.counts, str),
+            MethodCell(part.combo[0], f" on {part.combo[1]}"),
+        )
+        for part in rule.parts
+    ]
+    return RowTable(("block size", "number of blocks", "use"), rows, texts=3)
 
 
 def cells(count: int) -> str:

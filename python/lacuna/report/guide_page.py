@@ -20,10 +20,11 @@ from lacuna.guide.contests import (
     method_order,
     one_of_each_family,
 )
-from lacuna.guide.rules import Rule, derive, honesty, range_text
+from lacuna.guide.rules import Rule, derive, honesty
 from lacuna.guide.run_record import Guide
 from lacuna.report import bar_charts, curves, heatmaps, table3
 from lacuna.report.curves import Panel, over_blocks, over_counts
+from lacuna.report.describe import rule_table
 from lacuna.report.html import (
     Number,
     Raw,
@@ -120,15 +121,7 @@ def _in_short(found: Sequence[Grid]) -> Raw:
 def _rule(rule: Rule) -> Raw:
     if not rule.trusted:
         return paragraph(f"No simple rule holds. The nearest is {honesty(rule)} Use the map below.")
-    rows = [
-        (
-            range_text(part.blocks, rule.grid.blocks, bytes_text),
-            range_text(part.counts, rule.grid.counts, str),
-            Raw(f"{method_name(part.combo[0])} on {text(part.combo[1])}"),
-        )
-        for part in rule.parts
-    ]
-    return Raw(table(("block size", "number of blocks", "use"), rows) + paragraph(f"It is {honesty(rule)}", "quiet"))
+    return Raw(rule_table(rule).on_page() + paragraph(f"It is {honesty(rule)}", "quiet"))
 
 
 def _heat_maps(found: Sequence[Grid], order: Sequence[str]) -> Raw:

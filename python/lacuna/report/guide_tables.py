@@ -13,11 +13,12 @@ from rich.text import Text
 
 from lacuna.guide.contests import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.guide.noise_check import check_noise
-from lacuna.guide.rules import Rule, derive, honesty, range_text
+from lacuna.guide.rules import Rule, derive, honesty
 from lacuna.guide.run_record import Guide, Run
-from lacuna.report.describe import cells, facts
+from lacuna.report.describe import cells, facts, methods, paths, rule_table
 from lacuna.report.palette import ink
-from lacuna.units import bytes_text, gain_text, us_text, yes
+from lacuna.report.row_tables import RowTable
+from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.devices import Devices
 from lacuna.worker.hardware import EMULATED
 from lacuna.worker.records import BASELINE, BY_HAND, Hello, Row
@@ -107,18 +108,8 @@ def _rule_tables(all_contests: Sequence[Contest]) -> Sequence[RenderableType]:
 
 
 def _rule_table(rule: Rule) -> Group:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("block size")
-    table.add_column("blocks")
-    table.add_column("use")
-    for part in rule.parts:
-        method, path = part.combo
-        table.add_row(
-            range_text(part.blocks, rule.grid.blocks, bytes_text),
-            range_text(part.counts, rule.grid.counts, str),
-            Text.assemble((method, f"bold {ink(method).terminal}"), f" / {path}"),
-        )
-    return Group(Text(f"In short: {rule.grid.title}", style="bold"), table, Text(f"It is {honesty(rule)}", style="dim"))
+    title = Text(f"In short: {rule.grid.title}", style="bold")
+    return Group(title, rule_table(rule).on_terminal(), Text(f"It is {honesty(rule)}", style="dim"))
 
 
 def _ddtbench_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
@@ -235,15 +226,7 @@ def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> No
     for subject, text in facts(hello.machine, hello.nic):
         about.add_row(Text(subject, style="bold"), text)
     about.add_row(Text("registrations", style="bold"), registrations_text(untold))
-    paths = _plain_table("path", "available", "passive target", "note")
-    for path in hello.nic.paths:
-        paths.add_row(path.name, yes(path.available), yes(path.passive_target), path.note)
-    methods = _plain_table("method", "kind", "notification", "what it does")
-    for method in hello.methods:
-        kind = "one-sided" if method.one_sided else "two-sided"
-        name = Text(method.name, style=ink(method.name).terminal)
-        methods.add_row(name, kind, ", ".join(method.notifies), method.summary)
-    for part in (about, paths, methods):
+    for part in (about, paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)
         console.print()
     _show_devices(console, found)
@@ -268,11 +251,11 @@ def show_gpus(console: Console, gpus: list[dict[str, Any]], no_gpus: str | None)
     if no_gpus:
         console.print(Text(f"No GPU: {no_gpus}"))
         return
-    table = _plain_table("GPU", "model", "CUDA", "processors", "memory")
-    for gpu in gpus:
-        memory = f"{gpu['memory_bytes'] / 2**30:.0f} GiB"
-        table.add_row(gpu["name"], gpu["model"], gpu["driver"], str(gpu["processors"]), memory)
-    console.print(table)
+    rows = [
+        (gpu["name"], gpu["model"], gpu["driver"], str(gpu["processors"]), f"{gpu['memory_bytes'] / 2**30:.0f} GiB")
+        for gpu in gpus
+    ]
+    console.print(RowTable(("GPU", "model", "CUDA", "processors", "memory"), rows, texts=5).on_terminal())
 
 
 def registrations_text(untold: str) -> str:
@@ -280,10 +263,3 @@ def registrations_text(untold: str) -> str:
     if untold:
         return f"end with their transfer, or with a handle, where a NIC pins memory: {untold}"
     return "stay where a NIC pins memory: the kernel tells of freed memory (userfaultfd)"
-
-
-def _plain_table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column)
-    return table

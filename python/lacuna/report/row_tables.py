@@ -37,7 +37,9 @@ class RowTable:
         return column < self.texts if isinstance(self.texts, int) else column in self.texts
 
     def on_terminal(self) -> Table:
-        made = Table(box=box.SIMPLE_HEAD, title=self.title or None, title_justify="left", title_style="bold")
+        made = Table(
+            box=box.SIMPLE_HEAD, show_edge=False, title=self.title or None, title_justify="left", title_style="bold"
+        )
         for i, column in enumerate(self.head):
             made.add_column(column, justify="left" if self._is_text(i) else "right")
         for row in self.rows:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from lacuna.guide.contests import censored, left_out_of_large, notify_costs
 from lacuna.guide.noise_check import check_noise
 from lacuna.guide.run_record import Run
-from lacuna.report import curves
+from lacuna.report import curves, describe
 from lacuna.report.describe import facts, far_facts
 from lacuna.report.html import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
 from lacuna.report.style import svg
-from lacuna.units import gain_text, yes
+from lacuna.units import gain_text
 from lacuna.worker.hardware import EMULATED
 
 CITE = (
@@ -167,17 +167,8 @@ def left_out(guide: Run) -> Raw:
 def means(guide: Run) -> Raw:
     return section(
         "Paths and methods",
-        table(
-            ("path", "available", "passive target", "note"),
-            [(p.name, yes(p.available), yes(p.passive_target), p.note) for p in guide.nic.paths],
-        ),
-        table(
-            ("method", "kind", "notification", "what it does"),
-            [
-                (method_name(m.name), "one-sided" if m.one_sided else "two-sided", ", ".join(m.notifies), m.summary)
-                for m in guide.methods
-            ],
-        ),
+        describe.paths(guide.nic).on_page(),
+        describe.methods(guide.methods).on_page(),
     )
 
 

@@ -61,7 +61,7 @@ def test_json_holds_every_experiment(lacuna: Lacuna, tmp_path: Path) -> None:
     assert data["command"] == "lacuna bench methods"
     assert data["errors"] == data["unmeasured"] == []
     ids = [e["id"] for e in data["experiments"]]
-    assert ids == [e.id for e in experiments.all_experiments()]
+    assert ids == [e.id for e in experiments.EXPERIMENTS]
     assert {frozenset(e) for e in data["experiments"]} == {
         frozenset({"id", "title", "conditions", "finding", "x", "x_unit"})
     }
@@ -104,7 +104,7 @@ def test_nothing_is_written_without_being_asked(lacuna: Lacuna, tmp_path: Path) 
     ended = methods(lacuna, "--quick")
     assert ended.returncode == 0, ended.stderr
     assert sorted(tmp_path.iterdir()) == before
-    for e in experiments.all_experiments():
+    for e in experiments.EXPERIMENTS:
         assert f"{e.id}  {e.title}" in ended.stdout
     assert ended.stdout.count("To compare with:") == 15
     assert "What each side has to do" in ended.stdout
@@ -204,7 +204,7 @@ def test_help_comes_with_an_example(lacuna: Lacuna) -> None:
 
 def invented(*, latency_us: float = 1.0) -> MethodRun:
     """A bench in which pack is best at small sizes and the last method at large ones; numbers as large as they get."""
-    chosen = experiments.all_experiments()
+    chosen = list(experiments.EXPERIMENTS)
     bench = MethodRun(
         "0.1.0", "2030-01-02T03:04:05Z", "lacuna bench methods", MACHINE, NIC, METHODS, experiments=chosen
     )

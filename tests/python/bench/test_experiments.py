@@ -13,7 +13,7 @@ from lacuna.bench.methods.experiments import MB, Experiment
 from lacuna.guide import plan
 from lacuna.worker.records import Hello, Method
 
-ALL = experiments.all_experiments()
+ALL = experiments.EXPERIMENTS
 BY_ID = {e.id: e for e in ALL}
 HELLO = Hello(
     "0.1.0",

@@ -129,7 +129,7 @@ def two_parameters(monkeypatch: pytest.MonkeyPatch) -> fit.Problem:
 
 def test_the_fit_finds_what_the_table_was_made_with(two_parameters: fit.Problem) -> None:
     fitted = fit.repeat(two_parameters)
-    # The springs to priors of twice and five times the truth pull by a little.
+    # The regularisation to priors of twice and five times the truth pull by a little.
     assert fitted.values == {"a": pytest.approx(5.0, rel=0.01), "b": pytest.approx(0.2, rel=0.01)}
     assert fitted.errors.max < 0.01
     assert fitted.leave_one_out.max < 0.02

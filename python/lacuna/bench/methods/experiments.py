@@ -202,8 +202,8 @@ _MATRIX_ROW = 4096 * 4 + 64
 """Bytes from one row of the matrix of S2 to the next."""
 
 
-def _f17a() -> Experiment:
-    return Experiment(
+EXPERIMENTS = (
+    Experiment(
         "F17a",
         "pack against sgrs: small blocks far apart",
         "30 blocks of 2 B to 1 KiB, 45 MB between two of them, the same on both sides. The documents' gap was their "
@@ -211,22 +211,16 @@ def _f17a() -> Experiment:
         "pack is faster below 128 B, sgrs from there on",
         _BLOCK,
         _sweep("F17a", _PAIR, _powers(2, KIB), 30, 45 * MB),
-    )
-
-
-def _f17b() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F17b",
         "pack against sgrs: large blocks far apart",
         "30 blocks of 2 KiB to 1 MiB, 45 MB between two of them, the same on both sides",
         "sgrs is faster throughout; at 1 MiB pack takes 3.2 times as long",
         _BLOCK,
         _sweep("F17b", _PAIR, _powers(2 * KIB, MIB), 30, 45 * MB),
-    )
-
-
-def _f18() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F18",
         "pack against sgrs: bandwidth",
         "30 blocks of 2 KiB to 1 MiB, 45 MB between two of them, the same on both sides; one transfer at a time",
@@ -234,13 +228,8 @@ def _f18() -> Experiment:
         _BLOCK,
         _sweep("F18", _PAIR, _powers(2 * KIB, MIB), 30, 45 * MB),
         shows="bandwidth",
-    )
-
-
-def _f19() -> Experiment:
-    sizes = _powers(2, KIB)
-    plain = tuple(Point(b, _contiguous("F19", 30 * b), reference="pack of one block") for b in sizes)
-    return Experiment(
+    ),
+    Experiment(
         "F19",
         "where the time goes: copies and the rest",
         "30 blocks of 2 B to 1 KiB, 45 MB between two of them, the same on both sides; beside them pack of one "
@@ -248,49 +237,37 @@ def _f19() -> Experiment:
         "the time of the copies is flat up to 128 B and doubles with the size from 256 B on; what sgrs takes exceeds a "
         "plain message only for small blocks",
         _BLOCK,
-        _sweep("F19", _PAIR, sizes, 30, 45 * MB) + plain,
+        _sweep("F19", _PAIR, _powers(2, KIB), 30, 45 * MB)
+        + tuple(Point(b, _contiguous("F19", 30 * b), reference="pack of one block") for b in _powers(2, KIB)),
         shows="split",
-    )
-
-
-def _f20() -> Experiment:
-    entries = (4, 16, 64, 256, 1024, 2048, 4096, 8192, 16384, 32768)
-    return Experiment(
+    ),
+    Experiment(
         "F20",
         "what a key for many blocks costs",
         f"one key over a list of 4 to 32,768 blocks of {_KEY_BLOCK} B; verified by a transfer through it",
         "creating a key is expensive, binding it cheap; both are nearly flat up to 2,048 entries and then grow, to "
         "some 3,500 µs",
         Axis("entries of the key", "entries"),
-        tuple(Point(n, _keys("F20", n)) for n in entries),
+        tuple(Point(n, _keys("F20", n)) for n in (4, 16, 64, 256, *_powers(1024, 32768))),
         is_race=False,
-    )
-
-
-def _f21() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F21",
         "keys for many blocks, against pack and sgrs",
         "16 blocks of 4 B to 4 KiB, 45 MB between two of them, the same on both sides",
         "pack is best below 128 B, umr_write above, whose receiver has nothing to do; sgrs and umr_send are equal",
         _BLOCK,
         _sweep("F21", _FOUR, _powers(4, 4 * KIB), 16, 45 * MB),
-    )
-
-
-def _f22() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F22",
         "keys for many blocks; the sender's are finer",
         "16 blocks of 4 B to 4 KiB at the receiver, 64 of a quarter of the size at the sender, 45 MB between two",
         "as with equal blocks; umr_write gains 3 to 5 µs",
         _BLOCK,
         _sweep("F22", _FOUR, _powers(4, 4 * KIB), 16, 45 * MB, shape="sender_finer"),
-    )
-
-
-def _f23() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F23",
         "keys for more and more blocks",
         "16 to 512 blocks of 1 KiB and of 64 KiB, with gaps of twice the block, the same on both sides; keys are lists "
@@ -298,24 +275,8 @@ def _f23() -> Experiment:
         "with few blocks all are close; with many the umr methods collapse, at 1 KiB to less than pack",
         _COUNT,
         _counts("F23", (*_FOUR, "umr_chunked", "pack_pipelined"), (KIB, 64 * KIB)),
-    )
-
-
-def _r533() -> Experiment:
-    return Experiment(
-        "R5.3.3",
-        "block size by number of blocks",
-        "16 to 512 blocks of 256 B, 4 KiB and 64 KiB, with gaps of twice the block, the same on both sides; keys are "
-        "lists of all blocks, unless --strided-keys is given",
-        "umr_write is ahead of sgrs up to some 40 to 70 blocks and falls behind with more; at 256 B pack and sgrs are "
-        "equal, and sgrs is ahead with larger blocks",
-        _COUNT,
-        _counts("R5.3.3", _FOUR, (256, 4 * KIB, 64 * KIB)),
-    )
-
-
-def _f24() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F24",
         "a stencil in two dimensions",
         "the cross of a stencil of 5 to 57 points, so 3 to 29 blocks, in an array with rows of 1000 points of 4, 8, 64 "
@@ -327,11 +288,8 @@ def _f24() -> Experiment:
             for size in (4, 8, 64, 512)
             for n in (5, 9, 13, 21, 29, 37, 45, 57)
         ),
-    )
-
-
-def _f25() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "F25",
         "a face of an array in three dimensions",
         "the z face of n × n × n doubles as in NAS_MG, n from 4 to 128: n - 2 blocks of n - 2 doubles, 16 B apart",
@@ -341,12 +299,8 @@ def _f25() -> Experiment:
             Point(n, _blocks("F25", _FOUR, (n - 2) * 8, n - 2, 16, layout=f"face_{n}x{n}"))
             for n in (4, 8, 16, 32, 64, 128)
         ),
-    )
-
-
-def _r521() -> Experiment:
-    methods = ("pack_write", "gather_write", "linked_write", "multi_write")
-    return Experiment(
+    ),
+    Experiment(
         "R5.2.1",
         "one-sided writes into one buffer",
         "30 blocks of 2 B to 1 MiB, 20 MB between two of them, to one contiguous buffer; every notification. The "
@@ -354,35 +308,42 @@ def _r521() -> Experiment:
         "pack_write is best up to 128 B, gather_write from there to 1 KiB; the three that do not copy meet from 8 KiB "
         "on, and at 32 KiB take half the time of pack_write",
         _BLOCK,
-        _sweep("R5.2.1", methods, _powers(2, MIB), 30, 20 * MB, remote="contiguous"),
-    )
-
-
-def _r531() -> Experiment:
-    return Experiment(
+        _sweep(
+            "R5.2.1",
+            ("pack_write", "gather_write", "linked_write", "multi_write"),
+            _powers(2, MIB),
+            30,
+            20 * MB,
+            remote="contiguous",
+        ),
+    ),
+    Experiment(
         "R5.3.1",
         "keys for many blocks, at a smaller gap",
         "16 blocks of 128 B to 1 MiB, 16 MB between two of them, the same on both sides",
         "the umr methods are poor at 128 B, then equal to sgrs, and all are better than pack",
         _BLOCK,
         _sweep("R5.3.1", _FOUR, _powers(128, MIB), 16, 16 * MB),
-    )
-
-
-def _r532() -> Experiment:
-    return Experiment(
+    ),
+    Experiment(
         "R5.3.2",
         "keys for many blocks; the sender's are coarser",
         "16 blocks of 128 B to 64 KiB at the receiver, 8 of twice the size at the sender, 16 MB between two of them",
         "the umr methods are ahead of pack from 512 B at the sender on; umr_write is 1 to 5 µs ahead of umr_send",
         _BLOCK,
         _sweep("R5.3.2", _FOUR, _powers(128, 64 * KIB), 16, 16 * MB, shape="sender_coarser"),
-    )
-
-
-def _s2() -> Experiment:
-    methods = ("sgrs", "multi_write", "pack")
-    return Experiment(
+    ),
+    Experiment(
+        "R5.3.3",
+        "block size by number of blocks",
+        "16 to 512 blocks of 256 B, 4 KiB and 64 KiB, with gaps of twice the block, the same on both sides; keys are "
+        "lists of all blocks, unless --strided-keys is given",
+        "umr_write is ahead of sgrs up to some 40 to 70 blocks and falls behind with more; at 256 B pack and sgrs are "
+        "equal, and sgrs is ahead with larger blocks",
+        _COUNT,
+        _counts("R5.3.3", _FOUR, (256, 4 * KIB, 64 * KIB)),
+    ),
+    Experiment(
         "S2",
         "columns of a matrix: sgrs against multi_write",
         "1 to 4096 columns of a matrix of 128 rows and 4096 columns of 4-byte integers, so 128 blocks; one transfer at "
@@ -390,16 +351,17 @@ def _s2() -> Experiment:
         "sgrs has up to 62 % less latency than multi_write and up to five times its bandwidth",
         Axis("columns", "columns"),
         tuple(
-            Point(n, _blocks("S2", methods, 4 * n, 128, _MATRIX_ROW - 4 * n, layout="matrix_128x4096"))
+            Point(
+                n,
+                _blocks(
+                    "S2", ("sgrs", "multi_write", "pack"), 4 * n, 128, _MATRIX_ROW - 4 * n, layout="matrix_128x4096"
+                ),
+            )
             for n in _powers(1, 4096)
         ),
-    )
-
-
-def all_experiments() -> list[Experiment]:
-    """In the order of the documents."""
-    makers = (_f17a, _f17b, _f18, _f19, _f20, _f21, _f22, _f23, _f24, _f25, _r521, _r531, _r532, _r533, _s2)
-    return [make() for make in makers]
+    ),
+)
+"""In the order of the documents."""
 
 
 _THIN = 3

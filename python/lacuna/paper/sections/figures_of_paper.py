@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lacuna.bench.methods.experiments import all_experiments
+from lacuna.bench.methods.experiments import EXPERIMENTS
 from lacuna.paper import profiles, runs, table4
 from lacuna.paper.profiles import PLATFORM_2
 from lacuna.paper.runs import PLAIN
@@ -19,7 +19,7 @@ _CONSTANT = (
 
 def judge_f17a(panels: Panels, simulator: Simulator) -> list[Finding]:
     found = only_panel(panels).first("sgrs", "pack")
-    experiment = next(e for e in all_experiments() if e.id == "F17a")
+    experiment = next(e for e in EXPERIMENTS if e.id == "F17a")
     other = {
         ns: only_panel(
             runs.run(simulator, profiles.load(PLATFORM_2), experiment, {"copy.far_block_ns": float(ns)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lacuna.bench.methods.experiments import Experiment, all_experiments
+from lacuna.bench.methods.experiments import EXPERIMENTS, Experiment
 from lacuna.paper import profiles, runs, table4
 from lacuna.paper.runs import PLAIN, Panel
 from lacuna.paper.section import Finding, Line, Plot, Section
@@ -35,7 +35,7 @@ class Study:
 
 
 def section(study: Study, simulator: Simulator) -> Section:
-    experiment = next(e for e in all_experiments() if e.id == study.id)
+    experiment = next(e for e in EXPERIMENTS if e.id == study.id)
     profile = profiles.load(study.profile)
     panels = runs.run(simulator, profile, experiment)
     conditions = study.conditions or experiment.conditions.replace(_MACHINE_NOTE, "")
