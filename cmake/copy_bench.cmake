@@ -1,4 +1,5 @@
-# lacuna-copy-bench measures copies; `lacuna bench copy` starts it. The hand loops are compiled for this machine, as their users compile them.
+# lacuna-copy-bench measures copies; `lacuna bench copy` starts it. The hand loops are compiled for this machine, as
+# their users compile them.
 
 find_package(nlohmann_json REQUIRED)
 # What the benches against MPIs share: the layouts, the loops by hand, an MPI behind its shim.

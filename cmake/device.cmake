@@ -1,5 +1,6 @@
-# The kernels for GPUs, and the code that talks to their driver. Both need packages of requirements/build.txt: NVRTC, which compiles kernels without a GPU,
-# and cuda.h. Nothing of CUDA is linked. LACUNA_CUDA: AUTO (if the packages are there), ON (must be), OFF.
+# The kernels for GPUs, and the code that talks to their driver. Both need packages of requirements/build.txt: NVRTC,
+# which compiles kernels without a GPU, and cuda.h. Nothing of CUDA is linked. LACUNA_CUDA: AUTO (if the packages are
+# there), ON (must be), OFF.
 
 set(LACUNA_CUDA AUTO CACHE STRING "Build support for NVIDIA GPUs: AUTO, ON or OFF")
 set_property(CACHE LACUNA_CUDA PROPERTY STRINGS AUTO ON OFF)

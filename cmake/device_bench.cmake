@@ -1,4 +1,5 @@
-# lacuna-device-bench measures copies of device memory (`lacuna bench device`). Only with support for GPUs: its rivals are GPU code.
+# lacuna-device-bench measures copies of device memory (`lacuna bench device`). Only with support for GPUs: its rivals
+# are GPU code.
 
 set(device_bench "")
 if(LACUNA_CUDA_INCLUDE_DIR)

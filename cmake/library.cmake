@@ -1,6 +1,8 @@
-# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake). Each source is compiled once, into lacuna_objects.
+# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake). Each source is compiled once, into
+# lacuna_objects.
 #   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
-#   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the library within themselves
+#   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the
+#                  library within themselves
 
 file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*.cpp)
 list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/")
@@ -35,7 +37,8 @@ target_precompile_headers(lacuna_objects PRIVATE
   <algorithm> <array> <atomic> <bit> <cerrno> <cmath> <cstdint> <cstdlib> <cstring> <deque> <expected> <functional> <limits> <map> <memory> <mutex>
   <optional> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector> <fmt/format.h>)
 
-# Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another file of their layer does.
+# Files that stay alone: those that Highway compiles for each instruction set, and those that name something as another
+# file of their layer does.
 set(alone "/copy/(kernels|tiles|shuffles|irregular|windows|transpack)" "/layout/join_runs" "/method/[a-z_]+" "/guide/learned"
   "/protocol/bootstrap/(by_tcp|tcp_mesh)" "/nic/verbs/mlx5" "/collective/program" "/device/[a-z_]+" "/kernel_images")
 if(LACUNA_UNITY)
@@ -54,8 +57,8 @@ if(LACUNA_UNITY)
   endforeach()
 endif()
 
-# add_lacuna_library(NAME [SHARED|STATIC]): the whole library. A shared one exports lacuna.h's names and no other: what it has of fmt and of the
-# standard library must not take the place of its user's.
+# add_lacuna_library(NAME [SHARED|STATIC]): the whole library. A shared one exports lacuna.h's names and no other: what
+# it has of fmt and of the standard library must not take the place of its user's.
 function(add_lacuna_library name)
   add_library(${name} ${ARGN} $<TARGET_OBJECTS:lacuna_objects>)
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${lacuna_headers})
@@ -79,7 +82,8 @@ else()
   add_library(lacuna_static ALIAS lacuna)
 endif()
 
-# lacuna_inside: lacuna_static with the layers' own headers, for what is built here and has to look inside. No such header is installed.
+# lacuna_inside: lacuna_static with the layers' own headers, for what is built here and has to look inside. No such
+# header is installed.
 add_library(lacuna_inside INTERFACE)
 target_link_libraries(lacuna_inside INTERFACE lacuna_static)
 target_include_directories(lacuna_inside INTERFACE ${PROJECT_SOURCE_DIR})

@@ -1,5 +1,5 @@
-# What an MPI's mpiexec starts two of: lacuna-message-bench measures messages (`lacuna bench messages`), lacuna-mpi-bench an MPI with and without Lacuna
-# in front of it (`lacuna bench mpi`).
+# What an MPI's mpiexec starts two of: lacuna-message-bench measures messages (`lacuna bench messages`),
+# lacuna-mpi-bench an MPI with and without Lacuna in front of it (`lacuna bench mpi`).
 
 # What they share: two ranks, the memory of a case, and turns that are timed and verified.
 file(GLOB job_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/job/*.cpp)

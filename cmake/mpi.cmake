@@ -3,7 +3,8 @@ if(NOT LACUNA_SANITIZE STREQUAL "none")
   return()
 endif()
 
-# liblacuna_mpi_openmpi, _mpich and _abi (that of MPI-5.0): the interposer, once for each ABI. No MPI is needed to build them.
+# liblacuna_mpi_openmpi, _mpich and _abi (that of MPI-5.0): the interposer, once for each ABI. No MPI is needed to build
+# them.
 
 file(GLOB_RECURSE lacuna_mpi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
 foreach(abi openmpi mpich abi)

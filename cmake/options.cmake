@@ -4,7 +4,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   message(FATAL_ERROR "Lacuna needs std::expected: GCC 12 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
 endif()
 
-# Compiles all files of a target at once: most of what compiling takes is reading the same headers. A file with options of its own stays alone.
+# Compiles all files of a target at once: most of what compiling takes is reading the same headers. A file with options
+# of its own stays alone.
 function(compile_at_once target)
   if(LACUNA_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 0)

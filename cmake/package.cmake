@@ -1,4 +1,5 @@
-# `make deb`: the C and C++ library and the interposer as a Debian package, by CPack. What it depends on, dpkg-shlibdeps finds in the files.
+# `make deb`: the C and C++ library and the interposer as a Debian package, by CPack. What it depends on, dpkg-shlibdeps
+# finds in the files.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lacuna)

@@ -1,5 +1,5 @@
-# What the package needs to compile the examples with an MPI's own wrapper (`lacuna paper f13`): their sources, the headers for C and C++, and the library,
-# which all else in the package has within itself.
+# What the package needs to compile the examples with an MPI's own wrapper (`lacuna paper f13`): their sources, the
+# headers for C and C++, and the library, which all else in the package has within itself.
 
 if(LACUNA_PYTHON)
   set(examples_lacuna lacuna)

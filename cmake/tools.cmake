@@ -1,5 +1,7 @@
-# What measures: tools/README.md has the rooms. It links the library from outside, and none of it is in liblacuna or an interposer.
-#   lacuna_tools   tools/corpus, tools/measure and tools/worker: for the worker, the benches, the Python module and the tests
+# What measures: tools/README.md has the rooms. It links the library from outside, and none of it is in liblacuna or an
+# interposer.
+#   lacuna_tools   tools/corpus, tools/measure and tools/worker: for the worker, the benches, the Python module and the
+#                  tests
 
 file(GLOB tools_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/corpus/*.cpp ${PROJECT_SOURCE_DIR}/tools/measure/*.cpp
   ${PROJECT_SOURCE_DIR}/tools/worker/*.cpp)
@@ -37,7 +39,8 @@ if(LACUNA_BENCH OR (LACUNA_TESTS AND LACUNA_SANITIZE STREQUAL "none"))
   add_library(lacuna_handover STATIC ${handover_sources})
   target_link_libraries(lacuna_handover PUBLIC lacuna_inside fmt::fmt PRIVATE nlohmann_json::nlohmann_json lacuna_options)
   compile_at_once(lacuna_handover)
-  set_source_files_properties(tools/handover/posting_nic.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # a class with a member of an unnamed namespace
+  # A class with a member of an unnamed namespace
+  set_source_files_properties(tools/handover/posting_nic.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foreach(program kv_handover reshard)
     add_executable(${program} tools/handover/${program}.cpp)
     target_link_libraries(${program} PRIVATE lacuna_handover lacuna_options)

@@ -106,7 +106,7 @@ def main() -> int:
         for finding in check(page)
     ]
     changes = ROOT / "CHANGELOG.md"
-    findings += [f"{changes.name}:{finding}" for finding in bad_links(changes)]
+    findings += [f"{changes.name}:{finding}" for check in (bad_links, long_lines) for finding in check(changes)]
     for name, most in MOST_LINES.items():
         count = len((ROOT / name).read_text().splitlines())
         if count > most:

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Checks Lacuna on a machine with a GPU, CUDA and PyTorch, but without a network and without the Debian packages that building needs.
-#   scripts/gpu_check.sh bundle [DIR]    here: collects what was built, and the libraries that it needs, into DIR (build/gpu)
+# Checks Lacuna on a machine with a GPU, CUDA and PyTorch, but without a network and without the Debian packages that
+# building needs.
+#   scripts/gpu_check.sh bundle [DIR]    here: collects what was built, and the libraries that it needs, into DIR
+#                                        (build/gpu)
 #   scripts/gpu_check.sh run [DIR]       there: tests, compute-sanitizer, benches; results go to $OUT, or DIR/results
 # Carry DIR to the machine together with the sources, or by itself: it holds this script.
 set -euo pipefail

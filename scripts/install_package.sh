@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python package in build/release, where the rest is built too (only what changed), and installs it into .venv.
-# LACUNA_WERROR=OFF: warnings are no errors.
+# Builds the Python package in build/release, where the rest is built too (only what changed), and installs it into
+# .venv. LACUNA_WERROR=OFF: warnings are no errors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

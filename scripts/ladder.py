@@ -9,7 +9,7 @@
 
     scripts/ladder.py [--root DIR]
 
-Prints every offending line as `file:line: rule` and exits with 1 if there is one. Long files are only reported.
+Prints every offending line as `file:line: rule` and exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from pathlib import Path
 # From the top of the ladder down: a layer may know those before it. New layers go where DESIGN puts them.
 LAYERS = ["base", "layout", "copy", "device", "nic", "method", "guide", "protocol", "collective", "mpi", "c"]
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
-LONG_FILE = 400
 
 # The rooms of a layer, its folders, from the top down. A room may include the headers of the rooms before it that bear
 # their names, those that OPEN lists, and the layer's own header; its own files may include one another.
@@ -256,10 +255,8 @@ def seam_rule(path: str, text: str) -> str | None:
     return None
 
 
-def check(root: Path) -> tuple[list[str], list[str]]:
-    """The violations, and the remarks."""
+def check(root: Path) -> list[str]:
     violations: list[str] = []
-    remarks: list[str] = []
     for file in sources(root, "include", "lacuna", "tests", "tools", "examples", "python"):
         path = file.relative_to(root).as_posix()
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -268,8 +265,6 @@ def check(root: Path) -> tuple[list[str], list[str]]:
             rule = include_rule(path, include[1], include[2]) if include else seam_rule(path, text)
             if rule:
                 violations.append(f"{path}:{number}: {rule}: {text.strip()}")
-        if len(lines) > LONG_FILE:
-            remarks.append(f"{path}: {len(lines)} lines; more than {LONG_FILE} are hard to read")
     for folder in sorted(p.name for p in (root / "lacuna").iterdir() if p.is_dir()):
         if folder not in LAYERS:
             violations.append(f"lacuna/{folder}: no layer is called '{folder}'")
@@ -281,15 +276,13 @@ def check(root: Path) -> tuple[list[str], list[str]]:
             for room in rooms
             if not (root / "lacuna" / layer / room / f"{room}.hpp").exists()
         )
-    return violations, remarks
+    return violations
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
-    violations, remarks = check(parser.parse_args().root)
-    for remark in remarks:
-        print(f"note: {remark}")
+    violations = check(parser.parse_args().root)
     for violation in violations:
         print(violation)
     print(f"ladder: {len(violations)} violation{'' if len(violations) == 1 else 's'}")

@@ -43,6 +43,7 @@ step "clang-format" format_cpp
 step "ruff check" ruff check .
 step "ruff format" ruff format --check .
 step "include ladder" python scripts/ladder.py
+step "lengths" python scripts/check_lengths.py
 step "documentation" python scripts/check_docs.py
 step "Python package (mypy wants the types of its module)" env LACUNA_WERROR=ON make package
 step "mypy" types

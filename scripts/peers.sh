@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The MPIs that the benchmarks compare with (openmpi4-debian, openmpi5, mpich5 and impi) and that programs are tested with (also mpich4-debian,
-# and mpich5-abi: MPICH 5 by the standard ABI of MPI-5.0).
+# The MPIs that the benchmarks compare with (openmpi4-debian, openmpi5, mpich5 and impi) and that programs are tested
+# with (also mpich4-debian, and mpich5-abi: MPICH 5 by the standard ABI of MPI-5.0).
 #   scripts/peers.sh install    puts them in place: Debian packages, and environments in .peers
 #   scripts/peers.sh list       those to compare with that can be used: name, tab, path of its mpicc
 #   scripts/peers.sh all        all that can be used

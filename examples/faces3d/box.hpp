@@ -1,4 +1,5 @@
-// One rank's box of cells with a border of one cell on every side, and its 26 neighbours: six across faces, twelve across edges, eight across corners.
+// One rank's box of cells with a border of one cell on every side, and its 26 neighbours: six across faces, twelve
+// across edges, eight across corners.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The border by MPI: a subarray for each of the 26 parts that go, and for each that comes. A message is named by the direction in which it goes, since two
-// boxes may be neighbours in several.
+// The border by MPI: a subarray for each of the 26 parts that go, and for each that comes. A message is named by the
+// direction in which it goes, since two boxes may be neighbours in several.
 #include <stdexcept>
 
 #include "examples/faces3d/exchange.hpp"

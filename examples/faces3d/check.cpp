@@ -3,7 +3,8 @@
 namespace examples::faces3d {
 namespace {
 
-// Of a cell of the box with its border: the cell's number in the whole field, which begins again where it ends. Exact in a double.
+// Of a cell of the box with its border: the cell's number in the whole field, which begins again where it ends. Exact
+// in a double.
 double value(const Box& box, int round, const Triple& cell) {
   std::int64_t number = round;
   for (std::size_t axis = 0; axis < 3; ++axis) {

@@ -1,9 +1,11 @@
-// faces3d: boxes of cells that exchange their borders with 26 neighbours, as codes on three-dimensional grids do after each step. Faces across z are nearly
-// contiguous, those across y are rows, those across x single doubles; edges and corners are small.
+// faces3d: boxes of cells that exchange their borders with 26 neighbours, as codes on three-dimensional grids do after
+// each step. Faces across z are nearly contiguous, those across y are rows, those across x single doubles; edges and
+// corners are small.
 //
 //   mpirun -n 2 ./faces3d --variant datatype,native --n 64
 //
-// Prints a line of JSON for each variant. The field is periodic, and each cell of it, borders too, is compared with what it must hold.
+// Prints a line of JSON for each variant. The field is periodic, and each cell of it, borders too, is compared with
+// what it must hold.
 #include <cstdio>
 
 #include "examples/common/arguments.hpp"
@@ -17,7 +19,8 @@ using namespace examples::faces3d;
 
 namespace {
 
-// No two axes have as many cells, so that none can be taken for another. Two ranks are neighbours across x, the hardest faces.
+// No two axes have as many cells, so that none can be taken for another. Two ranks are neighbours across x, the hardest
+// faces.
 Box box_of(const Job& job, int n) {
   Triple dims{};
   MPI_Dims_create(job.size(), 3, dims.data());

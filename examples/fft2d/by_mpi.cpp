@@ -1,8 +1,10 @@
-// The exchange by MPI: in step s each rank sends to the one s places behind it and receives from the one s places before it.
+// The exchange by MPI: in step s each rank sends to the one s places behind it and receives from the one s places
+// before it.
 //
-// A datatype describes a block where it lies in the matrix, so that the other side's contiguous message, or its datatype, is all that MPI needs. Blocks
-// travel row by row: where they come from, a row is contiguous; where they go to, each element of it belongs to another row of the transpose.
-// The receiving datatype is therefore as hard as datatypes get.
+// A datatype describes a block where it lies in the matrix, so that the other side's contiguous message, or its
+// datatype, is all that MPI needs. Blocks travel row by row: where they come from, a row is contiguous; where they go
+// to, each element of it belongs to another row of the transpose. The receiving datatype is therefore as hard as
+// datatypes get.
 #include <stdexcept>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// The exchange between the two halves of the transform: the matrix, in blocks of rows over the ranks, becomes its transpose in the same blocks.
+// The exchange between the two halves of the transform: the matrix, in blocks of rows over the ranks, becomes its
+// transpose in the same blocks.
 #pragma once
 
 #include <memory>
@@ -23,8 +24,8 @@ class Exchange {
   virtual Phases run(const Complex* from, Complex* to) = 0;
 };
 
-/// "none": packed and unpacked by hand; "send", "recv", "both": that side, or both, by MPI's datatypes; "native": by Lacuna, without MPI.
-/// Throws std::invalid_argument at another name.
+/// "none": packed and unpacked by hand; "send", "recv", "both": that side, or both, by MPI's datatypes; "native": by
+/// Lacuna, without MPI. Throws std::invalid_argument at another name.
 std::unique_ptr<Exchange> make_exchange(const std::string& variant, const Rows& rows, Job& job);
 
 std::unique_ptr<Exchange> make_native(const Rows& rows, Job& job);

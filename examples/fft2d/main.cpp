@@ -1,9 +1,11 @@
-// fft2d: the Fourier transform of a matrix that is spread over ranks by rows. Between its two halves the matrix has to be transposed across all ranks, which
-// is what is measured here: packed by hand, by MPI's datatypes on one side or both, or by Lacuna.
+// fft2d: the Fourier transform of a matrix that is spread over ranks by rows. Between its two halves the matrix has to
+// be transposed across all ranks, which is what is measured here: packed by hand, by MPI's datatypes on one side or
+// both, or by Lacuna.
 //
 //   mpirun -n 2 ./fft2d --variant none,both,native --n 2048
 //
-// Prints a line of JSON for each n and variant. Variants take turns, transform by transform, so that whatever the machine does meets all alike.
+// Prints a line of JSON for each n and variant. Variants take turns, transform by transform, so that whatever the
+// machine does meets all alike.
 #include <cstdio>
 
 #include "examples/common/arguments.hpp"

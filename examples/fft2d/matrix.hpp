@@ -1,4 +1,5 @@
-// The matrix: n x n complex numbers in blocks of whole rows over the ranks, as even as possible: the first n % ranks have one row more.
+// The matrix: n x n complex numbers in blocks of whole rows over the ranks, as even as possible: the first n % ranks
+// have one row more.
 #pragma once
 
 #include <algorithm>

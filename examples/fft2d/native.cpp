@@ -1,4 +1,5 @@
-// The exchange by Lacuna: a transpose of the distributed matrix. No buffer, no loop: each rank's block goes from where it lies to where it belongs.
+// The exchange by Lacuna: a transpose of the distributed matrix. No buffer, no loop: each rank's block goes from where
+// it lies to where it belongs.
 #include "examples/common/timing.hpp"
 #include "examples/fft2d/exchange.hpp"
 

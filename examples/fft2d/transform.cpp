@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kPlanningSeconds = 2;
 
-fftw_complex* as_fftw(Complex* data) { return reinterpret_cast<fftw_complex*>(data); }  // the same memory, by FFTW's documentation
+// The same memory, by FFTW's documentation
+fftw_complex* as_fftw(Complex* data) { return reinterpret_cast<fftw_complex*>(data); }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// One rank's part of a two-dimensional transform: its rows, the exchange, its rows of the transpose (the matrix's columns), and the exchange back.
+// One rank's part of a two-dimensional transform: its rows, the exchange, its rows of the transpose (the matrix's
+// columns), and the exchange back.
 #pragma once
 
 #include <fftw3.h>

@@ -5,9 +5,10 @@
 namespace examples::fft2d {
 namespace {
 
-// A column of a square lies in 48 cache lines, which hold the next three columns as well; of each row that is written twelve lines are whole. By CPU time,
-// squares of 32, 48 and 64 elements were faster than smaller ones, strips, and two levels of them, for n = 1000 to 4096 and pitches that are powers
-// of two or not; those of 48 most often the fastest (a Xeon with 48 KiB of L1 and 2 MiB of L2 cache).
+// A column of a square lies in 48 cache lines, which hold the next three columns as well; of each row that is written
+// twelve lines are whole. By CPU time, squares of 32, 48 and 64 elements were faster than smaller ones, strips, and two
+// levels of them, for n = 1000 to 4096 and pitches that are powers of two or not; those of 48 most often the fastest (a
+// Xeon with 48 KiB of L1 and 2 MiB of L2 cache).
 constexpr int kTile = 48;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Whether a variant transforms the matrix: known input, both exchanges bit by bit, the result against a reference (check.hpp).
+// Whether a variant transforms the matrix: known input, both exchanges bit by bit, the result against a reference
+// (check.hpp).
 #pragma once
 
 #include <cstdint>

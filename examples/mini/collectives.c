@@ -1,5 +1,5 @@
-/* Collectives of blocks with gaps: each block is a column of cells, sent and received by one vector type, or packed by hand around the same collective of
- * contiguous doubles.
+/* Collectives of blocks with gaps: each block is a column of cells, sent and received by one vector type, or packed by
+ * hand around the same collective of contiguous doubles.
  *
  *   mpirun -n 4 ./collectives --seconds 0.2 --largest 65536 */
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The Fourier transform of a matrix that is spread over ranks by rows: the rows, a transpose across all ranks, the rows again. The transpose is what is
- * timed: MPI_Alltoallw, whose types take the blocks out of the rows and turn them as they arrive, or loops around MPI_Alltoall.
+/* The Fourier transform of a matrix that is spread over ranks by rows: the rows, a transpose across all ranks, the rows
+ * again. The transpose is what is timed: MPI_Alltoallw, whose types take the blocks out of the rows and turn them as
+ * they arrive, or loops around MPI_Alltoall.
  *
  *   mpirun -n 2 ./fft2 --seconds 0.5 --largest 1024 */
 #include <complex.h>

@@ -1,5 +1,5 @@
-/* An irregular gather, as of an unstructured mesh: each rank wants from each other one a list of cells of four doubles that lie anywhere. The owner sends
- * them by an indexed block, or packs them by hand; they arrive in a row.
+/* An irregular gather, as of an unstructured mesh: each rank wants from each other one a list of cells of four doubles
+ * that lie anywhere. The owner sends them by an indexed block, or packs them by hand; they arrive in a row.
  *
  *   mpirun -n 4 ./gather --seconds 0.5 --largest 16384 */
 #include <stdio.h>
@@ -37,7 +37,8 @@ static void exchange(void* state, enum mini_way way) {
   MPI_Waitall(begun, m->requests, MPI_STATUSES_IGNORE);
 }
 
-/* Which cell of `owner` is the i-th that `rank` wants: anywhere, the same in both, and never one twice: an odd factor permutes. */
+/* Which cell of `owner` is the i-th that `rank` wants: anywhere, the same in both, and never one twice: an odd factor
+ * permutes. */
 static long wanted_cell(const struct mesh* m, int owner, int rank, long i) { return (i * 40503 + 977L * rank + 31L * owner) % m->cells; }
 
 static double value(int owner, long cell, int k, int call) { return owner * 1e7 + (double)cell * CELL + k + call * 0.125; }

@@ -1,5 +1,6 @@
-/* A halo exchange in two dimensions: each rank has a block of a grid of doubles and, around it, what its neighbours have beyond its edges. By subarrays, or
- * packed by hand. Ranks side by side come first, so that of two the edges are columns: 16 bytes of each row.
+/* A halo exchange in two dimensions: each rank has a block of a grid of doubles and, around it, what its neighbours
+ * have beyond its edges. By subarrays, or packed by hand. Ranks side by side come first, so that of two the edges are
+ * columns: 16 bytes of each row.
  *
  *   mpirun -n 4 ./halo --seconds 0.5 --largest 2048 */
 #include <stdio.h>

@@ -1,6 +1,8 @@
-/* What the mini-applications share: two ways of the same exchange take turns, are verified, and are printed as one line of JSON.
+/* What the mini-applications share: two ways of the same exchange take turns, are verified, and are printed as one line
+ * of JSON.
  *
- *   {"case": "halo 1024 x 1024", "ranks": 2, "bytes": 16384, "hand_us": [...], "datatype_us": [...], "send_in": "libmpi.so.40"}
+ *   {"case": "halo 1024 x 1024", "ranks": 2, "bytes": 16384, "hand_us": [...], "datatype_us": [...],
+ *    "send_in": "libmpi.so.40"}
  *
  * bytes: what a rank sends at most. Times are of one exchange among others that follow at once, of the slowest
  * rank; the i-th of both were taken one after the other. */
@@ -19,14 +21,16 @@ typedef void (*mini_prepare)(void* state, int call);
 /* Whether what was received is what had to be, and what lies beside it is as it was; in this rank. */
 typedef int (*mini_check)(void* state, int call);
 
-/* Verifies both ways, times them for about `seconds` together, verifies both again, and prints the line in rank 0. All ranks.
- * Ends the program with an error where a byte is wrong. */
+/* Verifies both ways, times them for about `seconds` together, verifies both again, and prints the line in rank 0. All
+ * ranks. Ends the program with an error where a byte is wrong. */
 void mini_race(const char* name, long bytes, double seconds, void* state, mini_exchange exchange, mini_prepare prepare, mini_check check);
 
-/* The value of --NAME among a program's arguments, or what it is without. Ends the program where it is no number above 0. */
+/* The value of --NAME among a program's arguments, or what it is without. Ends the program where it is no number above
+ * 0. */
 double mini_number(int argc, char** argv, const char* name, double otherwise);
 
-/* The library whose MPI_Send this program calls, without its folder: whether one was loaded before MPI's. For Fortran, too. */
+/* The library whose MPI_Send this program calls, without its folder: whether one was loaded before MPI's. For Fortran,
+ * too. */
 const char* mini_send_in(void);
 
 /* malloc, or the end. */

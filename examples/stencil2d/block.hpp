@@ -1,4 +1,5 @@
-// One rank's block of the field: rows of doubles with a border of one cell all around, which holds the neighbours' cells or the field's fixed edge.
+// One rank's block of the field: rows of doubles with a border of one cell all around, which holds the neighbours'
+// cells or the field's fixed edge.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,8 @@ struct Block {
   }
 };
 
-/// Which cells go to a neighbour, and which of the border come from it: the first one's index, and whether they lie in a column. In the order of
-/// Block::neighbours.
+/// Which cells go to a neighbour, and which of the border come from it: the first one's index, and whether they lie in
+/// a column. In the order of Block::neighbours.
 struct Side {
   std::size_t inner = 0;
   std::size_t border = 0;

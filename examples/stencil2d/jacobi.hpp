@@ -1,4 +1,5 @@
-// Jacobi's iteration with five points: every cell becomes the mean of its four neighbours. The field's edge stays as it is.
+// Jacobi's iteration with five points: every cell becomes the mean of its four neighbours. The field's edge stays as it
+// is.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-// stencil2d: Jacobi's iteration on a field that is spread over a grid of ranks. After each step neighbours exchange their borders: rows, which are
-// contiguous, and columns, of which every double lies a row away from the next.
+// stencil2d: Jacobi's iteration on a field that is spread over a grid of ranks. After each step neighbours exchange
+// their borders: rows, which are contiguous, and columns, of which every double lies a row away from the next.
 //
 //   mpirun -n 2 ./stencil2d --variant datatype,native --n 1024 --steps 50
 //
-// Prints a line of JSON for each variant. Every variant's field is compared with that of one process, bit for bit, after all steps.
+// Prints a line of JSON for each variant. Every variant's field is compared with that of one process, bit for bit,
+// after all steps.
 #include <cstdio>
 #include <limits>
 
@@ -18,7 +19,8 @@ using namespace examples::stencil2d;
 
 namespace {
 
-// More columns of ranks than rows, where it cannot be even: so that of two ranks' borders the strided ones are exchanged.
+// More columns of ranks than rows, where it cannot be even: so that of two ranks' borders the strided ones are
+// exchanged.
 Block block_of(const Job& job, int n) {
   std::array<int, 2> grid{};
   MPI_Dims_create(job.size(), 2, grid.data());

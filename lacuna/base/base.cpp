@@ -106,7 +106,8 @@ std::optional<std::int64_t> cache_bytes(int level) {
     std::int64_t kilobytes = 0;
     if (!(std::ifstream(folder + "level") >> its_level)) return std::nullopt;
     std::ifstream(folder + "type") >> type;
-    if (its_level == level && type != "Instruction" && std::ifstream(folder + "size") >> kilobytes) return kilobytes << 10;  // "1024K"
+    // "1024K"
+    if (its_level == level && type != "Instruction" && std::ifstream(folder + "size") >> kilobytes) return kilobytes << 10;
   }
   return std::nullopt;
 }

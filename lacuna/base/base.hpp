@@ -82,8 +82,9 @@ T take(Result<T>&& result) {
 
 // --- memory that a peer may write ---------------------------------------------------------------------------------
 
-/// A copy of what a peer may write at any time. What is checked, and then used, is this copy: the compiler cannot read the shared memory
-/// again in its place. Every value that lies in memory which a peer can write is read by this, and once.
+/// A copy of what a peer may write at any time. What is checked, and then used, is this copy: the compiler cannot read
+/// the shared memory again in its place. Every value that lies in memory which a peer can write is read by this, and
+/// once.
 template <class T>
 [[nodiscard]] T read_once(const T& shared) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -136,8 +137,9 @@ inline void prefetch_to_write(const void* address) {
 #endif
 }
 
-/// Has the system give pages to this memory now, for writing or for reading, instead of one by one when they are touched first.
-/// False: some of it may not be touched so; or the system cannot (madvise(2), MADV_POPULATE_WRITE: Linux 5.14), which says so of 0 bytes too.
+/// Has the system give pages to this memory now, for writing or for reading, instead of one by one when they are
+/// touched first. False: some of it may not be touched so; or the system cannot (madvise(2), MADV_POPULATE_WRITE: Linux
+/// 5.14), which says so of 0 bytes too.
 bool populate(const void* memory, std::size_t bytes, bool write);
 
 /// Number of CPUs that this process may run on.

@@ -1,9 +1,10 @@
-// What all ranks have to know of one another before an exchange begins. Terms of all ranks are combined into the same ones on each, by recursive doubling:
-// log2(ranks) messages of one cache line or two.
+// What all ranks have to know of one another before an exchange begins. Terms of all ranks are combined into the same
+// ones on each, by recursive doubling: log2(ranks) messages of one cache line or two.
 //
-// Whether messages fit is asked of a sum: for each message its sender adds a number made of the pair, its place among the pair's messages, and its bytes; its
-// receiver subtracts the same. Over all ranks that is 0 if each message has as many bytes at both ends, and otherwise as good as never (2^-64). Only if it
-// is not do the ranks tell one another what they send, and all of them learn of one pair that does not fit.
+// Whether messages fit is asked of a sum: for each message its sender adds a number made of the pair, its place among
+// the pair's messages, and its bytes; its receiver subtracts the same. Over all ranks that is 0 if each message has as
+// many bytes at both ends, and otherwise as good as never (2^-64). Only if it is not do the ranks tell one another what
+// they send, and all of them learn of one pair that does not fit.
 #pragma once
 
 #include "lacuna/collective/program.hpp"

@@ -1,4 +1,5 @@
-// Which schedule: by what each is expected to take. The prices are few and coarse; all ranks have the same ones, since all have to come to the same choice.
+// Which schedule: by what each is expected to take. The prices are few and coarse; all ranks have the same ones, since
+// all have to come to the same choice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,17 +24,21 @@ struct Prices {
   double byte;
 };
 
-// Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64 bytes one way, near and apart; 16 KiB take 1.1 to 2.2 us, 1 MiB 34 to 120.
+// Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64 bytes one way, near and apart; 16 KiB
+// take 1.1 to 2.2 us, 1 MiB 34 to 120.
 constexpr Prices kShared{.message = 200, .large = 1000, .latency = 500, .look = 10, .block = 10, .byte = 0.05};
-// On a network: NIC `model` with connectx5-rocev2, 4 to 64 ranks, exchanges of 4 bytes one after the other. at_once took 5.8, 7.9, 12.0, 19.8 and 32.5 us
-// with 4, 8, 16, 32 and 64 ranks; forward 5.7 us a round with 16 ranks, and 7.3 with 64, of which the looks at all peers (20 ns each, more than once in
-// a round) are what grows. A message that is not eager took 100 us, most of it two registrations and their ends.
+// On a network: NIC `model` with connectx5-rocev2, 4 to 64 ranks, exchanges of 4 bytes one after the other. at_once
+// took 5.8, 7.9, 12.0, 19.8 and 32.5 us with 4, 8, 16, 32 and 64 ranks; forward 5.7 us a round with 16 ranks, and 7.3
+// with 64, of which the looks at all peers (20 ns each, more than once in a round) are what grows. A message that is
+// not eager took 100 us, most of it two registrations and their ends.
 constexpr Prices kWire{.message = 450, .large = 100'000, .latency = 4700, .look = 30, .block = 13, .byte = 0.15};
 
-// What is longer goes by a window or a registration of its own, which wait for the receiver (protocol::Options::eager_bytes).
+// What is longer goes by a window or a registration of its own, which wait for the receiver
+// (protocol::Options::eager_bytes).
 constexpr std::int64_t kEager = 8 << 10;
-// So many of those at once are no burden: a message of 96 KiB took nearly twice as long where 4 MiB of windows were in use instead of 1.5 (more pages than the
-// TLB has; docs/notes/message-speed.md), and each has up to 512 KiB. On a network each holds memory that is registered, or staged.
+// So many of those at once are no burden: a message of 96 KiB took nearly twice as long where 4 MiB of windows were in
+// use instead of 1.5 (more pages than the TLB has; docs/notes/message-speed.md), and each has up to 512 KiB. On a
+// network each holds memory that is registered, or staged.
 constexpr std::int64_t kManyLarge = 8;
 
 double message_ns(const Prices& price, double bytes) { return (bytes > kEager ? price.large : price.message) + bytes * price.byte; }

@@ -228,7 +228,7 @@ std::string Agreed::explain() const {
   return text;
 }
 
-// --- everyone to everyone, and neighbours ------------------------------------------------------------------------------
+// --- everyone to everyone, and neighbours ----------------------------------------------------------------------------
 
 std::unique_ptr<Exchange> alltoallw_init(Communicator& ranks, std::span<const Source> sends, std::span<const Target> receives,
                                          const Options& options) {

@@ -87,8 +87,9 @@ Result<void> Program::begin(const Round& round) {
   return {};
 }
 
-// Posts as many as may be under way. Messages wait for one another in the order in which they are posted; that order is the same at both ends of each (all
-// earlier ones at either end belong to earlier steps), so the earliest of all can always move, however small the windows are.
+// Posts as many as may be under way. Messages wait for one another in the order in which they are posted; that order is
+// the same at both ends of each (all earlier ones at either end belong to earlier steps), so the earliest of all can
+// always move, however small the windows are.
 Result<void> Program::fill(Lane& lane) {
   const auto window = static_cast<std::size_t>(rounds_.front()->window);
   for (; lane.under_way.size() < window && lane.next < lane.posts->size(); ++lane.next) {
@@ -110,7 +111,8 @@ Result<void> Program::took(Lane& lane, const Result<Status>& ended) {
   return fill(lane);
 }
 
-// Whether one of the messages that are next has ended. The alarm counts only where nothing else is left: who is gone may have done its part.
+// Whether one of the messages that are next has ended. The alarm counts only where nothing else is left: who is gone
+// may have done its part.
 Result<bool> Program::look() {
   for (Lane* lane : {&receives_, &sends_}) {
     if (lane->head() == nullptr) continue;

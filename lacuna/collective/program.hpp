@@ -1,5 +1,5 @@
-// What a rank does in an exchange, as a list of rounds: each posts receives and sends, and is over once all are done. It hides the waiting, and what
-// becomes of the others when something goes wrong.
+// What a rank does in an exchange, as a list of rounds: each posts receives and sends, and is over once all are done.
+// It hides the waiting, and what becomes of the others when something goes wrong.
 #pragma once
 
 #include <deque>
@@ -23,8 +23,9 @@ struct Round {
   int window = 1 << 30;  ///< sends, and receives, under way at once
 };
 
-/// Who gives up tells all others, so that nobody waits for it: they may wait for somebody who waits for it, and never see a fault of their own. It is also
-/// told of peers that die, whoever they are, since a receive from any source ends then.
+/// Who gives up tells all others, so that nobody waits for it: they may wait for somebody who waits for it, and never
+/// see a fault of their own. It is also told of peers that die, whoever they are, since a receive from any source ends
+/// then.
 class Alarm {
  public:
   explicit Alarm(Communicator& ranks) : ranks_(ranks), tag_(ranks.take_tag()) {}
@@ -32,7 +33,8 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
   Result<void> arm();
-  [[nodiscard]] protocol::Request* request() const { return request_; }  ///< done once there is an alarm; null if nobody could ring it
+  /// Done once there is an alarm; null if nobody could ring it
+  [[nodiscard]] protocol::Request* request() const { return request_; }
   /// What is known of the one who rang. The request is gone then.
   base::Error heard(const Result<protocol::Status>& ended);
   /// Unless this is what was heard: the others heard it, too.
@@ -62,8 +64,8 @@ class Program {
   /// Behind those that are there; it is kept by the caller until it is over. A round's `after` may add more.
   void add(const Round& round) { rounds_.push_back(&round); }
   [[nodiscard]] bool idle() const { return rounds_.empty(); }
-  /// Moves on until all rounds are over, or the time is up: false. Without time it looks once at everything that is next.
-  /// Errors: what went wrong. Then everything that was under way is given up, and the others know.
+  /// Moves on until all rounds are over, or the time is up: false. Without time it looks once at everything that is
+  /// next. Errors: what went wrong. Then everything that was under way is given up, and the others know.
   Result<bool> go_on(std::int64_t timeout_ns);
   void give_up(const base::Error& error);
   /// The error that comes now is all ranks': nobody has to be told.

@@ -93,8 +93,9 @@ namespace {
 // Slots of a number below `size` that have a bit.
 int with_bit(int size, int bit) { return size / (2 * bit) * bit + std::max(0, size % (2 * bit) - bit); }
 
-// Where slots lie, in blocks: those that did not move yet in the order of their numbers, then those that came in round 0, in round 1, ... In that way what comes
-// is one piece, and what goes on in the round of bit k has about k pieces for each 2^k slots.
+// Where slots lie, in blocks: those that did not move yet in the order of their numbers, then those that came in round
+// 0, in round 1, ... In that way what comes is one piece, and what goes on in the round of bit k has about k pieces for
+// each 2^k slots.
 int place_of(int size, int slot, int bit) {
   const int journeys = slot & (bit - 1);  // the bits by which it went already
   if (journeys == 0) return slot;
@@ -117,9 +118,10 @@ std::int64_t forwarding_bytes(int ranks, std::int64_t largest) {
   return base::mul(blocks_in_all(ranks), largest, bytes) ? bytes : layout::kMaxBytes;
 }
 
-// Slot j holds the block that has j ranks to go in all: at first the own one for rank + j. In the round of bit k all slots whose number has that bit go 2^k ranks
-// on, and as many come from 2^k ranks before; so each block goes as far as its slot says, and in the end slot j holds the one from rank - j. A block is as
-// long as the largest, since nobody knows those of others.
+// Slot j holds the block that has j ranks to go in all: at first the own one for rank + j. In the round of bit k all
+// slots whose number has that bit go 2^k ranks on, and as many come from 2^k ranks before; so each block goes as far as
+// its slot says, and in the end slot j holds the one from rank - j. A block is as long as the largest, since nobody
+// knows those of others.
 Result<void> Forwarding::make(const Work& work, std::int64_t largest, nic::Context& context) {
   const int size = work.size;
   try {

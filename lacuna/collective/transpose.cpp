@@ -1,5 +1,6 @@
-// A distributed matrix transposed: the blocks of the rows of one rank that fall to another are sent row by row, which leaves runs as long as they are, and the
-// receiver's layout puts each element where it belongs. So the only passes are those of the way that the layouts travel.
+// A distributed matrix transposed: the blocks of the rows of one rank that fall to another are sent row by row, which
+// leaves runs as long as they are, and the receiver's layout puts each element where it belongs. So the only passes are
+// those of the way that the layouts travel.
 //
 //            columns of rank s                        rows of rank r
 //           ┌──────┬──────┐                          ┌──────┬──────┐

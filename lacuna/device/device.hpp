@@ -2,10 +2,11 @@
 // processor that is, and how a copy is cut among its threads.
 //
 //   pairs of layouts ──▶ Plan: parts and tables ──▶ one launch on the caller's stream ──▶ cuda: a GPU
-//                         (made once)                (nothing waits or allocates)    └──▶ emulated: the same kernels on the CPU
+//                         (made once)                (nothing waits or allocates)    └──▶ emulated: the same on the CPU
 //
-// A plan is the device's form of a pair of layouts: both sides as one nest of loops, each with two strides or lists. Packing is moving into
-// Layout::bytes(n), unpacking is moving out of it, and layout to layout takes one pass, too. Many pairs are one launch.
+// A plan is the device's form of a pair of layouts: both sides as one nest of loops, each with two strides or lists.
+// Packing is moving into Layout::bytes(n), unpacking is moving out of it, and layout to layout takes one pass, too.
+// Many pairs are one launch.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ struct Card {
   std::int64_t cache_bytes = 0;   ///< L2
 };
 
-/// A queue of the device's work, in order: a CUstream (cudaStream_t is the same), or null for the device's default queue.
+/// A queue of the device's work, in order: a CUstream (cudaStream_t is the same), or null for the device's default
+/// queue.
 using Stream = void*;
 
 /// A point in a stream. CUevent.
@@ -107,7 +109,7 @@ class Device {
 /// The devices of this machine that are no emulation, or why there are none.
 [[nodiscard]] Result<std::vector<Card>> cards();
 
-// --- plans ------------------------------------------------------------------------------------------------------------
+// --- plans -----------------------------------------------------------------------------------------------------------
 
 /// One layout into another of the same size. No byte of `to` occurs twice.
 struct Pair {
@@ -127,8 +129,8 @@ class Plan {
   static constexpr std::size_t kMostPairs = 64;
 
   /// Takes memory of the device where tables are needed, and waits for its default stream then. `alignment`: a power of
-  /// two, 1 to 16, that will divide all addresses.
-  /// Errors: invalid_argument (sizes that differ, more than kMostPairs pairs), limit (more pieces than tables can hold), out_of_memory.
+  /// two, 1 to 16, that will divide all addresses. Errors: invalid_argument (sizes that differ, more than kMostPairs
+  /// pairs), limit (more pieces than tables can hold), out_of_memory.
   [[nodiscard]] static Result<Plan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
 
   Plan(const Plan&) = delete;

@@ -1,4 +1,5 @@
-// kernel.cu: the entry points of kernel.hpp for GPUs: for each way, and for where the parts lie. A block of threads takes one tile.
+// kernel.cu: the entry points of kernel.hpp for GPUs: for each way, and for where the parts lie. A block of threads
+// takes one tile.
 #include "lacuna/device/kernel.hpp"
 
 using namespace lacuna::device::kernel;

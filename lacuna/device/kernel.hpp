@@ -8,10 +8,13 @@
 //
 //   words    a unit is a word of 8 or 16 bytes, aligned on both sides
 //   bytes    a unit is a word of 1, 2 or 4 bytes, aligned on both sides
-//   windows  a unit is 16 bytes that are aligned where they are written, as far as they are in the run: any alignment, any length
-//   squares  a unit is a square of a transpose, which goes through memory that the block shares: both sides are touched in long words
+//   windows  a unit is 16 bytes that are aligned where they are written, as far as they are in the run: any alignment,
+//            any length
+//   squares  a unit is a square of a transpose, which goes through memory that the block shares: both sides are touched
+//            in long words
 //
-// Runs of many lengths are blocks: a mask of 32 units tells where blocks begin, so that the block of a unit is counted, not searched.
+// Runs of many lengths are blocks: a mask of 32 units tells where blocks begin, so that the block of a unit is counted,
+// not searched.
 //
 // A GPU's memory is as fast as it should be only while enough loads are under way: each thread begins the loads of
 // several units before it stores one, and places are 32 bits wide wherever they fit, since registers decide how many

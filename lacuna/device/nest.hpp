@@ -25,7 +25,8 @@ struct Loop {
   [[nodiscard]] bool strided() const { return from.list == nullptr && to.list == nullptr; }
 };
 
-/// Loops, the outermost first, over something of `size` bytes at `from` and `to`: a run on both sides, or a form on one of them.
+/// Loops, the outermost first, over something of `size` bytes at `from` and `to`: a run on both sides, or a form on one
+/// of them.
 struct Nest {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -40,7 +41,8 @@ struct Nest {
   void add(const Loop& loop);
 };
 
-/// The nest of two layouts of the same size, or nothing where their loops do not divide one another. It points into the layouts.
+/// The nest of two layouts of the same size, or nothing where their loops do not divide one another. It points into the
+/// layouts.
 [[nodiscard]] std::optional<Nest> zip(const layout::Layout& from, const layout::Layout& to);
 
 /// A part of a pair, and the loop that both sides have around it.
@@ -52,7 +54,8 @@ struct Apart {
 /// nothing where there is neither.
 [[nodiscard]] base::Result<std::vector<Apart>> take_apart(const Pair& pair);
 
-/// The nests of a nest whose form is a sequence, each with a run or blocks for its form; false if they are more than `most`.
+/// The nests of a nest whose form is a sequence, each with a run or blocks for its form; false if they are more than
+/// `most`.
 [[nodiscard]] bool spell_out(const Nest& nest, std::size_t most, std::vector<Nest>& nests);
 
 /// The order of the loops in which neighbouring threads touch neighbouring bytes: for a transpose, tiles of

@@ -28,7 +28,8 @@ struct Plan::State {
     if (memory != nullptr) device->free(memory);
   }
 
-  // Puts on the device what does not travel with a launch: the tables; of ways with many parts the parts, and the part of each tile.
+  // Puts on the device what does not travel with a launch: the tables; of ways with many parts the parts, and the part
+  // of each tile.
   Result<void> upload(const Program& program) {
     parts = program.parts;
     std::vector<std::uint64_t> data = program.tables;

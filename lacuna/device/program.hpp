@@ -26,8 +26,10 @@ struct Program {
 
 /// Where the ways part, and how transposes are tiled. Measured (docs/notes/device.md).
 struct Tuning {
-  std::int64_t window_run[4] = {64, 128, 1 << 30, 1 << 30};  ///< bytes of a run from which on windows are faster, for words of 1, 2, 4, 8
-  std::int64_t tile_bytes = 64;                              ///< of both sides of a transpose's tile, where squares cannot be
+  /// Bytes of a run from which on windows are faster, for words of 1, 2, 4, 8
+  std::int64_t window_run[4] = {64, 128, 1 << 30, 1 << 30};
+  /// Of both sides of a transpose's tile, where squares cannot be
+  std::int64_t tile_bytes = 64;
   bool squares = true;
   int processors = 132;  ///< of the device
 };

@@ -13,7 +13,8 @@ using kernel::Way;
 
 namespace {
 
-// log2 of the items of a square, along what is dense where it is read, and where it is written: 16 KiB of shared memory.
+// log2 of the items of a square, along what is dense where it is read, and where it is written: 16 KiB of shared
+// memory.
 struct SquareShape {
   int width, height;
 };
@@ -55,7 +56,8 @@ bool narrow(const Nest& nest) {
   return from <= most && to <= most;
 }
 
-// Whether short runs lie far apart: what neighbours among them share is in a cache only while they are moved at the same time.
+// Whether short runs lie far apart: what neighbours among them share is in a cache only while they are moved at the
+// same time.
 bool sparse(const Nest& nest) {
   std::int64_t size = nest.size;
   for (const Loop& loop : std::views::reverse(nest.loops)) {

@@ -27,7 +27,8 @@ class Tables {
     }
     return static_cast<std::uint32_t>(at);
   }
-  /// One side of a loop, all of whose places `word` divides. A list that was put before is not put again, until forget().
+  /// One side of a loop, all of whose places `word` divides. A list that was put before is not put again, until
+  /// forget().
   std::tuple<kernel::Places, std::uint32_t, std::int64_t> put_side(const Side& side, std::int64_t count, std::int64_t word);
   /// For each 32 units: the block of the first one, less the blocks that its own bit counts, and where blocks begin.
   std::uint32_t put_marks(const std::vector<std::int64_t>& starts);

@@ -1,4 +1,5 @@
-// Which way is best: the bill of every method on every path at the profile's prices, and at the usual ones where the profile cannot tell.
+// Which way is best: the bill of every method on every path at the profile's prices, and at the usual ones where the
+// profile cannot tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ Refused refusal_of(const Method& method, Notify notify, const nic::PathInfo& pat
   if (method.indirect_keys && limits.indirect.keys == 0) return Refused::no_keys;
   if (path.shared_only && method.exposes == method::Exposes::source && !placement.src_shared) return Refused::src_out_of_reach;
   if (path.shared_only && method.exposes == method::Exposes::destination && !placement.dst_shared) return Refused::dst_out_of_reach;
-  // The passive end of a one-sided method holds all its keys at once. The stream is cut where a key of either side is full, or a message.
+  // The passive end of a one-sided method holds all its keys at once. The stream is cut where a key of either side is
+  // full, or a message.
   if (method.indirect_keys && method.one_sided() && most_parts(pair, limits) > limits.indirect.keys) return Refused::too_many_keys;
   if (!method.one_sided() || notify != Notify::none) return Refused::none;
   if (placement.told) return Refused::not_told;
@@ -333,7 +335,8 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
   return made;
 }
 
-// Where each loser would win: with longer or shorter blocks, or with more or fewer of them; the nearer of the two. In steps of an eighth of an octave.
+// Where each loser would win: with longer or shorter blocks, or with more or fewer of them; the nearer of the two. In
+// steps of an eighth of an octave.
 void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
   constexpr int kSteps = 64;
   constexpr double kPerOctave = 8;

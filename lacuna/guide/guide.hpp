@@ -1,10 +1,11 @@
-// guide: what each method would cost here, which is best, and why. It hides fitted prices. What they are fitted to, tools/measure measures.
+// guide: what each method would cost here, which is best, and why. It hides fitted prices. What they are fitted to,
+// tools/measure measures.
 //
 //   lacuna guide ── measures (lacuna-worker) ──▶ rows ── fit (Python) ──▶ profile: prices of each path
 //                                                                         │
-//   layouts ── outline ──▶ bill of each method × path ── prices ──▶ time of each, split into stages ──▶ Choice, or an Explanation
-//                                                                                                       │
-//                          both ends must do the same: one end chooses and tells the other ◀────────────┘
+//   layouts ── outline ──▶ bill of each method × path ── prices ──▶ time of each, in stages ──▶ Choice, or Explanation
+//                                                                                                 │
+//                          both ends must do the same: one end chooses and tells the other ◀──────┘
 //
 // A wrong profile makes a transfer slow, never wrong: every choice is one that both ends can carry out.
 #pragma once
@@ -51,14 +52,15 @@ inline constexpr std::size_t kPairNumbers = 14;
 /// Errors: invalid_argument (what is wrong is named).
 Result<layout::PairOutline> pair_from_numbers(std::span<const double> numbers);
 
-/// Of some ways: the logarithm of measured over expected time, as a mean over the measured pairs, each weighted by how near it is (a Gaussian kernel in
-/// the logarithms of the payload and of both sides' runs, and whether a side is contiguous, listed or uneven).
+/// Of some ways: the logarithm of measured over expected time, as a mean over the measured pairs, each weighted by how
+/// near it is (a Gaussian kernel in the logarithms of the payload and of both sides' runs, and whether a side is
+/// contiguous, listed or uneven).
 class Nearby {
  public:
   /// No mean is further from 0, as no bias is: what was measured may be long gone.
   static constexpr float kMost = std::numbers::ln2_v<float>;  // a factor of 2
-  /// A mean over pairs that are far, or few, is nearly none: so many near pairs say that there is no gap. Tried on 1000 random pairs, judged on 500
-  /// others (docs/notes/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
+  /// A mean over pairs that are far, or few, is nearly none: so many near pairs say that there is no gap. Tried on 1000
+  /// random pairs, judged on 500 others (docs/notes/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
   static constexpr float kPriorWeight = 0.05F;
   static constexpr std::size_t kCoordinates = 9;
   using Place = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
@@ -66,10 +68,11 @@ class Nearby {
   [[nodiscard]] static Place place_of(const layout::PairOutline& pair);
 
   explicit Nearby(std::size_t ways = 0) : ways_(ways) {}
-  /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and again: it counts for many, but holds for
-  /// hardly any other; of the same ways of the same pair the last is kept.
+  /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and
+  /// again: it counts for many, but holds for hardly any other; of the same ways of the same pair the last is kept.
   void add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned = false);
-  /// By way, of as many as it holds: a mean, 0 where no near pair was measured; and the weight of all that it is a mean of.
+  /// By way, of as many as it holds: a mean, 0 where no near pair was measured; and the weight of all that it is a mean
+  /// of.
   struct Means {
     std::array<float, 256> gaps{};
     std::array<float, 256> weights{};
@@ -90,11 +93,13 @@ class Nearby {
 
 // --- profiles --------------------------------------------------------------------------------------------------------
 
-/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum over bias_features() of a pair.
+/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum
+/// over bias_features() of a pair.
 inline constexpr std::size_t kBiasFeatures = 8;
 using Bias = std::array<double, kBiasFeatures>;
 [[nodiscard]] Bias bias_features(const layout::PairOutline& pair, bool cold);
-/// The factor on a billed time; never more than kMostBias, nor less than its inverse: a profile may be wrong, and layouts may be far from what was measured.
+/// The factor on a billed time; never more than kMostBias, nor less than its inverse: a profile may be wrong, and
+/// layouts may be far from what was measured.
 [[nodiscard]] double bias_factor(const Bias& bias, const Bias& features);
 inline constexpr double kMostBias = 1.65;
 
@@ -116,11 +121,13 @@ struct Profile {
     nic::Path path{};
     method::Prices prices{};
     std::vector<std::array<Bias, 3>> biases;  ///< of each method of the table, with each notification; empty for none
-    double error_median = 0;                  ///< of predicted against measured, as a fraction; 0 where nothing was measured
+    /// Of predicted against measured, as a fraction; 0 where nothing was measured
+    double error_median = 0;
     double error_p90 = 0;
     int rows = 0;  ///< measurements that it was fitted to
   };
-  /// Peers alike. Two processes of one machine are near one another or far apart, as the scheduler places them: a message of 16 KiB tells.
+  /// Peers alike. Two processes of one machine are near one another or far apart, as the scheduler places them: a
+  /// message of 16 KiB tells.
   struct Class {
     double message_us = 0;  ///< it took so long, one way; 0 where that was not measured
     std::vector<Path> paths;
@@ -145,15 +152,16 @@ struct Profile {
   std::vector<Learned> learned;       ///< by programs
   std::vector<std::string> warnings;  ///< from elsewhere, from an older library, not there
 
-  /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if all are so far from it
-  /// that they say nothing (a factor of kSameClass).
+  /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if
+  /// all are so far from it that they say nothing (a factor of kSameClass).
   static constexpr double kSameClass = 1.8;
   /// Whether two such times are of one class; 0 is of any.
   [[nodiscard]] static bool same_class(double message_us, double other_us);
   [[nodiscard]] const Class* of(double message_us) const;
-  /// How many times as long as usual in a class transfers take while its message takes `message_us`: peers of a class are alike by ratio, and the clock and
-  /// what the neighbours do slow all ways together. By the ratio to the power 0.7, fitted to random pairs of a machine whose message took from 2.7 to 3.8 µs in
-  /// one class (docs/design/choosing.md). 1 where either is 0, not known.
+  /// How many times as long as usual in a class transfers take while its message takes `message_us`: peers of a class
+  /// are alike by ratio, and the clock and what the neighbours do slow all ways together. By the ratio to the power
+  /// 0.7, fitted to random pairs of a machine whose message took from 2.7 to 3.8 µs in one class
+  /// (docs/design/choosing.md). 1 where either is 0, not known.
   [[nodiscard]] static double speed_factor(double message_us, double class_us);
 };
 
@@ -168,21 +176,26 @@ struct Profile {
 [[nodiscard]] std::string profile_file(const std::string& nic);
 /// Errors: invalid_argument (not a profile; what is wrong is named), io.
 Result<Profile> read_profile(const std::string& file);
-/// The profile of a NIC: the file's if there is one that can be read, else the usual one; what is doubtful is among its warnings.
+/// The profile of a NIC: the file's if there is one that can be read, else the usual one; what is doubtful is among its
+/// warnings.
 [[nodiscard]] Profile find_profile(const std::string& nic);
 
 /// What programs learn is kept beside the profile that `lacuna guide` wrote: "local.learned.json" beside "local.json".
 [[nodiscard]] std::string learned_file(const std::string& profile);
-/// Errors: invalid_argument (not such a file; what is wrong is named), io. What was learned on another machine is left out.
+/// Errors: invalid_argument (not such a file; what is wrong is named), io. What was learned on another machine is left
+/// out.
 Result<std::vector<Learned>> read_learned(const std::string& file);
-/// Adds to a file, or begins one. Processes that do so at the same time wait for one another; whoever reads sees all of one state of it. Of what is the same,
-/// the mean is kept. Errors: io (the folder cannot be written), timeout (others hold the file for a minute).
+/// Adds to a file, or begins one. Processes that do so at the same time wait for one another; whoever reads sees all of
+/// one state of it. Of what is the same, the mean is kept. Errors: io (the folder cannot be written), timeout (others
+/// hold the file for a minute).
 Result<void> merge_learned(const std::string& file, std::span<const Learned> learned);
 inline constexpr std::size_t kMostLearned = 512;  // in a file; those with most samples
 
-/// The limits of a NIC as `lacuna guide --nic` names it: "local", "model", "model:PROFILE". Errors: those of nic::open() and nic::simulate().
+/// The limits of a NIC as `lacuna guide --nic` names it: "local", "model", "model:PROFILE". Errors: those of
+/// nic::open() and nic::simulate().
 Result<nic::Limits> limits_of(const std::string& nic);
-/// "model:PROFILE", or "model" for the platform of the paper (docs/reference/papers.md): the simulated platform's file; nothing for a real NIC.
+/// "model:PROFILE", or "model" for the platform of the paper (docs/reference/papers.md): the simulated platform's file;
+/// nothing for a real NIC.
 [[nodiscard]] std::optional<std::string> simulated_platform(const std::string& nic);
 /// The same name for the same NIC: "local", "model:connectx5-rocev2".
 [[nodiscard]] std::string nic_label(const std::string& nic);
@@ -235,8 +248,9 @@ struct Candidate {
 };
 
 struct Explanation {
-  std::vector<Candidate> candidates;  ///< the chosen one, those that could be by what is expected of them, those that cannot
-  std::optional<Way> usual;           ///< best by the usual prices, where that counts (Peer::hysteresis())
+  /// The chosen one, those that could be by what is expected of them, those that cannot
+  std::vector<Candidate> candidates;
+  std::optional<Way> usual;  ///< best by the usual prices, where that counts (Peer::hysteresis())
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -266,13 +280,16 @@ class Peer {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// Of the class of the profile that holds for them; 0 where there is none.
   [[nodiscard]] double message_us() const { return message_us_; }
-  /// Profile::speed_factor() of these peers when they were added. All that is expected of them is so many times as long; what is chosen is the same.
+  /// Profile::speed_factor() of these peers when they were added. All that is expected of them is so many times as
+  /// long; what is chosen is the same.
   [[nodiscard]] double speed_factor() const { return speed_factor_; }
-  /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is left only for a way that it takes
-  /// 1 + hysteresis times as long as. Of latencies alone: of nothing else are errors known. 0 where nothing was measured.
+  /// Far from all pairs that were measured, a profile is no surer guide than the usual prices: what is best by these is
+  /// left only for a way that it takes 1 + hysteresis times as long as. Of latencies alone: of nothing else are errors
+  /// known. 0 where nothing was measured.
   [[nodiscard]] double hysteresis() const { return hysteresis_; }
-  /// Of a profile whose expectations err by so much in the median. The bound is one of those that cost no time on the machine where they were tried, and not
-  /// the largest, since the usual prices may suit another less (docs/notes/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
+  /// Of a profile whose expectations err by so much in the median. The bound is one of those that cost no time on the
+  /// machine where they were tried, and not the largest, since the usual prices may suit another less
+  /// (docs/notes/choosing.md); a profile that errs by a tenth, as those of `local` do, has it.
   [[nodiscard]] static double hysteresis_of(double error_median) { return std::min(kMostHysteresis, 1.5 * error_median); }
   static constexpr double kMostHysteresis = 0.15;
 
@@ -283,8 +300,9 @@ class Peer {
     /// What a way's billed time is multiplied by, and by the peers' speed factor; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostBias * 2;
-    /// What a way's latency counts as, where another one is usually best: more by the hysteresis, which is half beside one pair of which the way was measured, a
-    /// tenth beside nine, and nearly nothing where a program found out what it takes.
+    /// What a way's latency counts as, where another one is usually best: more by the hysteresis, which is half beside
+    /// one pair of which the way was measured, a tenth beside nine, and nearly nothing where a program found out what
+    /// it takes.
     [[nodiscard]] double hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
    private:
@@ -311,18 +329,20 @@ class Peer {
   Nearby nearby_;
 };
 
-/// Chooses, and remembers what it chose: by the two digests, the placement and the peers. Belongs to one thread at a time, as a nic::Context does.
+/// Chooses, and remembers what it chose: by the two digests, the placement and the peers. Belongs to one thread at a
+/// time, as a nic::Context does.
 class Guide {
  public:
   explicit Guide(Force force = {}) : force_(force), kept_(kKept) {}
 
-  /// Peers to choose for; the reference holds as long as the Guide. `profile`: find_profile(). `message_us`: what a message of 16 KiB takes to them, if
-  /// it is known: so the class is found.
+  /// Peers to choose for; the reference holds as long as the Guide. `profile`: find_profile(). `message_us`: what a
+  /// message of 16 KiB takes to them, if it is known: so the class is found.
   const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
-  /// The best way by the peers' prices, unless what is best by the usual ones is within the hysteresis of it (Belief::hysteresis()). Errors: invalid_argument
-  /// (sizes differ); unsupported (nothing can move it, or not what is forced; the message says why each cannot).
+  /// The best way by the peers' prices, unless what is best by the usual ones is within the hysteresis of it
+  /// (Belief::hysteresis()). Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is
+  /// forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
   [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
@@ -378,7 +398,8 @@ enum class Learning : std::uint8_t {
 struct LearnOptions {
   Learning learning = Learning::off;
   int one_in = 100;  ///< transfers, of which one goes another way
-  /// No trial begins while what they have cost, and this one is expected to, is more than this share of the time of all transfers.
+  /// No trial begins while what they have cost, and this one is expected to, is more than this share of the time of all
+  /// transfers.
   static constexpr double kMostOverhead = 0.005;
   /// "off", "observe", "on", "on:1000" (one in 1000). Errors: invalid_argument (the message lists what there is).
   static Result<LearnOptions> from_text(std::string_view text);

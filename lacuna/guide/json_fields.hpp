@@ -1,4 +1,5 @@
-// Members of JSON objects as files of the guide have to have them; what is not so is named in the error. Internal to the guide.
+// Members of JSON objects as files of the guide have to have them; what is not so is named in the error. Internal to
+// the guide.
 #pragma once
 
 #include <nlohmann/json.hpp>

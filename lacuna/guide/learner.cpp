@@ -83,7 +83,8 @@ std::uint64_t Learner::random() {
 }
 
 void Learner::rest() {
-  const auto one_in = static_cast<std::uint64_t>(std::max(1, options_.one_in));  // two transfers of a trial go another way
+  // Two transfers of a trial go another way
+  const auto one_in = static_cast<std::uint64_t>(std::max(1, options_.one_in));
   until_ = static_cast<std::int64_t>(one_in * 3 / 2 + random() % (one_in + 1));
 }
 

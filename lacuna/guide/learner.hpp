@@ -1,7 +1,7 @@
 // learner: what a running program does to correct its choices. For guide and protocol.
 //
-//   transfers   c c c c c c c ... c | o o c c | c c c ...        c: the way that the guide chooses, o: the best beside it
-//                                     └──┴──┴──── each twice, the second one is timed; which of the two is first, in turn
+//   transfers   c c c c c c c ... c | o o c c | c c c ...      c: the way that the guide chooses, o: the best beside it
+//                                     └──┴──┴──── each twice, the second one is timed; either is first, in turn
 //
 // One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials
 // have not shown it. Then the guide is told (Guide::learn), and the next best way is tried. A pair with nothing left to
@@ -35,10 +35,11 @@ class Learner {
 
   struct Statistics {
     std::int64_t transfers = 0, tried = 0;  ///< tried: those that went another way for it
-    double all_ns = 0;                      ///< of all transfers, as expected, and scaled by how long trials' best ways really took
-    double extra_ns = 0;                    ///< that those tried took more than the best ways
-    std::int64_t settled = 0;               ///< comparisons of two ways that are decided,
-    std::int64_t better = 0;                ///< in favour of the other one
+    /// Of all transfers, as expected, and scaled by how long trials' best ways really took
+    double all_ns = 0;
+    double extra_ns = 0;       ///< that those tried took more than the best ways
+    std::int64_t settled = 0;  ///< comparisons of two ways that are decided,
+    std::int64_t better = 0;   ///< in favour of the other one
     [[nodiscard]] std::string describe() const;
   };
   [[nodiscard]] Statistics statistics() const;

@@ -1,4 +1,5 @@
-// nearby: what measured pairs say of one that is like them. Beside a pair that was measured, what it took is believed more than prices and biases.
+// nearby: what measured pairs say of one that is like them. Beside a pair that was measured, what it took is believed
+// more than prices and biases.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// peers: what is believed of each way to reach them. Bills at a profile's prices, times biases, times what was measured or learned nearby.
+// peers: what is believed of each way to reach them. Bills at a profile's prices, times biases, times what was measured
+// or learned nearby.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -21,7 +21,8 @@ std::vector<fs::path> folders() {
   if (const char* named = std::getenv("LACUNA_PROFILES"); named != nullptr && *named != '\0') return {named};
   std::error_code error;
   std::vector<fs::path> found;
-  // Beside what this code is part of: the Python package's module, or a library or program that was installed; and beside the program.
+  // Beside what this code is part of: the Python package's module, or a library or program that was installed; and
+  // beside the program.
   Dl_info info{};
   const bool known = dladdr(reinterpret_cast<const void*>(&nic_label), &info) != 0 && info.dli_fname != nullptr;
   for (const fs::path& file : {known ? fs::canonical(info.dli_fname, error) : fs::path(), fs::read_symlink("/proc/self/exe", error)}) {

@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, kPrices> kPriceNames{
     "pack_far_byte", "unpack_byte",   "unpack_far_byte", "cold_line",   "bind",       "bind_entry", "held_line",  "fresh_line",
     "key_lookup",    "near_bytes",    "far_bytes",       "held_bytes"};
 
-// What finding entries 1 .. n of a key takes on average: `entry` for each, or `scan` for all that are passed, whichever is longer.
+// What finding entries 1 .. n of a key takes on average: `entry` for each, or `scan` for all that are passed, whichever
+// is longer.
 double mean_of_longer(double entry, double scan, double n) {
   if (scan * n <= entry) return entry;
   const double even = entry / scan;  // up to here the search is hidden
@@ -78,8 +79,8 @@ void Bill::copy(When when, double calls, Role role) {
 void Bill::pack(When when, double calls) { copy(when, calls, Role::sender); }
 void Bill::unpack(When when, double calls) { copy(when, calls, Role::receiver); }
 
-// The entries of keys at one end. A unit that the path moves begins with an entry that is looked for while the units before are on their way;
-// the further ones of the same unit wait for one another.
+// The entries of keys at one end. A unit that the path moves begins with an entry that is looked for while the units
+// before are on their way; the further ones of the same unit wait for one another.
 void Bill::translate(Who who, const layout::Outline& side, double entries, const Haul& h) {
   if (entries <= 0) return;
   const double keys = h.keys;
@@ -103,8 +104,8 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
   add_ns(When::between, Stage::translate, who, keys * ns);
 }
 
-// What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has written what it sends. Cold
-// data is in no cache, but staging is: the transfer before went through it.
+// What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has
+// written what it sends. Cold data is in no cache, but staging is: the transfer before went through it.
 void Bill::between_caches(const Haul& h) {
   const auto bytes = static_cast<double>(pair_.bytes());
   if (bytes <= 0) return;

@@ -1,5 +1,5 @@
-// gather_write: the NIC gathers the source's runs, as many as a list takes, into writes that land one behind the other in a contiguous
-// place; the target's CPU unpacks from there, unless its layout is contiguous.
+// gather_write: the NIC gathers the source's runs, as many as a list takes, into writes that land one behind the other
+// in a contiguous place; the target's CPU unpacks from there, unless its layout is contiguous.
 #include "lacuna/method/one_sided.hpp"
 
 namespace lacuna::method {

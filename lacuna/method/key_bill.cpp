@@ -14,8 +14,8 @@ double entries_of(const layout::Outline& side, const KeyRoom& room) {
   return strided ? 1.0 : static_cast<double>(side.runs);
 }
 
-// Of `entries` in keys of `room`, of which the last one has what is left. Where both sides have lists, either's key may fill first: then it is so on
-// average only.
+// Of `entries` in keys of `room`, of which the last one has what is left. Where both sides have lists, either's key may
+// fill first: then it is so on average only.
 double longer_of(double entries, double room, double keys) {
   if (keys < 2 || keys > std::ceil(entries / room)) return 1;  // one key, or cut by messages
   const double left = entries - (keys - 1) * room;

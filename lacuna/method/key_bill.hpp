@@ -6,7 +6,8 @@
 
 namespace lacuna::method {
 
-/// Parts of the stream that a key of `room` on either side holds, `list` of them in a request's list; `haul` says how the requests move.
+/// Parts of the stream that a key of `room` on either side holds, `list` of them in a request's list; `haul` says how
+/// the requests move.
 void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill::Haul haul, int list);
 
 }  // namespace lacuna::method

@@ -55,8 +55,8 @@ Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counter
   return lease;
 }
 
-// A key with room for so many entries that nobody uses, moved to the back: a new one while there may be more, else the one not used for
-// longest. Null if all are in use.
+// A key with room for so many entries that nobody uses, moved to the back: a new one while there may be more, else the
+// one not used for longest. Null if all are in use.
 Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters) {
   const auto spare = [](const Entry& entry) { return entry.leases == 0 && (entry.state == State::free || entry.state == State::bound); };
   auto chosen = entries_.end();
@@ -66,7 +66,8 @@ Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters
   const int room = static_cast<int>(std::min<std::int64_t>(rounded, endpoint_.limits().indirect.entries));
   while (chosen == entries_.end()) {
     if (entries_.size() < capacity_) {
-      // The NIC's keys and their entries belong to all endpoints of the context, so there may be fewer than our own capacity.
+      // The NIC's keys and their entries belong to all endpoints of the context, so there may be fewer than our own
+      // capacity.
       Result<nic::IndirectKey> key = endpoint_.context().create_indirect_key(room);
       if (key) {
         ++counters.keys_created;
@@ -121,7 +122,8 @@ Result<void> KeyCache::bind(Entry& entry, const Wish& wish, const Shape& shape, 
 }
 
 void KeyCache::complete(const nic::Completion& completion) {
-  if (completion.status != nic::Status::success || in_flight_.empty()) return;  // the queue pair's fault says what happened
+  // The queue pair's fault says what happened
+  if (completion.status != nic::Status::success || in_flight_.empty()) return;
   Entry& entry = *in_flight_.front();
   in_flight_.pop_front();
   if (entry.state == State::unbinding) ++free_;

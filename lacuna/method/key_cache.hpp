@@ -1,11 +1,12 @@
-// Indirect keys of an endpoint: a pool, because creating one is expensive, and a cache of what they are bound to, because binding is not free.
+// Indirect keys of an endpoint: a pool, because creating one is expensive, and a cache of what they are bound to,
+// because binding is not free.
 //
-//   lease(layout, base, part) ──▶ a key that is bound to just that ── given back ──▶ stays bound, until the pool is full and it is the
-//                                                                                      one that was not used for longest: then bound again
+//   lease(layout, base, part) ──▶ a key that is bound to just that ── given back ▶ stays bound, until the pool is full
+//                                                                                  and it was not used for longest
 //
-// A binding is named by the layout's digest, the part, the address, the region's key and the rights. A region's key is never used again for
-// another region soon, so a binding over a region that is gone is not found by mistake; on devices that recycle keys fast, forget() has to be
-// called before a region goes.
+// A binding is named by the layout's digest, the part, the address, the region's key and the rights. A region's key is
+// never used again for another region soon, so a binding over a region that is gone is not found by mistake; on devices
+// that recycle keys fast, forget() has to be called before a region goes.
 #pragma once
 
 #include <list>
@@ -23,7 +24,8 @@ class KeyCache {
   struct Entry;
 
  public:
-  /// A part of a layout in memory, as an address that work requests can name. While it lives, nobody else binds its key.
+  /// A part of a layout in memory, as an address that work requests can name. While it lives, nobody else binds its
+  /// key.
   class Lease {
    public:
     Lease() = default;
@@ -65,8 +67,8 @@ class KeyCache {
   };
 
   KeyCache(Endpoint& endpoint, int capacity) : endpoint_(endpoint), capacity_(static_cast<std::size_t>(capacity)) {}
-  /// Nothing if no place in the send queue is free now, or no key but one will be. A bind request is posted if need be. Errors: out_of_memory,
-  /// limit (no key is free, and none will be).
+  /// Nothing if no place in the send queue is free now, or no key but one will be. A bind request is posted if need be.
+  /// Errors: out_of_memory, limit (no key is free, and none will be).
   Result<std::optional<Lease>> lease(const Wish& wish, Counters& counters);
   /// Unbinds what stands for a part of `region`; true once that is done. Errors: limit (a lease is out).
   Result<bool> forget(const nic::Region& region);

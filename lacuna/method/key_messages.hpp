@@ -1,5 +1,5 @@
-// What umr_send and umr_chunked share: messages whose sg_lists name indirect keys, on both sides. Both ends cut the stream alike: into parts
-// that a key of `room` can hold, and into messages of up to `keys` parts.
+// What umr_send and umr_chunked share: messages whose sg_lists name indirect keys, on both sides. Both ends cut the
+// stream alike: into parts that a key of `room` can hold, and into messages of up to `keys` parts.
 #pragma once
 
 #include "lacuna/method/key_cache.hpp"

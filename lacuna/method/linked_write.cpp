@@ -1,5 +1,5 @@
-// linked_write: one write for each piece, as multi_write, but linked into chains with one doorbell each. A chain fills the send queue; the next is built
-// while it is under way.
+// linked_write: one write for each piece, as multi_write, but linked into chains with one doorbell each. A chain fills
+// the send queue; the next is built while it is under way.
 #include "lacuna/method/piecewise.hpp"
 
 namespace lacuna::method {

@@ -9,7 +9,8 @@
 #include "lacuna/method/staging.hpp"
 
 namespace lacuna::method {
-// The table, in the order in which people read it: a line here, a file that defines it, a test. Nothing else knows the methods.
+// The table, in the order in which people read it: a line here, a file that defines it, a test. Nothing else knows the
+// methods.
 #define LACUNA_METHODS(X) \
   X(kPack)                \
   X(kPackPipelined)       \

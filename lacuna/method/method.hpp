@@ -1,7 +1,8 @@
 // method: the ways to move a layout over a NIC, one file each. It hides the order of posts, polls and copies.
 //
-// A transfer moves the packed stream of one layout into another. Each method is a pair of operations, one for each end. An operation is
-// made once for a pair of layouts and started for each transfer, like a persistent MPI request; it never blocks:
+// A transfer moves the packed stream of one layout into another. Each method is a pair of operations, one for each end.
+// An operation is made once for a pair of layouts and started for each transfer, like a persistent MPI request; it
+// never blocks:
 //
 //        sender                                   receiver
 //   op = sender(transfer, memory)            op = receiver(transfer, memory)
@@ -11,12 +12,12 @@
 //   op.start(base, peer's target)            op.start(base, peer's target)
 //   op.progress() ... until true             op.progress() ... until true
 //
-// A target stays good for as many transfers at the same base as one likes. Endpoint::run() and Endpoint::prepare() are the loops for those who
-// want to wait. Both ends must know both layouts, as they do after a rendezvous: chains of work requests are cut at the same byte positions
-// on both sides, which neither could know alone.
+// A target stays good for as many transfers at the same base as one likes. Endpoint::run() and Endpoint::prepare() are
+// the loops for those who want to wait. Both ends must know both layouts, as they do after a rendezvous: chains of work
+// requests are cut at the same byte positions on both sides, which neither could know alone.
 //
-// One operation of an endpoint is under way at a time: messages are matched by their order, and two operations would take one another's.
-// Transfers that shall overlap use several endpoints.
+// One operation of an endpoint is under way at a time: messages are matched by their order, and two operations would
+// take one another's. Transfers that shall overlap use several endpoints.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,8 @@ namespace lacuna::method {
 using base::Result;
 using layout::Layout;
 
-/// How the passive end of a one-sided method learns that the other is done. Two-sided methods need none: the receive's completion says it.
+/// How the passive end of a one-sided method learns that the other is done. Two-sided methods need none: the receive's
+/// completion says it.
 enum class Notify {
   none,  ///< it does not: the initiator's completion is all there is
   imm,   ///< the last write carries an immediate, which takes a posted receive; behind reads, an empty write does
@@ -111,8 +113,8 @@ class Endpoint {
   [[nodiscard]] const nic::Limits& limits() const { return qp_->limits(); }
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] KeyCache& keys() const { return *keys_; }
-  /// Memory for packed data, at least `bytes` of it, for operations of this endpoint; they share it, since one of them at a time is under way.
-  /// It is kept, and grows. Errors: those of Context::allocate and register_memory.
+  /// Memory for packed data, at least `bytes` of it, for operations of this endpoint; they share it, since one of them
+  /// at a time is under way. It is kept, and grows. Errors: those of Context::allocate and register_memory.
   Result<std::shared_ptr<const nic::RegisteredBuffer>> staging(std::int64_t bytes);
   /// Registered words for flags.
   [[nodiscard]] Words& words() const { return *words_; }
@@ -123,9 +125,11 @@ class Endpoint {
   int poll();
   /// Drives a preparation to its end. Errors: as run().
   Result<Target> prepare(Operation& operation, std::byte* base, std::int64_t timeout_ns);
-  /// Drives `operation` to its end. Errors: its own; peer_lost, transfer (the queue pair failed); timeout (`timeout_ns` went by).
+  /// Drives `operation` to its end. Errors: its own; peer_lost, transfer (the queue pair failed); timeout (`timeout_ns`
+  /// went by).
   Result<void> run(Operation& operation, std::int64_t timeout_ns);
-  /// Before a region goes: no indirect key stands for a part of it afterwards. Errors: as run(); limit (an operation uses such a key).
+  /// Before a region goes: no indirect key stands for a part of it afterwards. Errors: as run(); limit (an operation
+  /// uses such a key).
   Result<void> forget(const nic::Region& region, std::int64_t timeout_ns);
 
  private:
@@ -160,12 +164,13 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  /// Begins to make ready for transfers at `base`. The transfer before must have ended. Errors: invalid_argument (outside the region).
+  /// Begins to make ready for transfers at `base`. The transfer before must have ended. Errors: invalid_argument
+  /// (outside the region).
   Result<void> prepare(std::byte* base);
   /// Moves the preparation on; what the peer has to know, once that is complete.
   Result<std::optional<Target>> target();
-  /// Begins a transfer from or to the layout at `base`. Errors: as prepare(); invalid_argument (another operation of the endpoint is under way);
-  /// malformed (a target that does not fit). After these nothing has begun.
+  /// Begins a transfer from or to the layout at `base`. Errors: as prepare(); invalid_argument (another operation of
+  /// the endpoint is under way); malformed (a target that does not fit). After these nothing has begun.
   Result<void> start(std::byte* base, const Target& peer = {});
   /// Moves on as far as it can; true once this end is finished.
   Result<bool> progress();
@@ -274,12 +279,17 @@ enum class Price : std::uint8_t {
   cold_line,        ///< a cache line that is in no cache
   bind,             ///< binding an indirect key
   bind_entry,       ///< each entry of it
-  held_line,  ///< what a line that a CPU writes costs beyond its bytes, where the other CPU has it in its cache since it read what was there
-  fresh_line,  ///< what a line that a CPU fetches costs beyond its bytes, where the other CPU has just written it; what is unpacked is fresh as well
+  /// What a line that a CPU writes costs beyond its bytes, where the other CPU has it in its cache since it read what
+  /// was there
+  held_line,
+  /// What a line that a CPU fetches costs beyond its bytes, where the other CPU has just written it; what is unpacked
+  /// is fresh as well
+  fresh_line,
   key_lookup,  ///< an indirect key, where a CPU looks into it
   near_bytes,  ///< a copy that touches fewer bytes is within caches,
   far_bytes,   ///< one that touches more is not; in between it is so in part
-  held_bytes,  ///< of the last so many bytes that a CPU has touched, its cache holds all lines; of twice as many, none of the first
+  /// Of the last so many bytes that a CPU has touched, its cache holds all lines; of twice as many, none of the first
+  held_bytes,
 };
 inline constexpr std::size_t kPrices = static_cast<std::size_t>(Price::held_bytes) + 1;
 [[nodiscard]] std::string_view price_name(Price price);
@@ -287,13 +297,16 @@ using Prices = std::array<double, kPrices>;
 
 enum class Role { sender, receiver };
 
-/// The work of one transfer, item by item, and the time that it takes: some is done before anything moves, some in between, some after. What is
-/// done in between, the CPUs, the engines of both devices and the wire do side by side: it takes as long as the slowest, and what the first
-/// unit has to wait for each of the others. A method writes the bill; the guide has the prices.
+/// The work of one transfer, item by item, and the time that it takes: some is done before anything moves, some in
+/// between, some after. What is done in between, the CPUs, the engines of both devices and the wire do side by side: it
+/// takes as long as the slowest, and what the first unit has to wait for each of the others. A method writes the bill;
+/// the guide has the prices.
 class Bill {
  public:
-  enum class When : std::uint8_t { before, between, after, aside };        ///< aside: a CPU's work that nobody waits for
-  enum class Who : std::uint8_t { sender, fetch, wire, place, receiver };  ///< a CPU, its device's engine, the wire, and the other end's
+  /// aside: a CPU's work that nobody waits for
+  enum class When : std::uint8_t { before, between, after, aside };
+  /// A CPU, its device's engine, the wire, and the other end's
+  enum class Who : std::uint8_t { sender, fetch, wire, place, receiver };
   static constexpr std::size_t kWho = 5;
 
   /// What is moved by requests of one kind.
@@ -307,8 +320,9 @@ class Bill {
     double pieces = 1;       ///< contiguous on both sides
     double gather_keys = 0;  ///< entries behind an indirect key at the source, all together,
     double scatter_keys = 0;
-    double keys = 1;     ///< and behind how many keys;
-    double longer = 1;   ///< the key of an average entry has so many times as many entries as the average key: the last one is shorter
+    double keys = 1;  ///< and behind how many keys;
+    /// The key of an average entry has so many times as many entries as the average key: the last one is shorter
+    double longer = 1;
     double staging = 0;  ///< bytes that the destination's CPU unpacks out of, where it is not contiguous
     double credits = 0;  ///< empty messages the other way, where devices move the data
   };
@@ -327,7 +341,8 @@ class Bill {
   [[nodiscard]] double latency_ns() const;
   [[nodiscard]] std::array<double, kStages> stages_ns() const;  ///< their sum is the latency
   [[nodiscard]] double cpu_ns(Role role) const;
-  [[nodiscard]] double busiest_ns() const;  ///< of the busiest of all for one transfer among many: the inverse of bandwidth
+  /// Of the busiest of all for one transfer among many: the inverse of bandwidth
+  [[nodiscard]] double busiest_ns() const;
 
  private:
   struct Item {
@@ -361,8 +376,9 @@ class Bill {
   [[nodiscard]] static bool is_cpu(std::size_t who) {
     return who == static_cast<std::size_t>(Who::sender) || who == static_cast<std::size_t>(Who::receiver);
   }
-  /// What of each one's work side by side with the others is in the latency: all of the slowest's, and the others' on the first unit, or on the first
-  /// request. Engines hand units to one another; a CPU waits for a whole request, which is with the slowest of the engines for longest.
+  /// What of each one's work side by side with the others is in the latency: all of the slowest's, and the others' on
+  /// the first unit, or on the first request. Engines hand units to one another; a CPU waits for a whole request, which
+  /// is with the slowest of the engines for longest.
   [[nodiscard]] std::array<double, kWho> shares() const {
     std::size_t last = 0;
     auto engine = static_cast<std::size_t>(Who::fetch);
@@ -420,8 +436,8 @@ struct Method {
 Result<const Method*> find(std::string_view name);
 
 /// Makes one end of a method after checking all that can be checked without the peer. Errors: invalid_argument (sizes
-/// differ, the destination overlaps itself, a notification that the method has not), unsupported (the path does not reach
-/// the memory, the NIC has no indirect keys), limit, out_of_memory.
+/// differ, the destination overlaps itself, a notification that the method has not), unsupported (the path does not
+/// reach the memory, the NIC has no indirect keys), limit, out_of_memory.
 Result<std::unique_ptr<Operation>> make(const Method& method, Role role, Endpoint& endpoint, const Transfer& transfer,
                                         const Memory& memory);
 

@@ -1,5 +1,5 @@
-// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. Nobody copies, and the
-// target's CPU does nothing but see the notification.
+// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. Nobody
+// copies, and the target's CPU does nothing but see the notification.
 #include "lacuna/method/piecewise.hpp"
 
 namespace lacuna::method {

@@ -87,7 +87,8 @@ Result<void> Initiator::begin() {
 Result<bool> Initiator::advance() {
   if (!may_begin()) return false;
   while (!exhausted() || !notified_ || !chain_.empty()) {
-    // A chain is built while the one before is under way. A request alone may need a place in the queue for what it builds on.
+    // A chain is built while the one before is under way. A request alone may need a place in the queue for what it
+    // builds on.
     if (most_ == 1 && send_room() < 1) return false;
     while (!exhausted() && chain_.size() < most_) {
       if (!LACUNA_TRY(add_next(chain_, most_ - chain_.size()))) break;

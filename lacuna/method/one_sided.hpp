@@ -1,5 +1,6 @@
-// What the one-sided methods share. Writes: the sender is active, the receiver offers a place to land. Reads: the receiver is active, the sender
-// offers what is to be read and says when it is there. A method says how its stream becomes work requests.
+// What the one-sided methods share. Writes: the sender is active, the receiver offers a place to land. Reads: the
+// receiver is active, the sender offers what is to be read and says when it is there. A method says how its stream
+// becomes work requests.
 //
 //   Initiator ── writes, the last with the notification ──▶ Landing ── unpacks, if the place was staging
 //   Reader    ◀── a flag: ready ── Source (packs first, if its layout has to be)
@@ -86,13 +87,15 @@ class Notice {
 /// The active end: a stream of requests of one opcode, in chains, and the notification behind them.
 class Initiator : public Operation {
  protected:
-  /// `chain`: how many requests one doorbell has, as long as there are so many; the notification behind them rides along.
+  /// `chain`: how many requests one doorbell has, as long as there are so many; the notification behind them rides
+  /// along.
   Initiator(Endpoint& endpoint, Layout own, const Memory& memory, Notice notice, int chain);
   [[nodiscard]] Result<void> check_peer() const override;
   Result<void> begin() override;
   Result<bool> advance() override;
   [[nodiscard]] virtual bool exhausted() const = 0;
-  /// Adds the next request to the chain, or more of them, up to `room`. False if it has to wait, for what a poll may bring.
+  /// Adds the next request to the chain, or more of them, up to `room`. False if it has to wait, for what a poll may
+  /// bring.
   virtual Result<bool> add_next(Chain& chain, int room) = 0;
   /// Everything is done: keys may go.
   virtual void finished() {}
@@ -117,7 +120,8 @@ class Initiator : public Operation {
 /// The passive end of writes: memory to land in, the notification, and unpacking where that memory is staging.
 class Landing : public Operation {
  public:
-  /// Lands in the destination itself if it is contiguous and reachable, else in staging; without a notification only the former.
+  /// Lands in the destination itself if it is contiguous and reachable, else in staging; without a notification only
+  /// the former.
   static Made make_contiguous(Endpoint& endpoint, const Transfer& transfer, const Memory& memory);
   /// Lands in the destination, whatever its layout; the offered address is that of the layout's base.
   static Made make_in_place(Endpoint& endpoint, const Transfer& transfer, const Memory& memory);

@@ -1,12 +1,14 @@
-// pack_pipelined: pack chunk k + 1 while chunk k flies and chunk k - 1 is unpacked (the pipeline protocol of seed 004, applied to packing).
+// pack_pipelined: pack chunk k + 1 while chunk k flies and chunk k - 1 is unpacked (the pipeline protocol of seed 004,
+// applied to packing).
 #include <algorithm>
 
 #include "lacuna/method/packed.hpp"
 
 namespace lacuna::method {
 namespace {
-// 32 KB: the staging of both ends stays in a core's own cache (docs/notes/measurements.md has the sweep); four in flight cover the hand-over.
-// Between devices a credit comes back after a round trip: 16 chunks are that of 400 Gb/s, with the receiver's copy (docs/design/model.md).
+// 32 KB: the staging of both ends stays in a core's own cache (docs/notes/measurements.md has the sweep); four in
+// flight cover the hand-over. Between devices a credit comes back after a round trip: 16 chunks are that of 400 Gb/s,
+// with the receiver's copy (docs/design/model.md).
 constexpr Chunking kChunks{32 << 10, 4, 16};
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {

@@ -1,5 +1,6 @@
-// pack_write: the seeds' Copy Write. The CPU packs, one write carries all to a contiguous place, the target's CPU unpacks from there; each
-// only if its layout is not contiguous, so that to a contiguous remote buffer there is one copy.
+// pack_write: the seeds' Copy Write. The CPU packs, one write carries all to a contiguous place, the target's CPU
+// unpacks from there; each only if its layout is not contiguous, so that to a contiguous remote buffer there is one
+// copy.
 #include <algorithm>
 
 #include "lacuna/method/one_sided.hpp"

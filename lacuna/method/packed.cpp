@@ -11,8 +11,8 @@ bool by_device(const Endpoint& endpoint) {
   return path != nullptr && path->mover == nic::Mover::device;
 }
 
-// A device tries again after a while if the other end has posted no receive, and that while is longer than many chunks: so there are credits. Where
-// CPUs move the data, a message waits and goes on at once.
+// A device tries again after a while if the other end has posted no receive, and that while is longer than many chunks:
+// so there are credits. Where CPUs move the data, a message waits and goes on at once.
 class Packed : public Operation {
  public:
   Packed(Endpoint& endpoint, const Layout& own, const Memory& memory, Chunking chunking, Staging staging)
@@ -34,7 +34,8 @@ class Packed : public Operation {
   Chunking chunking_;
   Staging staging_;  // empty if this side is contiguous
   std::int64_t chunks_;
-  std::int64_t credits_;   // empty messages by which the receiver says, one by one, that it has posted receives beyond the first
+  // Empty messages by which the receiver says, one by one, that it has posted receives beyond the first
+  std::int64_t credits_;
   std::int64_t next_ = 0;  // chunk to pack, or to unpack
 };
 

@@ -32,7 +32,8 @@ Result<bool> PartKeys::lease(std::size_t part, std::byte* base, bool may_wait, C
 }
 
 Result<std::optional<nic::Sge>> PartKeys::take(std::byte* base, std::size_t in_flight, Counters& counters) {
-  // A lease that was taken for the next part but not used, because its binding took the queue's last place, is the one at the back.
+  // A lease that was taken for the next part but not used, because its binding took the queue's last place, is the one
+  // at the back.
   if (base != base_ || !pending_) {
     while (leases_.size() > in_flight) leases_.pop_front();
     base_ = base;

@@ -1,5 +1,5 @@
-// One end's indirect keys for the parts of a stream, for the one-sided methods: the active end takes one after the other, the passive end
-// offers all at once.
+// One end's indirect keys for the parts of a stream, for the one-sided methods: the active end takes one after the
+// other, the passive end offers all at once.
 #pragma once
 
 #include "lacuna/method/key_cache.hpp"
@@ -26,7 +26,8 @@ class PartKeys {
   }
   [[nodiscard]] std::size_t next() const { return next_; }
   [[nodiscard]] bool exhausted() const { return next_ == parts_.size(); }
-  /// The entry of the next part; nothing if that has to wait. `in_flight`: requests with earlier entries that are not done.
+  /// The entry of the next part; nothing if that has to wait. `in_flight`: requests with earlier entries that are not
+  /// done.
   Result<std::optional<nic::Sge>> take(std::byte* base, std::size_t in_flight, Counters& counters);
 
   // The passive end.

@@ -23,7 +23,8 @@ struct KeyRoom {
   std::int64_t stride;
 };
 
-/// The runs of a part of a layout as a binding would hold them: one strided entry where the part is whole blocks of one loop, else a list.
+/// The runs of a part of a layout as a binding would hold them: one strided entry where the part is whole blocks of one
+/// loop, else a list.
 struct Shape {
   std::vector<layout::Run> runs;  ///< of a strided shape, its first
   std::int64_t repeat = 0;        ///< 0: a list
@@ -36,8 +37,8 @@ struct Shape {
 /// The part must be one that cut() returned for this layout and this room.
 [[nodiscard]] Shape shape_of(const layout::Layout& layout, Part part, const KeyRoom& room);
 
-/// Cuts the common stream of two layouts of equal size into parts that need at most one key on either side: few and large ones, at the same
-/// positions for both. No part is larger than `most_bytes`. An empty stream has no parts.
+/// Cuts the common stream of two layouts of equal size into parts that need at most one key on either side: few and
+/// large ones, at the same positions for both. No part is larger than `most_bytes`. An empty stream has no parts.
 [[nodiscard]] std::vector<Part> cut(const layout::Layout& one, const layout::Layout& other, const KeyRoom& room, std::int64_t most_bytes);
 
 }  // namespace lacuna::method

@@ -9,8 +9,9 @@ namespace {
 
 constexpr int kAtOnce = 32;  // pieces: 768 bytes, which stay in the L1 cache
 
-// layout::Intersection, some pieces at a time: a strip is what is left of a part of a form, so that the next run is an addition, or a look at a list, and
-// cursors are asked only where a part ends. One by one, two cursors' steps take longer than all else that a request costs.
+// layout::Intersection, some pieces at a time: a strip is what is left of a part of a form, so that the next run is an
+// addition, or a look at a list, and cursors are asked only where a part ends. One by one, two cursors' steps take
+// longer than all else that a request costs.
 class Pieces {
  public:
   Pieces(const Layout& src, const Layout& dst) : src_(src), dst_(dst) {}

@@ -1,4 +1,5 @@
-// What multi_write and linked_write share: one write for each piece that is contiguous on both sides, so many of them with one doorbell.
+// What multi_write and linked_write share: one write for each piece that is contiguous on both sides, so many of them
+// with one doorbell.
 #pragma once
 
 #include "lacuna/method/one_sided.hpp"

@@ -1,5 +1,5 @@
-// scatter_read: the receiver reads, and its NIC scatters into as many of the destination's runs as a list takes. The source's CPU packs
-// first, unless its layout is contiguous.
+// scatter_read: the receiver reads, and its NIC scatters into as many of the destination's runs as a list takes. The
+// source's CPU packs first, unless its layout is contiguous.
 #include "lacuna/method/one_sided.hpp"
 
 namespace lacuna::method {

@@ -1,6 +1,6 @@
-// sgrs: send gathers, receive scatters. One message carries as much as both sides' lists can name; the lists need not be alike, since a
-// message is a stream of bytes, but a receive that is too short breaks the queue pair. So both ends cut at the same byte positions: where
-// either side's list is full (paper_findings, note 7).
+// sgrs: send gathers, receive scatters. One message carries as much as both sides' lists can name; the lists need not
+// be alike, since a message is a stream of bytes, but a receive that is too short breaks the queue pair. So both ends
+// cut at the same byte positions: where either side's list is full (paper_findings, note 7).
 #include <algorithm>
 
 #include "lacuna/method/one_sided.hpp"

@@ -11,7 +11,8 @@ using Staging = std::shared_ptr<const nic::RegisteredBuffer>;
 /// Whether the peer can reach this region over the endpoint's path.
 [[nodiscard]] bool reachable(const Endpoint& endpoint, const nic::Region& region);
 
-/// The registered words of an endpoint, each on cache lines of its own. To register one for each transfer would cost more than most transfers do.
+/// The registered words of an endpoint, each on cache lines of its own. To register one for each transfer would cost
+/// more than most transfers do.
 class Words {
  public:
   struct Place {
@@ -28,8 +29,9 @@ class Words {
   std::vector<Place> free_;
 };
 
-/// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that was announced. A word that the peer,
-/// or the device, may yet write or read when the flag goes is used by no other flag.
+/// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that
+/// was announced. A word that the peer, or the device, may yet write or read when the flag goes is used by no other
+/// flag.
 class Flag {
  public:
   static Result<Flag> create(Endpoint& endpoint);

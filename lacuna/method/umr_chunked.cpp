@@ -1,6 +1,6 @@
-// umr_chunked: like umr_send, but with many small keys in a list instead of one large one. Where a device searches a key's list for each
-// packet, as the collapse of UMR with long lists suggests (F23; paper_findings, note 1), short lists avoid the search; and each is bound by a
-// request that holds it inline.
+// umr_chunked: like umr_send, but with many small keys in a list instead of one large one. Where a device searches a
+// key's list for each packet, as the collapse of UMR with long lists suggests (F23; paper_findings, note 1), short
+// lists avoid the search; and each is bound by a request that holds it inline.
 #include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/key_messages.hpp"
 

@@ -1,4 +1,5 @@
-// umr_read: umr_write the other way round: the receiver reads through an indirect key at the source into one of its own.
+// umr_read: umr_write the other way round: the receiver reads through an indirect key at the source into one of its
+// own.
 #include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/part_keys.hpp"
 

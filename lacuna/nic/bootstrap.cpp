@@ -1,5 +1,5 @@
-// The out-of-band channel over a Unix stream socket: a length, the bytes, and with the first byte the files and the sender's
-// credentials, which the kernel fills in and checks.
+// The out-of-band channel over a Unix stream socket: a length, the bytes, and with the first byte the files and the
+// sender's credentials, which the kernel fills in and checks.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,7 +14,8 @@ namespace lacuna::nic {
 namespace {
 
 constexpr std::size_t kMaxFiles = 8;
-constexpr std::uint32_t kMaxBytes = 128 << 10;  // both ends send before they receive: a hello has to fit into a socket's buffer
+// Both ends send before they receive: a hello has to fit into a socket's buffer
+constexpr std::uint32_t kMaxBytes = 128 << 10;
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kMaxFiles) + CMSG_SPACE(sizeof(ucred));
 
 Result<void> wait_for(int socket, short events, std::int64_t deadline) {

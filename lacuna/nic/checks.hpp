@@ -8,7 +8,8 @@ namespace lacuna::nic {
 [[nodiscard]] std::uint64_t bytes_of(std::span<const Sge> list);
 /// Errors: limit (entries, bytes).
 Result<void> check_list(std::span<const Sge> list, int most, const Limits& limits);
-/// `room`: entries of the binding's key; 0 if it is no key, which the request's completion says. Errors: limit, invalid_argument, overflow.
+/// `room`: entries of the binding's key; 0 if it is no key, which the request's completion says. Errors: limit,
+/// invalid_argument, overflow.
 Result<void> check_send(const SendRequest& request, const Limits& limits, int room);
 /// Errors: limit: a place in a queue is free once its completion, or a later one, was polled.
 Result<void> check_room(std::uint64_t outstanding, std::size_t more, int depth, const char* queue);
@@ -38,8 +39,8 @@ struct LimitsOnWire {
   [[nodiscard]] Result<Limits> read() const;
 };
 
-/// Tells the peer whether this end is content with what both have said, and hears the same of it, so that they fail together or not at all. Errors: this
-/// end's; unsupported, with the peer's words; those of Bootstrap.
+/// Tells the peer whether this end is content with what both have said, and hears the same of it, so that they fail
+/// together or not at all. Errors: this end's; unsupported, with the peer's words; those of Bootstrap.
 Result<void> agree(Bootstrap& bootstrap, const Result<void>& mine, Path path, std::int64_t timeout_ns);
 
 }  // namespace lacuna::nic

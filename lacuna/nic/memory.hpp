@@ -1,5 +1,5 @@
-// Memory of a NIC: what a Context allocates and registers, and the keys by which requests name it. Each object gives back
-// what it names when it is destroyed.
+// Memory of a NIC: what a Context allocates and registers, and the keys by which requests name it. Each object gives
+// back what it names when it is destroyed.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct Rights {
   bool local_write = true;
   bool remote_write = true;
   bool remote_read = true;
-  /// Bytes may land in any order, where the device can do that (IBV_ACCESS_RELAXED_ORDERING). For data of which a completion or a flag in another
-  /// region tells; never for memory with a flag in it.
+  /// Bytes may land in any order, where the device can do that (IBV_ACCESS_RELAXED_ORDERING). For data of which a
+  /// completion or a flag in another region tells; never for memory with a flag in it.
   bool relaxed = false;
 };
 
@@ -34,7 +34,8 @@ struct Sge {
   std::uint32_t lkey;
 };
 
-/// Memory that a Context allocated; zero-filled, page aligned, freed on destruction. On some NICs it alone can be reached by some paths.
+/// Memory that a Context allocated; zero-filled, page aligned, freed on destruction. On some NICs it alone can be
+/// reached by some paths.
 class Buffer {
  public:
   Buffer() = default;
@@ -60,8 +61,8 @@ class Buffer {
   std::span<std::byte> bytes_;
 };
 
-/// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more (a peer that is stopped in
-/// the middle of an access is waited for a second, then the log says so).
+/// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more (a
+/// peer that is stopped in the middle of an access is waited for a second, then the log says so).
 class Region {
  public:
   Region() = default;
@@ -111,11 +112,12 @@ struct RegisteredBuffer {
   }
 };
 
-/// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address given with it is an offset
-/// into the pieces. Creating one is expensive, binding is not free (paper, figure 20), so keys are bound again and again. A bind request of any queue
-/// pair of the Context gives it its pieces, in the order of that queue: what is posted behind it there may use the key at once, everybody else
-/// after its completion. Bind it anew, or invalidate it, once the sends and writes that name it are complete: until then a device may fetch their bytes
-/// once more. Until it is bound, and after an invalidate request, every use of it is an access error.
+/// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address
+/// given with it is an offset into the pieces. Creating one is expensive, binding is not free (paper, figure 20), so
+/// keys are bound again and again. A bind request of any queue pair of the Context gives it its pieces, in the order of
+/// that queue: what is posted behind it there may use the key at once, everybody else after its completion. Bind it
+/// anew, or invalidate it, once the sends and writes that name it are complete: until then a device may fetch their
+/// bytes once more. Until it is bound, and after an invalidate request, every use of it is an access error.
 class IndirectKey {
  public:
   IndirectKey() = default;
@@ -143,9 +145,10 @@ class IndirectKey {
   int entries_ = 0;
 };
 
-/// A right of one queue pair's peer to a stretch of a region, which ends with the window (a memory window of type 2; ibv_alloc_mw(3)). Binding and
-/// invalidating one is a work request of that queue pair, cheaper than a registration. A bind request's binding has a list of one entry, whose address is
-/// the memory's own, not an offset. The region need not grant the peer anything itself; one that is written into has to grant local writes. A bound window is
+/// A right of one queue pair's peer to a stretch of a region, which ends with the window (a memory window of type 2;
+/// ibv_alloc_mw(3)). Binding and invalidating one is a work request of that queue pair, cheaper than a registration. A
+/// bind request's binding has a list of one entry, whose address is the memory's own, not an offset. The region need
+/// not grant the peer anything itself; one that is written into has to grant local writes. A bound window is
 /// invalidated before it is bound again. Local requests cannot use it. Destroy it before its region.
 class Window {
  public:
@@ -159,8 +162,8 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
   ~Window();
-  /// For the next binding: another one each time, so that an old one never fits a new binding. With it the peer reaches the memory once the bind request is
-  /// complete, and until the request that invalidates it is.
+  /// For the next binding: another one each time, so that an old one never fits a new binding. With it the peer reaches
+  /// the memory once the bind request is complete, and until the request that invalidates it is.
   std::uint32_t next_key();
 
  private:

@@ -1,16 +1,20 @@
 // nic: the device seam, shaped like verbs because that is what the hardware is. It hides which NIC.
 //
-//   Context ── owns ──▶ regions (keys), completion queues, queue pairs          one Context for each (simulated) process
-//      │                                                        │
-//      └─ the CPU's copies, the clock, waiting                  └─ connected through a Bootstrap to one peer's queue pair
+//   Context ── owns ──▶ regions (keys), completion queues, queue pairs        one Context for each (simulated) process
+//      │                                                      │
+//      └─ the CPU's copies, the clock, waiting                └─ connected through a Bootstrap to one peer's queue pair
 //
-// Everything that a method or protocol does to time goes through its Context: copies, registration, waiting and the clock.
-// On real NICs these are the plain calls; a simulated NIC charges time for them. Nothing is process-global. A Context and what it
-// owns belong to one thread at a time; different Contexts are independent, also within one process. Destroy in the order opposite to
-// creation: queue pairs before their completion queue, regions before their memory, everything before its Context.
+// memory.hpp has buffers, regions and indirect keys; devices.hpp what is known of RDMA devices; world.hpp simulated
+// processes.
 //
-// Data paths. A NIC may reach a peer's memory in several ways, each best for something; a queue pair uses one of them, named when it
-// is created. Layers above measure them; none is a default.
+// Everything that a method or protocol does to time goes through its Context: copies, registration, waiting and the
+// clock. On real NICs these are the plain calls; a simulated NIC charges time for them. Nothing is process-global. A
+// Context and what it owns belong to one thread at a time; different Contexts are independent, also within one process.
+// Destroy in the order opposite to creation: queue pairs before their completion queue, regions before their memory,
+// everything before its Context.
+//
+// Data paths. A NIC may reach a peer's memory in several ways, each best for something; a queue pair uses one of them,
+// named when it is created. Layers above measure them; none is a default.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +74,9 @@ struct Strided {
   std::uint32_t lkey;
 };
 
-/// What a bind request makes an indirect key stand for: the pieces of `list` one after the other; or `repeat` rounds, each of which takes one
-/// repetition of every entry of `strided`. The entries' keys are those of regions, whose rights count too, at every access.
+/// What a bind request makes an indirect key stand for: the pieces of `list` one after the other; or `repeat` rounds,
+/// each of which takes one repetition of every entry of `strided`. The entries' keys are those of regions, whose rights
+/// count too, at every access.
 struct Binding {
   std::uint32_t key = 0;  ///< IndirectKey::lkey()
   Rights rights;
@@ -84,12 +89,13 @@ struct Binding {
 struct SendRequest {
   std::uint64_t wr_id = 0;
   Opcode opcode = Opcode::send;
-  std::span<const Sge> sg_list;      ///< source; of a read, destination
-  std::uint64_t remote_addr = 0;     ///< write, write_imm, read
-  std::uint32_t rkey = 0;            ///< write, write_imm, read; of invalidate, the key
-  bool signaled = true;              ///< an unsignaled request completes in silence unless it fails
-  bool fence = false;                ///< waits until all reads before it are done (IBV_SEND_FENCE); a bind always does
-  bool inline_data = false;          ///< the bytes are copied at once, by no key; at most Limits::max_inline of them (IBV_SEND_INLINE)
+  std::span<const Sge> sg_list;   ///< source; of a read, destination
+  std::uint64_t remote_addr = 0;  ///< write, write_imm, read
+  std::uint32_t rkey = 0;         ///< write, write_imm, read; of invalidate, the key
+  bool signaled = true;           ///< an unsignaled request completes in silence unless it fails
+  bool fence = false;             ///< waits until all reads before it are done (IBV_SEND_FENCE); a bind always does
+  /// The bytes are copied at once, by no key; at most Limits::max_inline of them (IBV_SEND_INLINE)
+  bool inline_data = false;
   std::uint32_t imm_data = 0;        ///< write_imm
   const Binding* binding = nullptr;  ///< bind
 };
@@ -133,8 +139,9 @@ struct IndirectLimits {
   int entries = 0;         ///< of a list
   int inline_entries = 0;  ///< of a list that travels in the bind request itself; longer ones are fetched
   int strided_entries = 0;
-  std::int64_t stride = 0;  ///< the largest stride, and the largest piece, of a strided entry, in bytes: 16 bits on mlx5
-  std::string note;         ///< with the device's name: why there are none, or how much they were tried
+  /// The largest stride, and the largest piece, of a strided entry, in bytes: 16 bits on mlx5
+  std::int64_t stride = 0;
+  std::string note;  ///< with the device's name: why there are none, or how much they were tried
 
   /// For whoever asks for one where there is none.
   [[nodiscard]] std::string refusal() const;
@@ -151,8 +158,10 @@ struct Limits {
   int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
   bool shared_clock = false;           ///< is now() comparable between the two ends?
   int windows = 0;                     ///< memory windows that a Context may have
-  bool emulated = false;               ///< a device in software, at either end: what it takes says nothing about hardware
-  /// Does a registration hold the pages that it finds, so that what is mapped at their addresses later is reached by no key of it? Else keys are of addresses.
+  /// A device in software, at either end: what it takes says nothing about hardware
+  bool emulated = false;
+  /// Does a registration hold the pages that it finds, so that what is mapped at their addresses later is reached by no
+  /// key of it? Else keys are of addresses.
   bool pins = false;
   IndirectLimits indirect;
   std::vector<PathInfo> paths;
@@ -177,8 +186,9 @@ class Bootstrap {
   virtual Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) = 0;
 };
 
-/// Completions of one or several queue pairs (ibv_cq). Whoever creates it makes room for what may be outstanding: a completion that finds it
-/// full is lost, and with it the queue and every queue pair on it (IBV_EVENT_CQ_ERR), whose fault() says so.
+/// Completions of one or several queue pairs (ibv_cq). Whoever creates it makes room for what may be outstanding: a
+/// completion that finds it full is lost, and with it the queue and every queue pair on it (IBV_EVENT_CQ_ERR), whose
+/// fault() says so.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -191,8 +201,8 @@ struct QueuePairOptions {
   int max_recv_wr = 128;
 };
 
-/// A reliable connection (IBV_QPT_RC): requests run in the order of posting. A request's place in its queue is free again once its
-/// completion, or that of a later request, was polled.
+/// A reliable connection (IBV_QPT_RC): requests run in the order of posting. A request's place in its queue is free
+/// again once its completion, or that of a later request, was polled.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -200,25 +210,29 @@ class QueuePair {
   [[nodiscard]] virtual Path path() const = 0;
   /// What both ends of the connection can do: the smaller of the two sides' limits.
   [[nodiscard]] virtual const Limits& limits() const = 0;
-  /// A chain of requests with one doorbell. Errors: limit (sg_list too long, message or inline data too large, queue full, a binding that the
-  /// device cannot hold), invalid_argument. Then nothing of the chain is posted, and the queue pair works on.
+  /// A chain of requests with one doorbell. Errors: limit (sg_list too long, message or inline data too large, queue
+  /// full, a binding that the device cannot hold), invalid_argument. Then nothing of the chain is posted, and the queue
+  /// pair works on.
   virtual Result<void> post_chain(std::span<const SendRequest> chain) = 0;
   Result<void> post_send(const SendRequest& request) { return post_chain({&request, 1}); }
   virtual Result<void> post_recv(const RecvRequest& request) = 0;
-  /// Why this queue pair is in error: the first failed request, or what became of the peer. Null while it works. A one-sided target, which
-  /// has no request that could fail, learns from here that nothing more will come.
+  /// Why this queue pair is in error: the first failed request, or what became of the peer. Null while it works. A
+  /// one-sided target, which has no request that could fail, learns from here that nothing more will come.
   [[nodiscard]] virtual const base::Error* fault() const = 0;
-  /// Where this CPU can load and store `bytes` of the peer's region itself (UCX's rkey_ptr); null if it cannot, or if the region does not hold
-  /// them with both remote rights. It stays mapped as long as the queue pair, but no key guards it any more: it is for memory that its owner
-  /// keeps and gives to this peer alone, and hands to keep() before it closes.
+  /// Where this CPU can load and store `bytes` of the peer's region itself (UCX's rkey_ptr); null if it cannot, or if
+  /// the region does not hold them with both remote rights. It stays mapped as long as the queue pair, but no key
+  /// guards it any more: it is for memory that its owner keeps and gives to this peer alone, and hands to keep() before
+  /// it closes.
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const { return nullptr; }
-  /// Takes memory of this end that the peer may reach by rkey_ptr(). It stays as it is, key and all, until both ends' queue pairs are gone, or the
-  /// peer has died: a peer that has not noticed yet that this end closed reads and writes nobody else's.
+  /// Takes memory of this end that the peer may reach by rkey_ptr(). It stays as it is, key and all, until both ends'
+  /// queue pairs are gone, or the peer has died: a peer that has not noticed yet that this end closed reads and writes
+  /// nobody else's.
   virtual void keep(RegisteredBuffer /*memory*/) {}
   /// Whether copy() works.
   [[nodiscard]] virtual bool copies() const { return false; }
-  /// Copies at once, by this CPU, as many bytes from `ours` to `theirs`, or from there, past all queues. No key guards that either, none is looked at: it
-  /// is for memory that the peer has just named for it, and keeps. Errors: unsupported; transfer (the memory is not there), peer_lost.
+  /// Copies at once, by this CPU, as many bytes from `ours` to `theirs`, or from there, past all queues. No key guards
+  /// that either, none is looked at: it is for memory that the peer has just named for it, and keeps. Errors:
+  /// unsupported; transfer (the memory is not there), peer_lost.
   virtual Result<void> copy(bool /*to_peer*/, std::span<const Sge> /*ours*/, std::span<const Sge> /*theirs*/) {
     return base::fail(base::Code::unsupported, "this path has no copies past its queues");
   }
@@ -240,10 +254,12 @@ class Context {
 
   // Queues.
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(int entries) = 0;
-  /// Creates a queue pair and connects it to the one that the peer creates at the other end of `bootstrap`. Both name the same path.
-  /// Errors: those of Bootstrap, unsupported (the path is not available between these two), permission, limit.
+  /// Creates a queue pair and connects it to the one that the peer creates at the other end of `bootstrap`. Both name
+  /// the same path. Errors: those of Bootstrap, unsupported (the path is not available between these two), permission,
+  /// limit.
   virtual Result<std::unique_ptr<QueuePair>> connect(Bootstrap& bootstrap, CompletionQueue& queue, const QueuePairOptions& options) = 0;
-  /// Moves up to completions.size() completions out of the queue and drives the queue pairs attached to it. Never blocks.
+  /// Moves up to completions.size() completions out of the queue and drives the queue pairs attached to it. Never
+  /// blocks.
   virtual int poll(CompletionQueue& queue, std::span<Completion> completions) = 0;
 
   // The CPU's copies (copy.hpp).
@@ -259,7 +275,8 @@ class Context {
   [[nodiscard]] virtual std::int64_t now() = 0;  ///< nanoseconds of a monotonic clock
   /// Lets time pass after a poll that found nothing. Errors: timeout once now() is past `deadline`.
   virtual Result<void> wait(std::int64_t deadline) = 0;
-  /// Nanoseconds since creation that this CPU did not spend in wait() and fruitless polls: what communication costs the program.
+  /// Nanoseconds since creation that this CPU did not spend in wait() and fruitless polls: what communication costs the
+  /// program.
   [[nodiscard]] virtual std::int64_t busy_ns() = 0;
 
  protected:
@@ -276,7 +293,8 @@ class Context {
 
 // --- opening --------------------------------------------------------------------------------------------------------
 
-/// As IndirectLimits; what is not given stays the NIC's own. No keys: as on a NIC that has none; no strided entries: lists only.
+/// As IndirectLimits; what is not given stays the NIC's own. No keys: as on a NIC that has none; no strided entries:
+/// lists only.
 struct IndirectOptions {
   std::optional<int> keys, entries, inline_entries, strided_entries;
   std::optional<std::int64_t> stride;

@@ -1,4 +1,5 @@
-// What Contexts of real NICs share: copies are the CPU's own, the clock is the machine's, and what is not spent waiting is busy. Internal to nic.
+// What Contexts of real NICs share: copies are the CPU's own, the clock is the machine's, and what is not spent waiting
+// is busy. Internal to nic.
 #pragma once
 
 #include <atomic>

@@ -1,16 +1,17 @@
-// tcp: how processes on different machines find and trust one another, before a queue pair connects them. It is part of nic, whose Bootstrap it
-// ends in; layers below use it too, and nobody else gets to see it.
+// tcp: how processes on different machines find and trust one another, before a queue pair connects them. It is part of
+// nic, whose Bootstrap it ends in; layers below use it too, and nobody else gets to see it.
 //
-//   connecting                                     listening
-//   resolve, connect_to                            resolve, listen_at, Acceptor      everybody who connects is heard at the same time
-//       ◀── purpose, its nonce ────────────────────────       whoever only connects gets no proof that it could try secrets on
-//       ── purpose, claim, its nonce, its proof ───────▶      what it claims to be, in as many bytes as both know
-//       ◀── accepted or refused, its proof ────────────
-//   Bootstrap ◀────────────────────────────────▶ Bootstrap
+//   connecting                                   listening
+//   resolve, connect_to                          resolve, listen_at, Acceptor      all that connect are heard at once
+//       ◀── purpose, its nonce ──────────────────────       what only connects gets no proof to try secrets on
+//       ── purpose, claim, its nonce, its proof ─────▶      the claim, in as many bytes as both know
+//       ◀── accepted or refused, its proof ──────────
+//   Bootstrap ◀──────────────────────────────▶ Bootstrap
 //
-// Each proof is of the prover's side, both nonces, the purpose and the claim, so that none serves another time, at another place, for something else or
-// in the other direction. This keeps out whoever can connect; whoever can change what travels between the machines is not kept out, here as little
-// as by RDMA. What arrives may be hostile: its length is fixed, or bounded, before it is read, and every wait has a deadline.
+// Each proof is of the prover's side, both nonces, the purpose and the claim, so that none serves another time, at
+// another place, for something else or in the other direction. This keeps out whoever can connect; whoever can change
+// what travels between the machines is not kept out, here as little as by RDMA. What arrives may be hostile: its length
+// is fixed, or bounded, before it is read, and every wait has a deadline.
 #pragma once
 
 #include <poll.h>
@@ -96,7 +97,8 @@ struct Endpoint {
   [[nodiscard]] std::string text() const;
 };
 
-/// What "host:port", "1.2.3.4:port" or "[::1]:port" stands for; one or more. Errors: invalid_argument, io (no answer from the name service).
+/// What "host:port", "1.2.3.4:port" or "[::1]:port" stands for; one or more. Errors: invalid_argument, io (no answer
+/// from the name service).
 Result<std::vector<Endpoint>> resolve(std::string_view host_and_port);
 
 /// Port 0: one that is free. Errors: io (the port is in use), permission, limit.
@@ -121,8 +123,8 @@ struct Caller {
   std::string request;     ///< as much as has come
 };
 
-/// The listening side: everybody who connects has a moment to say a request of fixed length, all at the same time. Whoever is silent, or many,
-/// holds up nobody else. For Unix sockets too.
+/// The listening side: everybody who connects has a moment to say a request of fixed length, all at the same time.
+/// Whoever is silent, or many, holds up nobody else. For Unix sockets too.
 class Acceptor {
  public:
   /// Looks at, or says a first word to, one who has just connected; false: it is not heard.
@@ -140,8 +142,8 @@ class Acceptor {
         greet_(std::move(greet)),
         request_ns_(request_ns) {}
 
-  /// One whose request is complete. Nothing at `until`, or when something happens to one of `watched`, whose revents say what.
-  /// Errors: limit (no more files may be open), io.
+  /// One whose request is complete. Nothing at `until`, or when something happens to one of `watched`, whose revents
+  /// say what. Errors: limit (no more files may be open), io.
   Result<std::optional<Caller>> next(std::span<pollfd> watched, std::int64_t until);
   /// Some were dropped since this process may not open more files.
   [[nodiscard]] bool ran_out_of_files() const { return ran_out_of_files_; }
@@ -180,18 +182,20 @@ inline constexpr std::size_t kAnswerBytes = sizeof(std::uint32_t) + kProofBytes;
 
 /// The listening side: an Acceptor's greeting.
 bool challenge(const Purpose& purpose, Caller& caller);
-/// And then what its caller, whose request is complete, claims, proved. The caller has its answer. Errors: malformed, permission (another secret).
+/// And then what its caller, whose request is complete, claims, proved. The caller has its answer. Errors: malformed,
+/// permission (another secret).
 Result<std::string> verify(const Secret& secret, const Purpose& purpose, const Caller& caller);
 /// What a request that was verified claims.
 [[nodiscard]] std::string_view claim_of(std::string_view request);
 
-/// The connecting side. Errors: permission (another secret), malformed (something else listens there), peer_lost, timeout.
+/// The connecting side. Errors: permission (another secret), malformed (something else listens there), peer_lost,
+/// timeout.
 Result<void> introduce(int socket, const Secret& secret, const Purpose& purpose, std::string_view claim, std::int64_t deadline);
 
 // --- and then -------------------------------------------------------------------------------------------------------
 
-/// Carries bytes only: files do not travel between machines, and nobody vouches for the peer's process. Over a connection whose two ends have proved
-/// to one another that they know one secret.
+/// Carries bytes only: files do not travel between machines, and nobody vouches for the peer's process. Over a
+/// connection whose two ends have proved to one another that they know one secret.
 class TcpBootstrap final : public nic::Bootstrap {
  public:
   explicit TcpBootstrap(base::Fd socket) : socket_(std::move(socket)) {}

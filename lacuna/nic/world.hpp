@@ -9,8 +9,8 @@
 
 namespace lacuna::nic {
 
-/// Simulated processes, in virtual time and in this process. Each has a Context, of one thread of its own while run() lasts; now() of all of them is
-/// one clock, which stands still between two calls of the seam.
+/// Simulated processes, in virtual time and in this process. Each has a Context, of one thread of its own while run()
+/// lasts; now() of all of them is one clock, which stands still between two calls of the seam.
 class World {
  public:
   virtual ~World() = default;
@@ -19,15 +19,17 @@ class World {
   [[nodiscard]] virtual Context& context(int rank) = 0;
   /// The channel of one rank to another. It costs no time, and both ends wait for one another.
   virtual Bootstrap& bootstrap(int rank, int peer) = 0;
-  /// Runs the program of all ranks to their ends. Queues and queue pairs that it made, it destroys. Errors: the first rank's that has one.
+  /// Runs the program of all ranks to their ends. Queues and queue pairs that it made, it destroys. Errors: the first
+  /// rank's that has one.
   virtual Result<void> run(const Program& program) = 0;
 };
 
 struct WorldOptions {
-  std::string profile;      ///< a file (docs/design/model.md)
-  std::string overrides;    ///< JSON: {"parameter": value, ...}; empty for none
-  int ranks = 2;            ///< each with a NIC of its own
-  bool moves_bytes = true;  ///< false: only time is of interest. Then memory holds whatever it held, and flags are raised all the same
+  std::string profile;    ///< a file (docs/design/model.md)
+  std::string overrides;  ///< JSON: {"parameter": value, ...}; empty for none
+  int ranks = 2;          ///< each with a NIC of its own
+  /// false: only time is of interest. Then memory holds whatever it held, and flags are raised all the same
+  bool moves_bytes = true;
   OpenOptions limits;
 };
 /// Errors: invalid_argument (what is wrong with the profile, or a parameter, is named), io (the file), limit (ranks).

@@ -62,9 +62,11 @@ struct Group {
 };
 
 struct BootstrapOptions {
-  std::string address;    ///< a name: processes of one user on one machine; or "host:port": processes that have the secret
-  int size = 2;           ///< of the group
-  int rank = -1;          ///< -1: in the order in which they come. With "host:port", rank 0 listens there, so the rank has to be given
+  /// A name: processes of one user on one machine; or "host:port": processes that have the secret
+  std::string address;
+  int size = 2;  ///< of the group
+  /// -1: in the order in which they come. With "host:port", rank 0 listens there, so the rank has to be given
+  int rank = -1;
   std::string secret;     ///< for "host:port"; at least 16 bytes
   double timeout_s = 30;  ///< for all of them to come
   std::string machine;    ///< for tests, with "host:port": the machine that this process claims to be on
@@ -178,7 +180,8 @@ struct Statistics {
 class Channel;
 
 struct Options {
-  std::int64_t eager_bytes = 8 << 10;        ///< of data, at most, in a message that is sent before its receive is posted
+  /// Of data, at most, in a message that is sent before its receive is posted
+  std::int64_t eager_bytes = 8 << 10;
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
   std::int64_t offered_bytes = 256 << 20;    ///< for each peer: offers that are left behind, at most
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes

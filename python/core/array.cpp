@@ -159,8 +159,8 @@ void Array::take_buffer(bool writable) {
   strides_ = own_strides_;
 }
 
-// Of an object that has the protocol and raised an error: JAX's arrays, on a device or of bfloat16. What may only be read
-// (they all) DLPack does not always say, so it is not for writing.
+// Of an object that has the protocol and raised an error: JAX's arrays, on a device or of bfloat16. What may only be
+// read (they all) DLPack does not always say, so it is not for writing.
 void Array::without_buffer(bool writable) {
   const nb::python_error error;
   if (has_dlpack(object_)) {

@@ -31,8 +31,8 @@ class Array {
   [[nodiscard]] layout::StridedArray elements() const { return {item_bytes_, shape_, strides_}; }
   /// Of its elements, or what base() was given.
   [[nodiscard]] const layout::Layout& layout();
-  /// Where the elements' layout has its base, or `layout`, which then is layout(). Raises ValueError if a byte of it lies
-  /// outside of the array.
+  /// Where the elements' layout has its base, or `layout`, which then is layout(). Raises ValueError if a byte of it
+  /// lies outside of the array.
   std::byte* base(const std::optional<layout::Layout>& layout, std::int64_t offset);
   /// The same without remembering the layout.
   [[nodiscard]] std::byte* base_of(const layout::Layout& layout, std::int64_t offset) const;
@@ -80,8 +80,8 @@ class Array {
 std::string class_name(const nb::handle& object);
 /// Whether an object has the buffer protocol, and is of no type that may be on a GPU (JAX has one type for both).
 bool has_host_buffer(const nb::handle& object);
-/// Whether an object has elements that are references of Python: NumPy's objects, and strings of any length, also within
-/// structs.
+/// Whether an object has elements that are references of Python: NumPy's objects, and strings of any length, also
+/// within structs.
 bool holds_objects(const nb::handle& object);
 
 }  // namespace lacuna::python

@@ -1,4 +1,5 @@
-// lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with Lacuna's message.
+// lacuna._core: layouts and the CPU's copies for Python. Errors become ValueError, OverflowError or MemoryError with
+// Lacuna's message.
 #include "core.hpp"
 
 #include <nanobind/stl/string.h>

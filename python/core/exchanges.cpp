@@ -170,7 +170,8 @@ struct Simulated {
     const int size = world.ranks();
     nic::Context& context = world.context(rank);
     protocol::Options settings{.eager_bytes = 256,
-                               .force = {.method = method, .path = {}}};  // the method moves every block, whatever its size
+                               // The method moves every block, whatever its size
+                               .force = {.method = method, .path = {}}};
     if (!left_registered) settings.registered_entries = 0;
     const auto ranks = LACUNA_TRY(protocol::Communicator::create(context, nic, protocol::form_group(world, rank), settings));
     const auto span = static_cast<std::size_t>(layout.true_lower_bound() + layout.true_extent());

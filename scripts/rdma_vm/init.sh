@@ -1,7 +1,8 @@
 #!/bin/sh
-# The first process of the guest: modules, the network, an RDMA device, then a command under the host's root, which it sees and cannot change.
-# From the kernel's command line, as the host names them: lacuna.run, a script; lacuna.results, the one folder that it may write into; lacuna.address, on the
-# wire to another machine; lacuna.netem, what becomes of packets that leave (loss,1%).
+# The first process of the guest: modules, the network, an RDMA device, then a command under the host's root, which it
+# sees and cannot change. From the kernel's command line, as the host names them: lacuna.run, a script; lacuna.results,
+# the one folder that it may write into; lacuna.address, on the wire to another machine; lacuna.netem, what becomes of
+# packets that leave (loss,1%).
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys

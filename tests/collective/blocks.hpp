@@ -1,4 +1,5 @@
-// Exchanges of random layouts for tests: what every rank knows of all ranks' blocks, memory with a pattern, and a reference from sends and receives.
+// Exchanges of random layouts for tests: what every rank knows of all ranks' blocks, memory with a pattern, and a
+// reference from sends and receives.
 #pragma once
 
 #include "lacuna/collective/collective.hpp"
@@ -38,7 +39,8 @@ std::vector<Edge> everyone(int ranks, std::uint64_t seed, const Sizes& sizes);
 /// Some pairs, some of them several times, some ranks not at all.
 std::vector<Edge> some(int ranks, std::uint64_t seed, const Sizes& sizes);
 
-/// Does the exchange, twice with one Exchange, and compares all that is received with what sends and receives of the same layouts leave there, gaps included.
+/// Does the exchange, twice with one Exchange, and compares all that is received with what sends and receives of the
+/// same layouts leave there, gaps included.
 std::string matches_messages(Communicator& ranks, const std::vector<Edge>& edges, bool all, const collective::Options& options);
 
 }  // namespace lacuna::test

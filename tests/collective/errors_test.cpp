@@ -1,4 +1,5 @@
-// What cannot be, or does not fit together, is an error on every rank; nothing was written, and the communicator goes on.
+// What cannot be, or does not fit together, is an error on every rank; nothing was written, and the communicator goes
+// on.
 #include <fmt/format.h>
 
 #include "tests/collective/blocks.hpp"
@@ -82,7 +83,8 @@ TEST(CollectiveErrors, SizesThatDifferNameThePair) {
 TEST(CollectiveErrors, ListsThatDifferNameThePair) {
   everywhere([](Communicator& ranks) -> std::string {
     Memory memory;
-    // Rank 0 sends rank 1 two blocks, and rank 1 expects one; then the other way round; then one that nobody expects; then sums that are equal.
+    // Rank 0 sends rank 1 two blocks, and rank 1 expects one; then the other way round; then one that nobody expects;
+    // then sums that are equal.
     const std::vector<std::vector<std::int64_t>> sent{{8, 8}, {8}, {30'000}, {8, 16}, {}};
     const std::vector<std::vector<std::int64_t>> expected{{8}, {8, 8}, {}, {16, 8}, {0}};
     for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -215,7 +217,8 @@ TEST(CollectiveErrors, WhoDoesNotComeInTime) {
   EXPECT_EQ(in_ranks({.ranks = 3}, program), "");
 }
 
-// Messages of the program, and wildcards, do not meet those of exchanges; exchanges that are under way together do not meet one another.
+// Messages of the program, and wildcards, do not meet those of exchanges; exchanges that are under way together do not
+// meet one another.
 TEST(Exchange, KeepsItsMessagesToItself) {
   everywhere([](Communicator& ranks) -> std::string {
     std::vector<std::byte> anything(60'000);

@@ -1,4 +1,5 @@
-// The schedules themselves, without a network: the rounds of all ranks are played against one another, and each block ends where it belongs.
+// The schedules themselves, without a network: the rounds of all ranks are played against one another, and each block
+// ends where it belongs.
 #include "lacuna/collective/schedules.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// A distributed matrix is transposed, whatever its blocks, elements and leading dimensions are, and the padding of rows stays.
+// A distributed matrix is transposed, whatever its blocks, elements and leading dimensions are, and the padding of rows
+// stays.
 #include <fmt/format.h>
 
 #include <numeric>

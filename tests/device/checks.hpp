@@ -1,5 +1,5 @@
-// The property of device::Plan: it moves what copy::reference moves, and touches nothing else. On the device that LACUNA_TEST_DEVICE names: the emulated
-// one, if it names none.
+// The property of device::Plan: it moves what copy::reference moves, and touches nothing else. On the device that
+// LACUNA_TEST_DEVICE names: the emulated one, if it names none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ std::shared_ptr<Device> the_device_owned();
 /// Memory of the device, and a copy of what it should hold.
 class Memory {
  public:
-  /// For the bytes of a layout, at an address that `alignment` and no larger power of two divides (where offset 0 is); random bytes.
+  /// For the bytes of a layout, at an address that `alignment` and no larger power of two divides (where offset 0 is);
+  /// random bytes.
   Memory(const Layout& layout, std::int64_t alignment, Random& random);
   ~Memory();
   Memory(const Memory&) = delete;

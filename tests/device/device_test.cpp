@@ -1,4 +1,5 @@
-// What a device promises beside its copies: memory that is its own, streams, plans that are kept; and how programs are cut.
+// What a device promises beside its copies: memory that is its own, streams, plans that are kept; and how programs are
+// cut.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Choices, by arithmetic: NICs and prices made so that each method wins somewhere, and crossovers that can be worked out by hand.
+// Choices, by arithmetic: NICs and prices made so that each method wins somewhere, and crossovers that can be worked
+// out by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -149,8 +150,8 @@ Prices packs_or_lists(PriceList others) {
   return all;
 }
 
-// pack: 10 ns a run, 1 ns a byte, and 50 ns for the entry of its one message; sgrs: 50 ns an entry. 64 blocks of b bytes: 640 + 64 b + 50 against
-// 3200, so that b is 39 at most.
+// pack: 10 ns a run, 1 ns a byte, and 50 ns for the entry of its one message; sgrs: 50 ns an entry. 64 blocks of b
+// bytes: 640 + 64 b + 50 against 3200, so that b is 39 at most.
 const Prices kByBlock = packs_or_lists({{Price::pack_run, 10}, {Price::pack_byte, 1}, {Price::pack_far_byte, 1}, {Price::entry, 50}});
 
 TEST(Crossover, LiesAtTheBlockThatArithmeticSays) {
@@ -159,7 +160,8 @@ TEST(Crossover, LiesAtTheBlockThatArithmeticSays) {
     EXPECT_EQ(wire.best(vector(64, block, 1000), bytes(64 * block)), block <= 39 ? "pack" : "sgrs") << block;
 }
 
-// pack: 1000 ns for the call, and 10 ns for its entry; sgrs: 10 ns an entry. With 101 blocks both take as long, and the first of the table wins.
+// pack: 1000 ns for the call, and 10 ns for its entry; sgrs: 10 ns an entry. With 101 blocks both take as long, and the
+// first of the table wins.
 const Prices kByCount = packs_or_lists({{Price::copy_call, 1000}, {Price::entry, 10}});
 
 TEST(Crossover, LiesAtTheCountThatArithmeticSays) {
@@ -168,7 +170,8 @@ TEST(Crossover, LiesAtTheCountThatArithmeticSays) {
     EXPECT_EQ(wire.best(vector(count, 8, 1000), bytes(8 * count)), count <= 100 ? "sgrs" : "pack") << count;
 }
 
-// A list takes 30 entries. With requests of 300 ns a copy of 700 ns and its one request are better than four, from 91 blocks on.
+// A list takes 30 entries. With requests of 300 ns a copy of 700 ns and its one request are better than four, from 91
+// blocks on.
 TEST(Crossover, LiesWhereAListIsFull) {
   OneWire wire(packs_or_lists({{Price::copy_call, 700}, {Price::request, 300}}));
   for (std::int64_t count = 2; count <= 200; ++count)
@@ -204,8 +207,9 @@ TEST(Crossover, IsNoneWhereNothingCostsAnything) {
   for (const auto& candidate : why.candidates) EXPECT_EQ(candidate.crossover, "") << candidate.way.method->name;
 }
 
-// Blocks of 50 bytes. Packing takes the CPU 50 ns a block, lists the engine 60 and the CPU 1, the wire takes 50 for its bytes; a key's entry takes
-// 1000, of the engine alone. One transfer is over soonest if engine and wire work at once; of many the CPU handles one while the wire has another.
+// Blocks of 50 bytes. Packing takes the CPU 50 ns a block, lists the engine 60 and the CPU 1, the wire takes 50 for its
+// bytes; a key's entry takes 1000, of the engine alone. One transfer is over soonest if engine and wire work at once;
+// of many the CPU handles one while the wire has another.
 TEST(Choose, WhatIsToBeSmall) {
   using enum Price;
   OneWire wire(prices({{pack_byte, 1},

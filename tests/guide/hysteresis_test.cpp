@@ -1,4 +1,5 @@
-// What is usually best is kept where a profile cannot tell that another way takes less, so that two profiles of one machine choose alike.
+// What is usually best is kept where a profile cannot tell that another way takes less, so that two profiles of one
+// machine choose alike.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -198,7 +199,8 @@ TEST_F(Hysteresis, IsExplained) {
   EXPECT_FALSE(guide::describe(guide.explain(kSrc, kDst, exact).value()).contains("kept as")) << "the best one needs no excuse";
 }
 
-// The other way wins where it takes less by more than the hysteresis, and nothing is said to win where the chosen one is kept.
+// The other way wins where it takes less by more than the hysteresis, and nothing is said to win where the chosen one
+// is kept.
 TEST_F(Hysteresis, HoldsForCrossoversToo) {
   Guide guide;
   const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));

@@ -1,4 +1,5 @@
-// A learner beside a world in which it is known what each way takes: it finds the best one, for a bounded price, whatever the profile says.
+// A learner beside a world in which it is known what each way takes: it finds the best one, for a bounded price,
+// whatever the profile says.
 #include "lacuna/guide/learner.hpp"
 
 #include <sys/wait.h>
@@ -25,7 +26,8 @@ const Prices kPrices = prices({{Price::pack_byte, 0.11},
                                {Price::write_flag, 300},
                                {Price::write_imm, 250}});
 
-// The profile thinks that a request costs little and copying much; so the guide gathers. In truth a way takes what `truth` says, by method's name.
+// The profile thinks that a request costs little and copying much; so the guide gathers. In truth a way takes what
+// `truth` says, by method's name.
 class Learns : public testing::Test {
  protected:
   Learns() {

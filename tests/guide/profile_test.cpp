@@ -1,4 +1,5 @@
-// Profiles as files: what is right is read, what is wrong is refused by name, what a newer library wrote beside it is passed over.
+// Profiles as files: what is right is read, what is wrong is refused by name, what a newer library wrote beside it is
+// passed over.
 #include <gtest/gtest.h>
 
 #include "tests/guide/profile_file.hpp"

@@ -1,5 +1,6 @@
-// A wrong profile makes a transfer slow, never wrong. Prices of any order of magnitude choose; the other end learns the way from three bytes; both
-// make it and move data, over a real NIC and over a simulated one, and every byte is looked at.
+// A wrong profile makes a transfer slow, never wrong. Prices of any order of magnitude choose; the other end learns the
+// way from three bytes; both make it and move data, over a real NIC and over a simulated one, and every byte is looked
+// at.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -178,7 +179,8 @@ std::string transfer(const End& end, std::uint64_t seed, int rank, nic::Bootstra
 struct Setting {
   const char* name;
   nic::OpenOptions options;
-  bool anew = false;  // each transfer in a Context of its own: endpoints keep the keys that they have made, and here there are few
+  // Each transfer in a Context of its own: endpoints keep the keys that they have made, and here there are few
+  bool anew = false;
 };
 
 std::string many(const Setting& setting, std::uint64_t first, int rank, nic::Bootstrap& bootstrap) {
@@ -220,7 +222,8 @@ TEST_P(WrongProfile, MovesEveryByteTwoThreads) {
   EXPECT_EQ(in_two_threads([](int rank, nic::Bootstrap& b) { return many(GetParam(), 1000, rank, b); }), "");
 }
 
-// What a guide chooses among the keys' methods both ends can make, however few keys there are; or it says that none can be.
+// What a guide chooses among the keys' methods both ends can make, however few keys there are; or it says that none can
+// be.
 TEST_P(WrongProfile, ForcedKeysAreMadeOrRefusedTwoThreads) {
   const auto program = [](int rank, nic::Bootstrap& bootstrap) -> std::string {
     const End end = LACUNA_END_TRY(End::create(GetParam().options, bootstrap));

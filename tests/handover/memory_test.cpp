@@ -1,6 +1,7 @@
-// Planning and posting hold what the two layouts' compact forms hold, a few times over, and a queue's worth of requests; never a list of all the pieces. Counted,
-// not believed: this program's operators new and delete know (allocations.hpp). What the device itself has to hold, its queues and the entries behind its keys,
-// is counted too, since the NIC of these tests is a part of the program.
+// Planning and posting hold what the two layouts' compact forms hold, a few times over, and a queue's worth of
+// requests; never a list of all the pieces. Counted, not believed: this program's operators new and delete know
+// (allocations.hpp). What the device itself has to hold, its queues and the entries behind its keys, is counted too,
+// since the NIC of these tests is a part of the program.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,9 +26,11 @@ std::int64_t bytes_of(const Node& node) {
   return bytes;
 }
 
-// The send queue of 128 requests with lists of 30 entries, at both ends of the NIC, the chain that is being built, and small things.
+// The send queue of 128 requests with lists of 30 entries, at both ends of the NIC, the chain that is being built, and
+// small things.
 constexpr std::int64_t kQueues = 400 << 10;
-// Entries of an indirect key, at most, in each of the three forms in which they exist while it is bound: runs, a request's list, the device's.
+// Entries of an indirect key, at most, in each of the three forms in which they exist while it is bound: runs, a
+// request's list, the device's.
 constexpr std::int64_t kKeyEntries = 65536 * 16;
 
 struct Pair {
@@ -57,7 +60,8 @@ Held hold(const method::Method& how, const Pair& pair, std::span<std::byte> src)
   return held;
 }
 
-// Rows at one stride to rows at another, as descriptor lists of 1.4 million entries have them: two loops. Nothing is ever as long as their number.
+// Rows at one stride to rows at another, as descriptor lists of 1.4 million entries have them: two loops. Nothing is
+// ever as long as their number.
 TEST(Memory, OfLoopsDoesNotGrowWithThem) {
   const auto rows = [](std::int64_t count, std::int64_t stride) {
     return value(Layout::hvector(count, 1, stride, value(Layout::bytes(256))));
@@ -93,7 +97,8 @@ TEST(Memory, OfPageTablesDoesNotGrowWithTheRowsOfAPage) {
   }
 }
 
-// Two page tables of 100 000 blocks, where the forms are lists of offsets themselves: nothing of three numbers for each piece beside them.
+// Two page tables of 100 000 blocks, where the forms are lists of offsets themselves: nothing of three numbers for each
+// piece beside them.
 TEST(Memory, OfTwoPageTablesIsAFewTimesTheTables) {
   constexpr std::int64_t blocks = 100'000;
   const List here = handover::page_table(blocks, 2, 1);
@@ -105,8 +110,9 @@ TEST(Memory, OfTwoPageTablesIsAFewTimesTheTables) {
     if (!how.one_sided() || !handover::sender_posts(how) || how.exposes == method::Exposes::nothing) continue;
     SCOPED_TRACE(how.name);
     const Held held = hold(how, pair, src);
-    // Forms; while the second is made, at most three lists as long as its own, where some blocks touch. A list of all pieces, three numbers each, would be one
-    // and a half times the forms beside them. A key of either end holds a form's entries three times while it is bound.
+    // Forms; while the second is made, at most three lists as long as its own, where some blocks touch. A list of all
+    // pieces, three numbers each, would be one and a half times the forms beside them. A key of either end holds a
+    // form's entries three times while it is bound.
     const std::int64_t keys = how.indirect_keys ? 2 * 2 * blocks * 16 + 3 * kKeyEntries : 0;
     EXPECT_LT(held.most, 2 * held.forms + kQueues + keys);
   }

@@ -1,4 +1,5 @@
-// The NIC on which posting is measured carries out what was posted: every method moves small caches rightly on it, so that its requests are no pretence.
+// The NIC on which posting is measured carries out what was posted: every method moves small caches rightly on it, so
+// that its requests are no pretence.
 #include <gtest/gtest.h>
 
 #include "tests/support/random_layout.hpp"

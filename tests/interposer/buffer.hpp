@@ -9,7 +9,8 @@
 
 namespace lacuna::test::fake {
 
-/// What a program does that begins to use a GPU: the driver of the emulated one is there from now on. Nothing, or what is wrong.
+/// What a program does that begins to use a GPU: the driver of the emulated one is there from now on. Nothing, or what
+/// is wrong.
 std::string load_driver();
 
 template <class T>

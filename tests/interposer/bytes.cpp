@@ -1,5 +1,5 @@
-// The bytes of elements, gathered and scattered. Those in memory of the emulated device are reached by its other mapping, as
-// an MPI reaches a GPU's by the driver.
+// The bytes of elements, gathered and scattered. Those in memory of the emulated device are reached by its other
+// mapping, as an MPI reaches a GPU's by the driver.
 #include <algorithm>
 #include <cstring>
 

@@ -112,7 +112,8 @@ int copied(Comm, int, void*, void*, void*, int* flag) {
   return mpi::kSuccess;
 }
 
-// What hangs on MPI_COMM_SELF is ended by MPI_Finalize, and may send messages still. What the interposer makes for them is freed after them.
+// What hangs on MPI_COMM_SELF is ended by MPI_Finalize, and may send messages still. What the interposer makes for them
+// is freed after them.
 TEST(InterposedCollectives, GoOnInTheCallbacksOfFinalize) {
   struct Late {
     const Host& mpi;

@@ -1,5 +1,5 @@
-// The fake's communicators, groups, attributes and error handlers. Each rank has a handle of its own; a context is agreed on without a message, since all
-// ranks make a communicator's children in the same order.
+// The fake's communicators, groups, attributes and error handlers. Each rank has a handle of its own; a context is
+// agreed on without a message, since all ranks make a communicator's children in the same order.
 #include <algorithm>
 #include <cstring>
 

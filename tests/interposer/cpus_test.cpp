@@ -1,4 +1,5 @@
-// How many CPUs a job's ranks have: what binds them, and what control groups give them, and not how many the machine has.
+// How many CPUs a job's ranks have: what binds them, and what control groups give them, and not how many the machine
+// has.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Memory of GPUs through the interposer. The CPU cannot touch the memory of the emulated device: a read or a write that is not
-// the fake host's ends the test. The fake host moves such memory, as an MPI does that knows GPUs.
+// Memory of GPUs through the interposer. The CPU cannot touch the memory of the emulated device: a read or a write that
+// is not the fake host's ends the test. The fake host moves such memory, as an MPI does that knows GPUs.
 #include <gtest/gtest.h>
 
 #include "lacuna/mpi/types/device_memory.hpp"

@@ -55,7 +55,8 @@ DrawnMessage draw_message(Random& random, const Drawn& program, std::uint64_t se
   made.in.way = static_cast<int>(random.below(made.receive_begins ? int{kBegunReceiveWays} : int{kReceiveWays}));
   if (made.exchange) made.out.way = static_cast<int>(random.below(2));  // by Sendrecv, or in place
   if (random.one_in(3)) made.in.bytes += 4 * random.below(100);
-  const bool matched = made.in.way == kMprobe || made.in.way == kImprobe;  // whose errors are fatal: they have no communicator
+  // Whose errors are fatal: they have no communicator
+  const bool matched = made.in.way == kMprobe || made.in.way == kImprobe;
   if (!made.exchange && !made.receive_begins && !matched && random.one_in(15)) made.in.bytes = made.out.bytes / 2;
   return made;
 }

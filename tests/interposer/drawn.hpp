@@ -1,9 +1,9 @@
-// drawn: random programs for the fake MPI. A program is drawn from a seed before it runs, so that it is the same with the
-// interposer and without. What each rank sees of it is a list of lines: what its calls returned, the statuses, and digests of
-// the memory that it received into. No line depends on what comes first where MPI leaves that open.
+// drawn: random programs for the fake MPI. A program is drawn from a seed before it runs, so that it is the same with
+// the interposer and without. What each rank sees of it is a list of lines: what its calls returned, the statuses, and
+// digests of the memory that it received into. No line depends on what comes first where MPI leaves that open.
 //
-// A program goes in rounds. In each, some messages go between some ranks: their two sides are begun, or blocking, and the
-// blocking ones follow one order on all ranks, so that none waits for ever.
+// A program goes in rounds. In each, some messages go between some ranks: their two sides are begun, or blocking, and
+// the blocking ones follow one order on all ranks, so that none waits for ever.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Transfers that fail though the host has taken their messages: the call says so by the communicator's error handler, and why is said once.
+// Transfers that fail though the host has taken their messages: the call says so by the communicator's error handler,
+// and why is said once.
 #include <gtest/gtest.h>
 
 #include "lacuna/mpi/job/job.hpp"
@@ -63,7 +64,8 @@ int persistent(const Host& mpi, const void* memory, Datatype type) {
 struct Case {
   const char* name;
   Send send;
-  bool chunks_arrive;  ///< the receiver gets the host's message, if the payload goes in chunks; that of an offer it gets always
+  /// The receiver gets the host's message, if the payload goes in chunks; that of an offer it gets always
+  bool chunks_arrive;
 };
 constexpr Case kCases[] = {
     {"Send", blocking, true}, {"Wait", begun, true}, {"Test", tested, true}, {"Waitall", among_others, true}, {"Start", persistent, false}};
@@ -128,7 +130,8 @@ TEST(InterposedFailures, OfChunksAreErrorsOfTheirCalls) {
 
 const Host* table;
 int called;
-void sends(Comm* /*comm*/, int* /*code*/, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+void sends(Comm* /*comm*/, int* /*code*/, ...) {
   ++called;
   int over = 0;
   Request request{};
@@ -165,7 +168,8 @@ TEST(InterposedFailures, AreToldToHandlersThatCallMpi) {
 }
 
 int into[64 * 100];
-void frees(Comm* /*comm*/, int* /*code*/, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+void frees(Comm* /*comm*/, int* /*code*/, ...) {
   ++called;
   for (int i = 0; i < 64; ++i) {
     Request request{};
@@ -197,7 +201,8 @@ TEST(InterposedFailures, OfFreedReceivesAreToldToHandlersThatFreeOthers) {
   for (int i = 0; i < 64; ++i) ASSERT_EQ(into[100 * i + 99], 100) << "receive " << i;
 }
 
-// A device that two nodes do not come to use, since the host's calls fail: nothing of what they said is left with the host, and messages go in chunks.
+// A device that two nodes do not come to use, since the host's calls fail: nothing of what they said is left with the
+// host, and messages go in chunks.
 TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
   for (const char* const call : {"Irecv", "Isend", "Test"}) {
     SCOPED_TRACE(call);

@@ -1,10 +1,12 @@
-// fake: an MPI within one process, for tests of the interposer. Its ranks are threads, and it implements lacuna/mpi/host.hpp: what the interposer asks of its
-// host is done here, under one lock, by the standard's rules, without anything clever.
+// fake: an MPI within one process, for tests of the interposer. Its ranks are threads, and it implements
+// lacuna/mpi/host.hpp: what the interposer asks of its host is done here, under one lock, by the standard's rules,
+// without anything clever.
 //
 //   program(mpi) ── mpi.Send ──▶ MPI_Send of the interposer ──▶ host().Send ──▶ fake: a mailbox for each rank
 //   program(mpi) ── mpi.Send ─────────────────────────────────────────────────▶ the same, without the interposer
 //
-// A program is a function of a table of MPI's functions, so that one program runs both ways, and what it saw can be compared.
+// A program is a function of a table of MPI's functions, so that one program runs both ways, and what it saw can be
+// compared.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +52,21 @@ struct Options {
   int ranks = 2;
   std::int64_t eager = 4096;  ///< bytes; a longer send is over once it is received
   bool threads = true;        ///< MPI_THREAD_MULTIPLE
-  bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
-  bool open_mpi = false;      ///< says so of itself
-  bool singly = false;        ///< MPI_Waitsome and MPI_Testsome end one request at a time
-  int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
-  int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
-  bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
+  /// MPI_Start puts another request in the place of the one that is started, as Open MPI may
+  bool renews = false;
+  bool open_mpi = false;  ///< says so of itself
+  bool singly = false;    ///< MPI_Waitsome and MPI_Testsome end one request at a time
+  /// The use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
+  int decode_at = 1;
+  int nodes = 1;         ///< machines that the ranks are on, as many consecutive ones on each
+  bool devices = false;  ///< each machine has one, by which the others read its memory (tests/support/mlx5)
   long scarce_after =
-      -1;  ///< of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all fail; -1: none does
+      /// Of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all
+      /// fail; -1: none does
+      -1;
   bool* was_scarce = nullptr;  ///< whether some did
-  std::uint64_t slow = 0;      ///< a seed: requests that are over are seen to be over at the second or a later look; 0: at the first
+  /// A seed: requests that are over are seen to be over at the second or a later look; 0: at the first
+  std::uint64_t slow = 0;
 };
 
 /// The call of a rank that fails: the n-th of its name, from 1, with this code; it does nothing else.
@@ -73,7 +80,8 @@ struct Fault {
 
 /// What came of a run.
 struct Outcome {
-  std::vector<std::string> wrong;  ///< calls that no MPI has to bear: handles that are none, errors that are fatal, requests left over
+  /// Calls that no MPI has to bear: handles that are none, errors that are fatal, requests left over
+  std::vector<std::string> wrong;
   std::map<std::string, int> calls;
 };
 
@@ -85,7 +93,8 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 /// Runs it with the interposer between.
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults = {});
 
-/// Calls of one function of the fake's, by this rank until now. kLooks: requests that MPI_Waitsome and MPI_Testsome were asked about.
+/// Calls of one function of the fake's, by this rank until now. kLooks: requests that MPI_Waitsome and MPI_Testsome
+/// were asked about.
 inline constexpr const char* kLooks = "requests of MPI_Waitsome";
 int calls_of(const char* call);
 /// A thread of the rank that starts it.

@@ -1,4 +1,5 @@
-// Datatypes that are used once, as programs make them for one message, and those that cannot be decoded: the host moves them, and what was offered arrives.
+// Datatypes that are used once, as programs make them for one message, and those that cannot be decoded: the host moves
+// them, and what was offered arrives.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -144,7 +145,8 @@ Outcome run_all(std::span<const Case> cases, bool open_mpi, const Send& send, co
   return outcome;
 }
 
-// Neither rank decodes anything, but for requests that are there to be started again, and what has to be packed before it is received over.
+// Neither rank decodes anything, but for requests that are there to be started again, and what has to be packed before
+// it is received over.
 TEST(InterposedFirstUse, IsTheHosts) {
   const auto send = [](const Host& mpi, const std::vector<int>& memory) {
     Datatype type = scattered(mpi);
@@ -245,7 +247,8 @@ int uses_before_decoding(const Host& mpi, Datatype type, int count) {
   return found;
 }
 
-// What takes the host long is decoded at once, and what takes it little after many uses: decoding takes a tenth of what the host has taken.
+// What takes the host long is decoded at once, and what takes it little after many uses: decoding takes a tenth of what
+// the host has taken.
 TEST(InterposedFirstUse, IsOursOnceThatPays) {
   run_preloaded({.ranks = 1, .decode_at = 0}, [](const Host& mpi, int) {
     EXPECT_EQ(uses_before_decoding(mpi, fake::vector(64, 4096, 8192, byte_type()), 1), 0);

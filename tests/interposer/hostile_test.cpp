@@ -1,5 +1,6 @@
-// What a peer may send in a message's place: descriptors that are none, that name what is not there, or that come twice. A receive of one ends with an error,
-// with a message, or never; its program goes on, and nothing is written but where the receive says.
+// What a peer may send in a message's place: descriptors that are none, that name what is not there, or that come
+// twice. A receive of one ends with an error, with a message, or never; its program goes on, and nothing is written but
+// where the receive says.
 #include <gtest/gtest.h>
 
 #include <sched.h>

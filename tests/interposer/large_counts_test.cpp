@@ -1,4 +1,5 @@
-// The functions with large counts (MPI-4.0), on a host that has none: they move what those with ints move, and refuse what no int counts.
+// The functions with large counts (MPI-4.0), on a host that has none: they move what those with ints move, and refuse
+// what no int counts.
 #include <gtest/gtest.h>
 
 #include "tests/interposer/every_second.hpp"
@@ -149,7 +150,7 @@ TEST(LargeCounts, MoreThanAnIntCounts) {
   }));
 }
 
-// --- looks at several requests (MPI-4.1) -------------------------------------------------------------------------------
+// --- looks at several requests (MPI-4.1) -----------------------------------------------------------------------------
 
 // One of ours, one of the host's, and none.
 TEST(Looks, AtSeveralRequests) {

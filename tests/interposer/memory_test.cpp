@@ -1,5 +1,6 @@
-// Where there is no memory, a call does what the host does, or is an error of MPI's; nothing ends the program, and later messages arrive. Each allocation of the
-// interposer and of what it calls fails once; of a sender, from each on all of them do, too.
+// Where there is no memory, a call does what the host does, or is an error of MPI's; nothing ends the program, and
+// later messages arrive. Each allocation of the interposer and of what it calls fails once; of a sender, from each on
+// all of them do, too.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -151,7 +152,8 @@ TEST(InterposedScarcity, OfReceivers) {
   }
 }
 
-// To another node, in chunks. Not by a device: the one here is a fake, whose own memory could not be told from the interposer's.
+// To another node, in chunks. Not by a device: the one here is a fake, whose own memory could not be told from the
+// interposer's.
 TEST(InterposedScarcity, BetweenNodes) {
   setenv("LACUNA_MPI_OFFER_FAR", "100", 1);
   setenv("LACUNA_MPI_CHUNK", "3000", 1);
@@ -208,7 +210,8 @@ TEST(InterposedScarcity, OfExchanges) {
   EXPECT_GT(after, 0);
 }
 
-// Without memory in MPI_Init the job goes on, by the host where ours cannot. Between nodes, since ranks of one node wait half a minute for one that does not meet them.
+// Without memory in MPI_Init the job goes on, by the host where ours cannot. Between nodes, since ranks of one node
+// wait half a minute for one that does not meet them.
 TEST(InterposedScarcity, InInit) {
   bool failed = true;
   long after = 0;

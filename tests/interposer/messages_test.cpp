@@ -37,7 +37,8 @@ TEST(InterposedMessages, MoveWhatHasGaps) {
   }));
 }
 
-// A short one of the host's and a long one of ours, in either order, all with one tag; thrice, since the second start finds what the first left.
+// A short one of the host's and a long one of ours, in either order, all with one tag; thrice, since the second start
+// finds what the first left.
 TEST(InterposedMessages, StartInTheOrderOfTheArray) {
   for (const bool ours_first : {false, true}) {
     expect_sound(run_preloaded({}, [&](const Host& mpi, int rank) {
@@ -142,7 +143,8 @@ TEST(InterposedMessages, OfferedToWhoReplaces) {
   }));
 }
 
-// Of MPICH's streams: what is sent may be received by a function that is not intercepted, and the other way about. Any source, and both at once.
+// Of MPICH's streams: what is sent may be received by a function that is not intercepted, and the other way about. Any
+// source, and both at once.
 TEST(InterposedMessages, OfStreamsAreTheHostsAlone) {
   expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
     Datatype type = every_second(mpi);
@@ -190,7 +192,8 @@ TEST(InterposedMessages, ThatAreRefusedLeaveNothingBehind) {
   }));
 }
 
-// Threads that use a communicator for the first time at once: its attribute is set once, for to set it again is to delete what the others have found.
+// Threads that use a communicator for the first time at once: its attribute is set once, for to set it again is to
+// delete what the others have found.
 TEST(InterposedMessages, OfThreadsOnANewCommunicator) {
   expect_sound(run_preloaded({}, [](const Host& mpi, int rank) {
     Datatype type = every_second(mpi);
@@ -217,7 +220,8 @@ TEST(InterposedMessages, OfThreadsOnANewCommunicator) {
   }));
 }
 
-// A message that a probe has set aside, unread, since one behind it might have been a descriptor; and whose sender has not sent its bytes yet.
+// A message that a probe has set aside, unread, since one behind it might have been a descriptor; and whose sender has
+// not sent its bytes yet.
 TEST(InterposedMessages, ThatWereSetAsideAreReceivedByAStart) {
   for (const bool threads : {false, true}) {
     expect_sound(run_preloaded({.threads = threads}, [](const Host& mpi, int rank) {
@@ -247,7 +251,8 @@ TEST(InterposedMessages, ThatWereSetAsideAreReceivedByAStart) {
   }
 }
 
-// A blocking receive has room for far more than comes, and than there is memory: no buffer is as long as that. Offered, packed, and sent by the host.
+// A blocking receive has room for far more than comes, and than there is memory: no buffer is as long as that. Offered,
+// packed, and sent by the host.
 TEST(InterposedMessages, NeedNoMoreMemoryThanTheyHave) {
   for (const Count elements : {Count{1} << 12, Count{1} << 20, Count{1} << 30}) {
     for (const int sent : {3, 200, 20'000}) {
@@ -274,7 +279,8 @@ TEST(InterposedMessages, NeedNoMoreMemoryThanTheyHave) {
   }
 }
 
-// One that is too long for its receive is an error of the receive's own communicator, whose errors are returned; MPI_COMM_WORLD's end the program.
+// One that is too long for its receive is an error of the receive's own communicator, whose errors are returned;
+// MPI_COMM_WORLD's end the program.
 TEST(InterposedMessages, ThatAreTooLongAreErrorsOfTheirCommunicator) {
   constexpr int kRoom = 5 << 20, kSent = 6 << 20;  // bytes: more than a receive has a buffer for
   expect_sound(run_preloaded({.threads = false}, [](const Host& mpi, int rank) {

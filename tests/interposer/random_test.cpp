@@ -1,5 +1,5 @@
-// Random programs do with the interposer what they do without, on hosts of all kinds, whatever of the host's fails that a program
-// does not see. LACUNA_FUZZ_SECONDS=600 draws new ones for so long, LACUNA_FUZZ_SEED=N runs one again.
+// Random programs do with the interposer what they do without, on hosts of all kinds, whatever of the host's fails that
+// a program does not see. LACUNA_FUZZ_SECONDS=600 draws new ones for so long, LACUNA_FUZZ_SEED=N runs one again.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

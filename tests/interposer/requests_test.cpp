@@ -1,4 +1,5 @@
-// Many requests through the interposer, on the fake host: whichever call completes them, each ends once, with its message and its status.
+// Many requests through the interposer, on the fake host: whichever call completes them, each ends once, with its
+// message and its status.
 #include <gtest/gtest.h>
 
 #include <algorithm>

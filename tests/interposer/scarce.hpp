@@ -1,4 +1,5 @@
-// Memory that cannot be had: allocations of the interposer, and of what it calls, that throw std::bad_alloc. What the fake MPI and the test allocate goes on.
+// Memory that cannot be had: allocations of the interposer, and of what it calls, that throw std::bad_alloc. What the
+// fake MPI and the test allocate goes on.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
-// Where no memory can be had that other processes reach, messages go all the same, in their order, and nothing waits for more than the host would wait for.
+// Where no memory can be had that other processes reach, messages go all the same, in their order, and nothing waits
+// for more than the host would wait for.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -74,7 +74,8 @@ class Growing {
   bool any_ = false;
 };
 
-// The arguments of a constructor, in their order: numbers of the standard's that are ints in both forms, counts, and addresses.
+// The arguments of a constructor, in their order: numbers of the standard's that are ints in both forms, counts, and
+// addresses.
 class Making {
  public:
   Making(Combiner combiner, bool large) {

@@ -1,4 +1,5 @@
-// The fake's windows. What is put is read, and what is got is written, as late as an MPI may: in the call that completes the operation at its origin.
+// The fake's windows. What is put is read, and what is got is written, as late as an MPI may: in the call that
+// completes the operation at its origin.
 #include <algorithm>
 #include <cstdlib>
 

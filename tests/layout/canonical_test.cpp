@@ -201,7 +201,7 @@ TEST(CanonicalForm, PlaceAndLengthCount) {
   }
 }
 
-// --- what the forms look like: loops stay loops, in the order of the data ---------------------------------------------
+// --- what the forms look like: loops stay loops, in the order of the data --------------------------------------------
 
 Layout bytes(std::int64_t count) { return value(Layout::bytes(count)); }
 

@@ -1,4 +1,5 @@
-// The constructors mean what MPI-4.1 section 5.1 says: random nests against the naive typemap, and the standard's examples.
+// The constructors mean what MPI-4.1 section 5.1 says: random nests against the naive typemap, and the standard's
+// examples.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,4 +1,5 @@
-// The intersection of two layouts is the minimal list of pieces that are contiguous on both sides, from any position on.
+// The intersection of two layouts is the minimal list of pieces that are contiguous on both sides, from any position
+// on.
 #include <gtest/gtest.h>
 
 #include <algorithm>

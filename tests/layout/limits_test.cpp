@@ -1,5 +1,5 @@
-// Loops cost their depth, not their counts: with 10^15 runs everything that does not walk them answers at once. Anything
-// that enumerated runs here would not end.
+// Loops cost their depth, not their counts: with 10^15 runs everything that does not walk them answers at once.
+// Anything that enumerated runs here would not end.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -115,8 +115,8 @@ TEST(HugeCounts, TravelAndCompare) {
 }
 
 TEST(HugeCounts, StructsOfNestsStayShallow) {
-  // Too long to be spelled out, and built up one member after the other: depth must not grow with the members, since every
-  // peer limits the depth that it accepts.
+  // Too long to be spelled out, and built up one member after the other: depth must not grow with the members, since
+  // every peer limits the depth that it accepts.
   List pages;
   support::Random random(61);
   for (std::int64_t i = 0; i < 70'000; ++i) pages.push_back(3 * i + random.below(2));

@@ -1,4 +1,5 @@
-// Lists of equal blocks have ways of their own to their canonical form: each ends where a struct of as many single blocks does, which is spelled out.
+// Lists of equal blocks have ways of their own to their canonical form: each ends where a struct of as many single
+// blocks does, which is spelled out.
 #include <gtest/gtest.h>
 
 #include <algorithm>

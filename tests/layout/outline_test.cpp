@@ -170,7 +170,8 @@ TEST(PairOutline, OfFewRunsIsExact) {
   }
 }
 
-// As many pieces as the finer side has runs at least, as all boundaries of both make at most; the same either way round.
+// As many pieces as the finer side has runs at least, as all boundaries of both make at most; the same either way
+// round.
 TEST(PairOutline, IsBoundedAndSymmetric) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Random random(seed);
@@ -190,7 +191,8 @@ TEST(PairOutline, IsBoundedAndSymmetric) {
   }
 }
 
-// Lists too long to walk: six windows of a dozen runs tell within a fifth where boundaries meet now and then, as they do by chance.
+// Lists too long to walk: six windows of a dozen runs tell within a fifth where boundaries meet now and then, as they
+// do by chance.
 TEST(PairOutline, OfLongIrregularListsIsNear) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
@@ -218,7 +220,8 @@ TEST(PairOutline, OfAContiguousSideHasTheOthersRuns) {
   EXPECT_EQ(outline(Layout(), Layout()).pieces, 0);
 }
 
-// Where one side is fine the other is coarse: a pair of lists is filled by the finer one everywhere, which is more than either side has.
+// Where one side is fine the other is coarse: a pair of lists is filled by the finer one everywhere, which is more than
+// either side has.
 TEST(PairOutline, PairsPlaceByPlace) {
   const std::int64_t one[] = {1, 1};
   const std::int64_t behind[] = {0, 1'000'000};
@@ -232,8 +235,8 @@ TEST(PairOutline, PairsPlaceByPlace) {
 
 // --- large ones ------------------------------------------------------------------------------------------------------
 
-// Whatever the number of runs: it looks at some of them. A walk of them all takes this thread's CPU hundreds of times as
-// long.
+// Whatever the number of runs: it looks at some of them. A walk of them all takes this thread's CPU hundreds of times
+// as long.
 void expect_quick(const Layout& src, const Layout& dst) {
   const std::int64_t outlined = test::least_cpu_ns(20, [&] { EXPECT_GT(outline(src, dst).pieces, 0); });
   const std::int64_t walked = test::least_cpu_ns(1, [&] {

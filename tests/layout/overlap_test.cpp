@@ -67,7 +67,8 @@ TEST(Overlap, InterleavedMembersEqualBruteForce) {
   }
 }
 
-// Lists long enough to be marked on a map, with grains of every size, and so far apart that they are sorted: against a sorted copy.
+// Lists long enough to be marked on a map, with grains of every size, and so far apart that they are sorted: against a
+// sorted copy.
 TEST(Overlap, OfLongListsEqualsSorting) {
   Random random(53);
   int both[2] = {0, 0};

@@ -1,5 +1,5 @@
-// A list in which a stretch just long enough repeats gets the form that every other constructor gives it: the short cut for lists of runs must
-// not overlook it.
+// A list in which a stretch just long enough repeats gets the form that every other constructor gives it: the short cut
+// for lists of runs must not overlook it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -190,7 +190,8 @@ TEST(WireMutation, AnErrorOrAValidLayout) {
     if (random.one_in(10) && !wire.empty()) wire = mutate_bytes(wire, corpus, random);
     const std::int64_t began = test::cpu_ns();
     const auto result = layout::decode(wire);
-    ASSERT_LT(test::cpu_ns() - began, 5'000'000'000) << hex(wire);  // of this thread's CPU, which takes milliseconds at most
+    // Of this thread's CPU, which takes milliseconds at most
+    ASSERT_LT(test::cpu_ns() - began, 5'000'000'000) << hex(wire);
     if (result) {
       ++accepted;
       expect_valid(*result, random);

@@ -182,8 +182,8 @@ TEST(WireForm, LimitsAreHonoured) {
 }
 
 TEST(WireForm, DecodingTakesTimeForItsBytes) {
-  // Each of these sequences is short enough to be spelled out, and so is each of the sequences around it: a decoder that
-  // did so at each level would let 7 kB of nesting ask for the same 50 000 runs a thousand times over.
+  // Each of these sequences is short enough to be spelled out, and so is each of the sequences around it: a decoder
+  // that did so at each level would let 7 kB of nesting ask for the same 50 000 runs a thousand times over.
   const auto loops = [](WireForm& form) { form.loop(255, 100'003).loop(200, 3).run(1); };
   WireForm form;
   form.sequence(12);

@@ -1,5 +1,5 @@
-// Bills against work: with one price of 1 and all others 0 a bill counts one thing, and that is what an operation really
-// does.
+// Bills against work: with one price of 1 and all others 0 a bill counts one thing, and that is what an operation
+// really does.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ struct Pair {
   const char* name;
   Layout src, dst;
 };
-// Pairs whose outline is exact, and whose lists end at the same places on both sides: blocks of a side that is coarser by 4 meet lists of 32.
+// Pairs whose outline is exact, and whose lists end at the same places on both sides: blocks of a side that is coarser
+// by 4 meet lists of 32.
 std::vector<Pair> pairs() {
   std::vector<Pair> all;
   for (const std::int64_t n : {1, 4, 32, 64, 96, 200}) {
@@ -92,7 +93,8 @@ std::string count(const nic::OpenOptions& options, int rank, nic::Bootstrap& boo
     for (const Pair& pair : pairs()) {
       if (pair.src.contiguous_bytes() && pair.dst.contiguous_bytes() && m.indirect_keys) continue;
       const auto operation = LACUNA_END_TRY(method::make(m, role, *endpoint, {pair.src, pair.dst, quiet(m)}, {&region}));
-      for (int i = 0; i < 2; ++i) LACUNA_END_TRY(move(*endpoint, *operation, buffer.data(), bootstrap));  // the second finds its keys bound
+      // The second finds its keys bound
+      for (int i = 0; i < 2; ++i) LACUNA_END_TRY(move(*endpoint, *operation, buffer.data(), bootstrap));
       const method::Counters& own = operation->counters();
       const std::array mine{own.work_requests, own.doorbells, own.sges, own.receives};
       const auto both = LACUNA_END_TRY(swap(bootstrap, mine));
@@ -124,7 +126,8 @@ TEST(BillCounts, WhatOperationsDoWithListsOnlyTwoThreads) {
   EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return count(lists, rank, b); }), "");
 }
 
-// Both ends bind at the same time: a bill has the entries of the one that has more. Each pair has endpoints without keys.
+// Both ends bind at the same time: a bill has the entries of the one that has more. Each pair has endpoints without
+// keys.
 std::string bindings(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
   const Method& m = *method::find("umr_send").value();
   for (const Pair& pair : pairs()) {

@@ -40,8 +40,8 @@ double number_of(const char* name, const Layout& src, const Layout& dst, Price p
   return bill.busiest_ns();
 }
 
-// A unit of the wire for each block, so that each block is looked for once, and half of its key is passed on average: of 57 there are 50 behind one
-// key and 7 behind another.
+// A unit of the wire for each block, so that each block is looked for once, and half of its key is passed on average:
+// of 57 there are 50 behind one key and 7 behind another.
 TEST(BillCounts, EntriesOfAKeyThatArePassed) {
   std::vector<std::int64_t> places(57);
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int64_t>(i * 2048 + 64 * (i % 3));
@@ -98,8 +98,9 @@ double lines(std::string_view method, const Layout& src, const Layout& dst, Pric
   return bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver);
 }
 
-// Lines that are in the other CPU's cache: what it has read before it is overwritten, and what it has written before it is read. Through staging they
-// are as many as the bytes fill, and one more since they begin anywhere; in place as many as the layout touches.
+// Lines that are in the other CPU's cache: what it has read before it is overwritten, and what it has written before it
+// is read. Through staging they are as many as the bytes fill, and one more since they begin anywhere; in place as many
+// as the layout touches.
 TEST(BillCounts, LinesInTheOtherCache) {
   const Layout loose = vector(64, 16, 192);  // 64 lines, of which at most every fourth block touches two
   const Layout dense = bytes(1024);
@@ -133,7 +134,8 @@ TEST(BillCounts, LinesInTheOtherCache) {
   }
 }
 
-// When more has been touched since than a cache holds, they have left it: in place what the program touched, of staging also what was unpacked.
+// When more has been touched since than a cache holds, they have left it: in place what the program touched, of staging
+// also what was unpacked.
 TEST(BillCounts, LinesThatHaveLeftTheOtherCache) {
   constexpr std::int64_t kBytes = 1 << 20;
   constexpr double kAll = kBytes / 64 + 1;
@@ -287,7 +289,8 @@ TEST(BillSums, TheLastNotificationCounts) {
   EXPECT_EQ(latency("umr_read", {Notify::flag, Notify::imm}), 50'007);
 }
 
-// Each copy takes the CPU that does it; a pipeline of them takes no longer than its slowest, and a chunk's share of the others.
+// Each copy takes the CPU that does it; a pipeline of them takes no longer than its slowest, and a chunk's share of the
+// others.
 TEST(BillSums, APipelineTakesItsSlowest) {
   const Prices some = prices({{Price::pack_byte, 1}, {Price::pack_far_byte, 1}, {Price::unpack_byte, 2}, {Price::unpack_far_byte, 2}});
   const PairOutline pair = layout::outline(vector(1024, 1024, 2048), vector(1024, 1024, 3000));  // 32 chunks of 32 KiB

@@ -1,5 +1,6 @@
-// Each method's work, counted by hand: what a transfer posts at either end, and what its CPUs copy. The numbers are in the order of Counters:
-// work requests, receives, sges, doorbells, completions, keys created, keys bound, key entries, bytes copied. They hold on every NIC: limits are set.
+// Each method's work, counted by hand: what a transfer posts at either end, and what its CPUs copy. The numbers are in
+// the order of Counters: work requests, receives, sges, doorbells, completions, keys created, keys bound, key entries,
+// bytes copied. They hold on every NIC: limits are set.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +29,8 @@ method::Transfer equal() {
   const Layout loop = Layout::hvector(64, 1, 300, bytes(100)).value();
   return {loop, loop};
 }
-// Blocks of 10, 20, 30, 40 and 50 bytes to two of 75. Where either ends there is a cut: at 10, 30, 60, 75, 100 and 150, six pieces.
+// Blocks of 10, 20, 30, 40 and 50 bytes to two of 75. Where either ends there is a cut: at 10, 30, 60, 75, 100 and 150,
+// six pieces.
 method::Transfer uneven() {
   const std::int64_t lengths[] = {10, 20, 30, 40, 50};
   const std::int64_t offsets[] = {0, 11, 60, 100, 200};
@@ -81,7 +83,8 @@ const Table kTables[] = {
           {0, 1, 1, 0, 1, 0, 0, 0, 0},
           {2, 0, 1, 2, 2, 1, 1, 1, 0},
           {1, 1, 1, 1, 2, 1, 1, 1, 0}},
-         // Its keys are those of umr_send: the same layouts at the same places. But a key that the peer writes through has another right.
+         // Its keys are those of umr_send: the same layouts at the same places. But a key that the peer writes through
+         // has another right.
          {"umr_write", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 0}, {}, kSame, {1, 0, 0, 1, 1, 1, 1, 1, 0}},
          {"umr_write", Notify::flag, {2, 0, 2, 2, 2, 0, 0, 0, 0}, {}, kSame, kSame},
          {"umr_write", Notify::imm, {1, 0, 1, 1, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 1, 0, 0, 0, 0}, kSame, kSame},
@@ -130,7 +133,8 @@ const Table kTables[] = {
      uneven,
      {.max_sge = 30, .indirect = {.entries = 3}},
      {
-         // Keys of three: 10 + 20 + 30 to a part of a block; 40 + 50 to the rest of it and a block. The first needs a key at the sender only.
+         // Keys of three: 10 + 20 + 30 to a part of a block; 40 + 50 to the rest of it and a block. The first needs a
+         // key at the sender only.
          {"umr_send",
           Notify::none,
           {2, 0, 2, 2, 2, 0, 0, 0, 0},
@@ -145,7 +149,8 @@ const Table kTables[] = {
      {
          {"pack", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
          {"pack_pipelined", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
-         {"pack_write", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {}, kSame, kSame},  // the seeds' Copy Write: one copy
+         // The seeds' Copy Write: one copy
+         {"pack_write", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {}, kSame, kSame},
          {"gather_write", Notify::none, {1, 0, 4, 1, 1, 0, 0, 0, 0}, {}, kSame, kSame},
          {"linked_write", Notify::none, {4, 0, 4, 1, 1, 0, 0, 0, 0}, {}, kSame, kSame},
          {"multi_write", Notify::none, {4, 0, 4, 4, 1, 0, 0, 0, 0}, {}, kSame, kSame},
@@ -223,7 +228,8 @@ std::string chunks(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto endpoint = LACUNA_END_TRY(Endpoint::connect(*context, bootstrap, path));
   const nic::Buffer buffer = LACUNA_END_TRY(context->allocate(1 << 20));
   const nic::Region region = LACUNA_END_TRY(context->register_memory(buffer.bytes(), {}));
-  const Layout loop = Layout::hvector(100, 1, 3000, bytes(1000)).value();  // 100,000 bytes: three chunks of 32 KiB and a rest
+  // 100,000 bytes: three chunks of 32 KiB and a rest
+  const Layout loop = Layout::hvector(100, 1, 3000, bytes(1000)).value();
   const auto operation = LACUNA_END_TRY(
       method::make(*method::find("pack_pipelined").value(), rank == 0 ? Role::sender : Role::receiver, *endpoint, {loop, loop}, {&region}));
   LACUNA_END_TRY(operation->start(buffer.data()));

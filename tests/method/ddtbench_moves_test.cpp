@@ -1,5 +1,6 @@
-// Every method moves the DDTBench layouts at all their sizes, and irregular ones, between equal layouts and between different ones: every byte where it
-// belongs, every gap as it was. What is too large for the machine, or for the time there is, is left out by rule, and named.
+// Every method moves the DDTBench layouts at all their sizes, and irregular ones, between equal layouts and between
+// different ones: every byte where it belongs, every gap as it was. What is too large for the machine, or for the time
+// there is, is left out by rule, and named.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,8 +40,8 @@ std::int64_t free_memory() {
   return 0;
 }
 
-// Two processes may have the arrays in memory, the stream and packed copies of it beside them. A power of two, so that two machines of one kind come to the
-// same.
+// Two processes may have the arrays in memory, the stream and packed copies of it beside them. A power of two, so that
+// two machines of one kind come to the same.
 std::int64_t eighth_of_free_memory() { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(free_memory() / 8))); }
 
 // A request takes Soft-RoCE some 50 us on a machine that is emulated.
@@ -110,8 +111,8 @@ bool alike(const Layout& one, const Layout& other) {
   return true;
 }
 
-// Of DDTBench's pairs most are alike on both sides; the others are what differs. What has no counterpart there gets one: itself, or something
-// irregular of the same size.
+// Of DDTBench's pairs most are alike on both sides; the others are what differs. What has no counterpart there gets
+// one: itself, or something irregular of the same size.
 Case of_ddtbench(const std::string& family, int size, Kind kind) {
   Case c = corpus::ddtbench_case(family, size).value();
   if (alike(c.send, c.receive) == (kind == Kind::equal)) return c;

@@ -1,4 +1,5 @@
-// The pool and cache of indirect keys: what is found again, what is bound anew, what is never taken away, and what is left when a region goes.
+// The pool and cache of indirect keys: what is found again, what is bound anew, what is never taken away, and what is
+// left when a region goes.
 #include "lacuna/method/key_cache.hpp"
 
 #include "tests/nic/rig.hpp"
@@ -106,7 +107,8 @@ std::string eviction(Bench& b) {
   return {};
 }
 
-// The keys belong to the context: where another endpoint has taken them, this one makes do with those it has, and says so when it has none.
+// The keys belong to the context: where another endpoint has taken them, this one makes do with those it has, and says
+// so when it has none.
 std::string sharing(int rank, nic::Bootstrap& bootstrap) {
   Bench b = LACUNA_END_TRY(Bench::make(bootstrap, 2));
   const auto other = LACUNA_END_TRY(Endpoint::connect(*b.context, bootstrap, nic::Path::mapped));

@@ -1,5 +1,6 @@
-// 1 MiB in 256 blocks of 4 KiB on both sides: what each method posts and copies, exactly, from the limits of the NIC under test. A queue takes 128
-// requests; a list takes max_sge entries, a read's max_sge_rd. (Methods with indirect keys: counters_test.)
+// 1 MiB in 256 blocks of 4 KiB on both sides: what each method posts and copies, exactly, from the limits of the NIC
+// under test. A queue takes 128 requests; a list takes max_sge entries, a read's max_sge_rd. (Methods with indirect
+// keys: counters_test.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ struct Expected {
 
 // A request is silent but for the last, and every 32nd: a quarter of the queue comes back at a time.
 std::int64_t signaled(std::int64_t requests) { return ceil_of(requests, kQueue / 4); }
-// The active end of a one-sided method: `posts` with `entries`, then the notification as a post of its own, of one entry if it is a flag.
+// The active end of a one-sided method: `posts` with `entries`, then the notification as a post of its own, of one
+// entry if it is a flag.
 Numbers active(std::int64_t posts, std::int64_t entries, Notify notify, bool reads = false) {
   const std::int64_t own = notify == Notify::flag || (notify == Notify::imm && reads) ? 1 : 0;
   return {posts + own, 0, entries + (notify == Notify::flag ? 1 : 0), posts + own, signaled(posts + own), 0};

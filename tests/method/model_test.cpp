@@ -1,5 +1,5 @@
-// Every method moves every pair of layouts in virtual time, with every notification: the payload as the reference has it, gaps untouched, with a
-// platform's limits and with tiny ones. What cannot be done is refused, as on the local NIC.
+// Every method moves every pair of layouts in virtual time, with every notification: the payload as the reference has
+// it, gaps untouched, with a platform's limits and with tiny ones. What cannot be done is refused, as on the local NIC.
 #include <gtest/gtest.h>
 
 #include <algorithm>

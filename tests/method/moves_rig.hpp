@@ -14,7 +14,8 @@ inline constexpr std::int64_t kMoveTimeout = kPatience;  // of an emulated machi
 /// A case of two layouts, which lie at and above their base.
 corpus::Case pair(std::string name, layout::Layout send, layout::Layout receive);
 
-/// Blocks of 1 to 50 bytes, and now and then one of up to `most`, in an order of their own, with gaps of 0 to 8 bytes. The last is short.
+/// Blocks of 1 to 50 bytes, and now and then one of up to `most`, in an order of their own, with gaps of 0 to 8 bytes.
+/// The last is short.
 layout::Layout irregular(std::uint64_t seed, std::int64_t total, std::int64_t most);
 
 /// One rank's arrays of a case between guards. All of it holds the pattern of proof.hpp.
@@ -27,7 +28,8 @@ struct Arrays {
   static base::Result<Arrays> make(nic::Context& context, const corpus::Case& c, int rank);
 };
 
-/// Both ranks: a transfer of the stream of each seed in [first, first + times), by one pair of operations. What went wrong, or nothing.
+/// Both ranks: a transfer of the stream of each seed in [first, first + times), by one pair of operations. What went
+/// wrong, or nothing.
 std::string move_verified(const method::Method& method, method::Notify notify, method::Endpoint& endpoint, const corpus::Case& c,
                           const Arrays& arrays, std::uint64_t first, std::uint64_t times, int rank, nic::Bootstrap& bootstrap,
                           measure::Mailbox& mailbox);

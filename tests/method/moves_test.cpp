@@ -14,7 +14,8 @@ LACUNA_TIER(gate, "Method/EveryMethod.*/linked_write_slots_*");  // each piece i
 LACUNA_TIER(gate, "Method/EveryMethod.*/multi_write_slots_*");
 LACUNA_TIER(all, "Method/EveryMethod.*_OneOfEach");
 LACUNA_TIER(all, "Method/EveryMethod.*_OddReads");
-// What two processes have shown is shown again by two threads only where that tells something: to ThreadSanitizer, and on a device that lives in one process.
+// What two processes have shown is shown again by two threads only where that tells something: to ThreadSanitizer, and
+// on a device that lives in one process.
 LACUNA_LEFT_OUT(release, "*EveryMethod*TwoThreads*");
 LACUNA_LEFT_OUT(address, "*EveryMethod*TwoThreads*");
 // Of the settings two tell ThreadSanitizer all that it can see.
@@ -53,7 +54,8 @@ std::vector<Case> cases(Extent extent) {
   }
   if (tested_nic() != "local")  // in software a device takes long for these; ddtbench_moves_test has them
     std::erase_if(all, [](const Case& c) { return layout::outline(c.send, c.receive).pieces > 4000; });
-  const std::int64_t side = tested_nic() == "local" ? 64 : 24;  // with a queue of one each piece may wait 4 ms for its receive
+  // With a queue of one each piece may wait 4 ms for its receive
+  const std::int64_t side = tested_nic() == "local" ? 64 : 24;
   const Layout column = Layout::resized(vector(side, 16, side * 16), 0, 16).value();
   all.push_back(pair("Transpose", bytes(side * side * 16), Layout::contiguous(side, column).value()));
   all.push_back(pair("Backwards", Layout::resized(vector(30, 8, 24), 0, 720).value(),

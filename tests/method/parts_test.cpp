@@ -1,5 +1,5 @@
-// Parts: however two layouts are cut, the parts follow one another to the end, each side of each fits a key, and what the key would hold is what
-// the layout says.
+// Parts: however two layouts are cut, the parts follow one another to the end, each side of each fits a key, and what
+// the key would hold is what the layout says.
 #include "lacuna/method/parts.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ using method::KeyRoom;
 using method::Part;
 using method::Shape;
 
-// The runs of a shape, or of a part of a layout, with neighbours merged: blocks that touch are one to a walk and two to a loop.
+// The runs of a shape, or of a part of a layout, with neighbours merged: blocks that touch are one to a walk and two to
+// a loop.
 void push(std::vector<Run>& runs, Run run) {
   if (!runs.empty() && runs.back().offset + runs.back().length == run.offset) {
     runs.back().length += run.length;
@@ -81,7 +82,8 @@ TEST(Parts, AreFewAndLarge) {
   const KeyRoom room{52, 51, 65535};
   EXPECT_EQ(method::cut(loop(1000, 8, 24), loop(1000, 8, 24), room, 1 << 30).size(), 1U);
   EXPECT_EQ(method::cut(loop(1000, 8, 24), loop(250, 32, 96), room, 1 << 30).size(), 1U);
-  EXPECT_EQ(method::cut(loop(1000, 8, 24), loop(1000, 8, 70'000), room, 1 << 30).size(), 20U);  // 16 bits hold no such stride: lists of 52
+  // 16 bits hold no such stride: lists of 52
+  EXPECT_EQ(method::cut(loop(1000, 8, 24), loop(1000, 8, 70'000), room, 1 << 30).size(), 20U);
   EXPECT_EQ(method::cut(loop(104, 8, 24), Layout::bytes(832).value(), {52, 0, 0}, 1 << 30).size(), 2U);
   EXPECT_TRUE(method::cut(Layout(), Layout(), room, 100).empty());
 }

@@ -39,7 +39,8 @@ std::string bad_transfers(int /*rank*/, nic::Bootstrap& bootstrap) {
                                 "names some bytes twice"));
     }
     LACUNA_END_EXPECT(
-        method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());  // reading twice is sound
+        // Reading twice is sound
+        method::make(m, Role::sender, *mapped, {overlapping, blocks(10), usual}, {&region}).has_value());
     for (const Role role : {Role::sender, Role::receiver}) {
       const auto unshared = method::make(m, role, *mapped, {blocks(10), blocks(10), usual}, {&ordinary});
       if (m.exposes == method::Exposes::source && role == Role::sender) {
@@ -73,7 +74,8 @@ std::string without_keys(int rank, nic::Bootstrap& bootstrap) {
   for (const method::Method& m : method::methods()) {
     const auto made = method::make(m, Role::sender, *endpoint, {blocks(10), blocks(10), m.notifies.front()}, {&region});
     if (m.indirect_keys) {
-      LACUNA_END_EXPECT(refused(made, base::Code::unsupported, "this device has no indirect keys"));  // one end without is enough
+      // One end without is enough
+      LACUNA_END_EXPECT(refused(made, base::Code::unsupported, "this device has no indirect keys"));
     } else {
       LACUNA_END_EXPECT(made.has_value());
     }

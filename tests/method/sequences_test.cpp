@@ -56,7 +56,8 @@ struct End {
 
 class Sequences : public EveryPath {};
 
-// The same buffer is sent from and received into, by every method in turn: a key bound for the one must not serve the other.
+// The same buffer is sent from and received into, by every method in turn: a key bound for the one must not serve the
+// other.
 std::string to_and_fro(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   End end = LACUNA_END_TRY(End::make(bootstrap, path));
   int value = 1;
@@ -85,7 +86,8 @@ std::string few_keys(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
       if (!wrong.empty()) return wrong;
     }
   }
-  // To a contiguous place the one key is the sender's, and one that has ended gives it to the next, although both live on.
+  // To a contiguous place the one key is the sender's, and one that has ended gives it to the next, although both live
+  // on.
   const Layout flat = Layout::bytes(blocks().size()).value();
   std::vector<std::unique_ptr<Operation>> writes;
   for (int i = 0; i < 2; ++i) {
@@ -144,7 +146,8 @@ std::string refused_start(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// Two at a time would take one another's messages: the second is refused, and may go once the first has ended or is gone.
+// Two at a time would take one another's messages: the second is refused, and may go once the first has ended or is
+// gone.
 std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   End end = LACUNA_END_TRY(End::make(bootstrap, path));
   const Role role = rank == 0 ? Role::sender : Role::receiver;
@@ -159,7 +162,8 @@ std::string one_at_a_time(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return end.move(*second, role, 5, bootstrap);
 }
 
-// An operation for each transfer registers no flag for each: they take the words of those before, but for one that the peer may yet write, and one in use.
+// An operation for each transfer registers no flag for each: they take the words of those before, but for one that the
+// peer may yet write, and one in use.
 std::string words(nic::Path path, int rank, nic::Bootstrap& bootstrap, const nic::OpenOptions& options) {
   End end = LACUNA_END_TRY(End::make(bootstrap, path, options));
   const Role role = rank == 0 ? Role::sender : Role::receiver;

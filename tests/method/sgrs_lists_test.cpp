@@ -1,5 +1,5 @@
-// A message's two lists need not be alike: a SEND is one stream of bytes, which the receive's list cuts as it likes. Shown within one work request, and
-// where both sides are cut into chains of them.
+// A message's two lists need not be alike: a SEND is one stream of bytes, which the receive's list cuts as it likes.
+// Shown within one work request, and where both sides are cut into chains of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,8 @@ std::string one_request(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return posts(c, {1, 5}, {1, 2}, path, rank, bootstrap);
 }
 
-// Three times as many blocks as a list takes, to half as many of twice the size: the sender's list is full each time, the receiver's half full.
+// Three times as many blocks as a list takes, to half as many of twice the size: the sender's list is full each time,
+// the receiver's half full.
 std::string chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const std::int64_t most = context->limits().max_sge / 2 * 2;
@@ -67,7 +68,8 @@ std::string chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return posts(pair("fine to coarse", blocks(fine), blocks(coarse)), {3, 3 * most}, {3, 3 * most / 2}, path, rank, bootstrap);
 }
 
-// Neither list knows the other's blocks: a message ends where either is full, often within a block of the other. An entry more for each such cut.
+// Neither list knows the other's blocks: a message ends where either is full, often within a block of the other. An
+// entry more for each such cut.
 std::string uneven_chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   const auto context = LACUNA_END_TRY(open_tested());
   const int most = context->limits().max_sge;

@@ -1,5 +1,5 @@
-/* Whether the ABI that lacuna/mpi writes down is that of the mpi.h at hand. Compiled, not run, by test_mpi_abi.py, with what it finds in
- * lacuna/mpi/abi/openmpi.hpp, mpich.hpp or standard.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
+/* Whether the ABI that lacuna/mpi writes down is that of the mpi.h at hand. Compiled, not run, by test_mpi_abi.py, with
+ * what it finds in lacuna/mpi/abi/openmpi.hpp, mpich.hpp or standard.hpp as -D options:  LACUNA_kErrTruncate=15 ... */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>

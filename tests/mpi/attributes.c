@@ -1,4 +1,5 @@
-/* What a program hangs on types and communicators is its own, and so are their names and what they say they were made of. */
+/* What a program hangs on types and communicators is its own, and so are their names and what they say they were made
+ * of. */
 /* ranks: 2 */
 #include "nests.h"
 

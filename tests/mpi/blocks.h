@@ -1,4 +1,5 @@
-/* One side of a collective: blocks for each rank, of any types, at any place. Each holds the stream of a seed; nothing else of the memory is touched. */
+/* One side of a collective: blocks for each rank, of any types, at any place. Each holds the stream of a seed; nothing
+ * else of the memory is touched. */
 #ifndef LACUNA_TESTS_MPI_BLOCKS_H
 #define LACUNA_TESTS_MPI_BLOCKS_H
 
@@ -31,7 +32,8 @@ static inline struct side side_of(struct random* random, int blocks, const int* 
   struct side s = {.blocks = blocks};
   struct shape unit = basic(MPI_DOUBLE);
   MPI_Aint low = 0, high = 0, cursor = 0;
-  /* One block alone is where its buffer begins: Open MPI 4.1 and MPICH 4.0 have some of them there, wherever they belong. */
+  /* One block alone is where its buffer begins: Open MPI 4.1 and MPICH 4.0 have some of them there, wherever they
+   * belong. */
   int element = order == ANYWHERE && blocks > 1 ? below(random, 3) : 0, turn = order == ANYWHERE ? below(random, 16) : 0;
   for (int k = 0; k < blocks; ++k) {
     int i = (k + turn) % blocks; /* their order in memory */

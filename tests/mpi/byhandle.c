@@ -1,5 +1,5 @@
-/* One rank looks its functions up in the MPI's own library, as bindings for other languages do; others call them by name.
- * The ranks change roles, at first from turn to turn, then from message to message. */
+/* One rank looks its functions up in the MPI's own library, as bindings for other languages do; others call them by
+ * name. The ranks change roles, at first from turn to turn, then from message to message. */
 /* ranks: 3 */
 #define _GNU_SOURCE
 #include <dlfcn.h>

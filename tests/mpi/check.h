@@ -1,5 +1,6 @@
 /* What the test programs share. Each runs plain and with Lacuna loaded before its MPI, and prints the same both times:
- * nothing that depends on time, and nothing that MPI leaves open. Ranks collect lines; rank 0 prints them all at the end. */
+ * nothing that depends on time, and nothing that MPI leaves open. Ranks collect lines; rank 0 prints them all at the
+ * end. */
 #ifndef LACUNA_TESTS_MPI_CHECK_H
 #define LACUNA_TESTS_MPI_CHECK_H
 
@@ -18,7 +19,8 @@
 
 enum { DESCRIPTOR = 61, KIB = 1024, MIB = 1024 * 1024 };
 
-/* Around the limits between ways that a message may take; DESCRIPTOR is as long as what may travel in a message's place. */
+/* Around the limits between ways that a message may take; DESCRIPTOR is as long as what may travel in a message's
+ * place. */
 static const long sizes[] = {0, 1, 60, DESCRIPTOR, 62, 64, KIB, 2 * KIB, 8 * KIB, 64 * KIB, 513 * KIB, 3 * MIB};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 

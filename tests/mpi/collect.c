@@ -1,4 +1,5 @@
-/* Collective operations of blocks with gaps: every kind, blocking, with a request and persistent, in place, on several communicators. */
+/* Collective operations of blocks with gaps: every kind, blocking, with a request and persistent, in place, on several
+ * communicators. */
 /* ranks: 4 */
 #include "blocks.h"
 
@@ -215,7 +216,8 @@ static void neighbors(const char* name, MPI_Comm in, bool ring, int to_left, int
                                           "Neighbor_allgatherv"};
       choose(kind == 0 || kind == 3);
       bool gathers = kind > 2;
-      /* Which of two messages between the same ranks comes into which block depends on the direction: its seed and length say it. */
+      /* Which of two messages between the same ranks comes into which block depends on the direction: its seed and
+       * length say it. */
       uint64_t to[2], from[2];
       int out_counts[2], in_counts[2];
       for (int k = 0; k < 2; ++k) {

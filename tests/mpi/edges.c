@@ -1,4 +1,5 @@
-/* Memory that begins and ends where nothing else may be touched, that cannot be written to, and that is the message's own. */
+/* Memory that begins and ends where nothing else may be touched, that cannot be written to, and that is the message's
+ * own. */
 /* ranks: 2 */
 #include <sys/mman.h>
 

@@ -1,4 +1,5 @@
-/* What goes wrong must go wrong in the same way: truncated messages by every kind of completion, and wrong arguments. */
+/* What goes wrong must go wrong in the same way: truncated messages by every kind of completion, and wrong arguments.
+ * */
 /* ranks: 2 */
 #include "nests.h"
 

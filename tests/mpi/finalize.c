@@ -1,4 +1,5 @@
-/* What libraries do as late as they can: MPI_Finalize first ends what hangs on MPI_COMM_SELF, and messages go on until then. */
+/* What libraries do as late as they can: MPI_Finalize first ends what hangs on MPI_COMM_SELF, and messages go on until
+ * then. */
 /* ranks: 2 */
 #include "nests.h"
 

@@ -1,4 +1,5 @@
-/* Which error handler hears of a truncated message, and what the call returns, differs between MPIs, and with the call that completes it. */
+/* Which error handler hears of a truncated message, and what the call returns, differs between MPIs, and with the call
+ * that completes it. */
 /* ranks: 2 */
 #include "nests.h"
 

@@ -1,4 +1,5 @@
-/* A matched message that is kept as a number, as bindings for other languages do; requests, looked at in MPICH's own way. */
+/* A matched message that is kept as a number, as bindings for other languages do; requests, looked at in MPICH's own
+ * way. */
 /* ranks: 2 */
 #include "nests.h"
 
@@ -52,7 +53,8 @@ static void asked(long size, enum style style, bool probed) {
   if (me == 0) MPI_Isend(e.at, e.count, e.shape.type, 1, TAG, MPI_COMM_WORLD, &request);
   if (me == 1 && probed) MPI_Probe(0, TAG, MPI_COMM_WORLD, &status);
   if (me == 1) MPI_Irecv(e.at, e.count, e.shape.type, 0, TAG, MPI_COMM_WORLD, &request);
-  while (!is_complete(request)) MPI_Iprobe(1 - me, TAG + 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE); /* the host's progress */
+  /* the host's progress */
+  while (!is_complete(request)) MPI_Iprobe(1 - me, TAG + 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (me == 1) check_end(&e, 4, size, "asked for %ld", size);
   say("asked for %ld", size);

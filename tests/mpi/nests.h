@@ -228,7 +228,8 @@ static inline MPI_Datatype unit_type(long bytes) {
   return bytes % 2 == 0 ? MPI_SHORT : MPI_BYTE;
 }
 
-/* Of `bytes`, with a signature that depends on nothing else: ends of one size fit together, whatever their style and seed. */
+/* Of `bytes`, with a signature that depends on nothing else: ends of one size fit together, whatever their style and
+ * seed. */
 static inline struct end end_with(long bytes, enum style style, uint64_t seed) {
   struct random random = {seed};
   struct shape unit = basic(unit_type(bytes));

@@ -1,4 +1,5 @@
-/* A program that handles errors of MPI_COMM_WORLD alone, as most do: MPICH has those of MPI_Waitall and MPI_Mrecv told to MPI_COMM_SELF if that has a handler. */
+/* A program that handles errors of MPI_COMM_WORLD alone, as most do: MPICH has those of MPI_Waitall and MPI_Mrecv told
+ * to MPI_COMM_SELF if that has a handler. */
 /* ranks: 2 */
 #define SELF_HAS_NO_HANDLER
 #include "nests.h"

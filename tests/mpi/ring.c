@@ -1,4 +1,5 @@
-/* Any number of ranks, on one node or several: everyone sends to everyone at once, then around a ring, one step after another. */
+/* Any number of ranks, on one node or several: everyone sends to everyone at once, then around a ring, one step after
+ * another. */
 /* ranks: 3 */
 #include "check.h"
 
@@ -58,7 +59,8 @@ static void one_length(int length) {
   check(in, length, last, "around");
 
   for (int i = 0; i < 3 * length; ++i) in[i] = -1;
-  for (int turn = 0; turn < 2 && everybody > 1; ++turn) { /* blocking, by turns; with an odd number of ranks the last one sends alone */
+  /* blocking, by turns; with an odd number of ranks the last one sends alone */
+  for (int turn = 0; turn < 2 && everybody > 1; ++turn) {
     if ((me % 2 == 0) == (turn == 0)) MPI_Send(out, 1, second, next, TAG, MPI_COMM_WORLD);
     if ((last % 2 == 0) == (turn == 0)) MPI_Recv(in, 1, third, last, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

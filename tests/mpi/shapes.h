@@ -1,5 +1,5 @@
-/* MPI datatypes beside what they mean: every constructor is done twice, by MPI and as a list of runs by the rules of its standard.
- * So what arrives is checked without any MPI's help, data and gaps alike. */
+/* MPI datatypes beside what they mean: every constructor is done twice, by MPI and as a list of runs by the rules of
+ * its standard. So what arrives is checked without any MPI's help, data and gaps alike. */
 #ifndef LACUNA_TESTS_MPI_SHAPES_H
 #define LACUNA_TESTS_MPI_SHAPES_H
 

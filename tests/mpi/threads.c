@@ -1,4 +1,5 @@
-/* Several threads of each rank at once: by tags, by communicators, one waiting while another sends, and probes that compete. */
+/* Several threads of each rank at once: by tags, by communicators, one waiting while another sends, and probes that
+ * compete. */
 /* ranks: 2 */
 #include <pthread.h>
 #include <stdatomic.h>

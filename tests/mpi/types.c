@@ -1,4 +1,5 @@
-/* Every constructor sent into every other, over all kinds of elements; several counts, absolute addresses, nothing at all. */
+/* Every constructor sent into every other, over all kinds of elements; several counts, absolute addresses, nothing at
+ * all. */
 /* ranks: 2 */
 #include "nests.h"
 #include "units.h"

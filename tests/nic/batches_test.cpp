@@ -1,5 +1,5 @@
-// Errors of messages that are more than one slot or one batch takes, and of a request in the middle of a chain: each has its own status,
-// and what came before it is done.
+// Errors of messages that are more than one slot or one batch takes, and of a request in the middle of a chain: each
+// has its own status, and what came before it is done.
 #include <sys/mman.h>
 
 #include "tests/nic/rig.hpp"
@@ -74,7 +74,8 @@ std::string fourth_of_five(nic::Path path, bool unreachable, int rank, nic::Boot
   return {};
 }
 std::string bad_key(nic::Path path, int rank, nic::Bootstrap& bootstrap) { return fourth_of_five(path, false, rank, bootstrap); }
-class UnreachableMemory : public EveryPath {};  // over slots the target itself writes, and would fault as its program would
+// Over slots the target itself writes, and would fault as its program would
+class UnreachableMemory : public EveryPath {};
 TEST_P(UnreachableMemory, IsTheErrorOfItsRequestTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return fourth_of_five(GetParam(), true, rank, b); }), "");

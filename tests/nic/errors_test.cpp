@@ -1,4 +1,5 @@
-// Every misuse has the error that verbs would give, by name; the bytes around stay as they were, and another connection between the same two works.
+// Every misuse has the error that verbs would give, by name; the bytes around stay as they were, and another connection
+// between the same two works.
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -9,7 +10,8 @@ using nic::Status;
 
 constexpr std::size_t kBytes = 8192;
 
-// Rank 0 posts one bad request; both ends see the statuses that belong to it, then flushes; rank 1's memory is untouched.
+// Rank 0 posts one bad request; both ends see the statuses that belong to it, then flushes; rank 1's memory is
+// untouched.
 struct Bad {
   const char* name;
   Opcode opcode;
@@ -161,7 +163,8 @@ std::string misuse(const Bad& bad, nic::Path path, int rank, nic::Bootstrap& boo
         return std::string("received with ") + std::string(status_name(completion.status));
       completion = LACUNA_END_TRY(rig.next());
     }
-    LACUNA_END_EXPECT(completion.wr_id == 4 && completion.status == Status::wr_flush_err);  // the connection is gone, and says so
+    // The connection is gone, and says so
+    LACUNA_END_EXPECT(completion.wr_id == 4 && completion.status == Status::wr_flush_err);
     for (std::size_t i = 0; i < kBytes; ++i) LACUNA_END_EXPECT(rig.buffer.data()[i] == std::byte{2});
   }
   LACUNA_END_TRY(barrier(bootstrap));

@@ -77,7 +77,8 @@ TEST(Introduction, SpoiltIsRefused) {
   nic::Hello magic = honest(nic::Path::slots);
   magic.bytes[0] ^= std::byte{1};
   expect_refused(magic, "another magic");
-  for (const std::size_t file : {0U, 1U, 2U, 3U}) {  // a file that could shrink under our hands would let the peer kill us
+  // A file that could shrink under our hands would let the peer kill us
+  for (const std::size_t file : {0U, 1U, 2U, 3U}) {
     nic::Hello swapped = honest(nic::Path::slots);
     swapped.files[file] = unsealed(4096);
     expect_refused(swapped, "an unsealed file");
@@ -200,8 +201,8 @@ TEST(SharedMemoryNonsense, Completions) {
       [](Rig& rig) { expect_fault(rig, base::Code::transfer); });
 }
 
-// A peer's key table and translations are the peer's to write: whatever they hold, what is granted lies within what was asked for, sums do
-// not wrap around into what they do not name, and no walk leaves the table.
+// A peer's key table and translations are the peer's to write: whatever they hold, what is granted lies within what was
+// asked for, sums do not wrap around into what they do not name, and no walk leaves the table.
 class KeyTableNonsense : public testing::Test {
  protected:
   static constexpr std::uint32_t kKey = 3 << 16 | 1;
@@ -295,7 +296,8 @@ TEST_F(KeyTableNonsense, RandomNumbersGrantOnlyWhatWasAsked) {
 // Everything at once, at random, on every path.
 TEST(SharedMemoryNonsense, RandomInboxes) {
   std::mt19937_64 random(7);
-  for (const nic::Path path : {nic::Path::mapped, nic::Path::slots}) {  // kernel differs from mapped only in how bytes move
+  // Kernel differs from mapped only in how bytes move
+  for (const nic::Path path : {nic::Path::mapped, nic::Path::slots}) {
     for (int round = 0; round < 30; ++round) {
       const auto scribble = [&](Inbox& inbox) {
         auto* words = reinterpret_cast<std::uint64_t*>(&inbox);

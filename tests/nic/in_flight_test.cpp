@@ -50,7 +50,8 @@ TEST_P(NoReceive, IsToldAfterTheRetriesOrWaitedForTwoProcesses) {
 }
 INSTANTIATE_TEST_SUITE_P(Nic, NoReceive, testing::ValuesIn(tested_paths()), path_test_name);
 
-// The target deregisters in the middle of a stream of writes. Once that returns its memory is left alone, and the writer has its error.
+// The target deregisters in the middle of a stream of writes. Once that returns its memory is left alone, and the
+// writer has its error.
 std::string target_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
   const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
@@ -77,7 +78,8 @@ std::string target_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return works_again(*rig.context, path, rank, bootstrap);
 }
 
-// The source deregisters what it sends from while the device tries again and again, because nobody receives. Then somebody does: there is nothing to send.
+// The source deregisters what it sends from while the device tries again and again, because nobody receives. Then
+// somebody does: there is nothing to send.
 std::string source_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   constexpr std::uint64_t messages = 4;
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
@@ -98,7 +100,8 @@ std::string source_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
     if (completion.wr_id != i || !means(wanted, completion.status))
       return "request " + std::to_string(i) + " completed with " + std::string(status_name(completion.status));
   }
-  if (rank == 1) LACUNA_END_EXPECT(rig.buffer.data()[kBytes - 1] == std::byte{2});  // what was copied before may have come
+  // What was copied before may have come
+  if (rank == 1) LACUNA_END_EXPECT(rig.buffer.data()[kBytes - 1] == std::byte{2});
   LACUNA_END_TRY(barrier(bootstrap));
   return works_again(*rig.context, path, rank, bootstrap);
 }

@@ -58,7 +58,8 @@ std::string Race::write(std::uint32_t peer_key, std::size_t bytes) const {
     std::memset(rig.buffer.data(), i, bytes);
     LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::write, .sg_list = {&source, 1}, .remote_addr = 0, .rkey = peer_key}));
     nic::Completion done = LACUNA_END_TRY(rig.next());
-    if (done.wr_id == kTaken) {  // the owner's message; or, flushed, what a queue pair gives back before the write that failed
+    // The owner's message; or, flushed, what a queue pair gives back before the write that failed
+    if (done.wr_id == kTaken) {
       taken = done.status == Status::success;
       done = LACUNA_END_TRY(rig.next());
     }

@@ -1,5 +1,5 @@
-// Indirect keys: what they stand for, on which side of which request they may be used, their limits, and what is left after they were bound
-// again, invalidated or destroyed.
+// Indirect keys: what they stand for, on which side of which request they may be used, their limits, and what is left
+// after they were bound again, invalidated or destroyed.
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -47,8 +47,8 @@ bool stream_at(const Rig& rig, std::size_t at, std::size_t from, std::size_t byt
   return rig.buffer.data()[at + bytes] == std::byte{0};
 }
 
-// A list as the source of a send, target of a receive, source and target of writes and reads, whole and from the middle.
-// Rank 0 sends and writes, rank 1 receives and reads.
+// A list as the source of a send, target of a receive, source and target of writes and reads, whole and from the
+// middle. Rank 0 sends and writes, rank 1 receives and reads.
 struct Lists {
   static constexpr std::uint32_t kMiddle = 777;
 
@@ -336,7 +336,8 @@ std::string limits(int /*rank*/, nic::Bootstrap& bootstrap) {
   LACUNA_END_EXPECT(open_tested().value()->limits().indirect.stride == 65535);
   LACUNA_END_EXPECT(open_tested({.indirect = {.keys = 0}}).value()->create_indirect_key(1).error().code == base::Code::unsupported);
   LACUNA_END_TRY(barrier(bootstrap));
-  LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = rig.region.rkey()}));  // a region's key is not its to take
+  // A region's key is not its to take
+  LACUNA_END_TRY(rig.qp->post_send({.opcode = Opcode::invalidate, .rkey = rig.region.rkey()}));
   LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::mw_bind_err);
   LACUNA_END_TRY(barrier(bootstrap));
   return {};

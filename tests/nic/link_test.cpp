@@ -1,5 +1,6 @@
-// A link that goes down, and a device that is removed, under a connection that is in use. Needs a machine where that may be done to the network
-// device that LACUNA_TEST_LINK names, on which the RDMA device under test lies: `make test-rdma` has one.
+// A link that goes down, and a device that is removed, under a connection that is in use. Needs a machine where that
+// may be done to the network device that LACUNA_TEST_LINK names, on which the RDMA device under test lies: `make
+// test-rdma` has one.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -75,7 +76,8 @@ std::string watched(Rig& rig, std::string& seen) {
   const Traffic result = LACUNA_END_TRY(traffic(rig, 0, 2 * kSecond));
   if (result.status == Status::success) {
     seen = fmt::format("{} messages in 2 s while the link was down: no error", result.messages);
-    LACUNA_END_EXPECT(!apart());  // between two machines nothing gets through; within one a driver need not use the link
+    // Between two machines nothing gets through; within one a driver need not use the link
+    LACUNA_END_EXPECT(!apart());
     return {};
   }
   seen = fmt::format("{} after {} ms: {}", status_name(result.status), result.waited_ns / 1'000'000, result.fault);
@@ -116,7 +118,8 @@ TEST(LinkDown, IsAnErrorWithACauseTwoProcesses) {
   RecordProperty("seen", seen);
 }
 
-// The administrator removes the device. A driver may wait with that until nobody has it open; then everything works until then.
+// The administrator removes the device. A driver may wait with that until nobody has it open; then everything works
+// until then.
 std::string removed(int rank, nic::Bootstrap& bootstrap, std::string& seen) {
   pid_t removal = -1;
   {

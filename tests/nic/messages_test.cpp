@@ -99,7 +99,8 @@ std::string writes(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// Thousands of short pieces, more than one batch takes, or as many as a key does, cut differently at both ends; what lies between them stays.
+// Thousands of short pieces, more than one batch takes, or as many as a key does, cut differently at both ends; what
+// lies between them stays.
 std::string short_pieces(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   struct Cut {
     std::size_t shortest, longest;

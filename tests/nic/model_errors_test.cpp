@@ -1,5 +1,6 @@
-// Every misuse has verbs' status in virtual time too; what is behind it is flushed and moves no byte, and nothing hangs. Unlike on the local NIC,
-// an end does not learn that its peer failed at home: as on a network, it learns when it needs the peer, or when the peer closes.
+// Every misuse has verbs' status in virtual time too; what is behind it is flushed and moves no byte, and nothing
+// hangs. Unlike on the local NIC, an end does not learn that its peer failed at home: as on a network, it learns when
+// it needs the peer, or when the peer closes.
 #include <algorithm>
 
 #include "tests/nic/model_rig.hpp"
@@ -104,7 +105,8 @@ const Bad kBad[] = {
      .spoil_recv = [](nic::Sge& sge) { sge.addr += kBytes - 50; }},
 };
 
-// The bad request, though unsignaled, completes with its status; all around it were posted before it ran, and are flushed.
+// The bad request, though unsignaled, completes with its status; all around it were posted before it ran, and are
+// flushed.
 class ModelMisuse : public testing::TestWithParam<Bad> {};
 TEST_P(ModelMisuse, HasItsStatusAndFlushesWhatIsBehind) {
   const Bad& bad = GetParam();

@@ -1,5 +1,5 @@
-// What memory costs in virtual time: address translations, the search for an entry of an indirect key, registration, and the CPU's copies. As in
-// model_stages_test.cpp one thing costs something, and the times are exact.
+// What memory costs in virtual time: address translations, the search for an entry of an indirect key, registration,
+// and the CPU's copies. As in model_stages_test.cpp one thing costs something, and the times are exact.
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {
@@ -13,11 +13,12 @@ using Result = base::Result<void>;
 
 TEST(ModelTranslations, MissOncePerPage) {
   at_rank_0({{"nic.translation_miss_ns", 1000}}, [](ModelEnd& end) -> Result {
-    EXPECT_EQ(LACUNA_TRY(write(end, {{0, 1}})), 2000);                           // at either end
-    EXPECT_EQ(LACUNA_TRY(write(end, {{4095, 1}}, 4095)), 0);                     // the same pages
-    EXPECT_EQ(LACUNA_TRY(write(end, {{4095, 2}})), 1000);                        // and the source's next one
-    EXPECT_EQ(LACUNA_TRY(write(end, {{4 * 4096, 1}, {5 * 4096, 1}})), 2000);     // each entry its own
-    EXPECT_EQ(LACUNA_TRY(write(end, {{8 * 4096, 3 * 4096}}, 10 * 4096)), 4000);  // three here; one behind them there, the others meanwhile
+    EXPECT_EQ(LACUNA_TRY(write(end, {{0, 1}})), 2000);                        // at either end
+    EXPECT_EQ(LACUNA_TRY(write(end, {{4095, 1}}, 4095)), 0);                  // the same pages
+    EXPECT_EQ(LACUNA_TRY(write(end, {{4095, 2}})), 1000);                     // and the source's next one
+    EXPECT_EQ(LACUNA_TRY(write(end, {{4 * 4096, 1}, {5 * 4096, 1}})), 2000);  // each entry its own
+    // Three here; one behind them there, the others meanwhile
+    EXPECT_EQ(LACUNA_TRY(write(end, {{8 * 4096, 3 * 4096}}, 10 * 4096)), 4000);
     EXPECT_EQ(LACUNA_TRY(write(end, {{8 * 4096, 3 * 4096}}, 10 * 4096)), 0);
     return {};
   });
@@ -132,7 +133,8 @@ TEST(ModelCache, IsSharedByAllKeys) {
   miss["indirect.miss_ns"] = 1000;
   at_rank_0(miss, [](ModelEnd& end) -> Result {
     const Bound first = LACUNA_TRY(Bound::make(end, 8, 100));
-    EXPECT_EQ(LACUNA_TRY(first.write(end, 700, 100)), 500);  // of 8 entries and room for 8 a half is missing; the last as any
+    // Of 8 entries and room for 8 a half is missing; the last as any
+    EXPECT_EQ(LACUNA_TRY(first.write(end, 700, 100)), 500);
     {
       const Bound second = LACUNA_TRY(Bound::make(end, 16, 100));
       EXPECT_EQ(LACUNA_TRY(first.write(end, 0, 100)), 750);
@@ -251,7 +253,8 @@ TEST(ModelCopies, CostTheirBytesByWhereTheyAre) {
   EXPECT_EQ(dense(51'000), 2 * 51'000);
   EXPECT_EQ(dense(500'000), 2 * 500'000);
   EXPECT_EQ(dense(510'000), 4 * 510'000);
-  // Whole lines of what is scattered: 1000 blocks of 10 bytes touch 10 KB packed and 42 KB as they lie. A part is where the whole is.
+  // Whole lines of what is scattered: 1000 blocks of 10 bytes touch 10 KB packed and 42 KB as they lie. A part is where
+  // the whole is.
   EXPECT_EQ(packing(caches, blocks(1000, 10, 200), 10'000), 10'000);
   EXPECT_EQ(packing(caches, blocks(2000, 10, 200), 20'000), 2 * 20'000);
   EXPECT_EQ(packing(caches, blocks(2000, 10, 200), 2'000), 2 * 2'000);

@@ -57,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(Nic, ModelMessages,
 TEST_P(ModelMessages, GatherAndScatterByListsOfTheirOwn) {
   both([](ModelEnd& end, int rank) -> Result {
     const std::vector<Cut> to{{500'000, 50'000}, {0, 0}, {0, 33}, {300'000, 49'967}};
-    if (rank == 1) LACUNA_TRY(end.receive(std::vector<Cut>{to[0], to[1], to[2], {300'000, 200'000}}, 9));  // more room than is needed
+    // More room than is needed
+    if (rank == 1) LACUNA_TRY(end.receive(std::vector<Cut>{to[0], to[1], to[2], {300'000, 200'000}}, 9));
     LACUNA_TRY(end.meet());
     if (rank == 0) {
       fill(end, 200'000);
@@ -117,8 +118,8 @@ TEST_P(ModelMessages, WritesGatherAndReadsScatter) {
   });
 }
 
-// A write with immediate lands like a write and takes one receive, whose list it leaves alone, in order with the sends around it. Whoever is told
-// finds the data: also if the word that tells it is empty, and overtakes nothing.
+// A write with immediate lands like a write and takes one receive, whose list it leaves alone, in order with the sends
+// around it. Whoever is told finds the data: also if the word that tells it is empty, and overtakes nothing.
 TEST_P(ModelMessages, ImmediatesComeBehindTheirData) {
   both([](ModelEnd& end, int rank) -> Result {
     constexpr std::size_t size = 20'000;

@@ -1,5 +1,5 @@
-// Ends that close, fail or never come, in virtual time: the other end learns it, nothing touches memory that is gone, and nothing hangs: a deadline
-// of virtual weeks passes at once.
+// Ends that close, fail or never come, in virtual time: the other end learns it, nothing touches memory that is gone,
+// and nothing hangs: a deadline of virtual weeks passes at once.
 #include "tests/nic/model_rig.hpp"
 
 namespace lacuna::test {
@@ -82,7 +82,8 @@ TEST(ModelClosing, IsNotNeededToBeSilent) {
   });
 }
 
-// An end that leaves with all its memory while its messages fly: nobody reads what is gone. If only the queue pair went, they arrive.
+// An end that leaves with all its memory while its messages fly: nobody reads what is gone. If only the queue pair
+// went, they arrive.
 TEST(ModelClosing, MayTakeItsMemoryAlong) {
   for (const bool frees : {false, true}) {
     for (const Opcode opcode : {Opcode::send, Opcode::write, Opcode::read}) {
@@ -111,7 +112,8 @@ TEST(ModelClosing, MayTakeItsMemoryAlong) {
   }
 }
 
-// A send that no receive awaits, in a world whose time between two tries is a picosecond: what becomes of it when anybody leaves, or time passes.
+// A send that no receive awaits, in a world whose time between two tries is a picosecond: what becomes of it when
+// anybody leaves, or time passes.
 TEST(ModelHanging, IsNotWhatASendWithoutAReceiveDoes) {
   const Watchdog dog("weeks of a simulated clock");
   constexpr std::int64_t weeks = 1'000'000 * kSecond;
@@ -157,7 +159,8 @@ TEST(ModelHanging, IsNotWhatWaitingForEverDoes) {
   });
 }
 
-// Whatever moment it comes at, before, in or behind a poll of any of two queues, a completion is seen, and within a round of polls.
+// Whatever moment it comes at, before, in or behind a poll of any of two queues, a completion is seen, and within a
+// round of polls.
 TEST(ModelHanging, IsNotWhatAMissedMomentDoes) {
   for (int flight = 0; flight <= 100; ++flight) {
     run(free_world({{"nic.flight_ns", flight}, {"cpu.poll_empty_ns", 20}}), [&](int rank, nic::World& world) -> Result {

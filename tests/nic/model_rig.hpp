@@ -14,7 +14,8 @@ using Parameters = std::map<std::string, double>;
 
 /// The names in the profile that end in `suffix`.
 std::vector<std::string> parameters_of(std::string_view suffix);
-/// A world in which every time is 0 and every rate 10^6 GB/s, but for `on`. What is no time does not hang on the calibration either.
+/// A world in which every time is 0 and every rate 10^6 GB/s, but for `on`. What is no time does not hang on the
+/// calibration either.
 nic::WorldOptions free_world(const Parameters& on = {}, int ranks = 2);
 
 inline void run(const nic::WorldOptions& options, const std::function<base::Result<void>(int rank, nic::World& world)>& program) {

@@ -1,6 +1,7 @@
-// What each stage costs, alone, so that a wrong sum cannot hide behind a good fit: one parameter costs 1000 ns, or 1 ns for each byte, all others
-// cost nothing. First every time and every rate of the profile with every kind of request: none may be charged twice, or where it does not belong.
-// Then what the number of entries and packets does to them, and what overlaps.
+// What each stage costs, alone, so that a wrong sum cannot hide behind a good fit: one parameter costs 1000 ns, or 1 ns
+// for each byte, all others cost nothing. First every time and every rate of the profile with every kind of request:
+// none may be charged twice, or where it does not belong. Then what the number of entries and packets does to them, and
+// what overlaps.
 #include "tests/nic/model_rig.hpp"
 #include "tests/support/tier.hpp"
 
@@ -274,7 +275,8 @@ TEST(ModelOverlap, IsThatOfAPipeline) {
     EXPECT_EQ(LACUNA_TRY(write(end, {{0, packets * 1024}})), packets * 2000 + 1024 + 2000);
     return {};
   });
-  at_rank_0({{"nic.request_ns", 1000}, {"nic.flight_ns", 5000}}, [](ModelEnd& end) -> Result {  // messages follow one another too
+  // Messages follow one another too
+  at_rank_0({{"nic.request_ns", 1000}, {"nic.flight_ns", 5000}}, [](ModelEnd& end) -> Result {
     EXPECT_EQ(LACUNA_TRY(timed(end,
                                [&]() -> Result {
                                  for (int i = 0; i < 10; ++i) LACUNA_TRY(end.post({.opcode = Opcode::write}, {0, 1}));

@@ -1,4 +1,5 @@
-// The simulated world: the same times whatever the machine, the memory and the run; whose turn it is; what profiles and ranks get wrong.
+// The simulated world: the same times whatever the machine, the memory and the run; whose turn it is; what profiles and
+// ranks get wrong.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using Result = base::Result<void>;
 /// What every rank read off its clock, in its order.
 using Log = std::vector<std::vector<std::int64_t>>;
 
-// Everybody talks to everybody, pair by pair, both directions at once, with sizes, lists and keys of their own. `shift`: where in its memory.
+// Everybody talks to everybody, pair by pair, both directions at once, with sizes, lists and keys of their own.
+// `shift`: where in its memory.
 Log talk(int ranks, bool moves_bytes, std::size_t shift) {
   Log log(static_cast<std::size_t>(ranks));
   run({.profile = kProfile, .ranks = ranks, .moves_bytes = moves_bytes}, [&](int rank, nic::World& world) -> Result {
@@ -101,8 +103,8 @@ TEST(ModelTurns, ChangeInAFruitlessPoll) {
   EXPECT_TRUE(seen);
 }
 
-// One process may be ahead of another by a flight, but no event is: what arrives at 1050 finds the receive that was posted at 1000, though the
-// sender, which only polls, was beyond 1050 before the receiver was at 1000.
+// One process may be ahead of another by a flight, but no event is: what arrives at 1050 finds the receive that was
+// posted at 1000, though the sender, which only polls, was beyond 1050 before the receiver was at 1000.
 TEST(ModelTurns, LeaveEventsInOrder) {
   run(free_world({{"nic.flight_ns", 1050}, {"nic.not_ready_ns", 10'000}, {"cpu.poll_empty_ns", 10}, {"register.call_ns", 490}}),
       [&](int rank, nic::World& world) -> Result {
@@ -125,7 +127,8 @@ TEST(ModelTurns, LeaveEventsInOrder) {
       });
 }
 
-// Whoever comes first waits, and both go on at one time, up to the grain of a poll; what they say is passed on in order.
+// Whoever comes first waits, and both go on at one time, up to the grain of a poll; what they say is passed on in
+// order.
 TEST(ModelBootstrap, MakesBothEndsWait) {
   std::array<std::int64_t, 2> at{};
   run(free_world({{"register.call_ns", 12'345}, {"cpu.poll_empty_ns", 10}}), [&](int rank, nic::World& world) -> Result {

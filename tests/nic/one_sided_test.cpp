@@ -94,7 +94,8 @@ std::string reads_pass_waiting_sends(nic::Path path, int rank, nic::Bootstrap& b
   return {};
 }
 
-// A write with immediate lands like a write and then takes one receive, whose list it leaves alone, in order with the sends around it.
+// A write with immediate lands like a write and then takes one receive, whose list it leaves alone, in order with the
+// sends around it.
 std::string immediates(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
   const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));

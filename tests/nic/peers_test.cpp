@@ -21,7 +21,8 @@ std::size_t shared_mappings() {
   return count;
 }
 
-// What this process has mapped, or has open, and what has a name in a file system: it would outlive a process that dies.
+// What this process has mapped, or has open, and what has a name in a file system: it would outlive a process that
+// dies.
 std::string named_memory() {
   std::ifstream maps("/proc/self/maps");
   std::string found;
@@ -118,7 +119,8 @@ TEST_P(Closing, DeliversThenSaysSoTwoProcesses) {
 }
 INSTANTIATE_TEST_SUITE_P(Nic, Closing, testing::ValuesIn(tested_paths()), path_test_name);
 
-// Memory that the peer loads and stores itself: when this end has closed, the peer, which does not know yet, still finds it, and nobody else's.
+// Memory that the peer loads and stores itself: when this end has closed, the peer, which does not know yet, still
+// finds it, and nobody else's.
 std::string kept(int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::mapped, 1 << 20));
   const std::array<std::uint64_t, 2> mine{rig.region.addr(), rig.region.rkey()};

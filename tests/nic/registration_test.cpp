@@ -1,5 +1,5 @@
-// What registering memory costs on the NIC under test: median of register_memory and of ending the region, of memory whose pages are there. The figures
-// go into registration.json in the folder LACUNA_TEST_RESULTS, if it is set.
+// What registering memory costs on the NIC under test: median of register_memory and of ending the region, of memory
+// whose pages are there. The figures go into registration.json in the folder LACUNA_TEST_RESULTS, if it is set.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,8 +14,9 @@
 namespace lacuna::test {
 
 inline constexpr std::int64_t kSecond = 1'000'000'000;
-/// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device, of whose tests those of two threads
-/// can be run, and "pins" the same with pages that are really pinned; `make test-rdma` runs those of two processes with the device of its machine.
+/// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device,
+/// of whose tests those of two threads can be run, and "pins" the same with pages that are really pinned; `make
+/// test-rdma` runs those of two processes with the device of its machine.
 inline std::string tested_nic() {
   const char* named = std::getenv("LACUNA_TEST_NIC");
   return named == nullptr ? "local" : named;
@@ -37,7 +38,8 @@ inline bool means(nic::Status wanted, nic::Status got) {
   return (wanted == loc_prot_err || wanted == loc_len_err) && got == loc_qp_op_err;
 }
 
-/// Pages that nothing can read or write any more. Their addresses stay taken, or others' memory could come there in the middle of a test.
+/// Pages that nothing can read or write any more. Their addresses stay taken, or others' memory could come there in the
+/// middle of a test.
 inline void take_away(std::byte* pages, std::size_t bytes) {
   ASSERT_EQ(mmap(pages, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), pages);
 }

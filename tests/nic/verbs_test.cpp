@@ -1,4 +1,5 @@
-// What NIC verbs says where there is no device, or nonsense is set. With devices: `make test-rdma` runs the other tests of this folder on one.
+// What NIC verbs says where there is no device, or nonsense is set. With devices: `make test-rdma` runs the other tests
+// of this folder on one.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Memory windows of type 2: a peer's right to a stretch of a region, from the end of a bind request to that of an invalidate request.
+// Memory windows of type 2: a peer's right to a stretch of a region, from the end of a bind request to that of an
+// invalidate request.
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {

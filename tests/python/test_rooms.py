@@ -1,5 +1,4 @@
-"""The rooms of the package: which may know which, how many files are in one, how long files and functions are, and what
-`import lacuna` brings in."""
+"""The rooms of the package: which may know which, how many files are in one, and what `import lacuna` brings in."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "lacuna"
 ROOMS = ["api", "worker", "guide", "report", "mpi", "bench", "paper", "cli"]
 """From the top of the ladder down: a room may know those before it. The API is what lies in the package itself."""
 
-MOST_FILES, MOST_LINES, LONGEST_FUNCTION = 15, 450, 60
+MOST_FILES = 15
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -34,13 +33,8 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_a_file_knows_the_rooms_above_it_and_is_short(file: Path) -> None:
-    text = file.read_text()
-    tree = ast.parse(text)
-    assert text.count("\n") <= MOST_LINES
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < LONGEST_FUNCTION, node.name
+def test_a_file_knows_the_rooms_above_it(file: Path) -> None:
+    tree = ast.parse(file.read_text())
     own = room_of(file.relative_to(PACKAGE).parts)
     if file.name != "__main__.py":
         below = [".".join(names) for names in imported(tree) if ROOMS.index(room_of(names)) > ROOMS.index(own)]

@@ -26,8 +26,8 @@ constexpr std::int64_t kMeet = kPatience;  // one machine may boot, or one end c
 constexpr std::int64_t kEnd = kPatience;
 constexpr int kMostStale = 100;  // hellos of an end that does not know yet that the other one gave up
 
-// The one connection of a pair. What an end sends its peer while it runs goes through it, marked as such, and so does what went wrong: an end
-// that waits for its peer learns that the peer has ended.
+// The one connection of a pair. What an end sends its peer while it runs goes through it, marked as such, and so does
+// what went wrong: an end that waits for its peer learns that the peer has ended.
 class Channel final : public nic::Bootstrap {
  public:
   enum class Kind : unsigned char { name = 1, hello, verdict };

@@ -1,10 +1,12 @@
-// The two ends of a connection on two machines. The same test program runs on both, with the same filter, and each runs its end of every pair:
+// The two ends of a connection on two machines. The same test program runs on both, with the same filter, and each runs
+// its end of every pair:
 //
 //   LACUNA_TEST_RANK   0 or 1: which end runs here
 //   LACUNA_TEST_MEET   address:port, where rank 0 listens; the same on both
 //
-// For each pair they meet anew by TCP and say at which test they are, so they cannot get out of step; at its end each says what went wrong. Once they
-// have not met they meet no more: a machine that is gone costs one deadline, not one for each test.
+// For each pair they meet anew by TCP and say at which test they are, so they cannot get out of step; at its end each
+// says what went wrong. Once they have not met they meet no more: a machine that is gone costs one deadline, not one
+// for each test.
 #pragma once
 
 #include "tests/support/pair.hpp"

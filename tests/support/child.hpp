@@ -16,8 +16,8 @@ class Child {
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  /// Waits for its end: what it said, and how it ended if that is not as it should: in good order, or by `expected_signal`.
-  /// One that does not end is killed.
+  /// Waits for its end: what it said, and how it ended if that is not as it should: in good order, or by
+  /// `expected_signal`. One that does not end is killed.
   std::string end(int expected_signal = 0);
 
  private:

@@ -12,8 +12,9 @@
 
 namespace lacuna::support {
 
-/// Calls `body` with one seed after another, from 1, `count` times or until something fails; returns how often. LACUNA_FUZZ_SECONDS: for a share of so long instead, with
-/// seeds that no run had before. LACUNA_FUZZ_SEED: once, with that one. LACUNA_FUZZ_TRACE: each seed is printed first, for runs that hang.
+/// Calls `body` with one seed after another, from 1, `count` times or until something fails; returns how often.
+/// LACUNA_FUZZ_SECONDS: for a share of so long instead, with seeds that no run had before. LACUNA_FUZZ_SEED: once, with
+/// that one. LACUNA_FUZZ_TRACE: each seed is printed first, for runs that hang.
 template <class Body>
 int fuzz(int count, const Body& body, double share = 1) {
   const char* const seconds = std::getenv("LACUNA_FUZZ_SECONDS");

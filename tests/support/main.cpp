@@ -64,7 +64,8 @@ bool choose_tests(std::string_view wanted) {
     return false;
   }
   std::string left_out;
-  const bool on_another_nic = std::getenv("LACUNA_TEST_NIC") != nullptr;  // it may lack whole methods, and a filter chooses its tests
+  // It may lack whole methods, and a filter chooses its tests
+  const bool on_another_nic = std::getenv("LACUNA_TEST_NIC") != nullptr;
   for (const Known& label : labels()) {
     if (!label.general && !on_another_nic && !any_test_matches(label.pattern)) {
       std::fprintf(stderr, "a label is of no test: %s\n", label.pattern);

@@ -1,4 +1,5 @@
-// Runs the two ends of a connection: as two processes, on two machines if so wanted (apart.hpp), or, where a sanitizer has to see both, as two threads.
+// Runs the two ends of a connection: as two processes, on two machines if so wanted (apart.hpp), or, where a sanitizer
+// has to see both, as two threads.
 #pragma once
 
 #include <functional>

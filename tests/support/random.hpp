@@ -1,5 +1,5 @@
-// The tests' own random numbers: the same on every platform and standard library, so that a seed in a failure message is
-// enough to see the failure again.
+// The tests' own random numbers: the same on every platform and standard library, so that a seed in a failure message
+// is enough to see the failure again.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ struct Limits {
 };
 
 /// Any constructor in any other, with the corners that layouts have: zero counts and empty members, negative and zero
-/// strides, odd and negative extents, lists that are regular in parts, members and elements that touch their neighbours.
+/// strides, odd and negative extents, lists that are regular in parts, members and elements that touch their
+/// neighbours.
 Sample random_layout(Random& random, const Limits& limits = {});
 inline Sample random_layout(std::uint64_t seed, const Limits& limits = {}) {
   Random random(seed);

@@ -1,5 +1,5 @@
-// The tier of a test: the first of `make check`, `make test`, `.ci/run` and `make test-all` that runs it. A label stands beside the tests that it is of.
-// A test without one is of tier check; of several labels the last tier counts.
+// The tier of a test: the first of `make check`, `make test`, `.ci/run` and `make test-all` that runs it. A label
+// stands beside the tests that it is of. A test without one is of tier check; of several labels the last tier counts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ enum class Tier : std::uint8_t {
 /// Where a test tells nothing, or costs too much for what it tells.
 enum class Build : std::uint8_t { release, address, thread };
 
-/// `pattern`: a full name with GoogleTest's wildcards. A label in a file of tests is of at least one test of the program.
+/// `pattern`: a full name with GoogleTest's wildcards. A label in a file of tests is of at least one test of the
+/// program.
 struct Label {
   Label(Tier tier, const char* pattern, const char* file);
   Label(Build leaves_out, const char* pattern, const char* file);

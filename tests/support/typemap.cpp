@@ -5,8 +5,9 @@
 namespace lacuna::naive {
 namespace {
 
-// Collects copies of typemaps at displacements. The bounds are MPI-4.1's: the least lb and the greatest ub of the entries,
-// or of the markers alone as soon as there is one. A typemap with neither runs nor markers has no bounds to contribute.
+// Collects copies of typemaps at displacements. The bounds are MPI-4.1's: the least lb and the greatest ub of the
+// entries, or of the markers alone as soon as there is one. A typemap with neither runs nor markers has no bounds to
+// contribute.
 class Builder {
  public:
   void place(const Typemap& old, std::int64_t displacement) {

@@ -1,5 +1,6 @@
-// A naive typemap: the reference that every layout is tested against. It shares nothing with the library but Run and the
-// two enumerations, holds each run explicitly, and writes each constructor as MPI-4.1 section 5.1 states it, with loops.
+// A naive typemap: the reference that every layout is tested against. It shares nothing with the library but Run and
+// the two enumerations, holds each run explicitly, and writes each constructor as MPI-4.1 section 5.1 states it, with
+// loops.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ struct Typemap {
   std::vector<Run> runs;  ///< typemap order; never of zero length; neighbours not merged
   std::int64_t lb = 0;
   std::int64_t ub = 0;
-  /// The bounds come from markers (resized, subarray, darray), not from the runs. In MPI a marker, once set, is the only
-  /// thing that bounds a typemap: unmarked members of a struct beside it have no say.
+  /// The bounds come from markers (resized, subarray, darray), not from the runs. In MPI a marker, once set, is the
+  /// only thing that bounds a typemap: unmarked members of a struct beside it have no say.
   bool marked = false;
 
   [[nodiscard]] std::int64_t extent() const { return ub - lb; }

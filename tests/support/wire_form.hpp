@@ -1,5 +1,5 @@
-// Wire forms written by hand, for what no encoder writes. Numbers are LEB128, signed ones zigzag coded; the node kinds are
-// those of version 1. The header is taken from encode(), so that it may change.
+// Wire forms written by hand, for what no encoder writes. Numbers are LEB128, signed ones zigzag coded; the node kinds
+// are those of version 1. The header is taken from encode(), so that it may change.
 #pragma once
 
 #include <cstddef>

@@ -124,10 +124,10 @@ std::vector<DdtCase> all_cases() {
   return cases;
 }
 
-// --- where the layouts differ from the published figures -----------------------------------------------------------------
+// --- where the layouts differ from the published figures -------------------------------------------------------------
 
-// A shuffled list holds i, i + 1 in succession about once. Those two elements are neighbours in the array too: one segment,
-// where the published figures count two.
+// A shuffled list holds i, i + 1 in succession about once. Those two elements are neighbours in the array too: one
+// segment, where the published figures count two.
 std::int64_t chance_neighbours(const DdtCase& c) {
   std::int64_t pairs = 0;
   for (const support::DdtList& chosen : support::ddtbench_lists(c)) {
@@ -231,7 +231,7 @@ TEST(DdtBench, EqualsItsLoopNest) {
   }
 }
 
-// --- the lists themselves -------------------------------------------------------------------------------------------------
+// --- the lists themselves --------------------------------------------------------------------------------------------
 
 TEST(DdtBench, ListsArePartsOfAPermutation) {
   for (const auto& [n, count] : {std::pair{3534, 3062}, std::pair{10, 10}, std::pair{5, 0}, std::pair{1, 1}}) {

@@ -54,7 +54,8 @@ void expect_every_byte_noticed(const corpus::Case& what, std::span<const std::in
   EXPECT_NE(field.examine(0), "");  // it holds the pattern again, not what was there before
   for (const std::int64_t place : places) {
     EXPECT_EQ(field.with_wrong_byte(place).find("byte " + std::to_string(place) + " of the destination"), 0U) << place;
-    // Nothing is left of the wrong byte. The pattern follows the address, so its first bytes may by chance be the stream's.
+    // Nothing is left of the wrong byte. The pattern follows the address, so its first bytes may by chance be the
+    // stream's.
     const std::string left = field.examine(0);
     ASSERT_TRUE(left.starts_with("byte ") && left.contains(" of the destination")) << left;
     EXPECT_LT(std::stoll(left.substr(5)), 16) << left;
@@ -100,7 +101,8 @@ TEST(Proof, NoticesEveryByteNearTheBlocksOfASparseLayout) {
   }
 }
 
-// Every way to overwrite a gap with the source's gap, or the payload with another part of the stream, shows: no two pieces are alike.
+// Every way to overwrite a gap with the source's gap, or the payload with another part of the stream, shows: no two
+// pieces are alike.
 TEST(Proof, HasNoPeriod) {
   const std::vector<std::byte> stream = measure::stream_of(3, 1 << 16);
   for (const std::size_t shift : {1, 8, 64, 256, 4096})
@@ -126,7 +128,8 @@ TEST(Cold, CopiesDoNotMeet) {
     const std::int64_t stride = (what.receive_span - block) / std::max(1, count - 1);
     EXPECT_GE(what.receive_slot, block + 64);  // a line between two copies
     if (count > 1) {
-      EXPECT_LE(what.copies * what.receive_slot, stride + what.receive_slot);  // the last one ends before the next block of the first
+      // The last one ends before the next block of the first
+      EXPECT_LE(what.copies * what.receive_slot, stride + what.receive_slot);
       EXPECT_GE(stride, 4096);
     }
     EXPECT_GE(what.copies * ((block + 63) / 64 * 64) * count, 32 << 20);
@@ -248,7 +251,8 @@ std::string plant(std::string_view text, int rank, nic::Bootstrap& bootstrap) {
   return plant(text, rank, *context, bootstrap);
 }
 
-// Two clocks that have nothing to do with one another: one-way times come out as they are, and it is told how sure they are.
+// Two clocks that have nothing to do with one another: one-way times come out as they are, and it is told how sure they
+// are.
 std::string measure_by_two_clocks(std::int64_t skew, int rank, nic::Bootstrap& bootstrap) {
   const measure::Fault fault = LACUNA_END_TRY(measure::fault_from_text("skew:" + std::to_string(skew)));
   const auto context = LACUNA_END_TRY(nic::open("local"));

@@ -1,4 +1,5 @@
-// A worker with its receiver on another machine, whose other side is played by hand: versions, NICs, visits, and nonsense.
+// A worker with its receiver on another machine, whose other side is played by hand: versions, NICs, visits, and
+// nonsense.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
-// Sizes and counts: public issue threads of serving and training systems. Where a thread gives a range, a value inside it is taken; where pages
-// are assigned by an allocator, a fixed pseudo-random choice from twice as many stands for it.
+// Sizes and counts: public issue threads of serving and training systems. Where a thread gives a range, a value inside
+// it is taken; where pages are assigned by an allocator, a fixed pseudo-random choice from twice as many stands for it.
 #include "tools/corpus/ai.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,8 @@ Result<Layout> pages(std::int64_t bytes, std::int64_t count, unsigned seed) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(2 * count));
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
   std::mt19937_64 random(seed);
-  for (std::size_t i = numbers.size() - 1; i > 0; --i) std::swap(numbers[i], numbers[random() % (i + 1)]);  // the same everywhere
+  // The same everywhere
+  for (std::size_t i = numbers.size() - 1; i > 0; --i) std::swap(numbers[i], numbers[random() % (i + 1)]);
   numbers.resize(static_cast<std::size_t>(count));
   return Layout::paged(bytes, numbers);
 }

@@ -1,5 +1,5 @@
-// Transfers of inference and training systems, as their users describe them in public issue threads: many more blocks than in scientific codes,
-// and often another layout at either end.
+// Transfers of inference and training systems, as their users describe them in public issue threads: many more blocks
+// than in scientific codes, and often another layout at either end.
 #pragma once
 
 #include <span>

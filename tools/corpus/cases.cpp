@@ -78,10 +78,12 @@ Result<Case> cold_grid_case_beyond(std::int64_t cache, std::int64_t block_bytes,
   const auto [finer, coarser] = LACUNA_TRY(ratio_of(block_bytes, block_count, shape));
   const std::int64_t send_bytes = block_bytes / finer * coarser;
   const std::int64_t send_count = block_count * finer / coarser;
-  // A block owns its lines and one more, which stays untouched. A stride of an odd number of lines spreads the blocks over the sets of a cache.
+  // A block owns its lines and one more, which stays untouched. A stride of an odd number of lines spreads the blocks
+  // over the sets of a cache.
   const auto lines = [](std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   const std::int64_t touched = std::min(send_count * lines(send_bytes), block_count * lines(block_bytes));
-  const std::int64_t copies = std::max<std::int64_t>(2, cache / touched + 1);  // each side's lines once, so both sides' twice
+  // Each side's lines once, so both sides' twice
+  const std::int64_t copies = std::max<std::int64_t>(2, cache / touched + 1);
   const auto stride = [&](std::int64_t bytes) { return std::max(copies * (lines(bytes) + kLine), kPage + lines(bytes)) | kLine; };
   Case what = case_of(LACUNA_TRY(blocks(send_bytes, send_count, stride(send_bytes) - send_bytes)),
                       LACUNA_TRY(blocks(block_bytes, block_count, stride(block_bytes) - block_bytes)), block_bytes, block_count);

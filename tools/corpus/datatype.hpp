@@ -1,5 +1,5 @@
-// A layout as a program writes it down: constructors and their arguments. The same one becomes a Layout, another MPI's datatype, and the loops
-// that a programmer would write instead; that is how these are compared.
+// A layout as a program writes it down: constructors and their arguments. The same one becomes a Layout, another MPI's
+// datatype, and the loops that a programmer would write instead; that is how these are compared.
 #pragma once
 
 #include <cstdint>

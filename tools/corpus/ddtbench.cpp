@@ -17,7 +17,7 @@ constexpr std::int64_t kFloat = 4;
 constexpr std::int64_t kDouble = 8;
 constexpr std::int64_t kComplex = 16;
 
-// --- the sizes --------------------------------------------------------------------------------------------------------
+// --- the sizes -------------------------------------------------------------------------------------------------------
 
 struct WrfSize {  // arrays of d1 x d2 x d3, boxes of n1 x n2 x n3 at (s1, 0, s3)
   std::int64_t d1, d2, d3, n1, n2, n3, s1, s3;
@@ -48,7 +48,7 @@ constexpr std::int64_t kFft2Processes = 2;
 
 constexpr std::uint64_t kSeed = 2012;  // of every first list; a second list of one case takes the next
 
-// --- what the families share ------------------------------------------------------------------------------------------
+// --- what the families share -----------------------------------------------------------------------------------------
 
 struct Types {
   std::string dims;
@@ -89,7 +89,7 @@ Datatype chosen(const List& list, std::int64_t width, std::int64_t value_bytes) 
   return Datatype::indexed_block(width, displacements, Datatype::basic(value_bytes));
 }
 
-// --- WRF: halos of a weather model; nine arrays of two, three and four dimensions ---------------------------------------
+// --- WRF: halos of a weather model; nine arrays of two, three and four dimensions ------------------------------------
 
 enum class Form { vectors, subarrays };
 
@@ -118,7 +118,7 @@ Types wrf(const WrfSize& w, Form form) {
   return same_on_both_sides(std::move(dims), arrays.structure(), arrays.span());
 }
 
-// --- MILC: lattice QCD; su3 vectors of 6 floats, two half planes of z for each t ----------------------------------------
+// --- MILC: lattice QCD; su3 vectors of 6 floats, two half planes of z for each t -------------------------------------
 
 Types milc(const Extents& d) {
   const auto [d2, d3, d4, d5] = d;
@@ -128,7 +128,7 @@ Types milc(const Extents& d) {
   return same_on_both_sides(fmt::format("{}x{}x{}x{}", d2, d3, d4, d5), both, 6 * kFloat * d2 * d3 * d4 * d5);
 }
 
-// --- NAS LU and MG: faces of three-dimensional grids ---------------------------------------------------------------------
+// --- NAS LU and MG: faces of three-dimensional grids -----------------------------------------------------------------
 
 // double A[5, n + 2, n + 2]: the last row or column goes to the peer's ghost cells at index 0.
 Types nas_lu(std::int64_t n, bool column) {
@@ -161,7 +161,7 @@ Types nas_mg(const Extents& d, int across) {
           Datatype::at(corner + (d[dim] - 1) * step[dim], face), span, span};
 }
 
-// --- LAMMPS: chosen atoms, one struct of arrays; they arrive behind the receiver's own -----------------------------------
+// --- LAMMPS: chosen atoms, one struct of arrays; they arrive behind the receiver's own -------------------------------
 
 Types lammps(const ListSize& size, int scalars) {
   const List list = ddtbench_list(size.n, size.count, kSeed);
@@ -177,7 +177,7 @@ Types lammps(const ListSize& size, int scalars) {
   return {fmt::format("icount {} DIM1 {}", size.count, size.n), send.structure(), receive.structure(), send.span(), receive.span()};
 }
 
-// --- SPECFEM3D: assembly of seismic waves at shared mesh points -----------------------------------------------------------
+// --- SPECFEM3D: assembly of seismic waves at shared mesh points ------------------------------------------------------
 
 Types specfem_oc(const ListSize& size) {
   const List list = ddtbench_list(size.n, size.count, kSeed);
@@ -199,7 +199,7 @@ Types specfem_mt(std::int64_t n) {
   return {fmt::format("3x2x{}", n), Datatype::vector(n, 1, 2, point), Datatype::contiguous(n, point), 6 * kFloat * n, 3 * kFloat * n};
 }
 
-// --- FFT2: the transpose of a two-dimensional FFT, the blocks for all peers in rank order ---------------------------------
+// --- FFT2: the transpose of a two-dimensional FFT, the blocks for all peers in rank order ----------------------------
 
 Types fft2(std::int64_t n) {
   const std::int64_t p = kFft2Processes;
@@ -214,7 +214,7 @@ Types fft2(std::int64_t n) {
   return {fmt::format("N={} P={}", n, p), Datatype::contiguous(p, gather), Datatype::contiguous(p, scatter), span, span};
 }
 
-// --- the table of families ------------------------------------------------------------------------------------------------
+// --- the table of families -------------------------------------------------------------------------------------------
 
 struct Family {
   std::string_view name;
@@ -248,7 +248,8 @@ const Family* find(std::string_view name) {
   return nullptr;
 }
 
-// splitmix64 (Steele, Lea and Flood 2014): the standard library's distributions differ from one implementation to the next.
+// splitmix64 (Steele, Lea and Flood 2014): the standard library's distributions differ from one implementation to the
+// next.
 std::uint64_t splitmix64(std::uint64_t& state) {
   std::uint64_t z = state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

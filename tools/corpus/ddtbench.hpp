@@ -1,6 +1,7 @@
-// The DDTBench corpus: the data layouts of the micro-applications of Schneider, Gerstenberger and Hoefler ("Micro-applications
-// for communication data access patterns and MPI datatypes", EuroMPI 2012), for all their sizes, built from the constructors
-// that an MPI program would use. Index lists come from fixed seeds, so a case is the same layout everywhere and always.
+// The DDTBench corpus: the data layouts of the micro-applications of Schneider, Gerstenberger and Hoefler
+// ("Micro-applications for communication data access patterns and MPI datatypes", EuroMPI 2012), for all their sizes,
+// built from the constructors that an MPI program would use. Index lists come from fixed seeds, so a case is the same
+// layout everywhere and always.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 
 namespace lacuna::corpus {
 
-/// One exchange: what a process sends and where its peer puts it. Each side's arrays lie one after the other, aligned to 64
-/// bytes, in one allocation of `span` bytes, to whose start its layout is relative; all offsets are within the span.
+/// One exchange: what a process sends and where its peer puts it. Each side's arrays lie one after the other, aligned
+/// to 64 bytes, in one allocation of `span` bytes, to whose start its layout is relative; all offsets are within the
+/// span.
 struct DdtCase {
   std::string name;    ///< the family
   std::string dims;    ///< the size, as the benchmark gives it

@@ -27,7 +27,8 @@ void write_noise(std::uint64_t seed, std::byte* out, std::int64_t bytes) {
   }
 }
 
-// Calls use(address, seed of the vector, layer, kv, token, head) for each vector. The seed is a function of what it is, not of where it lies.
+// Calls use(address, seed of the vector, layer, kv, token, head) for each vector. The seed is a function of what it is,
+// not of where it lies.
 void each_vector(const Cache& cache, std::int64_t first_head, const auto& use) {
   const Contents& what = cache.what;
   for (std::int64_t layer = 0; layer < what.layers; ++layer) {
@@ -69,7 +70,8 @@ std::vector<std::int64_t> page_table(std::int64_t count, std::int64_t spare, std
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count * std::max<std::int64_t>(1, spare)));
   std::iota(numbers.begin(), numbers.end(), 0);
   std::mt19937_64 random(seed);
-  for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random() % i]);  // the same everywhere
+  // The same everywhere
+  for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random() % i]);
   numbers.resize(static_cast<std::size_t>(count));
   return numbers;
 }

@@ -89,7 +89,8 @@ class Rank {
     for (End& end : ends_) {
       end.operation.reset();
       end.endpoint = LACUNA_TRY(method::Endpoint::connect(context_, crew_.peer(end.peer), path));
-      LACUNA_TRY(end.endpoint->staging(end.transfer.src.size()));  // an endpoint's, for all that it packs: no plan shall pay for its pages
+      // An endpoint's, for all that it packs: no plan shall pay for its pages
+      LACUNA_TRY(end.endpoint->staging(end.transfer.src.size()));
     }
     return {};
   }

@@ -1,6 +1,8 @@
-// Caches handed from some ranks to others by every method and path that can, each verified byte by byte; with what planning and posting take for each block.
+// Caches handed from some ranks to others by every method and path that can, each verified byte by byte; with what
+// planning and posting take for each block.
 //
-//   plan      each end makes its own layout from its page table, tells the other (wire form), makes and prepares the method's operation
+//   plan      each end makes its own layout from its page table, tells the other (wire form), makes and prepares the
+//             method's operation
 //   post      the sender's requests, all of them, on a NIC that moves nothing (posting.hpp)
 //   transfer  from the first sender's start to the last receiver's end, on a path of the real NIC
 #pragma once
@@ -14,7 +16,8 @@
 
 namespace lacuna::handover {
 
-/// From one rank to another; a rank is in as many as it likes. The heads that are moved begin with number `first_head` of the model.
+/// From one rank to another; a rank is in as many as it likes. The heads that are moved begin with number `first_head`
+/// of the model.
 struct Stream {
   int sender = 0;
   int receiver = 0;
@@ -50,7 +53,8 @@ struct Outcome {
   [[nodiscard]] bool sound() const;  ///< something was moved, and nothing arrived wrongly
 };
 
-/// All ranks at the same time. Rank 0 has to be a sender, and gets the rows. `fault`: a byte of what arrives is flipped, to see that it is found.
+/// All ranks at the same time. Rank 0 has to be a sender, and gets the rows. `fault`: a byte of what arrives is
+/// flipped, to see that it is found.
 Result<Outcome> hand_over(Crew& crew, nic::Context& context, const std::vector<Stream>& streams, const Wanted& wanted, bool fault);
 
 }  // namespace lacuna::handover

@@ -1,5 +1,6 @@
-// A paged KV cache, handed from a prefill server to a decode server that keeps it in another way: other pages, another order within them, other page tables.
-// `kv_handover --help` has the settings; docs/guide/kv-cache.md says what the numbers mean.
+// A paged KV cache, handed from a prefill server to a decode server that keeps it in another way: other pages, another
+// order within them, other page tables. `kv_handover --help` has the settings; docs/guide/kv-cache.md says what the
+// numbers mean.
 #include <fmt/format.h>
 
 #include "tools/handover/show.hpp"
@@ -11,7 +12,8 @@ namespace base = lacuna::base;
 
 constexpr std::int64_t kSpare = 2;  // an allocator's pages for each that this request has
 
-// Pages of 16 tokens, K and V in pools of their own, to pages of 64 tokens in which a head's tokens are side by side and V follows K.
+// Pages of 16 tokens, K and V in pools of their own, to pages of 64 tokens in which a head's tokens are side by side
+// and V follows K.
 std::vector<Stream> pages(const Arguments& arguments) {
   const Contents what{.layers = arguments.number("layers"),
                       .kv = 2,
@@ -24,7 +26,8 @@ std::vector<Stream> pages(const Arguments& arguments) {
   return {stream};
 }
 
-// Latent attention with the context spread over eight ranks: every eighth row of the sender's cache, to pages of another rank.
+// Latent attention with the context spread over eight ranks: every eighth row of the sender's cache, to pages of
+// another rank.
 std::vector<Stream> latent(const Arguments& arguments) {
   constexpr std::int64_t parallel = 8;
   const Contents what{.layers = arguments.number("layers"),
@@ -33,7 +36,8 @@ std::vector<Stream> latent(const Arguments& arguments) {
                       .heads = 1,
                       .head_bytes = arguments.number("head-bytes")};
   Stream stream{.sender = 0, .receiver = 1};
-  stream.src = {.what = what, .page_tokens = what.tokens, .pages = {0}, .first = 3 * what.head_bytes};  // the fourth of eight ranks' rows
+  // The fourth of eight ranks' rows
+  stream.src = {.what = what, .page_tokens = what.tokens, .pages = {0}, .first = 3 * what.head_bytes};
   stream.src.strides.token = parallel * what.head_bytes;
   stream.src.strides.layer = what.tokens * stream.src.strides.token;
   stream.src.memory_bytes = what.layers * stream.src.strides.layer;

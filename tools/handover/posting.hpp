@@ -1,6 +1,6 @@
-// What a hand-over costs the CPU before anything moves: planning (a method's operations made and prepared) and posting (every request written and every
-// completion polled), on a NIC that does nothing else (posting_nic.hpp). Copies that a method has the CPU do are taken off: they are
-// the transfer. All times are CPU time.
+// What a hand-over costs the CPU before anything moves: planning (a method's operations made and prepared) and posting
+// (every request written and every completion polled), on a NIC that does nothing else (posting_nic.hpp). Copies that a
+// method has the CPU do are taken off: they are the transfer. All times are CPU time.
 #pragma once
 
 #include <functional>

@@ -83,7 +83,8 @@ class PostingQueue final : public nic::QueuePair {
     return {};
   }
 
-  // Everything that was posted is done. Reading the queue is the device's work, not the CPU's, so it is not done for nothing.
+  // Everything that was posted is done. Reading the queue is the device's work, not the CPU's, so it is not done for
+  // nothing.
   void complete() {
     for (std::size_t at = 0; nic_.moves && at < used_;) {
       Header header;

@@ -1,10 +1,11 @@
-// A NIC that takes requests and moves nothing unless it is told to: what planning and posting cost the CPU, apart from any transfer. On a device that
-// moves bytes itself the CPU is free once it has written its requests; on one machine, where a CPU does the device's work, the two cannot be told apart by a
-// clock. Here a post writes a request into a queue as a driver would (a header of 32 bytes and 16 for each entry of its list, as mlx5 has them; a binding's
+// A NIC that takes requests and moves nothing unless it is told to: what planning and posting cost the CPU, apart from
+// any transfer. On a device that moves bytes itself the CPU is free once it has written its requests; on one machine,
+// where a CPU does the device's work, the two cannot be told apart by a clock. Here a post writes a request into a
+// queue as a driver would (a header of 32 bytes and 16 for each entry of its list, as mlx5 has them; a binding's
 // entries too), a poll completes all that were posted.
 //
-// That the requests are the right ones shows when `moves` is set: then a poll carries them out, byte by byte as they were written into the queue, in the
-// memory of this process. Both ends are of one context and one thread.
+// That the requests are the right ones shows when `moves` is set: then a poll carries them out, byte by byte as they
+// were written into the queue, in the memory of this process. Both ends are of one context and one thread.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,6 @@
-// Tensor parallelism changes between prefill and decode: four prefill ranks, each with a quarter of the heads, hand their KV cache to two decode ranks with half
-// of the heads each. `reshard --help` has the settings; docs/guide/kv-cache.md says what the numbers mean.
+// Tensor parallelism changes between prefill and decode: four prefill ranks, each with a quarter of the heads, hand
+// their KV cache to two decode ranks with half of the heads each. `reshard --help` has the settings;
+// docs/guide/kv-cache.md says what the numbers mean.
 #include <fmt/format.h>
 
 #include "tools/handover/show.hpp"

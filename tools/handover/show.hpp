@@ -44,8 +44,8 @@ class Arguments {
 void print_table(const std::string& title, const Outcome& outcome);
 void print_json(const std::string& example, const Arguments& arguments, const Outcome& outcome);
 
-/// A program: parses, runs `streams` in `ranks` processes on the NIC `local`, prints. The exit code: 0; 1 if something arrived wrongly or could not be moved
-/// at all; 2 if an argument is wrong.
+/// A program: parses, runs `streams` in `ranks` processes on the NIC `local`, prints. The exit code: 0; 1 if something
+/// arrived wrongly or could not be moved at all; 2 if an argument is wrong.
 struct Program {
   std::string name;
   std::string what;  ///< for --help

@@ -1,6 +1,7 @@
-// What users do without Lacuna: a loop packs into a buffer of their own, one send, a loop unpacks. There are two such loops, over the elements
-// and one memcpy for each block; people write either, and the faster one is what everything is compared with. The loops are plain C++ over
-// the layout's strips, which is what a programmer who knows the layout would nest; they know nothing of copy's kernels.
+// What users do without Lacuna: a loop packs into a buffer of their own, one send, a loop unpacks. There are two such
+// loops, over the elements and one memcpy for each block; people write either, and the faster one is what everything is
+// compared with. The loops are plain C++ over the layout's strips, which is what a programmer who knows the layout
+// would nest; they know nothing of copy's kernels.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// The clock of another machine, set beside this one's by messages. A round trip that left at t0, was there from t1 to t2 and came back at t3 says that the
-// other clock is ahead by ((t1 - t0) + (t2 - t3)) / 2, as if either way took equally long: wrong by half of what it spent on its way at most. So the
-// shortest of some counts. Clocks drift apart by microseconds a second: a time between two looks gets its place between what they said.
+// The clock of another machine, set beside this one's by messages. A round trip that left at t0, was there from t1 to
+// t2 and came back at t3 says that the other clock is ahead by ((t1 - t0) + (t2 - t3)) / 2, as if either way took
+// equally long: wrong by half of what it spent on its way at most. So the shortest of some counts. Clocks drift apart
+// by microseconds a second: a time between two looks gets its place between what they said.
 #pragma once
 
 #include <utility>

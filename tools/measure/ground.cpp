@@ -14,7 +14,8 @@ std::int64_t bytes_at(const Case& what, int rank) {
   return span + (what.copies - 1) * (rank == 0 ? what.send_slot : what.receive_slot) + 2 * kGuard;
 }
 
-// Near the golden section of all copies, and prime to their number: two transfers in a row are far apart, and every copy has its turn.
+// Near the golden section of all copies, and prime to their number: two transfers in a row are far apart, and every
+// copy has its turn.
 std::int64_t step_of(std::int64_t copies) {
   std::int64_t step = std::max<std::int64_t>(1, copies * 618 / 1000);
   while (std::gcd(step, copies) != 1) ++step;

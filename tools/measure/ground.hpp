@@ -5,8 +5,8 @@
 
 namespace lacuna::measure {
 
-/// Memory of a rank for all its cases: allocated and registered once, so that no case pays for page faults and registration. What no case is
-/// using holds the pattern.
+/// Memory of a rank for all its cases: allocated and registered once, so that no case pays for page faults and
+/// registration. What no case is using holds the pattern.
 class Ground {
  public:
   static Result<Ground> create(nic::Context& context);
@@ -23,8 +23,9 @@ class Ground {
   std::int64_t used_ = 0;
 };
 
-/// Where the copies of one case lie at one rank. Warm there is one; cold there are so many that their cache lines are twice the last-level cache,
-/// and the order in which they are used skips through memory, so that no prefetcher and no TLB entry serves the next one.
+/// Where the copies of one case lie at one rank. Warm there is one; cold there are so many that their cache lines are
+/// twice the last-level cache, and the order in which they are used skips through memory, so that no prefetcher and no
+/// TLB entry serves the next one.
 class Workspace {
  public:
   /// How much of the ground a case takes at either rank; both know it.

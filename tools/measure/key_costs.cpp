@@ -1,5 +1,5 @@
-// Rank 0 makes keys over a list of blocks and times each step, to its completion; what the key stands for is verified by sending it to rank 1
-// at first and at last.
+// Rank 0 makes keys over a list of blocks and times each step, to its completion; what the key stands for is verified
+// by sending it to rank 1 at first and at last.
 #include "tools/measure/key_costs.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// The machine as every program that measures tells it: a worker, and the benches. A template, so that each keeps its kind of JSON.
+// The machine as every program that measures tells it: a worker, and the benches. A template, so that each keeps its
+// kind of JSON.
 #pragma once
 
 #include "lacuna/base/base.hpp"

@@ -1,5 +1,5 @@
-// Small messages between the two ranks while they measure: over the NIC itself, so that neither sleeps in the kernel between two transfers,
-// and on a queue pair of their own, so that no method's work is mixed with them.
+// Small messages between the two ranks while they measure: over the NIC itself, so that neither sleeps in the kernel
+// between two transfers, and on a queue pair of their own, so that no method's work is mixed with them.
 #pragma once
 
 #include <cstring>

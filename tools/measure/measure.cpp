@@ -1,6 +1,7 @@
-// Rank 0's plan for one case: one verified transfer of each combination; then rounds, in which each has its visit, so that a disturbance hits all
-// of them alike; then one more verified transfer of other data. The time goes where methods are close: a combination that is clearly behind after
-// three rounds gets no more, and the rounds end once all others are known to be behind the best, or as good.
+// Rank 0's plan for one case: one verified transfer of each combination; then rounds, in which each has its visit, so
+// that a disturbance hits all of them alike; then one more verified transfer of other data. The time goes where methods
+// are close: a combination that is clearly behind after three rounds gets no more, and the rounds end once all others
+// are known to be behind the best, or as good.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,17 +18,19 @@ namespace {
 constexpr int kFewestRounds = 3;
 constexpr int kMostRounds = 60;
 constexpr std::int64_t kBetweenProbes = 10'000'000;  // ns: a probe takes half a millisecond
-constexpr double kFarBehind = 1.5;                   // clearly this many times as long as the best: behind, and not measured further
-constexpr double kBehind = 1.05;                     // clearly so: as well as known
-constexpr double kResolved = 0.02;                   // an interval of the ratio as narrow as this: as well as known
+// Clearly this many times as long as the best: behind, and not measured further
+constexpr double kFarBehind = 1.5;
+constexpr double kBehind = 1.05;    // clearly so: as well as known
+constexpr double kResolved = 0.02;  // an interval of the ratio as narrow as this: as well as known
 struct Hopeless {
   double us;     // a first transfer that takes longer than this
   double times;  // and so many times as long as the best one
 };
 constexpr Hopeless kLong{1e3, 3};
 constexpr Hopeless kTooLong{4e3, 2};
-constexpr double kNotTwice = 3;                   // a transfer of so many times the censoring time is not tried twice
-constexpr std::int64_t kStaysShare = 8;           // of the last-level cache: what two buffers and two stagings of a side leave room for
+constexpr double kNotTwice = 3;  // a transfer of so many times the censoring time is not tried twice
+// Of the last-level cache: what two buffers and two stagings of a side leave room for
+constexpr std::int64_t kStaysShare = 8;
 constexpr double kOvertime = 4;                   // the fewest rounds may take so many times the budget
 constexpr std::int64_t kVerifiedTwice = 4 << 20;  // payload up to which also what is behind is verified a second time
 
@@ -163,8 +166,8 @@ class Measurement {
     return s.first_us > kTooLong.us ? times > kTooLong.times : s.first_us > kLong.us && times > kLong.times;
   }
 
-  // What is hopeless after one verified transfer has one more chance, since somebody may have taken the core away, and is not repeated then. A first
-  // transfer is slower than the others, but not by such factors.
+  // What is hopeless after one verified transfer has one more chance, since somebody may have taken the core away, and
+  // is not repeated then. A first transfer is slower than the others, but not by such factors.
   Result<void> censor() {
     double best_us = 1e300;
     for (const Series& s : series_) best_us = s.alive ? std::min(best_us, s.first_us) : best_us;
@@ -190,8 +193,8 @@ class Measurement {
     return {};
   }
 
-  // Transfers in a row, more where they are short. A warm one finds its own staging warm: the first brings the caches into that state and is
-  // not counted, unless it is so large that none of it stays there.
+  // Transfers in a row, more where they are short. A warm one finds its own staging warm: the first brings the caches
+  // into that state and is not counted, unless it is so large that none of it stays there.
   struct Length {
     std::int32_t discarded, counted;
   };
@@ -349,8 +352,8 @@ class PairLink final : public Link {
 
   Clocks* clocks() { return one_clock_ ? nullptr : &clocks_; }
 
-  // Both ranks extend alike. A peer's memory that this process reaches by itself costs a page fault at each page's first touch: the price of
-  // mapping it, paid once, and here instead of in a measurement.
+  // Both ranks extend alike. A peer's memory that this process reaches by itself costs a page fault at each page's
+  // first touch: the price of mapping it, paid once, and here instead of in a measurement.
   Result<void> extend_ground(std::int64_t needed) {
     const std::int64_t from = ground_->used();
     const std::int64_t to = std::min(room_, (needed + kGroundStep - 1) / kGroundStep * kGroundStep);
@@ -379,7 +382,8 @@ class PairLink final : public Link {
   }
 
   static constexpr std::int64_t kGroundStep = 16 << 20;
-  static constexpr std::int64_t kAgreeTimeout = 20'000'000'000;  // ns: the other end may take its time to register memory
+  // ns: the other end may take its time to register memory
+  static constexpr std::int64_t kAgreeTimeout = 20'000'000'000;
 
   int rank_;
   nic::Context& context_;

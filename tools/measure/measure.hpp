@@ -30,10 +30,12 @@ struct Row {
   std::string method;
   nic::Path path{};
   method::Notify notify{};
-  Median latency_us;  ///< from the sender's start to the data in place; if the receiver is not told, to the sender's completion
-  Median behind;      ///< how many times as long as the best combination of the case, round by round; 1 for that one
+  /// From the sender's start to the data in place; if the receiver is not told, to the sender's completion
+  Median latency_us;
+  Median behind;  ///< how many times as long as the best combination of the case, round by round; 1 for that one
   std::array<double, 2>
-      halves{};    ///< medians of every other visit, from the first and from the second on: one to choose by, one to judge by
+      /// Medians of every other visit, from the first and from the second on: one to choose by, one to judge by
+      halves{};
   int visits = 0;  ///< groups of transfers, each in another round
   double cpu_send_us = 0;
   double cpu_recv_us = 0;
@@ -57,8 +59,9 @@ struct Refusal {
 
 struct Budget {
   int max_samples = 200;
-  double budget_ms = 50;                                     ///< for all combinations of the case together
-  double censor_ms = 100;                                    ///< a combination whose first transfer takes longer is not measured further
+  double budget_ms = 50;  ///< for all combinations of the case together
+  /// A combination whose first transfer takes longer is not measured further
+  double censor_ms = 100;
   std::vector<std::string> methods;                          ///< only these; empty: all
   std::vector<method::Notify> notifies;                      ///< of the one-sided methods only these; empty: all
   std::vector<std::pair<std::string, nic::Path>> leave_out;  ///< a method on a path that is known to be hopeless
@@ -78,7 +81,8 @@ struct Conditions {
   double stolen_ms = 0;        ///< CPU time that the hypervisor gave to other guests
   double setup_ms = 0;
   double measuring_ms = 0;
-  double clock_us = 0;  ///< by how much one-way times may be wrong, since the two machines' clocks are set by messages; 0: one clock
+  /// By how much one-way times may be wrong, since the two machines' clocks are set by messages; 0: one clock
+  double clock_us = 0;
 };
 
 struct Report {
@@ -89,10 +93,11 @@ struct Report {
 
 /// A fault planted on purpose, to see that the guide notices.
 struct Fault {
-  std::string method;                        ///< empty: none
-  double slower = 1;                         ///< its transfers take so many times as long
-  int corrupt_from = -1;                     ///< not negative: from this transfer on a byte of what it moved is flipped
-  std::optional<std::int64_t> skew_ns = {};  ///< the receiver's clock is ahead by so much, as if it were another machine's
+  std::string method;     ///< empty: none
+  double slower = 1;      ///< its transfers take so many times as long
+  int corrupt_from = -1;  ///< not negative: from this transfer on a byte of what it moved is flipped
+  /// The receiver's clock is ahead by so much, as if it were another machine's
+  std::optional<std::int64_t> skew_ns = {};
 };
 /// "slow:METHOD:FACTOR", "corrupt:METHOD[:TRANSFER]" or "skew:NANOSECONDS". Errors: invalid_argument.
 Result<Fault> fault_from_text(std::string_view text);
@@ -108,14 +113,16 @@ class Link {
   /// Measures one case; both ranks call it with the same arguments. Rank 0 returns the rows, rank 1 nothing. Errors: a
   /// transport that broke, after which the link is of no use.
   virtual Result<Report> measure(const Case& what, const Budget& budget) = 0;
-  /// Measures what an indirect key over a list of `entries` blocks of kKeyBlock bytes costs: rows create_key, bind_key, invalidate_key.
+  /// Measures what an indirect key over a list of `entries` blocks of kKeyBlock bytes costs: rows create_key, bind_key,
+  /// invalidate_key.
   virtual Result<Report> measure_keys(int entries, const Budget& budget) = 0;
   static constexpr std::int64_t kKeyBlock = 64;
   /// Limits with the paths that this pair of processes really has.
   [[nodiscard]] virtual const nic::Limits& limits() const = 0;
 };
 
-/// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of Context::connect on every path.
+/// `rank` 0 or 1; the other rank calls it with the other end of the bootstrap channel. Errors: those of
+/// Context::connect on every path.
 Result<std::unique_ptr<Link>> make_link(int rank, nic::Context& context, nic::Bootstrap& bootstrap, const Fault& fault = {});
 
 /// Both ranks of a simulated platform (guide::simulated_platform()), in this process. Errors: those of nic::simulate().

@@ -121,7 +121,8 @@ std::string examine(const Layout& layout, std::byte* base, const Windows& window
     if (wrong.empty())
       wrong = fmt::format("byte {} of the destination, in a gap, was overwritten with {:#04x}", window.from + at,
                           std::to_integer<int>(base[window.from + at]));
-    lay_pattern({base + window.from, static_cast<std::size_t>(window.to - window.from)});  // the next method is not to blame for this one
+    // The next method is not to blame for this one
+    lay_pattern({base + window.from, static_cast<std::size_t>(window.to - window.from)});
   }
   return wrong;
 }

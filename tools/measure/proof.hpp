@@ -1,7 +1,8 @@
-// What is moved, and the proof that it arrived. The stream of a seed is a function of the position alone, so both ranks know it; rank 0 writes it
-// into the source run by run, rank 1 compares run by run: nothing but the naive walk of either layout decides what is right. All other memory
-// of rank 1 holds a pattern, a function of the address. After a comparison the payload is overwritten with it too, so that a stray write shows
-// as a difference from the pattern wherever the windows look.
+// What is moved, and the proof that it arrived. The stream of a seed is a function of the position alone, so both ranks
+// know it; rank 0 writes it into the source run by run, rank 1 compares run by run: nothing but the naive walk of
+// either layout decides what is right. All other memory of rank 1 holds a pattern, a function of the address. After a
+// comparison the payload is overwritten with it too, so that a stray write shows as a difference from the pattern
+// wherever the windows look.
 #pragma once
 
 #include <string>
@@ -38,8 +39,9 @@ inline constexpr std::int64_t kSharedGuard = 64;  // the same where copies share
 
 /// Overwrites the bytes of the layout with the pattern: the state before a transfer.
 void poison(const Layout& layout, std::byte* base);
-/// Nothing if the layout at `base` holds `stream` and the windows around it the pattern; else a sentence that names the first wrong byte of the
-/// stream, or of the gaps. Afterwards all of it holds the pattern. No transfer into it may be under way.
+/// Nothing if the layout at `base` holds `stream` and the windows around it the pattern; else a sentence that names the
+/// first wrong byte of the stream, or of the gaps. Afterwards all of it holds the pattern. No transfer into it may be
+/// under way.
 [[nodiscard]] std::string examine(const Layout& layout, std::byte* base, const Windows& windows, std::span<const std::byte> stream);
 
 }  // namespace lacuna::measure

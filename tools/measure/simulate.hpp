@@ -14,10 +14,13 @@ struct Trial {
   method::Notify notify{};
 };
 
-/// Of the second transfer: keys are bound, receives posted, staging is there. Times in microseconds of the simulated clock.
+/// Of the second transfer: keys are bound, receives posted, staging is there. Times in microseconds of the simulated
+/// clock.
 struct Simulated {
   double latency_us =
-      0;  ///< from the sender's start to the data in place, unpacked; if the receiver is not told, to the sender's completion
+      /// From the sender's start to the data in place, unpacked; if the receiver is not told, to the sender's
+      /// completion
+      0;
   double cpu_send_us = 0;
   double cpu_recv_us = 0;
   double copy_send_us = 0;
@@ -25,7 +28,8 @@ struct Simulated {
   double prepare_us = 0;  ///< of the first: keys, staging, registration of the latter; the longer end
   method::Counters send, receive;
 };
-/// Errors: those of the method; transfer (a byte is wrong: both transfers are compared with the reference, gaps included).
+/// Errors: those of the method; transfer (a byte is wrong: both transfers are compared with the reference, gaps
+/// included).
 Result<Simulated> simulate_transfer(const nic::WorldOptions& options, const Trial& trial);
 
 /// Every rank sends its layout to every other, pair by pair; `ranks` is a power of two. Each pair's data is checked.

@@ -1,4 +1,5 @@
-// A Link whose two ranks are simulated: each combination has a world of its own, which repeats to the nanosecond, so one transfer is enough.
+// A Link whose two ranks are simulated: each combination has a world of its own, which repeats to the nanosecond, so
+// one transfer is enough.
 #include <algorithm>
 #include <limits>
 

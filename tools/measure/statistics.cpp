@@ -29,8 +29,9 @@ Median median_of(std::vector<double> values) {
   const double median = (at((n - 1) / 2) + at(n / 2)) / 2;
   // All n on one side of the true median: one chance in 2^n for either side. Wider than all of them no interval can be.
   if (std::cmp_less(n, kFewestVisits)) return {median, at(0), at(n - 1), 1 - std::exp2(1 - n)};
-  // A value drawn at random is one of the k smallest with probability k/n. The lower median of a resample is among them if so are n/2 draws
-  // or more (half of n, rounded up). The first k for which that is no longer rare begins the interval; by symmetry it ends there too.
+  // A value drawn at random is one of the k smallest with probability k/n. The lower median of a resample is among them
+  // if so are n/2 draws or more (half of n, rounded up). The first k for which that is no longer rare begins the
+  // interval; by symmetry it ends there too.
   const auto ranks = std::views::iota(1, (n + 1) / 2 + 1);  // the last of them is the median itself
   const int k = *std::ranges::partition_point(
       ranks, [&](int rank) { return binomial_at_least(n, (n + 1) / 2, static_cast<double>(rank) / n) <= kTail; });

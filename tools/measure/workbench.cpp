@@ -11,7 +11,8 @@ namespace lacuna::measure {
 namespace {
 
 constexpr std::int64_t kTransferTimeout = 20'000'000'000;  // ns
-constexpr std::size_t kProbeBytes = 16384;                 // like a message of the middle: most of its time goes to lines that change hands
+// Like a message of the middle: most of its time goes to lines that change hands
+constexpr std::size_t kProbeBytes = 16384;
 constexpr int kProbes = 16;
 constexpr int kPasses = 4;
 constexpr std::int64_t kShortest = 1;  // ns
@@ -26,7 +27,8 @@ struct Done {
   std::int32_t sample = 0;
 };
 
-// Microseconds of arithmetic in the first-level cache, which a core does alone: the median of some. A core that shares its units with a busy sibling takes longer.
+// Microseconds of arithmetic in the first-level cache, which a core does alone: the median of some. A core that shares
+// its units with a busy sibling takes longer.
 double time_arithmetic(nic::Context& context) {
   std::vector<double> times;
   std::vector<std::byte> scratch(kProbeBytes);
@@ -114,8 +116,9 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
   return {};
 }
 
-// Before a transfer at rank 0. To be verified: the stream, written by the naive walk. Warm: as the program that has something new to send would,
-// so that its cache lines belong to this core and nobody else has them. Cold memory is not looked at; what it holds does not matter then.
+// Before a transfer at rank 0. To be verified: the stream, written by the naive walk. Warm: as the program that has
+// something new to send would, so that its cache lines belong to this core and nobody else has them. Cold memory is not
+// looked at; what it holds does not matter then.
 void Workbench::write_source(std::byte* base, std::int32_t verify_seed) {
   if (verify_seed >= 0) {
     write_stream(case_.send, base, streams_.at(static_cast<std::size_t>(verify_seed)));
@@ -148,7 +151,8 @@ Result<Probe> Workbench::probe() {
     const std::int64_t began = context_.now();
     LACUNA_TRY(mailbox_.send(std::span(message)));
     LACUNA_TRY(mailbox_.receive());
-    if (i > 0) times.push_back(static_cast<double>(context_.now() - began) / 2e3);  // the first brings the caches into this state
+    // The first brings the caches into this state
+    if (i > 0) times.push_back(static_cast<double>(context_.now() - began) / 2e3);
   }
   const double receiver_us = LACUNA_TRY(mailbox_.receive<double>());
   return Probe{median_of(std::move(times)).value, time_arithmetic(context_), receiver_us};
@@ -195,7 +199,8 @@ Result<Timed> Workbench::visit(Command command) {
     LACUNA_TRY(operation.start(base, theirs));
     LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     ends.push_back(context_.now());
-    if (combination.uninformed(0)) LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));  // the data moves while this waits
+    // The data moves while this waits
+    if (combination.uninformed(0)) LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));
     timed.cpu_send_us.push_back(static_cast<double>(context_.busy_ns() - busy) / 1e3);
     timed.copy_send_us.push_back(static_cast<double>(operation.counters().copy_ns) / 1e3);
     if (combination.uninformed(1)) LACUNA_TRY(mailbox_.send(Done{sample}));
@@ -241,7 +246,8 @@ Result<Visit> Workbench::take_part(const Command& command) {
     LACUNA_TRY(mailbox_.send(std::span<const std::byte>(mine.encode())));
     const std::int64_t busy = context_.busy_ns() - started;  // starting is the transfer's, the mail is not
     if (combination.uninformed(1)) {
-      LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));  // the data moves while this waits, where it needs this CPU
+      // The data moves while this waits, where it needs this CPU
+      LACUNA_TRY(mailbox_.receive<Done>(combination.endpoint));
     }
     LACUNA_TRY(combination.endpoint->run(operation, kTransferTimeout));
     const auto i = static_cast<std::size_t>(sample);
@@ -251,7 +257,8 @@ Result<Visit> Workbench::take_part(const Command& command) {
     if (combination.uninformed(0)) LACUNA_TRY(mailbox_.send(Done{sample}));
     corrupt(combination, base);
     ++combination.transfers;
-    // As the program that waited for the data would: its cache lines come to this core before the next transfer overwrites them.
+    // As the program that waited for the data would: its cache lines come to this core before the next transfer
+    // overwrites them.
     if (!case_.cold() && command.verify_seed < 0) copy::pack(case_.receive, base, 0, case_.receive.size(), read_.data());
   }
   visit.counters = operation.counters();

@@ -1,10 +1,13 @@
 // The two ranks on two machines. One listens for the workers of one command, each of which has its own process there:
 //
 //   lacuna guide HOST                                           lacuna guide --listen
-//   worker, rank 0   ── handshake: the secret, the visit ──▶   serve_others()   ── fork ──▶  rank 1     the first one: when it ends, all is over
-//   another worker   ── the same visit ────────────────────▶                    ── fork ──▶  rank 1     a second look at cells, in other memory
+//   worker, rank 0   ── handshake: the secret, the visit ──▶   serve_others()   ── fork ──▶  rank 1
+//   another worker   ── the same visit ────────────────────▶                    ── fork ──▶  rank 1
 //
-// Then both say which version they are and what they measure with, and are two ranks like any others; the TCP connection carries requests.
+// When the first worker's rank 1 ends, all is over. Another one takes a second look at cells, in other memory.
+//
+// Then both say which version they are and what they measure with, and are two ranks like any others; the TCP
+// connection carries requests.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -30,7 +33,8 @@ namespace tcp = nic::tcp;
 
 using base::Code;
 
-constexpr tcp::Purpose kGuide{0x3147434c, "`lacuna guide --listen`"};  // "LCG1"; changes with what both say after the handshake
+// "LCG1"; changes with what both say after the handshake
+constexpr tcp::Purpose kGuide{0x3147434c, "`lacuna guide --listen`"};
 constexpr std::size_t kVisitBytes = 32;
 constexpr std::size_t kMostCallers = 64;
 constexpr std::int64_t kCallNs = 5'000'000'000;  // for the handshake, and for a listener that is about to start
@@ -59,8 +63,8 @@ std::string word(const Json& json, const char* member) {
 
 std::string_view kind_of(std::string_view nic) { return nic.substr(0, nic.find(':')); }
 
-// Both sides say who they are, and both find out alike whether that fits. What the other one said. Errors: unsupported (another version, another kind
-// of NIC, what the other side says), malformed, those of Bootstrap.
+// Both sides say who they are, and both find out alike whether that fits. What the other one said. Errors: unsupported
+// (another version, another kind of NIC, what the other side says), malformed, those of Bootstrap.
 Result<Json> agree_on_terms(nic::Bootstrap& control, const Station& station) {
   const Json mine = {
       {"protocol", kProtocol}, {"version", base::version()}, {"nic", station.nic}, {"machine", machine_json<Json>(base::machine())}};
@@ -240,7 +244,8 @@ class Listening {
   int told_ = 0;
 };
 
-// Before anybody comes it is known whether there is a NIC: in a process of its own, since what a driver sets up does not survive a fork.
+// Before anybody comes it is known whether there is a NIC: in a process of its own, since what a driver sets up does
+// not survive a fork.
 Result<void> try_nic(const Station& station, const std::string& at) {
   const Process trial = LACUNA_TRY(start([&] {
     const auto context = nic::open(station.nic, station.options);

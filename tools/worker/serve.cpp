@@ -17,11 +17,13 @@
 namespace lacuna::measure {
 namespace {
 
-constexpr std::int64_t kForever = std::int64_t{1} << 62;    // ns: between two requests rank 1 waits as long as rank 0 lives
-constexpr std::int64_t kAnswer = 60'000'000'000;            // ns: and rank 0 as long as rank 1 tidies up
-constexpr std::int64_t kConnect = 60'000'000'000;           // ns: each step of connecting has a shorter one
-constexpr std::size_t kMostText = 64 << 20;                 // of a request: a pair of layouts has two digits a byte
-constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;  // that a request may want of rank 1 on another machine: payload, and memory
+// ns: between two requests rank 1 waits as long as rank 0 lives
+constexpr std::int64_t kForever = std::int64_t{1} << 62;
+constexpr std::int64_t kAnswer = 60'000'000'000;   // ns: and rank 0 as long as rank 1 tidies up
+constexpr std::int64_t kConnect = 60'000'000'000;  // ns: each step of connecting has a shorter one
+constexpr std::size_t kMostText = 64 << 20;        // of a request: a pair of layouts has two digits a byte
+// That a request may want of rank 1 on another machine: payload, and memory
+constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;
 
 Result<Report> answer(Link& link, const Request& request) {
   return request.key_entries != 0 ? link.measure_keys(request.key_entries, request.budget) : link.measure(request.what, request.budget);
@@ -36,7 +38,8 @@ nic::Hello hello_of(std::string_view text) {
 
 std::string_view text_of(const nic::Hello& hello) { return {reinterpret_cast<const char*>(hello.bytes.data()), hello.bytes.size()}; }
 
-// A request's text may be longer than what a bootstrap takes at once: a piece that is not full is the last. An empty text: there are no more.
+// A request's text may be longer than what a bootstrap takes at once: a piece that is not full is the last. An empty
+// text: there are no more.
 constexpr std::size_t kPiece = 64 << 10;
 
 Result<void> tell(nic::Bootstrap& control, std::string_view text) {

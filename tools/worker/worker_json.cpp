@@ -100,7 +100,8 @@ Json describe_limits(const nic::Limits& limits) {
 }  // namespace
 
 void print(const Json& line) {
-  std::cout << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';  // names are what users and machines call things
+  // Names are what users and machines call things
+  std::cout << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   std::cout.flush();
 }
 

@@ -7,7 +7,8 @@
 namespace lacuna::device::cuda {
 
 struct Image {
-  int architecture;  ///< 90 for sm_90: code for it and later ones of its generation (8.x, 9.x); with ptx, for any later one
+  /// 90 for sm_90: code for it and later ones of its generation (8.x, 9.x); with ptx, for any later one
+  int architecture;
   bool ptx;
   struct {
     const unsigned char* data;

@@ -41,7 +41,8 @@ void run(const kernel::Launch& launch, std::span<const kernel::Part> parts, kern
   }
 }
 
-// An event: the last point that it was recorded at. Who waits, waits for the one of that time, whatever is recorded later.
+// An event: the last point that it was recorded at. Who waits, waits for the one of that time, whatever is recorded
+// later.
 class Recorded {
  public:
   std::shared_ptr<Mark> renew() {

@@ -1,4 +1,5 @@
-// queue: a stream of the emulated device: a thread that does one thing after another, later than it was asked to, as a GPU does.
+// queue: a stream of the emulated device: a thread that does one thing after another, later than it was asked to, as a
+// GPU does.
 #pragma once
 
 #include <condition_variable>

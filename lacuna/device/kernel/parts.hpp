@@ -59,8 +59,11 @@ constexpr int kWays = 4;
 
 /// Runs of many lengths, in the tables.
 struct Blocks {
-  u32 marks;  ///< for 32 units each: the block of the first one (low half), and a bit for each unit that begins a block (high half)
-  u32 from;  ///< of each block, as a level's list: where its unit 0 would be if all units of the part were one run (words), or where it begins
+  /// For 32 units each: the block of the first one (low half), and a bit for each unit that begins a block (high half)
+  u32 marks;
+  /// Of each block, as a level's list: where its unit 0 would be if all units of the part were one run (words), or
+  /// where it begins
+  u32 from;
   u32 to;
   u32 starts;          ///< windows: first unit of each block
   u32 lengths;         ///< windows: bytes of each block
@@ -68,7 +71,8 @@ struct Blocks {
   Places to_places;
 };
 
-/// A transpose: `along_from` items that are dense where they are read, `along_to` that are dense where they are written.
+/// A transpose: `along_from` items that are dense where they are read, `along_to` that are dense where they are
+/// written.
 struct Squares {
   i64 from_pitch;  ///< from one of the `along_to` to the next, where they are read
   i64 to_pitch;    ///< from one of the `along_from` to the next, where they are written
@@ -92,7 +96,8 @@ struct Part {
   u8 levels;  ///< the first one is the innermost: of a run's units, of a row of squares
   bool has_blocks;
   bool spread;  ///< a unit for each thread: work that would not fill the device otherwise
-  bool sparse;  ///< one round: what a block of threads touches lies far apart, and more of it would be in no cache's reach
+  /// One round: what a block of threads touches lies far apart, and more of it would be in no cache's reach
+  bool sparse;
   bool narrow;  ///< all places, relative to the first byte's, are within 31 bits
   Blocks blocks;
   Squares squares;

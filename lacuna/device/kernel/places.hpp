@@ -5,7 +5,8 @@
 
 namespace lacuna::device::kernel {
 
-/// Where the runs of a thread's units lie on both sides, relative to the part's first byte, and which units of them they are.
+/// Where the runs of a thread's units lie on both sides, relative to the part's first byte, and which units of them
+/// they are.
 template <class Offset, int flight>
 struct Spots {
   Offset from[flight];
@@ -13,7 +14,8 @@ struct Spots {
   u32 unit[flight];
 };
 
-/// Divides what is left of the units by the level's count: the remainders are the loop's indices. The outermost loop takes what is left.
+/// Divides what is left of the units by the level's count: the remainders are the loop's indices. The outermost loop
+/// takes what is left.
 template <int flight>
 LACUNA_ON_DEVICE void divide(const Level& level, bool outermost, u32 (&left)[flight], u32 (&index)[flight]) {
   LACUNA_UNROLL

@@ -64,7 +64,8 @@ struct OfBytes<4> {
 template <class Word, class Item>
 using PieceOf = typename OfBytes<(sizeof(Item) < 4 ? 4 : sizeof(Item))>::Type;
 
-/// Bytes between the rows of a square in shared memory: one item more than a row has, so that a column is in many banks.
+/// Bytes between the rows of a square in shared memory: one item more than a row has, so that a column is in many
+/// banks.
 LACUNA_ON_DEVICE u32 square_pitch(const Part& part) {
   return (static_cast<u32>(part.word) << part.squares.width) + (part.word < 4 ? 4 : part.word);
 }
@@ -111,7 +112,8 @@ LACUNA_ON_DEVICE void read_square(const Part& part, const Square& square, u8* sh
   const u32 all = row_words << part.squares.height;
   const u32 pitch = square_pitch(part);
   const u32 rows = part.squares.along_to - square.b;
-  const u32 bytes = at_most(part.squares.along_from - square.a, 1U << part.squares.width) * part.word;  // of a row; a multiple of a word
+  // Of a row; a multiple of a word
+  const u32 bytes = at_most(part.squares.along_from - square.a, 1U << part.squares.width) * part.word;
   for (u32 begin = thread; begin < all; begin += flight * kThreads) {
     Word word[flight] = {};
     LACUNA_UNROLL

@@ -1,5 +1,5 @@
-// Open MPI 4.1 and 5 (libmpi.so.40): handles are addresses of objects, and predefined ones are exported objects, which Host looks up.
-// tests/mpi/abi_check.c compares the numbers with each mpi.h at hand.
+// Open MPI 4.1 and 5 (libmpi.so.40): handles are addresses of objects, and predefined ones are exported objects, which
+// Host looks up. tests/mpi/abi_check.c compares the numbers with each mpi.h at hand.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The ABI that MPI-5.0 defines (chapter 20; libmpi_abi.so.1), which MPICH 5 and Intel MPI offer beside their own: handles are addresses of nothing, predefined
-// ones are small numbers. tests/mpi/abi_check.c compares the numbers with each mpi_abi.h at hand.
+// The ABI that MPI-5.0 defines (chapter 20; libmpi_abi.so.1), which MPICH 5 and Intel MPI offer beside their own:
+// handles are addresses of nothing, predefined ones are small numbers. tests/mpi/abi_check.c compares the numbers with
+// each mpi_abi.h at hand.
 #pragma once
 
 #include <cstdint>

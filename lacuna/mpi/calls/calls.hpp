@@ -1,8 +1,10 @@
-// What the interposed functions share. They are MPI's by name and arguments; each is one of messages.hpp's, or the host's.
+// What the interposed functions share. They are MPI's by name and arguments; each is one of messages.hpp's, or the
+// host's.
 //
-// Each has its profiling name, too: that is what the Fortran functions of Open MPI call, and what tools do that stand between program and MPI. Those of
-// MPICH's ABI call the names without P. So what a Fortran binding makes of its arguments (handles that are numbers, MPI_BOTTOM, MPI_IN_PLACE and the
-// statuses that are ignored, descriptors of arrays) is the host's work, and comes here in C.
+// Each has its profiling name, too: that is what the Fortran functions of Open MPI call, and what tools do that stand
+// between program and MPI. Those of MPICH's ABI call the names without P. So what a Fortran binding makes of its
+// arguments (handles that are numbers, MPI_BOTTOM, MPI_IN_PLACE and the statuses that are ignored, descriptors of
+// arrays) is the host's work, and comes here in C.
 #pragma once
 
 #include <new>
@@ -16,7 +18,8 @@
   LACUNA_MPI_EXPORTED Result MPI_##name arguments;                                       \
   LACUNA_MPI_EXPORTED __attribute__((alias("MPI_" #name))) Result PMPI_##name arguments; \
   LACUNA_MPI_EXPORTED Result MPI_##name arguments
-// Its body is followed by LACUNA_MPI_CAUGHT: what has no memory is an error of MPI's, and no exception. Others are the program's, whose error handlers may throw.
+// Its body is followed by LACUNA_MPI_CAUGHT: what has no memory is an error of MPI's, and no exception. Others are the
+// program's, whose error handlers may throw.
 #define LACUNA_MPI_CALL(name, arguments) LACUNA_MPI_CALL_OF(int, name, arguments) try
 #define LACUNA_MPI_CAUGHT            \
   catch (const std::bad_alloc&) {    \

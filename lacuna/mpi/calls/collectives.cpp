@@ -189,8 +189,8 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
 
 }  // namespace
 
-// A function of each kind three times. `arguments`: as the program calls it; `sides`: its two sides; `passed`: what the host gets, of what the program said and
-// of both sides as they are given (o and i). Everything comes in parentheses.
+// A function of each kind three times. `arguments`: as the program calls it; `sides`: its two sides; `passed`: what the
+// host gets, of what the program said and of both sides as they are given (o and i). Everything comes in parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses): types, parts of names and lists
 #define LIST(...) __VA_ARGS__
 #define LIST_OF(parentheses) LIST parentheses

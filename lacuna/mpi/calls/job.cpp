@@ -44,8 +44,9 @@ LACUNA_MPI_CALL(Init_thread, (int* argc, char*** argv, int required, int* provid
 }
 LACUNA_MPI_CAUGHT
 
-// MPI first deletes the attributes of MPI_COMM_SELF, the one that was set last before all others (MPI-4.1, 11.4.1). Until then the program may send and
-// receive. Ours was set in MPI_Init, before any of the program's, so the job ends after them.
+// MPI first deletes the attributes of MPI_COMM_SELF, the one that was set last before all others (MPI-4.1, 11.4.1).
+// Until then the program may send and receive. Ours was set in MPI_Init, before any of the program's, so the job ends
+// after them.
 LACUNA_MPI_CALL(Finalize, ()) {
   if (job != nullptr && !job->ends_with_self) end(*job);
   const int result = host().Finalize();

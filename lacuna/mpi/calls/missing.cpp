@@ -1,5 +1,5 @@
-// What a host may lack but this library exports: calls with large counts, and calls of MPI-4.0 and 4.1. A program that looks for them (mpi4py does) finds ours,
-// so they have to work: by the calls that the host has.
+// What a host may lack but this library exports: calls with large counts, and calls of MPI-4.0 and 4.1. A program that
+// looks for them (mpi4py does) finds ours, so they have to work: by the calls that the host has.
 #include <climits>
 #include <cstdio>
 
@@ -70,7 +70,8 @@ int status_any(int count, const Request* requests, int* index, int* flag, Status
     *flag = 0;
     return kSuccess;
   }
-  if (status != ignored()) status->error = kSuccess;  // an empty status has it (MPI-4.1, 3.7.3); the host writes the rest
+  // An empty status has it (MPI-4.1, 3.7.3); the host writes the rest
+  if (status != ignored()) status->error = kSuccess;
   return host().Request_get_status(host().no_request, flag, status);
 }
 

@@ -1,4 +1,5 @@
-// MPI_Pack and MPI_Unpack. The packed form is the host's: the bytes in typemap order, without anything in front, on machines that are all alike.
+// MPI_Pack and MPI_Unpack. The packed form is the host's: the bytes in typemap order, without anything in front, on
+// machines that are all alike.
 #include "lacuna/mpi/calls/calls.hpp"
 
 namespace lacuna::mpi {

@@ -149,8 +149,8 @@ int begin_both(Function function, Comm comm, Request* request, const Pass& pass,
   return wrong;
 }
 
-// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing: MPI has to say what is wrong with it,
-// or has said so and `wrong` is what the call returns.
+// What is sent before it is received over; without data, though there are bytes: there is no memory for it. Nothing:
+// MPI has to say what is wrong with it, or has said so and `wrong` is what the call returns.
 std::optional<Bounce> copy_of(Job& j, const void* base, Count count, Datatype type, Comm comm, std::int64_t& bytes, int& wrong) {
   if (count < 0) return std::nullopt;
   bool early = false;

@@ -181,7 +181,8 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   return outcomes.result();
 }
 
-// Does what comes before the host's start of a request of ours; a receive that finds its message in the stash is under way without it. What the start fails with.
+// Does what comes before the host's start of a request of ours; a receive that finds its message in the stash is under
+// way without it. What the start fails with.
 int prepare(Job& j, Operation& operation, Starts& starts) {
   operation.state = Operation::State::posted;
   operation.status = {};
@@ -215,8 +216,8 @@ int prepare_or_not(Job& j, Operation& operation, Starts& starts) try {
   return kErrNoMem;
 }
 
-// The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where the last send of a persistent request is
-// over for the program, but not yet for itself.
+// The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where
+// the last send of a persistent request is over for the program, but not yet for itself.
 void started(Job& j, Request before, Request after, bool starts) {
   Operation* const operation = before == after ? j.operations.find(after) : j.operations.rename(before, after);
   if (operation == nullptr) return;
@@ -243,13 +244,15 @@ int start_together(Job& j, std::span<Request> requests, Together& these) {
   return result;
 }
 
-// In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call. Preparing makes the host look after
-// its requests, and Open MPI 5 takes a partitioned send for complete whose first partition is not ready yet when it does. `wrong`: what one could not be prepared
-// for, which its communicator `comm` has to be told.
+// In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call.
+// Preparing makes the host look after its requests, and Open MPI 5 takes a partitioned send for complete whose first
+// partition is not ready yet when it does. `wrong`: what one could not be prepared for, which its communicator `comm`
+// has to be told.
 int start(Job& j, std::span<Request> requests, int& wrong, Comm& comm) {
   if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr)
     return passed(&j, Function::Start, Why::of_host, [&] { return host().Start(requests.data()); });
-  if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {  // before anything is prepared
+  // Before anything is prepared
+  if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {
     Request null = *none;
     return host().Start(&null);
   }

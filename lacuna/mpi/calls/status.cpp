@@ -70,7 +70,8 @@ LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)
 LACUNA_MPI_CAUGHT
 
 #if !defined(LACUNA_MPI_ABI_OPENMPI)
-// MPICH's own. It says that of the host's request, and nothing of the bytes that belong to it; of a request of ours it would never say it.
+// MPICH's own. It says that of the host's request, and nothing of the bytes that belong to it; of a request of ours it
+// would never say it.
 extern "C" __attribute__((visibility("default"))) int MPIX_Request_is_complete(Request request) {
   int flag = 0;
   if (concerns_us(job, 1, &request) || host().Request_is_complete == nullptr) {

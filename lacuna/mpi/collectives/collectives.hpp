@@ -1,7 +1,8 @@
 // A collective's blocks with gaps: packed here, moved by the host, unpacked here.
 //
-// The host gets as many elements as the program said, each of as many bytes, only without gaps. So its algorithms, which may cut a buffer into pieces of
-// whole elements, do on each rank what they would have done without us, and every rank may decide by itself.
+// The host gets as many elements as the program said, each of as many bytes, only without gaps. So its algorithms,
+// which may cut a buffer into pieces of whole elements, do on each rank what they would have done without us, and every
+// rank may decide by itself.
 #pragma once
 
 #include "lacuna/mpi/process/comms.hpp"
@@ -9,7 +10,8 @@
 
 namespace lacuna::mpi {
 
-/// One side of a collective as the program says it: blocks for each rank, one behind the other, or each at its place, in extents of one type or in bytes.
+/// One side of a collective as the program says it: blocks for each rank, one behind the other, or each at its place,
+/// in extents of one type or in bytes.
 template <class Number, class At>
 struct Blocks {
   const void* base = nullptr;
@@ -42,9 +44,8 @@ struct Block {
   std::int64_t packed_at;
   bool moves;  ///< else it has its room among the others, and is neither read nor written
 };
-/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements, or
-/// in bytes if they have types of their own.
-/// `there`: whether each is somebody's; empty: all are.
+/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements,
+/// or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
           std::vector<std::int64_t>& places, Why& why);

@@ -42,7 +42,8 @@ class Bounce {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keeps small ones, and a few large ones: where those would be too many bytes, the largest are given up for the one that comes back.
+/// Keeps small ones, and a few large ones: where those would be too many bytes, the largest are given up for the one
+/// that comes back.
 class Bounces {
  public:
   /// Without data: there is no memory for it.

@@ -35,13 +35,15 @@ std::int64_t in_thousandths(double quota, double period) {
 // Of one group: the files of version 2, or of version 1.
 std::int64_t quota_of(const std::string& folder) {
   double quota = 0, period = 0;
-  if (std::ifstream file(folder + "/cpu.max"); file >> quota >> period) return in_thousandths(quota, period);  // "max" is no number
+  // "max" is no number
+  if (std::ifstream file(folder + "/cpu.max"); file >> quota >> period) return in_thousandths(quota, period);
   std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
   std::ifstream(folder + "/cpu.cfs_period_us") >> period;
   return in_thousandths(quota, period);
 }
 
-// The least of a group and those that it is in. In a container the path may be that of the machine, and only its root be there.
+// The least of a group and those that it is in. In a container the path may be that of the machine, and only its root
+// be there.
 void look_at_group(Cpus& own, const std::string& mounted, std::string path) {
   for (;;) {
     if (path == "/") path.clear();

@@ -25,8 +25,8 @@ struct Cpus {
 
 /// Of this process. `root`: of the files that say so; a test has others.
 Cpus own_cpus(const std::string& root = "");
-/// Whether processes of one node have fewer CPUs than they are: all of them, or those of a control group. Sets of CPUs that overlap in part count as if they
-/// did not.
+/// Whether processes of one node have fewer CPUs than they are: all of them, or those of a control group. Sets of CPUs
+/// that overlap in part count as if they did not.
 bool crowded(std::span<const Cpus> processes);
 
 }  // namespace lacuna::mpi

@@ -1,5 +1,5 @@
-// The host MPI: its functions under their profiling names (MPI-4.1, chapter 15), and its handles. Looked up where they are, since a program may have loaded
-// its MPI in a corner of its own, as Python's modules do.
+// The host MPI: its functions under their profiling names (MPI-4.1, chapter 15), and its handles. Looked up where they
+// are, since a program may have loaded its MPI in a corner of its own, as Python's modules do.
 #pragma once
 
 #include <span>
@@ -152,8 +152,8 @@ namespace lacuna::mpi {
   X(Comm_test_threadcomm, (Comm, int*)) \
   X(Request_is_complete, (Request))
 
-// Collectives that move blocks: their names, blocking and not, and their arguments but for the communicator. Each is there three times (the third is persistent:
-// MPI_Alltoall_init), and with large counts three times more.
+// Collectives that move blocks: their names, blocking and not, and their arguments but for the communicator. Each is
+// there three times (the third is persistent: MPI_Alltoall_init), and with large counts three times more.
 #define LACUNA_MPI_EVEN(Number, At) const void*, Number, Datatype, void*, Number, Datatype
 #define LACUNA_MPI_EVEN_ROOT(Number, At) const void*, Number, Datatype, void*, Number, Datatype, int
 #define LACUNA_MPI_ONE_ROOT(Number, At) void*, Number, Datatype, int
@@ -221,9 +221,11 @@ struct Host {
 #if defined(LACUNA_MPI_ABI_STANDARD)
 std::int64_t bytes_of(const Status& status);
 #endif
-/// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host of this ABI.
+/// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host
+/// of this ABI.
 const Host& host();
-/// A library behind this one that has one of these functions and is no MPI: a tool that does not see the calls. Empty: none.
+/// A library behind this one that has one of these functions and is no MPI: a tool that does not see the calls. Empty:
+/// none.
 std::string tool_behind(std::span<const char* const> functions);
 /// In missing.cpp: makes what the host lacks of what it has.
 void fill_missing(Host& host);

@@ -81,8 +81,8 @@ lacuna::mpi::Lookup lacuna_mpi_choose(void* handle, const char* name) noexcept {
   return by_handle && lacuna::mpi::is_of_mpi(name) ? &lacuna_mpi_lookup : lacuna::mpi::next_dlsym();
 }
 
-// The C library looks at the address to which its dlsym returns: RTLD_NEXT and RTLD_DEFAULT depend on the caller. So this
-// jumps there, with the stack and the arguments as they were.
+// The C library looks at the address to which its dlsym returns: RTLD_NEXT and RTLD_DEFAULT depend on the caller. So
+// this jumps there, with the stack and the arguments as they were.
 asm(R"(
   .text
   .globl dlsym

@@ -10,7 +10,8 @@
 
 namespace lacuna::mpi {
 
-/// The same for processes with the same kernel that can meet by name, which namespaces of the network may keep them from.
+/// The same for processes with the same kernel that can meet by name, which namespaces of the network may keep them
+/// from.
 std::array<std::uint64_t, 2> node();
 /// nic::open().
 base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& name);

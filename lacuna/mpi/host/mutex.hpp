@@ -1,4 +1,5 @@
-// A mutex that costs nothing in programs whose threads do not call MPI at once, which most are: an uncontended one takes as long as packing 300 bytes.
+// A mutex that costs nothing in programs whose threads do not call MPI at once, which most are: an uncontended one
+// takes as long as packing 300 bytes.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,8 @@ class Mutex {
 
  private:
   static inline std::atomic<bool> threads_ = true;
-  std::recursive_mutex mutex_;  // the host may call an error handler of the program in the middle of a call, and that may call MPI
+  // The host may call an error handler of the program in the middle of a call, and that may call MPI
+  std::recursive_mutex mutex_;
 };
 
 }  // namespace lacuna::mpi

@@ -15,7 +15,8 @@ class OutgoingMessage {
   OutgoingMessage(const OutgoingMessage&) = delete;
   OutgoingMessage& operator=(const OutgoingMessage&) = delete;
   virtual ~OutgoingMessage() = default;
-  /// Packs and sends as much as there is room for on the way; with `all`, everything there is memory for, which is all of what was made to be left behind.
+  /// Packs and sends as much as there is room for on the way; with `all`, everything there is memory for, which is all
+  /// of what was made to be left behind.
   virtual void pack(const Layout& layout, const std::byte* base, bool all) = 0;
   /// Looks at what has gone since.
   virtual void reap() {}

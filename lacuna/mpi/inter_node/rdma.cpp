@@ -21,8 +21,8 @@ constexpr int kTag = 0;                            // of no message in chunks
 
 base::Error call_failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
 
-// Two ranks of the world tell one another what connects them. Neither waits for one that does not speak. What the host may still send when one has given up is
-// kept in `unsent`.
+// Two ranks of the world tell one another what connects them. Neither waits for one that does not speak. What the host
+// may still send when one has given up is kept in `unsent`.
 class HostBootstrap final : public nic::Bootstrap {
  public:
   HostBootstrap(Comm comm, int rank, Rdma::Unsent& unsent) : comm_(comm), rank_(rank), unsent_(unsent) {}
@@ -74,7 +74,8 @@ class HostBootstrap final : public nic::Bootstrap {
     }
     return {};
   }
-  // Of what is under way still, the receive ends here. The send cannot be ended: the host reads what was said for as long as it likes.
+  // Of what is under way still, the receive ends here. The send cannot be ended: the host reads what was said for as
+  // long as it likes.
   void give_up(Request& in, Request& out, std::vector<std::byte> said) {
     if (in != host().no_request) {
       host().Cancel(&in);

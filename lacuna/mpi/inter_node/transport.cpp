@@ -9,19 +9,21 @@
 namespace lacuna::mpi {
 namespace {
 
-constexpr std::size_t kAhead = 8;                  // chunks on the way while the next is packed, and receives posted ahead
+// Chunks on the way while the next is packed, and receives posted ahead
+constexpr std::size_t kAhead = 8;
 constexpr std::int64_t kRoom = 256 << 20;          // of packed bytes, as long as nobody took them
 constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
-constexpr std::int64_t kLook = 1'000'000;  // ns: what a look counts for at most; between two of them the program may have been elsewhere
+// ns: what a look counts for at most; between two of them the program may have been elsewhere
+constexpr std::int64_t kLook = 1'000'000;
 constexpr std::int64_t kInVain = 10'000'000'000;  // ns without memory for a chunk, after which the message is given up
-constexpr int kTags = 32768;                      // that every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
+// That every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
+constexpr int kTags = 32768;
 
-// What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are. The host tells our handler in the thread
-// that calls; MPICH 5 calls it a success then.
+// What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are.
+// The host tells our handler in the thread that calls; MPICH 5 calls it a success then.
 thread_local int on_ours = kSuccess;
-void tells_of_ours(Comm* /*comm*/, int* code, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
-  on_ours = *code;
-}
+// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+void tells_of_ours(Comm* /*comm*/, int* code, ...) { on_ours = *code; }
 template <class Call>
 int told_by(const Call& call) {
   on_ours = kSuccess;
@@ -62,7 +64,8 @@ void OutgoingChunks::pack(const Layout& layout, const std::byte* base, bool all)
   while (packed_ < bytes_ && error_ == kSuccess && (all || chunks_.size() < kAhead)) {
     if (free_.empty()) {
       Bounce memory = transport_.bounces_.take(chunk_);
-      if (memory.data() == nullptr || add(free_, {.request = {}, .memory = std::move(memory)}) == nullptr) return;  // until one has gone
+      // Until one has gone
+      if (memory.data() == nullptr || add(free_, {.request = {}, .memory = std::move(memory)}) == nullptr) return;
     }
     Chunk& chunk = free_.front();
     chunk.bytes = std::min(chunk_, bytes_ - packed_);

@@ -1,16 +1,19 @@
-// What has gaps, to and from ranks of other nodes: packed in chunks, sent by the host while the next are packed, received by the host while those before are
-// unpacked. What hand packing does one after another (pack, send, unpack) so happens at once, and a chunk is still in the caches when it is sent.
+// What has gaps, to and from ranks of other nodes: packed in chunks, sent by the host while the next are packed,
+// received by the host while those before are unpacked. What hand packing does one after another (pack, send, unpack)
+// so happens at once, and a chunk is still in the caches when it is sent.
 //
-//   sender                                      host                                           receiver
-//   descriptor in the message's place ────────▶ the program's communicator ──────────────────▶ matched as the message would have been
-//   pack, send; pack, send; ...       ────────▶ one communicator of ours: ranks of the       ─▶ receives posted ahead; unpack each as it comes
-//                                               world, as tag the number of the message
+//   sender                              host                                     receiver
+//   descriptor in the message's place ▶ the program's communicator ────────────▶ matched as the message would have been
+//   pack, send; pack, send; ...       ▶ one communicator of ours: ranks of the ▶ receives posted ahead; unpack each as
+//                                       world, as tag the message's number       it comes
 //
-// One private duplicate of MPI_COMM_WORLD serves all communicators of the program: descriptors are matched in theirs, and chunks go from rank to rank of the
-// world, so nothing has to be duplicated when the program makes one, and spawned or connected processes, which are no ranks of it, never see a chunk.
+// One private duplicate of MPI_COMM_WORLD serves all communicators of the program: descriptors are matched in theirs,
+// and chunks go from rank to rank of the world, so nothing has to be duplicated when the program makes one, and spawned
+// or connected processes, which are no ranks of it, never see a chunk.
 //
-// Progress. A sender whose receiver takes nothing for a while packs all that is left, hands it to the host, and goes on, as with a short message: so a
-// receiver that is in a call of the host's alone stops nobody. What is so packed has a bound; beyond it messages are the host's from the start.
+// Progress. A sender whose receiver takes nothing for a while packs all that is left, hands it to the host, and goes
+// on, as with a short message: so a receiver that is in a call of the host's alone stops nobody. What is so packed has
+// a bound; beyond it messages are the host's from the start.
 //
 // Where a device reaches the other rank, it takes the chunks' place (rdma.hpp).
 #pragma once
@@ -94,8 +97,9 @@ class InterNodeTransport {
     while (left_ != nullptr) left_ = std::move(left_->next);  // one by one: they may be many
   }
 
-  /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already. `behind`: whether it will be packed whole
-  /// before anybody asks for it; to Behind::always the bound is none. Throws std::bad_alloc; then nothing has begun.
+  /// A message to a rank of the world, and what its receiver has to be told. Null: too much is on the way already.
+  /// `behind`: whether it will be packed whole before anybody asks for it; to Behind::always the bound is none. Throws
+  /// std::bad_alloc; then nothing has begun.
   std::unique_ptr<OutgoingMessage> begin_outgoing(int to, std::int64_t bytes, std::int64_t chunk, protocol::Behind behind,
                                                   Descriptor::InterNode& head);
   /// Errors: those of Rdma::begin_incoming(); malformed (no rank has sent that).

@@ -10,8 +10,8 @@
 namespace lacuna::mpi {
 namespace {
 
-// Waits until every rank is here, which one without the library never is; one that is late comes at last. By messages of no
-// bytes, which no collective of a program meets: each rank hears of twice as many in each round.
+// Waits until every rank is here, which one without the library never is; one that is late comes at last. By messages
+// of no bytes, which no collective of a program meets: each rank hears of twice as many in each round.
 class Gathering {
  public:
   Gathering() {

@@ -71,16 +71,19 @@ Library library_of_host() {
   return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
 }
 
-// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less than the host does with as many packed
-// bytes. Open MPI asks for an answer before it sends more than 4 KiB with its header, others later. Intel MPI's own way through shared memory is so fast that on the
-// EPYC packing for it takes 0.5 to 0.9 of the time up to 90 KiB (`lacuna bench mpi --forced`), and 1.4 of it above; blocks of MPI_Alltoallw it does not pack.
+// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less
+// than the host does with as many packed bytes. Open MPI asks for an answer before it sends more than 4 KiB with its
+// header, others later. Intel MPI's own way through shared memory is so fast that on the EPYC packing for it takes 0.5
+// to 0.9 of the time up to 90 KiB (`lacuna bench mpi --forced`), and 1.4 of it above; blocks of MPI_Alltoallw it does
+// not pack.
 Thresholds thresholds(Library library) {
   constexpr std::int64_t open_mpi_header = 64;
   Thresholds from;
   from.gaps = library == Library::open_mpi ? (4 << 10) - open_mpi_header : library == Library::intel ? 96 << 10 : 8 << 10;
   if (library != Library::open_mpi) from.exchanged = 8 << 10;
-  // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel MPI every message costs more, and with
-  // MPICH 4.0, whose wire is UCX, more still (docs/notes/mpi.md has the figures).
+  // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With
+  // Intel MPI every message costs more, and with MPICH 4.0, whose wire is UCX, more still (docs/notes/mpi.md has the
+  // figures).
   if (library == Library::intel) {
     // Its own way is faster: 4 MiB and 16 MiB took 1.08 and 1.20 of its time by shared memory here, two CPUs of an EPYC
     // (tests/mpi/cost/cost.py). Other MPIs take 3 to 4 times as long as Lacuna.
@@ -195,7 +198,8 @@ std::unique_ptr<Job> Job::begin() {
   return made;
 }
 
-// What was sent to ranks of this node is packed, and theirs to take. What the program freed may want us still, and chunks for other nodes the host.
+// What was sent to ranks of this node is packed, and theirs to take. What the program freed may want us still, and
+// chunks for other nodes the host.
 void Job::end() {
   {
     const auto lock = enter();

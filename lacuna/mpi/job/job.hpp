@@ -35,7 +35,8 @@ class Job : public Process {
 
   Mode mode = Mode::full;
   Thresholds from;
-  std::int64_t patience_ns = 1'000'000;  ///< a receiver that takes nothing for so long does something else: the rest is packed
+  /// A receiver that takes nothing for so long does something else: the rest is packed
+  std::int64_t patience_ns = 1'000'000;
   Nonce nonce{};
   int world_rank = 0;
   int local_rank = 0;    ///< on this node
@@ -48,7 +49,8 @@ class Job : public Process {
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 
-  /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has threads that call MPI at once.
+  /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has
+  /// threads that call MPI at once.
   [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }
 
  private:

@@ -1,5 +1,6 @@
-// Requests that need something of us before they are complete: receives that may turn out to be descriptors, sends whose packed bytes the host still reads.
-// The program's handle is always one of the host's, so that whatever we do not take works on it; this table knows what else there is to it.
+// Requests that need something of us before they are complete: receives that may turn out to be descriptors, sends
+// whose packed bytes the host still reads. The program's handle is always one of the host's, so that whatever we do not
+// take works on it; this table knows what else there is to it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@
 
 namespace lacuna::mpi {
 
-/// Where a receive's bytes belong. Its type may not be decoded yet, since a type's first use is the host's, or may be one that cannot be.
+/// Where a receive's bytes belong. Its type may not be decoded yet, since a type's first use is the host's, or may be
+/// one that cannot be.
 struct Target {
   std::byte* base = nullptr;
   Count asked = 0;  ///< elements that the program has room for, and
@@ -43,7 +45,8 @@ struct Target {
   }
   /// The same of a type that is not decoded. False: the host does not know how large it is.
   bool make_room_undecoded(Count elements);
-  /// Decodes the type if it is not. False: it cannot be, or the CPU cannot touch the memory; then the host moves the bytes.
+  /// Decodes the type if it is not. False: it cannot be, or the CPU cannot touch the memory; then the host moves the
+  /// bytes.
   bool know(Types& types);
   /// Whether the CPU cannot touch the memory. Of a type that is decoded.
   [[nodiscard]] bool on_device();
@@ -96,7 +99,9 @@ struct Operation {
   Descriptor::Wire wire{};                    ///< of any send: what the host reads
   bool offers = false;
   Request
-      instead{};  ///< of one that is packed in the bounce after all: its message, while the host sends it; what the program has is not started then
+      /// Of one that is packed in the bounce after all: its message, while the host sends it; what the program has is
+      /// not started then
+      instead{};
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;
@@ -170,7 +175,8 @@ class Operations {
     ++changes_;
     all_.erase(found);
   }
-  /// Takes one that is active out, before the host completes it: then another may get its handle. Empty: the host's alone.
+  /// Takes one that is active out, before the host completes it: then another may get its handle. Empty: the host's
+  /// alone.
   [[nodiscard]] Taken take(Request handle) {
     const auto found = all_.find(handle);
     if (found == all_.end() || !found->second->active) return {};
@@ -179,7 +185,8 @@ class Operations {
     leaves(*found->second);
     return all_.extract(found);
   }
-  /// One that the host has completed, though its handle may be another's by now: while a call ends what it finds, an error handler may begin more.
+  /// One that the host has completed, though its handle may be another's by now: while a call ends what it finds, an
+  /// error handler may begin more.
   [[nodiscard]] Taken take_ended(Request handle) {
     const auto found = std::ranges::find(displaced_, handle, [](const Taken& taken) { return taken.empty() ? Request{} : taken.key(); });
     return found != displaced_.end() ? std::move(*found) : take(handle);

@@ -1,7 +1,8 @@
-// The requests of one call (MPI_Waitall and its like). Those of ours are taken out of the table, since the host may give their handles to others once it has
-// completed them; what has not ended goes back. A call that ends a few of many requests takes out those that it ends, and no others: else a loop of MPI_Waitany
-// would take time that grows with the square of its requests. In a program whose threads call MPI at once it looks without waiting, and holds the job's lock
-// until what has ended is out of the table, so that no other thread comes by its handle meanwhile.
+// The requests of one call (MPI_Waitall and its like). Those of ours are taken out of the table, since the host may
+// give their handles to others once it has completed them; what has not ended goes back. A call that ends a few of many
+// requests takes out those that it ends, and no others: else a loop of MPI_Waitany would take time that grows with the
+// square of its requests. In a program whose threads call MPI at once it looks without waiting, and holds the job's
+// lock until what has ended is out of the table, so that no other thread comes by its handle meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +51,8 @@ class Batch {
 
   /// The host has completed its part of one of ours, which may be ready then, or once its bytes have come.
   void host_completed(int i, const Status& theirs, int error);
-  /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean to look at others, whose handles
-  /// are gone.
+  /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean
+  /// to look at others, whose handles are gone.
   void ended(int i);
   /// Ends one that is complete.
   Ended end(int i, Status* status);
@@ -69,7 +70,8 @@ class Batch {
   std::size_t next_ended_ = 0;
 };
 
-/// Those of a call's requests that the host is asked about at once. It looks at all that it is given, and there may be thousands.
+/// Those of a call's requests that the host is asked about at once. It looks at all that it is given, and there may be
+/// thousands.
 class AtOnce {
  public:
   static constexpr std::size_t kMost = 128;
@@ -93,7 +95,8 @@ class AtOnce {
   std::vector<Request> handles_;
 };
 
-/// Room for the statuses of a call of the host's, kept from call to call. Its errors are MPI_SUCCESS: hosts write them only where one has failed.
+/// Room for the statuses of a call of the host's, kept from call to call. Its errors are MPI_SUCCESS: hosts write them
+/// only where one has failed.
 class Statuses {
  public:
   explicit Statuses(int count) : all_(std::exchange(kept(), {})) {  // an error handler may be here again meanwhile

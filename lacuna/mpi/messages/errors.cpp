@@ -1,5 +1,5 @@
-// Errors that the library finds: whose handler is told of them, and what the call returns. MPI leaves much of it open (MPI-4.1, 9.3), so hosts differ;
-// tests/mpi/handlers.c compares.
+// Errors that the library finds: whose handler is told of them, and what the call returns. MPI leaves much of it open
+// (MPI-4.1, 9.3), so hosts differ; tests/mpi/handlers.c compares.
 #include <new>
 #include <string>
 #include <string_view>
@@ -27,9 +27,11 @@ void tell(const char* of, const base::Error& error) noexcept {
 
 namespace {
 
-void heard(Comm* /*comm*/, int* /*code*/, ...) {}  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+void heard(Comm* /*comm*/, int* /*code*/, ...) {}
 
-// Of a communicator's own error handler the program knows by now; MPICH 5 then calls it a success. Tried out where nobody sees it.
+// Of a communicator's own error handler the program knows by now; MPICH 5 then calls it a success. Tried out where
+// nobody sees it.
 bool forgives() {
   const Host& h = host();
   Comm comm{};
@@ -51,7 +53,8 @@ Errhandler handler_of(Comm comm) {
   return handler;
 }
 
-// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like MPICH 3 and 4.0, tells MPI_COMM_WORLD, of requests too, which it has freed.
+// Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like
+// MPICH 3 and 4.0, tells MPI_COMM_WORLD, of requests too, which it has freed.
 bool tells_world() {
   std::string version(8192, '\0');
   int length = 0;

@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t kYieldAfter = 50'000;  // ns
 constexpr int kSpinsPerLook = 64;
 constexpr int kMostUnasked = 256;
-constexpr std::int64_t kInVain = 10'000'000'000;  // ns without memory to take what was offered, after which it is given up
+// ns without memory to take what was offered, after which it is given up
+constexpr std::int64_t kInVain = 10'000'000'000;
 
 }  // namespace
 
@@ -89,7 +90,8 @@ void Exchange::take() {
   begin_takes();
 }
 
-// What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether none is left.
+// What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether
+// none is left.
 bool Exchange::begin_takes() {
   if (!some_wanted_) return true;  // each look comes by here
   some_wanted_ = false;
@@ -166,7 +168,8 @@ void Exchange::move_on(std::int64_t now, std::int64_t& since) {
   if (now - since <= job_.patience_ns) return;
   for (protocol::Request* offered : offers_) {
     if (offered == nullptr) continue;
-    if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;  // only memory is wanting: its receiver makes room
+    // Only memory is wanting: its receiver makes room
+    if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;
   }
 }
 

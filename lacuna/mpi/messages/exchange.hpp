@@ -1,11 +1,14 @@
 // MPI_Alltoallw, blocking: what has gaps goes straight from one rank's memory to another's, as messages do.
 //
-//   1. Each rank offers its blocks with gaps to the ranks of its node, and tells everyone by one MPI_Alltoall of the host, 64 bytes for each.
-//   2. What was not offered (short blocks, other nodes) the host moves, by the same call with nothing in the other blocks; if nobody has such blocks, not at all.
+//   1. Each rank offers its blocks with gaps to the ranks of its node, and tells everyone by one MPI_Alltoall of the
+//   host, 64 bytes for each.
+//   2. What was not offered (short blocks, other nodes) the host moves, by the same call with nothing in the other
+//   blocks; if nobody has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
 //
-// So all ranks have to do it, or none, and nobody knows of the others' datatypes. They ask one another in the first call on a communicator; where nobody had
-// anything to offer, the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
+// So all ranks have to do it, or none, and nobody knows of the others' datatypes. They ask one another in the first
+// call on a communicator; where nobody had anything to offer, the next call is the host's alone, and after each further
+// such answer twice as many, which all ranks count alike.
 #pragma once
 
 #include <memory_resource>
@@ -25,7 +28,8 @@ namespace detail {
 /// What ranks tell one another.
 struct Slot {
   enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8 };
-  /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not understand its own datatypes.
+  /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not
+  /// understand its own datatypes.
   unsigned char says = 0;
   unsigned char unused[2] = {};
   Descriptor::Wire wire{};

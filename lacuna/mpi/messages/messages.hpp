@@ -1,4 +1,5 @@
-// What the calls are made of. Each answers with what the MPI function returns; `pass` makes the same call of the host, for what is not ours.
+// What the calls are made of. Each answers with what the MPI function returns; `pass` makes the same call of the host,
+// for what is not ours.
 #pragma once
 
 #include "lacuna/mpi/host/pause.hpp"
@@ -53,7 +54,8 @@ enum class How {
   chunked,  ///< a descriptor, and chunks: to another node
   wrong
 };
-/// How a message is to be sent; fills the source in, or says in `wrong` what the call returns. `once`: the request is not persistent.
+/// How a message is to be sent; fills the source in, or says in `wrong` what the call returns. `once`: the request is
+/// not persistent.
 How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
               int& wrong);
 /// As planned; false: the host has to send it after all.
@@ -69,23 +71,26 @@ enum class Starts {
   already,  ///< nothing: it is
   instead   ///< send_instead()
 };
-/// Makes the descriptor of a persistent send that starts, or packs it where there is no memory that its receiver reaches.
+/// Makes the descriptor of a persistent send that starts, or packs it where there is no memory that its receiver
+/// reaches.
 int prepare_start(Job& job, Operation& operation, Starts& starts);
 /// Once the host has started it, or refused to: what was offered is packed, or taken back.
 void after_start(Job& job, Operation& operation, bool starts);
 /// Has the host send what was packed.
 int send_instead(Job& job, Operation& operation);
 
-// --- target.cpp -------------------------------------------------------------------------------------------------------
+// --- target.cpp ------------------------------------------------------------------------------------------------------
 
 /// Puts bytes of a message, which are no descriptor, where they belong. False: they could not be put there.
 [[nodiscard]] bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes);
 
 // --- receives.cpp ----------------------------------------------------------------------------------------------------
 
-/// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`: the request is not persistent.
+/// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`:
+/// the request is not persistent.
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong);
-/// The target of a receive that gets what was probed, whatever its size and type; returns what the call returns if there is none.
+/// The target of a receive that gets what was probed, whatever its size and type; returns what the call returns if
+/// there is none.
 std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
@@ -100,7 +105,8 @@ int end_delivery_of(Job& job, Operation& operation, Call call, Status* status);
 void begin_delivery(Job& job, Probed& probed, Operation& operation);
 /// Moves on an operation whose message the host has set aside.
 void poll_aside(Job& job, Operation& operation);
-/// Whether the host has completed a request. What is over may share its handle with others that are, so it is not kept in the table.
+/// Whether the host has completed a request. What is over may share its handle with others that are, so it is not kept
+/// in the table.
 inline bool is_over(Request request) {
   int over = 0;
   Status status{};

@@ -1,6 +1,6 @@
-// Probes. A descriptor is as long as it is, not as the message that it stands for, so a probed message of that length is taken from the host. What came before
-// it from the same sender is taken too, unread: then whatever is in the stash came before all that the host still has from that sender,
-// and looking into the stash first keeps the order.
+// Probes. A descriptor is as long as it is, not as the message that it stands for, so a probed message of that length
+// is taken from the host. What came before it from the same sender is taken too, unread: then whatever is in the stash
+// came before all that the host still has from that sender, and looking into the stash first keeps the order.
 #include "lacuna/mpi/messages/messages.hpp"
 
 namespace lacuna::mpi {

@@ -1,5 +1,5 @@
-// Receives: the host puts bytes into the program's memory where they are contiguous, else into a bounce buffer. If they are a descriptor, what it names is
-// unpacked where it belongs; else a bounce buffer is.
+// Receives: the host puts bytes into the program's memory where they are contiguous, else into a bounce buffer. If they
+// are a descriptor, what it names is unpacked where it belongs; else a bounce buffer is.
 #include <climits>
 #include <optional>
 
@@ -159,12 +159,13 @@ struct Landing {
   bool large;
   bool typed = false;
 };
-// Whether the host has to put it where it belongs: it is of a type that is not decoded, or the CPU cannot touch the memory.
+// Whether the host has to put it where it belongs: it is of a type that is not decoded, or the CPU cannot touch the
+// memory.
 bool is_the_hosts(Target& target) { return target.type == nullptr || (!target.contiguous() && target.on_device()); }
 // Open MPI does that with whatever comes.
 bool lands_typed(const Job& job, Target& target) { return job.library == Library::open_mpi && is_the_hosts(target); }
-// Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor too. MPICH and Intel MPI take no part of a
-// number, so there it cannot be received: nothing.
+// Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor
+// too. MPICH and Intel MPI take no part of a number, so there it cannot be received: nothing.
 std::optional<Landing> landing_of(Job& job, Target& target, Bounce& bounce) {
   const Landing typed{.base = target.base, .count = target.asked, .type = target.handle, .large = target.asked > INT_MAX, .typed = true};
   if (lands_typed(job, target)) return typed;
@@ -204,7 +205,8 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
   probed.comm = comm;
   if (const int error = host().Mprobe(source, tag, comm, &probed.message, &probed.status); error != kSuccess) return error;
   probed.size = bytes_of(probed.status);
-  // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which MPI_Mrecv knows nothing.
+  // A shorter one is unpacked here, which is faster; one that is too long has an error of this communicator's, of which
+  // MPI_Mrecv knows nothing.
   const bool ours = !is_the_hosts(target) && probed.size <= kLongestBounce;
   const auto delivered = [&] {
     const std::unique_ptr<Operation> operation = begin_delivery_of(job, probed, target, comm);

@@ -1,6 +1,6 @@
-// What completes operations. The host completes its requests as the program asks for it, by MPI_Wait or another call, so that errors are told to whom the
-// host tells them; then what belongs to them is awaited, which needs nobody else (mpi.hpp, the second rule). Where nothing may be freed yet, a request is
-// looked at by MPI_Request_get_status.
+// What completes operations. The host completes its requests as the program asks for it, by MPI_Wait or another call,
+// so that errors are told to whom the host tells them; then what belongs to them is awaited, which needs nobody else
+// (mpi.hpp, the second rule). Where nothing may be freed yet, a request is looked at by MPI_Request_get_status.
 #include <algorithm>
 
 #include "lacuna/mpi/messages/messages.hpp"
@@ -98,7 +98,8 @@ bool poll(Job& job, Operation& operation) {
     operation.status.error = kSuccess;
     const int said = host().Request_get_status(operation.handle, &over, &operation.status);
     if (said == kSuccess && over == 0) return false;
-    // The host's MPI_Wait may say it again, or not: MPICH forgets what became of a persistent request that it has told of.
+    // The host's MPI_Wait may say it again, or not: MPICH forgets what became of a persistent request that it has told
+    // of.
     operation.error = said != kSuccess ? said : operation.status.error;
     operation.raised = said != kSuccess;
     if (operation.error == kSuccess) operation.error = operation.failed;

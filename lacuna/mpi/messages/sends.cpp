@@ -31,7 +31,8 @@ int outcome_of(const base::Result<protocol::Status>& ended) {
   return kErrOther;
 }
 
-// Packs all that is left of an offer, and ends it. Nothing: there is no memory for it, which only one has whose receiver was to keep pace.
+// Packs all that is left of an offer, and ends it. Nothing: there is no memory for it, which only one has whose
+// receiver was to keep pace.
 std::optional<int> leave(Job& job, protocol::Request* offered) try {
   if (!job.ranks->leave(offered)) return std::nullopt;
   const auto left = job.ranks->test(offered);
@@ -52,7 +53,8 @@ std::optional<int> look(Job& job, protocol::Request* offered, std::int64_t now, 
   return leave(job, offered);
 }
 
-// With a receiver that keeps pace, through windows that stay in the caches. `directly`: it was copied past them. Where a look finds no memory, nothing has moved.
+// With a receiver that keeps pace, through windows that stay in the caches. `directly`: it was copied past them. Where
+// a look finds no memory, nothing has moved.
 int stream(Job& job, protocol::Request* offered, bool& directly) {
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
@@ -129,8 +131,8 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   const bool contiguous = source.contiguous();
   How how = contiguous ? How::bytes : How::packed;
   source.why = Why::too_long;
-  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is over when its receive has begun,
-  // which only the host can tell: a descriptor may have been received by a probe.
+  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is
+  // over when its receive has begun, which only the host can tell: a descriptor may have been received by a probe.
   if (mode == SendMode::buffered || mode == SendMode::synchronous) {
     if (!Bytes::fits(source.bytes)) how = How::host;
   } else if (source.to.remote >= 0) {
@@ -202,7 +204,8 @@ int send_chunks(Job& job, const Source& source, std::unique_ptr<OutgoingMessage>
     }
 }
 
-// What a send returns whose message the host has taken, and whose bytes have gone by us: without the job's lock, since the program's error handler may call MPI.
+// What a send returns whose message the host has taken, and whose bytes have gone by us: without the job's lock, since
+// the program's error handler may call MPI.
 int result_of(int error, Comm comm) { return error == kSuccess ? kSuccess : raise(Call::message, comm, error); }
 
 }  // namespace
@@ -261,7 +264,8 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
 
 namespace {
 
-// Keeps a send that the host has begun until it is over for the program. Null: it is. What is over for the host may share its handle with others that are.
+// Keeps a send that the host has begun until it is over for the program. Null: it is. What is over for the host may
+// share its handle with others that are.
 Operation* keep(Job& job, std::unique_ptr<Operation> operation, Request* request, int& result) {
   if (!is_over(*request)) return &job.operations.add(*request, std::move(operation));
   const OutgoingMessage* const outgoing = operation->outgoing.get();
@@ -327,7 +331,8 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     if (offered != nullptr) job.ranks->set_aside(offered);
     kept = keep(job, std::move(operation), request, result);
   }
-  // Other bytes are packed without the lock: threads that begin sends pack at once. Nothing else touches the operation before its request is the program's.
+  // Other bytes are packed without the lock: threads that begin sends pack at once. Nothing else touches the operation
+  // before its request is the program's.
   if (offered != nullptr) {
     job.ranks->pack(offered);
     const auto lock = job.enter();

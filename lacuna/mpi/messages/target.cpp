@@ -1,4 +1,5 @@
-// Where the bytes of a receive belong: how large that is, whose it is to put them there, and how they get there from a buffer.
+// Where the bytes of a receive belong: how large that is, whose it is to put them there, and how they get there from a
+// buffer.
 #include <climits>
 
 #include "lacuna/mpi/messages/messages.hpp"

@@ -1,4 +1,5 @@
-// Communicators: which of their ranks are processes of this job on this node, and the messages that were probed in them.
+// Communicators: which of their ranks are processes of this job on this node, and the messages that were probed in
+// them.
 #pragma once
 
 #include <list>
@@ -13,7 +14,8 @@
 
 namespace lacuna::mpi {
 
-/// A message that a probe took from the host. If it has a descriptor's size it was received, else the host still has its bytes.
+/// A message that a probe took from the host. If it has a descriptor's size it was received, else the host still has
+/// its bytes.
 struct Probed {
   Comm comm{};
   Status status{};  ///< as the program is to see it
@@ -77,7 +79,8 @@ class Matched {
   // Open MPI counts from 0, and MPICH's numbers have other bits above.
   static constexpr int kNumbers = 0x1000'0000;
 #if !defined(LACUNA_MPI_ABI_MPICH)
-  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;  // no address, and nothing that an MPI makes of an int
+  // No address, and nothing that an MPI makes of an int
+  static constexpr std::uintptr_t kStep = std::uintptr_t{1} << 33;
   static Message reinterpret_cast_message(std::uintptr_t name) { return reinterpret_cast<Message>(name * kStep); }
   static std::uintptr_t number_of(Message message) { return reinterpret_cast<std::uintptr_t>(message) / kStep; }
 #else
@@ -98,7 +101,8 @@ struct RankPlace {
   bool operator==(const RankPlace&) const = default;
 };
 
-/// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank. MPI_PROC_NULL is none.
+/// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank.
+/// MPI_PROC_NULL is none.
 struct Neighbors {
   std::vector<bool> out, in;
 };
@@ -106,11 +110,13 @@ struct Neighbors {
 struct CommOf {
   bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
   bool inter = false;
-  bool of_host = false;                      ///< of MPICH's threads or streams: its messages are the host's alone, and no place is known
+  /// Of MPICH's threads or streams: its messages are the host's alone, and no place is known
+  bool of_host = false;
   std::optional<Neighbors> neighbors;        ///< once they were asked for
   std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
   std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
-  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more after the next that has nothing to gain.
+  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more
+  /// after the next that has nothing to gain.
   int unasked = 0, patience = 0;
 
   [[nodiscard]] Probed* find(int source, int tag) const {

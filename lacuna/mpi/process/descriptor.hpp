@@ -19,9 +19,11 @@ struct Descriptor {
 
   protocol::Ticket ticket;
   std::uint64_t bytes = 0;  ///< of the message
-  std::int32_t source = 0;  ///< the sender, in the communicator of this node; of another node: its rank in the world, with all bits turned
+  /// The sender, in the communicator of this node; of another node: its rank in the world, with all bits turned
+  std::int32_t source = 0;
 
-  /// Of a message that comes from another node, in the ticket's place: in chunks (transport.hpp), or to be read by a device (rget.hpp).
+  /// Of a message that comes from another node, in the ticket's place: in chunks (transport.hpp), or to be read by a
+  /// device (rget.hpp).
   struct InterNode {
     std::int32_t by_device = 0;
     std::int32_t number = 0;  ///< of chunks, their tag

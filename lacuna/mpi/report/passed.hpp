@@ -1,5 +1,6 @@
-// Calls that were handed to the host as they are, by function and reason: what LACUNA_MPI_REPORT=1 prints of them. A new reason is one line of
-// LACUNA_MPI_REASONS; where the decision is made, it is returned or left in what the decision fills in (Source, Target, Origin).
+// Calls that were handed to the host as they are, by function and reason: what LACUNA_MPI_REPORT=1 prints of them. A
+// new reason is one line of LACUNA_MPI_REASONS; where the decision is made, it is returned or left in what the decision
+// fills in (Source, Target, Origin).
 #pragma once
 
 #include <array>

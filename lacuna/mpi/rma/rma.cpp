@@ -8,14 +8,16 @@
 namespace lacuna::mpi {
 namespace {
 
-// Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as memory.
+// Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as
+// memory.
 constexpr std::int64_t kLeastBytes = 2048, kLongOriginRun = 1024;
 
 bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
 
-// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/notes/mpi.md): Open MPI copies straight in memory that it shares, and
-// makes an operation of each block elsewhere, whichever side has them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not
-// shared, even if the target's have gaps.
+// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/notes/mpi.md): Open
+// MPI copies straight in memory that it shares, and makes an operation of each block elsewhere, whichever side has
+// them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not shared, even if the
+// target's have gaps.
 bool pays(Library library, bool gets, bool shared, bool target_has_gaps) {
   switch (library) {
     case Library::open_mpi: return !shared && !target_has_gaps;
@@ -67,7 +69,8 @@ Bounce RmaWindows::take(Process& process, bool gets, const void* base, Count cou
   if (window->second.bytes + origin.bytes > kRoom) return left(Why::no_room);
   if (!pays(process.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return left(Why::host_is_fast);
   std::vector<Operation>& operations = window->second.operations;
-  if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);  // add() is to want no memory
+  // add() is to want no memory
+  if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);
   origin.why = Why::no_memory;
   return process.bounces.take(origin.bytes);
 } catch (const std::bad_alloc&) {

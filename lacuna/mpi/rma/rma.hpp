@@ -1,8 +1,12 @@
-// One-sided communication: data with gaps at the origin that hosts are slow with is packed here, and what is got unpacked. Many a host makes an operation of
-// each block, which takes up to some hundred times as long (docs/notes/mpi.md has the figures).
+// One-sided communication: data with gaps at the origin that hosts are slow with is packed here, and what is got
+// unpacked. Many a host makes an operation of each block, which takes up to some hundred times as long
+// (docs/notes/mpi.md has the figures).
 //
-//   MPI_Put ── packed into a bounce buffer ──▶ PMPI_Put of bytes            the buffer is kept until a call that completes the operation at the origin:
-//   MPI_Get ── bytes into a bounce buffer ───▶ PMPI_Get of bytes            MPI_Win_fence, _complete, _unlock, _flush and their kin; then a Get's is unpacked
+//   MPI_Put ── packed into a bounce buffer ──▶ PMPI_Put of bytes
+//   MPI_Get ── bytes into a bounce buffer ───▶ PMPI_Get of bytes
+//
+// The buffer is kept until a call that completes the operation at the origin: MPI_Win_fence, _complete, _unlock, _flush
+// and their kin. Then a Get's is unpacked.
 //
 // The target's side stays the host's, and so do locks, epochs and what becomes of operations that overlap.
 #pragma once
@@ -38,7 +42,8 @@ class RmaWindows {
   static constexpr int kAll = -100;
 
  private:
-  static constexpr std::int64_t kRoom = 64 << 20;  // of bounce buffers, for each window: what comes on top the host has as it is
+  // Of bounce buffers, for each window: what comes on top the host has as it is
+  static constexpr std::int64_t kRoom = 64 << 20;
   struct Operation {
     int target;
     bool gets;

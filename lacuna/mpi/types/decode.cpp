@@ -13,8 +13,9 @@ using base::Result;
 using Numbers = std::vector<std::int64_t>;
 using Span = std::span<const std::int64_t>;
 
-// What MPI_Type_get_contents says. Which of its lists a number is in depends on the constructor and on whether it was the one for large counts;
-// `numbers` has all of them in the order of the constructor's arguments, as MPI-4.1 lists them for the large ones.
+// What MPI_Type_get_contents says. Which of its lists a number is in depends on the constructor and on whether it was
+// the one for large counts; `numbers` has all of them in the order of the constructor's arguments, as MPI-4.1 lists
+// them for the large ones.
 struct Contents {
   Combiner combiner = Combiner::named;
   Numbers integers;   // int
@@ -37,12 +38,13 @@ struct Contents {
     }
   }
 };
-static_assert(sizeof(Count) == sizeof(std::int64_t) && std::is_same_v<Aint, std::int64_t>);  // MPI_Count is `long long`, or `long`
+// MPI_Count is `long long`, or `long`
+static_assert(sizeof(Count) == sizeof(std::int64_t) && std::is_same_v<Aint, std::int64_t>);
 
 base::Error failed(const char* what) { return {base::Code::unsupported, std::string(what) + " of a datatype failed"}; }
 
-// How long the lists of a type's contents are. A type with large counts may only be asked by the large functions, which not every host has; where it has none,
-// there are no such types.
+// How long the lists of a type's contents are. A type with large counts may only be asked by the large functions, which
+// not every host has; where it has none, there are no such types.
 struct Envelope {
   Count integers = 0, addresses = 0, counts = 0, types = 0;
   Combiner combiner = Combiner::named;
@@ -113,7 +115,8 @@ Result<Layout> predefined(Datatype type) {
   return Layout::resized(LACUNA_TRY(Layout::blocks(offsets, lengths)), 0, extent);
 }
 
-// The arguments of a constructor, one after another, from whichever list holds them. Constructors for large counts have their counts in the third.
+// The arguments of a constructor, one after another, from whichever list holds them. Constructors for large counts have
+// their counts in the third.
 class Arguments {
  public:
   explicit Arguments(const Contents& contents) : contents_(contents), large_(!contents.counts.empty()) {}

@@ -1,8 +1,8 @@
-// Only a library that the program has loaded is asked: none is loaded here. The program may load one at any time, so the
-// number of libraries that were ever loaded is compared, which takes 30 ns. To load a driver and to get memory from it takes
-// many milliseconds, so the number is not compared again before kShort has passed. What a driver has called its memory is
-// remembered. Such memory may be freed, and its addresses may become the host's: then the host MPI moves that message, which
-// is right too. What is the CPU's is not remembered.
+// Only a library that the program has loaded is asked: none is loaded here. The program may load one at any time, so
+// the number of libraries that were ever loaded is compared, which takes 30 ns. To load a driver and to get memory from
+// it takes many milliseconds, so the number is not compared again before kShort has passed. What a driver has called
+// its memory is remembered. Such memory may be freed, and its addresses may become the host's: then the host MPI moves
+// that message, which is right too. What is the CPU's is not remembered.
 #include "lacuna/mpi/types/device_memory.hpp"
 
 #include <dlfcn.h>

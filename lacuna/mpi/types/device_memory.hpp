@@ -1,5 +1,5 @@
-// Memory of GPUs. The CPU cannot touch it, so the host moves what lies there, if it can. The driver of the GPU says which
-// memory that is, once the program has loaded one.
+// Memory of GPUs. The CPU cannot touch it, so the host moves what lies there, if it can. The driver of the GPU says
+// which memory that is, once the program has loaded one.
 #pragma once
 
 #include "lacuna/mpi/types/types.hpp"

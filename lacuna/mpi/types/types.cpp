@@ -156,7 +156,8 @@ Use Types::find(Datatype type, Count count, bool& early) {
 
 // Of one that is committed.
 bool Types::is_early(Datatype type, Count count) {
-  // To decode takes 10 to 50 ns for each entry, and a microsecond or two. Hosts take half a microsecond for a message, and 0.1 to 0.5 ns for each byte with gaps.
+  // To decode takes 10 to 50 ns for each entry, and a microsecond or two. Hosts take half a microsecond for a message,
+  // and 0.1 to 0.5 ns for each byte with gaps.
   constexpr std::int64_t decode_ns = 2000, entry_ns = 40, call_ns = 500, bytes_per_ns = 3, times = 10;
   std::unique_lock lock(mutex_);
   const auto known = known_.find(type);
@@ -216,7 +217,8 @@ Use Types::decoded(Datatype type) {
   {
     const std::scoped_lock lock(mutex_);
     const auto [known, added] = known_.try_emplace(type);
-    if (known->second.of != nullptr || known->second.in_making) {  // by another thread: to set the attribute again is to delete it
+    // By another thread: to set the attribute again is to delete it
+    if (known->second.of != nullptr || known->second.in_making) {
       use.keep();
       return use;
     }

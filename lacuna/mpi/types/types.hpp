@@ -1,10 +1,12 @@
 // Datatypes as layouts: decoded through their envelopes and contents (MPI-4.1, 5.1.13), once for each handle.
 //
-// Many a program makes a type, sends one message with it and frees it. So a type's uses are the host's until they have taken ten times as long as decoding the
-// type takes, both by estimate. A receive of that kind may get a descriptor still: then the type is decoded, and so it has to be there.
+// Many a program makes a type, sends one message with it and frees it. So a type's uses are the host's until they have
+// taken ten times as long as decoding the type takes, both by estimate. A receive of that kind may get a descriptor
+// still: then the type is decoded, and so it has to be there.
 //
-// A handle that was freed may come back as another type. MPI_Type_free takes it out of the table; a decoded type carries an attribute of ours, whose deletion
-// does the same where that call is not seen. Types of equal runs have equal layouts, whichever constructors made them.
+// A handle that was freed may come back as another type. MPI_Type_free takes it out of the table; a decoded type
+// carries an attribute of ours, whose deletion does the same where that call is not seen. Types of equal runs have
+// equal layouts, whichever constructors made them.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +31,8 @@ class Elements {
   Elements() = default;
   explicit Elements(const Layout& one) : one_(&one) {}
   explicit Elements(Layout&& several) : several_(std::move(several)) {}
-  operator const Layout&() const { return several_ ? *several_ : *one_; }  // NOLINT(google-explicit-constructor): it is one
+  // NOLINTNEXTLINE(google-explicit-constructor): it is one
+  operator const Layout&() const { return several_ ? *several_ : *one_; }
 
  private:
   const Layout* one_ = nullptr;
@@ -70,7 +73,8 @@ class Type : public std::enable_shared_from_this<Type> {
   mutable std::size_t next_ = 0;
 };
 
-/// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as long as packing 300 bytes.
+/// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as
+/// long as packing 300 bytes.
 class Use {
  public:
   Use() = default;
@@ -128,12 +132,14 @@ class Types {
   }
   /// `early`: null, since decoding does not pay yet.
   Use find(Datatype type, Count count, bool& early);
-  /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was committed where we did not see it, the host
-  /// takes for a message to nobody; else `wrong` is what it says, its error handler has been called, and so the program's call is over.
+  /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was
+  /// committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it says, its error
+  /// handler has been called, and so the program's call is over.
   Use of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong);
   /// However many.
   static constexpr Count kDecode = -1;
-  /// MPI_Type_free is called. False: the host is to do it. True: it is put off until no receive needs the type any more.
+  /// MPI_Type_free is called. False: the host is to do it. True: it is put off until no receive needs the type any
+  /// more.
   bool puts_off_free(Datatype type);
   /// A type of so many bytes and no gaps, of the host's; no_type: there is none.
   Datatype without_gaps(std::int64_t size);
@@ -145,7 +151,8 @@ class Types {
     const std::scoped_lock lock(mutex_);
     return known_.contains(type);
   }
-  /// Whether so many elements are of a predefined type without gaps, and fewer bytes than `below`: what most messages are, told at once.
+  /// Whether so many elements are of a predefined type without gaps, and fewer bytes than `below`: what most messages
+  /// are, told at once.
   [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
 #if defined(LACUNA_MPI_ABI_MPICH)
     const auto handle = static_cast<unsigned>(type);  // which has the size in it
@@ -207,7 +214,8 @@ class Types {
 
 /// Whether MPI has it, and it need not be committed.
 bool is_predefined(Datatype type);
-/// The layout that the constructors of a type describe. Errors: those of Layout's constructors; unsupported (a constructor that is not known).
+/// The layout that the constructors of a type describe. Errors: those of Layout's constructors; unsupported (a
+/// constructor that is not known).
 base::Result<Layout> decode(Datatype type);
 /// Numbers and types that a type's constructors have; more than `most`: at least so many.
 std::int64_t entries_of(Datatype type, std::int64_t most);

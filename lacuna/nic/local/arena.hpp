@@ -1,4 +1,5 @@
-// An arena: memory of a Context that its peers have mapped too. First fit over whole pages; allocations are few and large.
+// An arena: memory of a Context that its peers have mapped too. First fit over whole pages; allocations are few and
+// large.
 #pragma once
 
 #include <map>
@@ -27,7 +28,8 @@ class Arena {
   std::size_t page_;
   using Holes = std::map<std::size_t, std::size_t>;  // offset -> bytes
   Holes free_;                                       // neighbours are always merged
-  std::vector<Holes::node_type> spare_;              // one for each stretch that is taken, so that free() wants no memory
+  // One for each stretch that is taken, so that free() wants no memory
+  std::vector<Holes::node_type> spare_;
 };
 
 }  // namespace lacuna::nic::local

@@ -1,5 +1,5 @@
-// How two queue pairs find one another: each side sends its four files and what it can do, maps and probes the other's, and says whether
-// that worked, so that both ends fail together or not at all.
+// How two queue pairs find one another: each side sends its four files and what it can do, maps and probes the other's,
+// and says whether that worked, so that both ends fail together or not at all.
 #include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,7 +42,8 @@ Result<Introduction> introduction_of(const Hello& hello, Path path) {
   return theirs;
 }
 
-// Whether the kernel lets us copy into the peer (Yama and other users' processes are reasons why not); a refusal is said aloud.
+// Whether the kernel lets us copy into the peer (Yama and other users' processes are reasons why not); a refusal is
+// said aloud.
 Result<void> probe(std::int64_t process, const Introduction& peer) {
   Result<void> allowed = probe_kernel(process, peer.cookie_addr, peer.cookie);
   if (!allowed)

@@ -1,7 +1,8 @@
-// The paths mapped and kernel: the initiator does everything. A send takes the target's oldest posted receive out of the target's inbox,
-// moves the bytes, and writes the completion back; the target only looks.
+// The paths mapped and kernel: the initiator does everything. A send takes the target's oldest posted receive out of
+// the target's inbox, moves the bytes, and writes the completion back; the target only looks.
 //
-// Requests run in batches: as many of the oldest as one epoch and one call of the mover may take. That is what a chain gains here.
+// Requests run in batches: as many of the oldest as one epoch and one call of the mover may take. That is what a chain
+// gains here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 constexpr std::uint64_t kBatchBytes = 8 << 20;
 constexpr std::size_t kBatchExtents = 1024;  // IOV_MAX
 
-// While this lives, the peer waits for us before it takes memory away. Entering is a full fence: either we see the key cleared, or the
-// owner that cleared it sees us.
+// While this lives, the peer waits for us before it takes memory away. Entering is a full fence: either we see the key
+// cleared, or the owner that cleared it sees us.
 class Epoch {
  public:
   explicit Epoch(Counter& access) : access_(access) { access_.value.fetch_add(1, std::memory_order_seq_cst); }
@@ -29,7 +30,8 @@ class Epoch {
   Counter& access_;
 };
 
-// A word that says that what was written before it is there: it must not be seen first, so a batch begins with it, behind a fence.
+// A word that says that what was written before it is there: it must not be seen first, so a batch begins with it,
+// behind a fence.
 bool announces(const Work& work) { return work.opcode == Opcode::write && work.total == sizeof(std::uint64_t); }
 
 // How a request ended, for both ends.
@@ -114,7 +116,8 @@ class Direct final : public QueuePair {
   bool run() {
     if (sends_.front().on_keys()) return conclude({run_on_keys(sends_.front())}), true;
     const std::uint64_t posted = peer_inbox().posted.value.load(std::memory_order_acquire);
-    if (sends_.front().takes_receive() && posted == matched_) {  // receiver not ready; what is wrong at this end shows all the same
+    // Receiver not ready; what is wrong at this end shows all the same
+    if (sends_.front().takes_receive() && posted == matched_) {
       ours_.clear();
       const Work& work = sends_.front();
       if (work.local(context_.keys(), work.moved, work.total - work.moved, 0, kBatchExtents, ours_)) return false;
@@ -176,7 +179,8 @@ class Direct final : public QueuePair {
     }
   }
 
-  // Adds the next bytes of a request to the batch, at most `bytes` and as many as both lists have room for, after checking both ends' keys.
+  // Adds the next bytes of a request to the batch, at most `bytes` and as many as both lists have room for, after
+  // checking both ends' keys.
   Outcome collect(const Work& work, std::uint64_t& bytes, std::uint64_t posted, std::uint64_t receive) {
     const std::uint32_t local_rights = work.opcode == Opcode::read ? kRightLocalWrite : 0;
     const auto ours = work.local(context_.keys(), work.moved, bytes, local_rights, kBatchExtents, ours_);

@@ -1,7 +1,7 @@
 // The inbox of a queue pair: shared memory that its owner created and its one peer writes into.
 //
-// Counters only grow; each has one writer and a cache line of its own. The owner compares every counter that the peer writes with
-// its own private count before it believes it.
+// Counters only grow; each has one writer and a cache line of its own. The owner compares every counter that the peer
+// writes with its own private count before it believes it.
 #pragma once
 
 #include <array>

@@ -1,11 +1,13 @@
-// The key table: which stretches of memory a process has registered, and what its indirect keys stand for. Its owner writes it; its peers
-// read it before each access.
+// The key table: which stretches of memory a process has registered, and what its indirect keys stand for. Its owner
+// writes it; its peers read it before each access.
 //
-// A key is an index and a generation, so that a stale key is not mistaken for its successor. A peer brackets check and copy by an
-// epoch (inbox.hpp); whoever takes memory away clears the key, then waits until no peer is inside an epoch that began before.
+// A key is an index and a generation, so that a stale key is not mistaken for its successor. A peer brackets check and
+// copy by an epoch (inbox.hpp); whoever takes memory away clears the key, then waits until no peer is inside an epoch
+// that began before.
 //
 //   sg_list ── resolve() ──▶ extents          table[index]: a region ──▶ one extent
-//                                             table[index]: an indirect key ──▶ translations[place, place + entries) ──▶ regions
+//                                             table[index]: an indirect key ──▶ translations[place, place + entries)
+//                                                                               ──▶ regions
 #pragma once
 
 #include <atomic>
@@ -20,7 +22,8 @@ struct KeyEntry {
   std::uint32_t rights;            // bits of kRight*
   std::uint64_t addr;              // 0 of an indirect key
   std::uint64_t length;
-  std::uint64_t place;    // of a region: its offset in the arena, or kNotShared. Of an indirect key: its first translation
+  // Of a region: its offset in the arena, or kNotShared. Of an indirect key: its first translation
+  std::uint64_t place;
   std::uint32_t entries;  // of an indirect key; 0 says that this is a region
   std::uint32_t repeat;   // rounds of a strided binding; 0 says that it is a list
 };
@@ -58,8 +61,9 @@ struct Extent {
   std::uint64_t arena_offset;  // kNotShared if it is not in the arena
 };
 
-/// Appends what lies behind bytes [from, from + bytes) of an sg_list, until there are `most` extents or more: a list may have as many as it has
-/// bytes. Returns for how many bytes it did, or nothing if a key, a bound or a right is wrong; then what was appended is of no use.
+/// Appends what lies behind bytes [from, from + bytes) of an sg_list, until there are `most` extents or more: a list
+/// may have as many as it has bytes. Returns for how many bytes it did, or nothing if a key, a bound or a right is
+/// wrong; then what was appended is of no use.
 std::optional<std::uint64_t> resolve(const Keys& keys, std::span<const Sge> list, std::uint64_t from, std::uint64_t bytes,
                                      std::uint32_t rights, std::size_t most, std::vector<Extent>& extents);
 

@@ -15,7 +15,8 @@
 namespace lacuna::nic::local {
 namespace {
 
-// Stores an aligned word at once and after everything before it, as a device's DMA of up to 8 bytes does: flags rely on it.
+// Stores an aligned word at once and after everything before it, as a device's DMA of up to 8 bytes does: flags rely on
+// it.
 bool store_word(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (bytes != sizeof(std::uint64_t) || reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint64_t) != 0) return false;
   std::uint64_t word = 0;

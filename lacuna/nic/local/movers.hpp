@@ -7,16 +7,18 @@ namespace lacuna::nic::local {
 
 enum class Direction { to_peer, from_peer };
 
-/// Moves all bytes of one list of checked memory to the other, which has as many. `theirs` is the peer's. Returns success, loc_prot_err (our
-/// memory is not there), rem_op_err (theirs is not), retry_exc_err.
+/// Moves all bytes of one list of checked memory to the other, which has as many. `theirs` is the peer's. Returns
+/// success, loc_prot_err (our memory is not there), rem_op_err (theirs is not), retry_exc_err.
 using Mover = Status (*)(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
-/// Whether the memory is shared, so that move_mapped() may be called; nobody knows what a peer wrote into its key table.
+/// Whether the memory is shared, so that move_mapped() may be called; nobody knows what a peer wrote into its key
+/// table.
 [[nodiscard]] bool in_arena(const PeerMemory& peer, const Extent& extent);
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
-/// Whether the kernel lets this process read `word` of another, and it holds `value`. Errors: permission, unsupported, io.
+/// Whether the kernel lets this process read `word` of another, and it holds `value`. Errors: permission, unsupported,
+/// io.
 Result<void> probe_kernel(std::int64_t process, std::uint64_t word, std::uint64_t value);
 
 }  // namespace lacuna::nic::local

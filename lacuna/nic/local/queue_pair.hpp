@@ -31,8 +31,8 @@ class QueuePair : public nic::QueuePair {
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] const PeerMemory& peer() const { return *wiring_.peer; }
   void keep(RegisteredBuffer memory) override { kept_.push_back(std::move(memory)); }
-  /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said aloud, if it stays
-  /// inside for a second: it is stopped, or broken, and may still write.
+  /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said
+  /// aloud, if it stays inside for a second: it is stopped, or broken, and may still write.
   bool drain() const;
 
  protected:

@@ -19,8 +19,9 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 #ifdef __SANITIZE_THREAD__
-// ThreadSanitizer knows memory by its address. Where both ends are threads of one process, they have to see a file at one address, or it sees no
-// access of one end meet one of the other's. So in its builds, and in no other, a process maps each file once.
+// ThreadSanitizer knows memory by its address. Where both ends are threads of one process, they have to see a file at
+// one address, or it sees no access of one end meet one of the other's. So in its builds, and in no other, a process
+// maps each file once.
 struct Mappings {
   struct Mapping {
     std::byte* data;

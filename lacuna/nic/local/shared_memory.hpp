@@ -1,5 +1,5 @@
-// A sealed memory file, mapped. It has no name, so nothing is left behind however its processes end; it is sealed against
-// shrinking and growing, so a peer that holds it cannot make our accesses fault.
+// A sealed memory file, mapped. It has no name, so nothing is left behind however its processes end; it is sealed
+// against shrinking and growing, so a peer that holds it cannot make our accesses fault.
 #pragma once
 
 #include "lacuna/nic/nic.hpp"

@@ -1,6 +1,6 @@
-// The path slots: the sender fills slots of the target's inbox from its sg_lists; the target, when it polls, empties them into its posted
-// receives or, for writes, into the memory that the slot names. While one core fills slot k + 1 the other empties slot k. A read is a slot
-// without bytes; the target answers it with replies in the reader's inbox.
+// The path slots: the sender fills slots of the target's inbox from its sg_lists; the target, when it polls, empties
+// them into its posted receives or, for writes, into the memory that the slot names. While one core fills slot k + 1
+// the other empties slot k. A read is a slot without bytes; the target answers it with replies in the reader's inbox.
 #include <algorithm>
 
 #include "lacuna/copy/copy.hpp"
@@ -221,7 +221,8 @@ class Slots final : public QueuePair {
   }
 
   std::vector<Extent> memory_;  // of the part at hand
-  // Initiator: sends_[0, sent_) are in slots whole, sends_[sent_] is so up to its `moved`. Of a read, `moved` counts what came back.
+  // Initiator: sends_[0, sent_) are in slots whole, sends_[sent_] is so up to its `moved`. Of a read, `moved` counts
+  // what came back.
   std::size_t sent_ = 0;
   std::size_t reads_ = 0;  // of them, reads
   std::uint64_t filled_ = 0;

@@ -62,7 +62,8 @@ Result<Buffer> Context::allocate(std::size_t bytes) {
 void Context::free(std::span<std::byte> bytes) {
   const auto* first = reinterpret_cast<const std::uint64_t*>(bytes.data());
   const auto* last = reinterpret_cast<const std::uint64_t*>(bytes.data() + bytes.size());
-  std::erase_if(flags_, [&](const auto& flag) { return flag.first >= first && flag.first < last; });  // others may get the same addresses
+  // Others may get the same addresses
+  std::erase_if(flags_, [&](const auto& flag) { return flag.first >= first && flag.first < last; });
   munmap(bytes.data(), bytes.size());
 }
 

@@ -1,5 +1,5 @@
-// copies: what packing and unpacking cost the simulated CPU, by block size, gap, and where the bytes are. Nothing is measured here: what this
-// machine's copies take has no part in virtual time.
+// copies: what packing and unpacking cost the simulated CPU, by block size, gap, and where the bytes are. Nothing is
+// measured here: what this machine's copies take has no part in virtual time.
 #pragma once
 
 #include "lacuna/layout/layout.hpp"
@@ -7,7 +7,8 @@
 
 namespace lacuna::nic::model {
 
-/// Bytes moved as `blocks` blocks with `gap` bytes between two of them, on one side dense; `footprint`: of all that the layout's whole copy touches.
+/// Bytes moved as `blocks` blocks with `gap` bytes between two of them, on one side dense; `footprint`: of all that the
+/// layout's whole copy touches.
 struct Copy {
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;

@@ -37,8 +37,9 @@ Time Device::translate(const Piece& piece, std::int64_t from, std::int64_t bytes
   return time;
 }
 
-// The two causes of which Table 4 shows only the effect. A packet's first entry is looked for while packets before it are still on their way, so
-// that only the engine's own work counts. Its second and later ones wait for one another, and for whatever they miss.
+// The two causes of which Table 4 shows only the effect. A packet's first entry is looked for while packets before it
+// are still on their way, so that only the engine's own work counts. Its second and later ones wait for one another,
+// and for whatever they miss.
 Time Device::find(const Piece& piece, bool first_of_packet) const {
   if (piece.entry < 0) return 0;
   const Indirect& how = profile_.indirect;
@@ -47,7 +48,8 @@ Time Device::find(const Piece& piece, bool first_of_packet) const {
     const Time again = first_of_packet ? 0 : static_cast<Time>(static_cast<Wide>(how.restart) * passed * piece.entries / kListUnit);
     return how.scan * passed + again;
   }
-  // Of a cache with random replacement, what is missing on average: as many as there are entries beyond those that survive.
+  // Of a cache with random replacement, what is missing on average: as many as there are entries beyond those that
+  // survive.
   const std::int64_t entries = memory_.bound_entries();
   const auto missed = [&](Wide time) { return time * entries / (how.capacity + entries); };
   return static_cast<Time>(missed(how.miss) + (first_of_packet ? 0 : missed(missed(how.dependent))));

@@ -4,7 +4,8 @@
 //   PCIe read       each packet's bytes at PCIe's rate, behind one another; each takes dma_read
 //   wire            bytes and header at the wire's rate, behind one another; then the flight
 //   the peer's port the same rate: packets of several senders queue
-//   receive engine  for each packet: packet + its entries, keys and translations; a send's first one fetches the receive
+//   receive engine  for each packet: packet + its entries, keys and translations; a send's first one fetches the
+//                   receive
 //   PCIe write      as reading
 #pragma once
 

@@ -1,6 +1,8 @@
-// profile: the parameters of a modelled platform, each with its origin, read from a JSON file. docs/design/model.md says what each one means.
+// profile: the parameters of a modelled platform, each with its origin, read from a JSON file. docs/design/model.md
+// says what each one means.
 //
-// Times are picoseconds inside, nanoseconds in the file. Rates are femtoseconds for each byte inside, bytes for each nanosecond (GB/s) in the file.
+// Times are picoseconds inside, nanoseconds in the file. Rates are femtoseconds for each byte inside, bytes for each
+// nanosecond (GB/s) in the file.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +36,8 @@ struct Cpu {
   Time bind_entry;  ///< writing an entry of a binding
 };
 
-/// Footprints in bytes; in the file, per cent of a cache: up to `none` nothing misses it, from `all` on everything does.
+/// Footprints in bytes; in the file, per cent of a cache: up to `none` nothing misses it, from `all` on everything
+/// does.
 struct MissRange {
   std::int64_t none, all;
 };
@@ -82,8 +85,10 @@ struct Nic {
 
 struct Indirect {
   IndirectVariant variant;
-  Time scan;     ///< search: each entry from the head of the list to the one that is wanted
-  Time restart;  ///< search: on top for the second and later entries of one packet, for each entry passed and each 1024 that the list has
+  Time scan;  ///< search: each entry from the head of the list to the one that is wanted
+  /// search: on top for the second and later entries of one packet, for each entry passed and each 1024 that the list
+  /// has
+  Time restart;
   std::int64_t capacity;  ///< cache: entries, of all keys
   Time miss;              ///< cache: an entry that is not there
   Time dependent;         ///< cache: on top for the second and later entries of one packet

@@ -10,7 +10,8 @@
 namespace lacuna::nic::model {
 namespace {
 
-constexpr std::int64_t kAlwaysMoved = 8;  // bytes: a flag, without which a transfer of which only the time is of interest would not end
+// bytes: a flag, without which a transfer of which only the time is of interest would not end
+constexpr std::int64_t kAlwaysMoved = 8;
 
 bool on_keys(Opcode opcode) { return opcode == Opcode::bind || opcode == Opcode::invalidate; }
 
@@ -223,7 +224,8 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   }
   if (reading) return answer_read(message, from), true;
   if (message->opcode != Opcode::write && receives_.empty()) {
-    if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;  // who would send it again?
+    // Who would send it again?
+    if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;
     waits_ = from.shared_from_this();
     tried_ = message->flight.arrivals.front();
     return false;
@@ -247,7 +249,8 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   return true;
 }
 
-// The sender tries every not_ready. Of these tries only that one matters which finds what was missing, or that somebody has gone.
+// The sender tries every not_ready. Of these tries only that one matters which finds what was missing, or that somebody
+// has gone.
 void Connection::try_again(Time now) {
   if (!waits_ || tries_) return;
   tries_ = true;

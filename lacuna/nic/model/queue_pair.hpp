@@ -1,5 +1,6 @@
-// queue_pair: two queue pairs of one connection and the messages between them. A request leaves through the sender's device when it is posted, in
-// order; it arrives as an event at the peer, in order, takes a receive if it needs one, and lands; then both ends have their completions.
+// queue_pair: two queue pairs of one connection and the messages between them. A request leaves through the sender's
+// device when it is posted, in order; it arrives as an event at the peer, in order, takes a receive if it needs one,
+// and lands; then both ends have their completions.
 //
 //   post ─▶ sends_ ─ pump() ─▶ Device::send ─▶ event: arrive() ─▶ Device::land ─▶ event: bytes are there, completions
 //                                                 │ no receive: again after a multiple of not_ready

@@ -1,5 +1,5 @@
-// schedule: virtual time. One simulated process runs at a time, the one with the smallest clock, on a thread of its own that holds the baton;
-// events (arrivals, completions) run in between, on whichever thread holds it.
+// schedule: virtual time. One simulated process runs at a time, the one with the smallest clock, on a thread of its own
+// that holds the baton; events (arrivals, completions) run in between, on whichever thread holds it.
 //
 //   charge()   this process computes: its clock moves, nobody else runs
 //   settle()   before it looks or acts: whatever is earlier runs first
@@ -20,10 +20,11 @@
 
 namespace lacuna::nic::model {
 
-inline constexpr Time kNever = std::numeric_limits<Time>::max() / 2;  // a clock that has come there can still be charged
+// A clock that has come there can still be charged
+inline constexpr Time kNever = std::numeric_limits<Time>::max() / 2;
 
-/// One thread gives it, another one takes it: std::binary_semaphore, but without its yields, which cost more than all the rest where many threads
-/// share a CPU.
+/// One thread gives it, another one takes it: std::binary_semaphore, but without its yields, which cost more than all
+/// the rest where many threads share a CPU.
 class Baton {
  public:
   void give() {
@@ -49,7 +50,8 @@ class Schedule {
  public:
   explicit Schedule(int ranks);
 
-  /// Runs body(rank) for all ranks, each on its thread, to their ends. False if there are not so many threads; then none has run.
+  /// Runs body(rank) for all ranks, each on its thread, to their ends. False if there are not so many threads; then
+  /// none has run.
   bool run(const std::function<void(int rank)>& body);
 
   [[nodiscard]] Time clock(int rank) const { return process(rank).clock; }
@@ -61,13 +63,15 @@ class Schedule {
     process(rank).idle += time;
   }
 
-  /// Runs all events that are earlier than `rank`, each once all processes are as far as it, and lets run all processes that are earlier by more
-  /// than `lookahead`: what they do cannot reach it before its own time. Without one they are strictly in order.
+  /// Runs all events that are earlier than `rank`, each once all processes are as far as it, and lets run all processes
+  /// that are earlier by more than `lookahead`: what they do cannot reach it before its own time. Without one they are
+  /// strictly in order.
   void settle(int rank, Time lookahead);
-  /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls of `step`.
+  /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls
+  /// of `step`.
   bool sleep(int rank, Time deadline, Time step);
-  /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run. If it is not asleep, its next sleep ends
-  /// at once: it may have looked before.
+  /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run. If it is
+  /// not asleep, its next sleep ends at once: it may have looked before.
   void wake(int rank, Time time);
 
   using Event = std::function<void()>;
@@ -103,8 +107,9 @@ class Schedule {
   std::vector<Process> processes_;
   std::priority_queue<Entry> events_;
   std::uint64_t numbered_ = 0;
-  std::set<std::pair<Time, int>> waiting_;  // ready processes, and sleeping ones at their deadlines; not the one that runs
-  Baton done_;                              // all have ended
+  // Ready processes, and sleeping ones at their deadlines; not the one that runs
+  std::set<std::pair<Time, int>> waiting_;
+  Baton done_;  // all have ended
 };
 
 }  // namespace lacuna::nic::model

@@ -11,7 +11,8 @@ using base::Code;
 
 enum class Verdict : std::uint32_t { accepted = 1, refused = 2 };
 
-// The sides, nonces and proofs are of fixed length, and a purpose has claims of one length: no two different handshakes prove the same text.
+// The sides, nonces and proofs are of fixed length, and a purpose has claims of one length: no two different handshakes
+// prove the same text.
 std::string said(std::string_view side, std::string_view listeners_nonce, std::string_view claim_and_nonce) {
   std::string text(side);
   text += listeners_nonce;

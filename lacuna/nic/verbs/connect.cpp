@@ -1,5 +1,5 @@
-// How two queue pairs find one another: each side says where its own is and what it can do, goes through RESET, INIT, RTR and RTS, and says whether that
-// worked. After that both may send.
+// How two queue pairs find one another: each side says where its own is and what it can do, goes through RESET, INIT,
+// RTR and RTS, and says whether that worked. After that both may send.
 #include <fmt/format.h>
 #include <unistd.h>
 

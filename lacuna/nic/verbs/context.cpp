@@ -137,7 +137,8 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
     return Owned<ibv_mr>(library.reg_mr_iova2(device_->domain(), bytes.data(), bytes.size(), iova, wanted), library.dereg_mr);
   };
   Owned<ibv_mr> region = make(access);
-  // To let windows be bound, the kernel asks for memory that can be written (ib_access_writable()); constants do without.
+  // To let windows be bound, the kernel asks for memory that can be written (ib_access_writable()); constants do
+  // without.
   if (!region && errno == EFAULT && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
     region = make(access & ~static_cast<unsigned>(IBV_ACCESS_MW_BIND));
   if (!region) {
@@ -236,7 +237,8 @@ void Context::withdraw(QueuePair& pair) {
   std::erase_if(pair.queue().ready(), [&](const Completion& completion) { return completion.qp_num == pair.number(); });
 }
 
-// Spins, then lets others have the CPU, then sleeps: after the queues were told to raise events, and were looked into once more.
+// Spins, then lets others have the CPU, then sleeps: after the queues were told to raise events, and were looked into
+// once more.
 Result<void> Context::wait(std::int64_t deadline) {
   const std::uint64_t waits = idle();
   base::cpu_relax();

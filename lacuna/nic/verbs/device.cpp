@@ -15,7 +15,8 @@ namespace lacuna::nic::verbs {
 namespace {
 
 constexpr int kMostGids = 256;
-constexpr int kMostSge = 128;      // looked for above what a device promises; a work request of mlx5 has 1024 bytes, 61 entries
+// Looked for above what a device promises; a work request of mlx5 has 1024 bytes, 61 entries
+constexpr int kMostSge = 128;
 constexpr int kMostInline = 1024;  // bytes
 constexpr int kDepth = 4096;       // work requests of one queue: more than methods ask for
 
@@ -43,8 +44,8 @@ std::string gid_text(const ibv_gid& gid) {
   return text.data();
 }
 
-// Version 2 before 1, which no router passes on; within one, addresses that reach further before those of the link, and IPv4's, which exist where somebody
-// set the network up, first.
+// Version 2 before 1, which no router passes on; within one, addresses that reach further before those of the link, and
+// IPv4's, which exist where somebody set the network up, first.
 int merit(const ibv_gid_entry& entry) {
   const std::uint8_t* raw = entry.gid.raw;
   const bool ipv4 = std::all_of(raw, raw + 10, [](std::uint8_t byte) { return byte == 0; }) && raw[10] == 0xff && raw[11] == 0xff;
@@ -189,7 +190,8 @@ Result<void> Device::choose_gid() {
   return {};
 }
 
-// Windows of type 2, either kind of which ours are: bound to a queue pair, and to its domain. Paging on demand is asked for, since it costs at each first touch.
+// Windows of type 2, either kind of which ours are: bound to a queue pair, and to its domain. Paging on demand is asked
+// for, since it costs at each first touch.
 Result<void> Device::find_features() {
   constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   if ((attributes_.device_cap_flags & kWindows) != 0 && attributes_.max_mw > 0) {

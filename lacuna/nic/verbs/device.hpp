@@ -42,7 +42,8 @@ class Device {
   [[nodiscard]] const Port& port() const { return port_; }
   /// Whether it is now.
   [[nodiscard]] bool port_is_up() const;
-  /// What queue pairs were found to take: sge above what the device promises too, inline data, of which it promises nothing.
+  /// What queue pairs were found to take: sge above what the device promises too, inline data, of which it promises
+  /// nothing.
   [[nodiscard]] const Limits& limits() const { return limits_; }
   /// A queue pair for nothing else but `queue`; null with errno set.
   [[nodiscard]] Owned<ibv_qp> create_queue_pair(ibv_cq* queue, const ibv_qp_cap& cap) const;

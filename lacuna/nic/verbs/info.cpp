@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Vendors that the kernel's drivers in software name (RXE_VENDOR_ID, SIW_VENDOR_ID); Soft-RoCE named none before Linux 5.8.
+// Vendors that the kernel's drivers in software name (RXE_VENDOR_ID, SIW_VENDOR_ID); Soft-RoCE named none before Linux
+// 5.8.
 constexpr std::array<std::uint32_t, 3> kNobody{0xffffff, 0x626d74, 0};
 
 fs::path folder_of(std::string_view name) { return fs::path("/sys/class/infiniband") / name; }

@@ -1,5 +1,5 @@
-// libibverbs as a table of functions. It is loaded at run time: a program that uses no device needs none of it, and a test may put other functions here.
-// What verbs.h calls through a context's own table (post, poll) is not among them.
+// libibverbs as a table of functions. It is loaded at run time: a program that uses no device needs none of it, and a
+// test may put other functions here. What verbs.h calls through a context's own table (post, poll) is not among them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -35,7 +35,8 @@ struct Library {
   decltype(&::ibv_ack_async_event) ack_async_event;
   decltype(&::ibv_alloc_pd) alloc_pd;
   decltype(&::ibv_dealloc_pd) dealloc_pd;
-  decltype(&::ibv_reg_mr_iova2) reg_mr_iova2;  // the one that leaves out what a kernel does not know of IBV_ACCESS_OPTIONAL_RANGE
+  // The one that leaves out what a kernel does not know of IBV_ACCESS_OPTIONAL_RANGE
+  decltype(&::ibv_reg_mr_iova2) reg_mr_iova2;
   decltype(&::ibv_dereg_mr) dereg_mr;
   decltype(&::ibv_create_comp_channel) create_comp_channel;
   decltype(&::ibv_destroy_comp_channel) destroy_comp_channel;

@@ -16,8 +16,9 @@ constexpr std::uint32_t kEntryBytes = 16;             // of a key's entry in a w
 constexpr std::uint32_t kGroup = 4;                   // entries come in groups of 64 bytes
 constexpr std::uint32_t kMostPiece = (1U << 31) - 1;  // bytes of an entry of a list
 constexpr std::int64_t kMostStride =
-    0xffff;                         // 16 bits in the work request, 32 in mlx5dv_mr_interleaved: a larger one would be cut in silence
-constexpr int kMostKeys = 1 << 14;  // more than methods hold
+    // 16 bits in the work request, 32 in mlx5dv_mr_interleaved: a larger one would be cut in silence
+    0xffff;
+constexpr int kMostKeys = 1 << 14;                  // more than methods hold
 constexpr std::uint32_t kEntriesWithoutInline = 4;  // mlx5dv_wr_post(3)
 
 Result<Mlx5> load_once() {
@@ -70,7 +71,8 @@ ibv_qp* create_binding_pair(const Mlx5& mlx5, ibv_context* context, ibv_pd* doma
   wanted.pd = domain;
   wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
                           IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
-  // A short message would be put into its completion, and from there to the entry's address, which of an indirect key is none (mlx5dv_create_qp(3)).
+  // A short message would be put into its completion, and from there to the entry's address, which of an indirect key
+  // is none (mlx5dv_create_qp(3)).
   auto special = zeroed<mlx5dv_qp_init_attr>();
   special.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
   special.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;

@@ -1,8 +1,9 @@
-// Indirect keys on mlx5 devices (UMR), through mlx5dv. *Not run on hardware*: tests run it on a fake of these functions, which keeps their documented
-// rules (tests/support/mlx5).
+// Indirect keys on mlx5 devices (UMR), through mlx5dv. *Not run on hardware*: tests run it on a fake of these
+// functions, which keeps their documented rules (tests/support/mlx5).
 //
 //   create      mlx5dv_create_mkey, in a context with DEVX
-//   bind        one work request: mlx5dv_wr_mr_list or mlx5dv_wr_mr_interleaved, its entries inline (ibv_wr_post(3), mlx5dv_wr_post(3))
+//   bind        one work request: mlx5dv_wr_mr_list or mlx5dv_wr_mr_interleaved, its entries inline (ibv_wr_post(3),
+//               mlx5dv_wr_post(3))
 //   invalidate  IBV_WR_LOCAL_INV
 //
 // What a work request holds inline is what a key takes: layouts with more pieces are given several keys by the methods.

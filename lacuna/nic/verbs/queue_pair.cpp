@@ -106,7 +106,8 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(Context& context, Completio
   const Limits& limits = context.limits();
   // Bind requests need the device's whole room inline, also where a caller's limit is below it.
   const int inlined = device.mlx5() != nullptr ? device.limits().max_inline : limits.max_inline;
-  const ibv_qp_cap cap{.max_send_wr = static_cast<std::uint32_t>(options.max_send_wr) + 1,  // one that says that this end lives
+  // One that says that this end lives
+  const ibv_qp_cap cap{.max_send_wr = static_cast<std::uint32_t>(options.max_send_wr) + 1,
                        .max_recv_wr = static_cast<std::uint32_t>(options.max_recv_wr),
                        .max_send_sge = static_cast<std::uint32_t>(limits.max_sge),
                        .max_recv_sge = static_cast<std::uint32_t>(limits.max_sge),

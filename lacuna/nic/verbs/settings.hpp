@@ -7,9 +7,10 @@
 
 namespace lacuna::nic::verbs {
 
-/// LACUNA_VERBS_PORT; LACUNA_VERBS_GID, an index; LACUNA_VERBS_MTU, in bytes; LACUNA_VERBS_TIMEOUT n, the time between two attempts, 4.096 us * 2^n;
-/// LACUNA_VERBS_RETRIES; LACUNA_VERBS_RNR_RETRIES, with a peer that has posted no receive (7: without end); LACUNA_VERBS_ODP=1, on-demand paging instead of
-/// pinned pages; LACUNA_VERBS_RELAXED=0, no relaxed ordering.
+/// LACUNA_VERBS_PORT; LACUNA_VERBS_GID, an index; LACUNA_VERBS_MTU, in bytes; LACUNA_VERBS_TIMEOUT n, the time between
+/// two attempts, 4.096 us * 2^n; LACUNA_VERBS_RETRIES; LACUNA_VERBS_RNR_RETRIES, with a peer that has posted no receive
+/// (7: without end); LACUNA_VERBS_ODP=1, on-demand paging instead of pinned pages; LACUNA_VERBS_RELAXED=0, no relaxed
+/// ordering.
 struct Settings {
   std::optional<int> port, gid, mtu;
   int timeout = 16;  // 0.27 s

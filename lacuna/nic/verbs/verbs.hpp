@@ -9,16 +9,17 @@
 //   post_chain ─▶ ibv_send_wr … ibv_send_wr ─▶ one ibv_post_send, one doorbell
 //   poll ◀─ ibv_wc, whose wr_id is the request's number within its queue
 //
-// A connection of which nothing is heard writes nothing to its peer now and then (RDMA WRITE of 0 bytes, which needs no key): only so does the
-// passive end of one-sided transfers learn that its peer is gone.
+// A connection of which nothing is heard writes nothing to its peer now and then (RDMA WRITE of 0 bytes, which needs no
+// key): only so does the passive end of one-sided transfers learn that its peer is gone.
 #pragma once
 
 #include "lacuna/nic/devices.hpp"
 
 namespace lacuna::nic::verbs {
 
-/// `device`: as libibverbs names it; empty for the first that has a port which is up. Errors: unsupported (no libibverbs, no device, no port that is up),
-/// invalid_argument (no such device; the message lists them), permission, limit (memory that may be locked).
+/// `device`: as libibverbs names it; empty for the first that has a port which is up. Errors: unsupported (no
+/// libibverbs, no device, no port that is up), invalid_argument (no such device; the message lists them), permission,
+/// limit (memory that may be locked).
 Result<std::unique_ptr<nic::Context>> open(std::string_view device, const OpenOptions& options);
 
 /// All devices, those that cannot be used too. What cannot be asked is not there.

@@ -102,7 +102,8 @@ Result<void> Accesses::access_own(void* base, const Layout& own, const Exposed& 
   std::byte* memory = found->second.base + offset;
   const std::byte* mine = static_cast<const std::byte*>(base) + own.true_lower_bound();
   const std::byte* there_first = memory + theirs.true_lower_bound();
-  if (mine < there_first + theirs.true_extent() && there_first < mine + own.true_extent()) {  // among the exposed bytes themselves
+  // Among the exposed bytes themselves
+  if (mine < there_first + theirs.true_extent() && there_first < mine + own.true_extent()) {
     std::vector<std::byte> packed(static_cast<std::size_t>(own.size()));
     context.pack(gets ? theirs : own, gets ? memory : static_cast<const std::byte*>(base), 0, own.size(), packed.data(),
                  copy::Caching::kept);

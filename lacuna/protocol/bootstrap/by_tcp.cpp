@@ -39,7 +39,8 @@ std::string machine(const BootstrapPlan& plan) {
     const ssize_t length = readlink(name, target.data(), target.size());
     identity += fmt::format(" {}", std::string_view(target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))));
   }
-  return identity.starts_with(' ') ? random_bytes(kDigestBytes) : digest(identity);  // without /proc: like no other process
+  // Without /proc: like no other process
+  return identity.starts_with(' ') ? random_bytes(kDigestBytes) : digest(identity);
 }
 
 constexpr char kFreshName = ':';  // no user chooses a name that begins so

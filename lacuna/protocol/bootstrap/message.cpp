@@ -45,7 +45,8 @@ Result<void> send_parts(int socket, std::string_view bytes, int file, std::int64
     if (n >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(n));
       file = -1;
-    } else if (errno == ETOOMANYREFS) {  // as many files as a user may have are under way: until the receivers took some
+    } else if (errno == ETOOMANYREFS) {
+      // As many files as a user may have are under way: until the receivers took some
       if (base::now_ns() >= deadline) return base::fail(Code::timeout, "too many files are on their way between processes");
       pause_until(std::min(deadline, base::now_ns() + 1'000'000));
     } else if (passing(errno)) {

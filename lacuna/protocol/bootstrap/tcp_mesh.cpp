@@ -88,7 +88,8 @@ class Joining {
       const Result<Claim> claim = verify(secret_, *caller);
       if (!claim || !expected(*claim)) continue;
       send_at_once(caller->socket.get());
-      sockets_[claim->rank] = std::move(caller->socket);  // in the place of an earlier one, which the other end has given up
+      // In the place of an earlier one, which the other end has given up
+      sockets_[claim->rank] = std::move(caller->socket);
     }
     return {};
   }

@@ -14,8 +14,9 @@ namespace lacuna::protocol {
 
 using base::Result;
 
-inline constexpr std::uint32_t kNumbers = 256;           ///< layouts of one rank that another knows
-inline constexpr std::size_t kMostWireForm = 256 << 10;  ///< longer ones are not told: such transfers begin or end in one piece
+inline constexpr std::uint32_t kNumbers = 256;  ///< layouts of one rank that another knows
+/// Longer ones are not told: such transfers begin or end in one piece
+inline constexpr std::size_t kMostWireForm = 256 << 10;
 
 /// The layouts that were told to a peer.
 class LayoutsTold {

@@ -53,7 +53,8 @@ class QueueChannel final : public Channel {
   }
 
   Result<bool> next(Arrival& arrival) override {
-    for (int i = 0; i < receives_; ++i) {  // a peer that sends nothing but credit shall not keep this end from everything else
+    // A peer that sends nothing but credit shall not keep this end from everything else
+    for (int i = 0; i < receives_; ++i) {
       if (arrived_.empty()) poll();
       if (owed_ >= receives_ / 2 && credits_ > 0 && in_flight_ < sends_) {
         Head nothing;

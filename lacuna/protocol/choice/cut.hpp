@@ -27,7 +27,8 @@ struct Cut {
   std::int64_t bytes = 0;
   std::int64_t part = 0;             ///< of each part but the last, which may be shorter
   std::uint32_t copied[2] = {0, 0};  ///< by method::Role
-  double saves_ns = 0;  ///< by how much sooner it would arrive if the memory of both ends were registered; known to `automatic`
+  /// By how much sooner it would arrive if the memory of both ends were registered; known to `automatic`
+  double saves_ns = 0;
   [[nodiscard]] bool whole() const { return count() == 1 && copied[0] == 0 && copied[1] == 0; }
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>((bytes + part - 1) / part); }
   [[nodiscard]] std::int64_t begin(std::uint32_t index) const { return index * part; }

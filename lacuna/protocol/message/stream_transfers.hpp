@@ -9,8 +9,8 @@ class StreamTransfers {
  public:
   StreamTransfers(LocalRank& local, Completion& completion) : local_(local), completion_(completion) {}
 
-  /// Whether a message that is too long for a small one goes by a stream (docs/design/messages.md says what that was compared
-  /// with).
+  /// Whether a message that is too long for a small one goes by a stream (docs/design/messages.md says what that was
+  /// compared with).
   [[nodiscard]] bool possible(const Peer& peer) const {
     return peer.channel->shares_memory() && local_.options.force.method == nullptr && !local_.options.force.path;
   }

@@ -5,8 +5,9 @@
 namespace lacuna::protocol {
 namespace {
 
-constexpr int kArrivalsPerRound = 64;              // of one peer, so that all get their turn
-constexpr int kLastRounds = 1024;                  // for what a peer sent before it went; one that only seems gone may go on for ever
+constexpr int kArrivalsPerRound = 64;  // of one peer, so that all get their turn
+// For what a peer sent before it went; one that only seems gone may go on for ever
+constexpr int kLastRounds = 1024;
 constexpr std::int64_t kClosing = 60'000'000'000;  // ns that a peer has to take what was sent to it
 
 }  // namespace

@@ -3,8 +3,8 @@
 //
 //   a thread that unmaps              our thread                     the caller of intact()
 //   mmap_changing += 1, pages go
-//   waits ── event ────────────────▶  reads it: mmap_changing -= 1   1. a page's ioctl says EAGAIN while mmap_changing > 0, so
-//   returns                           marks what it overlaps            that no event is on its way that was not read
+//   waits ── event ────────────────▶  reads it: mmap_changing -= 1   1. a page's ioctl says EAGAIN while
+//   returns                           marks what it overlaps            mmap_changing > 0: every event was read
 //                                                                    2. waits until our thread has marked what it read
 //                                                                    3. looks at the mark
 //

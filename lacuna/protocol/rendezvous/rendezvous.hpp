@@ -66,9 +66,10 @@ struct RendezvousTransfer {
   std::uint32_t own_number = 0;  ///< of the own layout, as it was told; 0: it was not
   std::optional<Layout> theirs;  ///< the other end's layout, if it told it
   bool theirs_shared = false;
-  bool theirs_known = false;     ///< its memory is registered
-  bool unfit = false;            ///< at the receiver: its own memory cannot be registered
-  bool known = false;            ///< at the receiver: both ends' memory is registered, so that keys may be bound to it already
+  bool theirs_known = false;  ///< its memory is registered
+  bool unfit = false;         ///< at the receiver: its own memory cannot be registered
+  /// At the receiver: both ends' memory is registered, so that keys may be bound to it already
+  bool known = false;
   Cut cut;                       ///< the receiver makes it
   std::uint32_t made = 0;        ///< parts that are, or were, under way
   std::deque<MovingPart> parts;  ///< under way, by index

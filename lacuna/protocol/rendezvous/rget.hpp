@@ -74,8 +74,9 @@ class Rget {
 
   /// Written by the peer.
   struct Board {
-    std::array<std::uint64_t, kSlots> packed;  // of the peer's message with the slot: its number, and how many parts are there
-    std::array<std::uint64_t, kSlots> taken;   // of ours: the number of the last that was taken
+    // Of the peer's message with the slot: its number, and how many parts are there
+    std::array<std::uint64_t, kSlots> packed;
+    std::array<std::uint64_t, kSlots> taken;  // of ours: the number of the last that was taken
     std::uint64_t hello;
   };
   struct Peer {

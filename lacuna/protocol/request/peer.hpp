@@ -42,8 +42,9 @@ struct PeerAnnouncements {
 
 /// Puts and gets.
 struct PeerAccesses {
-  std::unordered_map<std::uint32_t, Request*> begun;  ///< of this end, of which the peer has said nothing yet; by number
-  std::size_t served = 0;                             ///< of the peer, under way
+  /// Of this end, of which the peer has said nothing yet; by number
+  std::unordered_map<std::uint32_t, Request*> begun;
+  std::size_t served = 0;  ///< of the peer, under way
 };
 
 struct Peer {

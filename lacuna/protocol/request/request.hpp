@@ -1,8 +1,8 @@
 // request: what a communicator keeps of a message, and of each peer, and how a message ends. It hides where requests
 // live, and what has to be given back when a peer is lost.
 //
-//   begun ── waiting (for a message, for room, for an answer) ── moving ── done ── ended by the program: back to the pool
-//               └──────────────────── the peer is lost ─────────────┴──▶ done, with an error
+//   begun ── waiting (for a message, room, an answer) ── moving ── done ── ended by the program: back to the pool
+//               └──────────────────── the peer is lost ─────┴──▶ done, with an error
 //
 //   requests.hpp     a send or receive, a message that no receive took, and the pool
 //   peer.hpp         what is kept of each peer

@@ -41,7 +41,8 @@ bool DirectCopy::step() {
   // Not counted on beyond the end, so that the counter never comes round again.
   if (shared_->begun.load(std::memory_order_relaxed) >= pieces_of(bytes_)) return false;
   const std::uint64_t piece = shared_->begun.fetch_add(1, std::memory_order_relaxed);
-  if ((piece & kStopped) != 0) shared_->begun.fetch_sub(1, std::memory_order_relaxed);  // at_work() counts what was begun
+  // at_work() counts what was begun
+  if ((piece & kStopped) != 0) shared_->begun.fetch_sub(1, std::memory_order_relaxed);
   if (piece >= pieces_of(bytes_)) return false;
   const std::int64_t from = static_cast<std::int64_t>(piece) * piece_of(bytes_);
   const std::int64_t bytes = std::min(piece_of(bytes_), bytes_ - from);

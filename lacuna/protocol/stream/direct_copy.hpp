@@ -18,7 +18,8 @@ namespace lacuna::protocol {
 struct DirectEnd {
   std::uint64_t addr = 0;
   layout::Digest digest;
-  std::uint32_t layout = 0;  ///< its number, as it was told; that may have gone to another layout, so there is the digest
+  /// Its number, as it was told; that may have gone to another layout, so there is the digest
+  std::uint32_t layout = 0;
   std::uint32_t unused = 0;
 };
 

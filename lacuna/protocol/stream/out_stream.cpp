@@ -13,8 +13,10 @@ namespace {
 // GB/s, and round 512 KiB with 17.
 constexpr std::int64_t kLeastChunk = 4 << 10;
 constexpr std::int64_t kMostChunk = 64 << 10;
-constexpr std::int64_t kShort = 32 << 10;  // a message; chunks of longer ones are twice the least, and so are those that pass caches by
-constexpr std::int64_t kChunks = 32;       // of a message, until they become too short or too long: both CPUs shall have something to do
+// A message; chunks of longer ones are twice the least, and so are those that pass caches by
+constexpr std::int64_t kShort = 32 << 10;
+// Of a message, until they become too short or too long: both CPUs shall have something to do
+constexpr std::int64_t kChunks = 32;
 
 // About what packing would take.
 constexpr std::int64_t kBytesPerNs = 8;

@@ -20,7 +20,8 @@ struct RingDescriptor {
   std::uint64_t addr = 0;
   std::uint64_t first = 0;  ///< `filled` before this message
   std::uint32_t rkey = 0;
-  std::uint32_t at = 0;      ///< where the first chunk is; a multiple of a chunk. The others follow, and go on at the ring's beginning
+  /// Where the first chunk is; a multiple of a chunk. The others follow, and go on at the ring's beginning
+  std::uint32_t at = 0;
   std::uint32_t answer = 0;  ///< the number of the answer that the stream follows; 0: none
   std::uint16_t pages = 0;   ///< of the ring, 4096 bytes each
   std::uint16_t lines = 0;   ///< of each chunk except the last, 64 bytes each; a power of two
@@ -38,13 +39,15 @@ enum class Transit : std::uint8_t {
 struct alignas(kPage) RingMemory {
   static constexpr std::int64_t kTimed = 32 << 10;  ///< bytes of a message, at least, that is timed
   alignas(64) std::atomic<std::uint64_t> filled;
-  std::atomic<std::uint64_t> moved;  ///< if not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
+  /// If not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
+  std::atomic<std::uint64_t> moved;
   RingDescriptor rest;
   alignas(64) std::atomic<std::uint64_t> emptied;
-  std::atomic<std::uint64_t> took_of;           ///< `emptied` after the last message that was timed,
-  std::atomic<std::uint64_t> took_ns;           ///< and the time of that message
-  DirectMemory direct;                          ///< of both ends
-  alignas(64) std::atomic<std::int64_t> began;  ///< when the sender began with a message that is timed, in ns of base::now_ns()
+  std::atomic<std::uint64_t> took_of;  ///< `emptied` after the last message that was timed,
+  std::atomic<std::uint64_t> took_ns;  ///< and the time of that message
+  DirectMemory direct;                 ///< of both ends
+  /// When the sender began with a message that is timed, in ns of base::now_ns()
+  alignas(64) std::atomic<std::int64_t> began;
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 

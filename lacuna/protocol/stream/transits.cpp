@@ -11,13 +11,15 @@ namespace {
 Transit other_ring(Transit ring) { return ring == Transit::wide ? Transit::narrow : Transit::wide; }
 
 constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
-constexpr std::int64_t kLongRun = 16 << 10;                   // and of a run: a direct copy of short ones takes half as long again
+// And of a run: a direct copy of short ones takes half as long again
+constexpr std::int64_t kLongRun = 16 << 10;
 constexpr int kPairs = 4;
 // Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings
 // them into its own.
 constexpr int kWarm = 2;
 constexpr int kBetweenTrials = 512;  // messages, at least
-constexpr int kUntilAgain = 4;       // messages after a pair that was broken off; twice as many after the next one, and so on,
+// Messages after a pair that was broken off; twice as many after the next one, and so on,
+constexpr int kUntilAgain = 4;
 constexpr int kLongestPause = 8192;  // until a pair costs nothing, though its time is not known
 constexpr int kMostInVain = 3;
 constexpr double kMostDoubted = 2.1;  // of a pair's cost, a logarithm: eight times; a peer may write any time

@@ -1,4 +1,5 @@
-// In place of examples/stencil2d/native.cpp: the same, and then one cell of the last rank's border is off by its last bit.
+// In place of examples/stencil2d/native.cpp: the same, and then one cell of the last rank's border is off by its last
+// bit.
 #include <cmath>
 
 #define make_native make_right

@@ -9,7 +9,8 @@ using Owner = bool (*)(std::uint64_t at, std::uint64_t* start, std::uint64_t* by
 
 __attribute__((visibility("default"))) Owner lacuna_stub_owner = nullptr;
 
-/// As cuda.h has it. Attributes: 2 the type of memory, 8 whether it is managed, 11 and 12 where its range begins and how long it is.
+/// As cuda.h has it. Attributes: 2 the type of memory, 8 whether it is managed, 11 and 12 where its range begins and
+/// how long it is.
 __attribute__((visibility("default"))) int cuPointerGetAttributes(unsigned number, int* attributes, void** values, std::uint64_t at) {
   if (lacuna_stub_owner == nullptr) return 3;  // CUDA_ERROR_NOT_INITIALIZED
   std::uint64_t start = 0, bytes = 0;

@@ -1,11 +1,14 @@
 /* What MPI's calls cost, in one of several ways of use. cost.py runs this plain and preloaded, by turns.
 
-     cost once KIND BLOCKS WAY ROUNDS     a type for each message: made, committed, sent, freed. KIND: vector, indexed, struct; WAY: calls, requests
-     cost many CALL COUNT ROUNDS          COUNT receives of 128 bytes with gaps, begun, then ended by CALL: all, any, some, testall, testany, testsome
+     cost once KIND BLOCKS WAY ROUNDS     a type for each message: made, committed, sent, freed. KIND: vector, indexed,
+                                          struct; WAY: calls, requests
+     cost many CALL COUNT ROUNDS          COUNT receives of 128 bytes with gaps, begun, then ended by CALL: all, any,
+                                          some, testall, testany, testsome
      cost ring BYTES ROUNDS               each rank exchanges doubles with gaps with its neighbours, by MPI_Sendrecv
      cost ping BYTES ROUNDS               contiguous bytes to and fro
 
-   COST_THREADS=1 asks for MPI_THREAD_MULTIPLE. Every message is looked at. Rank 0 prints one line: the median and the 90th percentile of a round, in ns. */
+   COST_THREADS=1 asks for MPI_THREAD_MULTIPLE. Every message is looked at. Rank 0 prints one line: the median and the
+   90th percentile of a round, in ns. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +39,8 @@ static double* doubles(size_t count, double first) {
   return made;
 }
 
-/* Blocks of one to three doubles with as many between them, by a fixed seed for all ranks; where each begins, in doubles. */
+/* Blocks of one to three doubles with as many between them, by a fixed seed for all ranks; where each begins, in
+ * doubles. */
 static size_t draw(int blocks, int* lengths, int* places) {
   unsigned state = 12345;
   int at = 0;

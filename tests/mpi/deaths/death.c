@@ -1,4 +1,5 @@
-/* One rank of two dies while large messages travel between all: by a signal, by exit(), or by MPI_Abort, as sender or as receiver. */
+/* One rank of two dies while large messages travel between all: by a signal, by exit(), or by MPI_Abort, as sender or
+ * as receiver. */
 #include <time.h>
 
 #include "../nests.h"

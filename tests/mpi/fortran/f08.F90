@@ -33,7 +33,8 @@ subroutine without_error
   call MPI_Type_free(every_other)
 end subroutine
 
-! A part of an array with gaps is a buffer where the binding knows arrays (MPI_SUBARRAYS_SUPPORTED); else the compiler copies it.
+! A part of an array with gaps is a buffer where the binding knows arrays (MPI_SUBARRAYS_SUPPORTED); else the compiler
+! copies it.
 subroutine sections(n)
   integer, intent(in) :: n
   double precision, allocatable, asynchronous :: a(:), b(:)

@@ -1,4 +1,5 @@
-/* Processes that are no ranks of this job's world: spawned ones, with the library where this one has it, and the communicators that lead to them. */
+/* Processes that are no ranks of this job's world: spawned ones, with the library where this one has it, and the
+ * communicators that lead to them. */
 /* ranks: 1 */
 #include "../check.h"
 

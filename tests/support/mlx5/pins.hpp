@@ -1,5 +1,6 @@
-// Pages that are held as an RDMA device holds them: what is fetched and put goes to those that were mapped when they were pinned, whatever is mapped at
-// their addresses now. They are registered buffers of an io_uring (io_uring_register_buffers(3)), which any user may have.
+// Pages that are held as an RDMA device holds them: what is fetched and put goes to those that were mapped when they
+// were pinned, whatever is mapped at their addresses now. They are registered buffers of an io_uring
+// (io_uring_register_buffers(3)), which any user may have.
 #pragma once
 
 #include <cstddef>

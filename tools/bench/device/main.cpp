@@ -1,7 +1,9 @@
-// lacuna-device-bench: measures copies between layouts of device memory against the copy engine's ways, a kernel of one thread for each element, and a
-// contiguous copy of as many sectors. Every row is verified. It writes JSON, one object a line:
+// lacuna-device-bench: measures copies between layouts of device memory against the copy engine's ways, a kernel of one
+// thread for each element, and a contiguous copy of as many sectors. Every row is verified. It writes JSON, one object
+// a line:
 //
-//   lacuna-device-bench [--device cuda:0] [--payload MIB] [--groups vectors,ai] [--only TEXT] [--repeats 11] [--seconds 240] [--warm]
+//   lacuna-device-bench [--device cuda:0] [--payload MIB] [--groups vectors,ai] [--only TEXT] [--repeats 11]
+//                       [--seconds 240] [--warm]
 #include <fmt/format.h>
 
 #include <charconv>

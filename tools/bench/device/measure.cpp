@@ -56,8 +56,9 @@ double median(std::vector<double> values) {
 
 std::int64_t end_of(const Layout& layout) { return layout.true_lower_bound() + layout.true_extent(); }
 
-// What the memory has to move at least. A GPU's L2 has sectors of 32 bytes, which is what `sectors` counts, each once. But the memory behind it is read 64 bytes
-// at a time, and a sector that is written in part is read first, to be whole when it goes back: `atoms` counts these.
+// What the memory has to move at least. A GPU's L2 has sectors of 32 bytes, which is what `sectors` counts, each once.
+// But the memory behind it is read 64 bytes at a time, and a sector that is written in part is read first, to be whole
+// when it goes back: `atoms` counts these.
 struct Traffic {
   std::int64_t sectors = 0;
   std::int64_t atoms = 0;

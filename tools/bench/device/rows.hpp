@@ -9,7 +9,8 @@
 
 namespace lacuna::bench {
 
-/// A side as torch and CuPy would write it: a strided array of items, or rows of one that a list picks. Empty where neither can.
+/// A side as torch and CuPy would write it: a strided array of items, or rows of one that a list picks. Empty where
+/// neither can.
 struct ArrayForm {
   std::int64_t item = 0;                     ///< bytes: 1, 2, 4, 8 or 16; 0 where there is no such form
   std::vector<std::int64_t> shape, strides;  ///< strides in items
@@ -25,7 +26,8 @@ struct DeviceRow {
   ArrayForm to_array;    ///< of an unpack: `from` is
 };
 
-/// All rows of about `payload` bytes (fewer where the memory between their bytes would be more than 1 GiB). A row is made when its turn comes.
+/// All rows of about `payload` bytes (fewer where the memory between their bytes would be more than 1 GiB). A row is
+/// made when its turn comes.
 struct RowMaker {
   std::string group;
   std::string name;

@@ -44,7 +44,8 @@ void Buffer::Free::operator()(std::byte* memory) const { std::free(memory); }  /
 
 Buffer::Buffer(const Side& side) : layout_(side.layout), base_(side.base), pages_(pages_of(side.layout, side.base)) {
   const auto bytes = static_cast<std::size_t>((side.span / kPage + 1) * kPage);
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));  // NOLINT(cppcoreguidelines-no-malloc): as programs do
+  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): as programs do
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
   if (memory_ == nullptr) throw std::bad_alloc();
 }
 
@@ -65,7 +66,8 @@ std::vector<std::byte> Buffer::data() const {
 
 void Buffer::clear() { copy::reference::unpack(layout_, base(), 0, layout_.size(), pattern_.data()); }
 
-// With the pattern's own bytes back under the layout, a page differs from the pattern only where something wrote into a gap.
+// With the pattern's own bytes back under the layout, a page differs from the pattern only where something wrote into a
+// gap.
 bool Buffer::holds(const std::vector<std::byte>& data) {
   const bool arrived = this->data() == data;
   clear();

@@ -21,7 +21,8 @@ class Buffer {
   [[nodiscard]] std::vector<std::byte> data() const;
   /// The pattern again where data landed.
   void clear();
-  /// Whether the layout holds these bytes and its gaps the pattern that they were filled with. Then the pattern is everywhere again.
+  /// Whether the layout holds these bytes and its gaps the pattern that they were filled with. Then the pattern is
+  /// everywhere again.
   bool holds(const std::vector<std::byte>& data);
 
  private:

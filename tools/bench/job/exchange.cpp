@@ -26,7 +26,7 @@ Exchange::Exchange(Case what, const Pair& pair) : case_(std::move(what)), pair_(
   receive_.fill(kBackground);
 }
 
-// --- the ways ---------------------------------------------------------------------------------------------------------
+// --- the ways --------------------------------------------------------------------------------------------------------
 
 void Exchange::add_bytes(const std::string& name) {
   const lacuna_mpi_shim* mpi = &pair_.mpi().calls();
@@ -108,7 +108,7 @@ void Exchange::plant(const std::string& fault) {
   }
 }
 
-// --- what arrives -----------------------------------------------------------------------------------------------------
+// --- what arrives ----------------------------------------------------------------------------------------------------
 
 void Exchange::clear(const Messenger& messenger) {
   if (messenger.in_place)
@@ -124,7 +124,7 @@ bool Exchange::received(const Messenger& messenger) {
   return arrived;
 }
 
-// --- what they are made of --------------------------------------------------------------------------------------------
+// --- what they are made of -------------------------------------------------------------------------------------------
 
 bool Exchange::make_types(const std::string& name) {
   if (!no_types_ && send_type_ == nullptr) {

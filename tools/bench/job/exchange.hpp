@@ -29,15 +29,20 @@ class Exchange {
 
   // The ways. What the MPI refuses is not added, but noted.
   void add(Messenger messenger) { messengers_.push_back(std::move(messenger)); }  ///< one of the caller's own, in place
-  void add_bytes(const std::string& name);                                        ///< a contiguous layout as so many bytes
-  void add_datatype(const std::string& name);                                     ///< MPI_Send and MPI_Recv of a datatype
-  void add_by_hand(const std::string& name, Form form);                           ///< loops around contiguous messages
-  void add_mpi_pack(const std::string& name);                                     ///< MPI_Pack and MPI_Unpack around them
-  void add_packed(const std::string& name);                                       ///< as many contiguous bytes, from elsewhere to elsewhere
+  /// A contiguous layout as so many bytes
+  void add_bytes(const std::string& name);
+  /// MPI_Send and MPI_Recv of a datatype
+  void add_datatype(const std::string& name);
+  void add_by_hand(const std::string& name, Form form);  ///< loops around contiguous messages
+  /// MPI_Pack and MPI_Unpack around them
+  void add_mpi_pack(const std::string& name);
+  /// As many contiguous bytes, from elsewhere to elsewhere
+  void add_packed(const std::string& name);
   /// Whether there are loops of the form Form::memcpy that differ from those over elements.
   [[nodiscard]] bool has_memcpy() const { return has_blocks(case_.send.nests) || has_blocks(case_.receive.nests); }
 
-  /// For tests. "corrupt:NAME": what this one receives has another first byte; "gap:NAME": the byte behind the first block is another one.
+  /// For tests. "corrupt:NAME": what this one receives has another first byte; "gap:NAME": the byte behind the first
+  /// block is another one.
   void plant(const std::string& fault);
 
   [[nodiscard]] const Case& what() const { return case_; }

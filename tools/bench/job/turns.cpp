@@ -6,8 +6,10 @@
 namespace lacuna::bench {
 namespace {
 
-constexpr double kBatch = 150'000;     // ns that a batch lasts at least: the clock and the words before it are nothing then
-constexpr double kUnwarmed = 2e6;      // ns: a round trip that takes longer finds the caches as it leaves them, whoever came before
+// ns that a batch lasts at least: the clock and the words before it are nothing then
+constexpr double kBatch = 150'000;
+// ns: a round trip that takes longer finds the caches as it leaves them, whoever came before
+constexpr double kUnwarmed = 2e6;
 constexpr int kMostTrips = 1000;       // of a batch
 constexpr int kWarmingShare = 16;      // of a batch's trips, one more for each so many warms up
 constexpr std::int32_t kOver = -1;     // words of rank 0: it has nothing more to ask;
@@ -51,7 +53,7 @@ std::unique_ptr<Exchange> open_exchange(const MessageCase& what, const Pair& pai
   return exchange;
 }
 
-// --- rank 1 -----------------------------------------------------------------------------------------------------------
+// --- rank 1 ----------------------------------------------------------------------------------------------------------
 
 void answer_turns(Exchange& exchange, const Pair& pair) {
   for (Pair::Words words = pair.hear(); words.what != kOver; words = pair.hear()) {
@@ -62,7 +64,7 @@ void answer_turns(Exchange& exchange, const Pair& pair) {
   }
 }
 
-// --- rank 0 -----------------------------------------------------------------------------------------------------------
+// --- rank 0 ----------------------------------------------------------------------------------------------------------
 
 Asker::Asker(Exchange& exchange, const Pair& pair)
     : exchange_(exchange), pair_(pair), trips_(exchange.messengers().size(), 1), once_(trips_.size(), 0.0) {}

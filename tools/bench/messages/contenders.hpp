@@ -36,7 +36,8 @@ class Connection {
   std::vector<Forced> forced_;
 };
 
-/// Lacuna is the first; then the MPI, and loops by hand around its contiguous messages; `forced`: then Lacuna by every way that this case can go.
+/// Lacuna is the first; then the MPI, and loops by hand around its contiguous messages; `forced`: then Lacuna by every
+/// way that this case can go.
 void add_contenders(Exchange& exchange, const Pair& pair, Connection& connection, bool forced);
 
 }  // namespace lacuna::bench

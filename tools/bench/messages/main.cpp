@@ -1,12 +1,15 @@
-// lacuna-message-bench: what a message takes, through Lacuna and through one MPI, between the same two processes. That MPI's mpiexec starts it twice:
+// lacuna-message-bench: what a message takes, through Lacuna and through one MPI, between the same two processes. That
+// MPI's mpiexec starts it twice:
 //
 //   mpiexec -n 2 lacuna-message-bench SHIM SOCKET NAME
 //
-// SHIM: the MPI's (tools/bench/copy/mpi_shim.c); SOCKET: the Unix socket where commands come from; NAME: by which the two meet through Lacuna.
-// Each rank connects to the socket, says who it is, and then answers each line with one; it sleeps in between. Both get the same commands, rank 0 first.
+// SHIM: the MPI's (tools/bench/copy/mpi_shim.c); SOCKET: the Unix socket where commands come from; NAME: by which the
+// two meet through Lacuna. Each rank connects to the socket, says who it is, and then answers each line with one; it
+// sleeps in between. Both get the same commands, rank 0 first.
 //
 //   ◀ {"hello": {...}}                                    tools/bench/job/rank.hpp
-//   ▶ {"measure": 17, "milliseconds": 200, "fewest": 9, "forced": false}    ◀ {"row": {...}} or {"error": "..."}; rank 1: {"row": {}}
+//   ▶ {"measure": 17, "milliseconds": 200, "fewest": 9, "forced": false}
+//   ◀ {"row": {...}} or {"error": "..."}; rank 1: {"row": {}}
 //
 // `lacuna bench messages` is its user.
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// One case between the two ranks: round trips of each contender in turn, verified before the first round and after the last.
+// One case between the two ranks: round trips of each contender in turn, verified before the first round and after the
+// last.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,9 +19,10 @@ struct Effort {
 /// Both ranks call it with the same arguments. Rank 0 returns
 ///   {"suite", "case", "family", "payload_bytes", "blocks", "rounds", "refused": [..],
 ///    "contenders": [{"name", "us", "low", "high", "ratio", "ratio_low", "ratio_high", "half_us"}, ..]}
-/// and rank 1 an empty object. A time is that of one message, half a round trip; a ratio Lacuna's time over this one's, within rounds; both are
-/// medians over the rounds with bootstrap intervals of 95 %. `half_us`: times over every other round, one to choose the best by, the other to judge it
-/// by. Throws std::runtime_error where wrong bytes arrived (on rank 0), and Broken.
+/// and rank 1 an empty object. A time is that of one message, half a round trip; a ratio Lacuna's time over this one's,
+/// within rounds; both are medians over the rounds with bootstrap intervals of 95 %. `half_us`: times over every other
+/// round, one to choose the best by, the other to judge it by. Throws std::runtime_error where wrong bytes arrived (on
+/// rank 0), and Broken.
 nlohmann::json measure(const MessageCase& what, const Pair& pair, Connection& connection, const Effort& effort);
 
 }  // namespace lacuna::bench

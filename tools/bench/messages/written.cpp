@@ -1,5 +1,5 @@
-// From a canonical form back to constructors: loops and lists as they are; what falls into several of them is one list of blocks, as a program would
-// keep it. The elements are the largest basic type that divides every number.
+// From a canonical form back to constructors: loops and lists as they are; what falls into several of them is one list
+// of blocks, as a program would keep it. The elements are the largest basic type that divides every number.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>

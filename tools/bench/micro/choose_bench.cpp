@@ -1,5 +1,5 @@
-// What a choice costs: remembered, and new, for layouts of up to a thousand loops or a million blocks. `lacuna_choose_bench
-// --benchmark_format=json` for machines.
+// What a choice costs: remembered, and new, for layouts of up to a thousand loops or a million blocks.
+// `lacuna_choose_bench --benchmark_format=json` for machines.
 #include <benchmark/benchmark.h>
 
 #include <random>

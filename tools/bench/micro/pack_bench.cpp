@@ -1,4 +1,5 @@
-// pack() of DDTBench layouts, warm, against memcpy of as many contiguous bytes. `lacuna_pack_bench --benchmark_format=json` for machines.
+// pack() of DDTBench layouts, warm, against memcpy of as many contiguous bytes. `lacuna_pack_bench
+// --benchmark_format=json` for machines.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

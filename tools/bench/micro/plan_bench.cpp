@@ -1,12 +1,16 @@
-// What a hand-over of a KV cache costs the CPU before anything moves: layouts from page tables, a method's plan, and all its requests, on a NIC that moves
-// nothing (tools/handover/posting_nic.hpp). `lacuna_plan_bench --benchmark_format=json` for machines; times are CPU times, medians over the iterations.
+// What a hand-over of a KV cache costs the CPU before anything moves: layouts from page tables, a method's plan, and
+// all its requests, on a NIC that moves nothing (tools/handover/posting_nic.hpp). `lacuna_plan_bench
+// --benchmark_format=json` for machines; times are CPU times, medians over the iterations.
 //
-//   plan/...        two paged layouts of 100 000 blocks, from the page numbers to operations that are ready to be started: both layouts in canonical form with
-//                   their digests, whether the destination overlaps, cuts and indirect keys or copy plans, at both ends
-//   hand_over/...   168 000 blocks of 576 B, every eighth row of a cache of latent attention, to pages of 64 or 16 rows, or rows anywhere: planning as above,
-//                   and posting: every request in the queue, every completion polled; ns for each block
+//   plan/...        two paged layouts of 100 000 blocks, from the page numbers to operations that are ready to be
+//                   started: both layouts in canonical form with their digests, whether the destination overlaps, cuts
+//                   and indirect keys or copy plans, at both ends
+//   hand_over/...   168 000 blocks of 576 B, every eighth row of a cache of latent attention, to pages of 64 or 16
+//                   rows, or rows anywhere: planning as above, and posting: every request in the queue, every
+//                   completion polled; ns for each block
 //
-// Each ends with a transfer whose requests are carried out as they were posted, and compared, gaps included, with a loop over the page numbers.
+// Each ends with a transfer whose requests are carried out as they were posted, and compared, gaps included, with a
+// loop over the page numbers.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,14 +1,16 @@
-// lacuna-mpi-bench: MPI's datatypes, MPI_Pack, loops by hand and contiguous messages between two processes of one MPI. That MPI's mpiexec starts it twice:
+// lacuna-mpi-bench: MPI's datatypes, MPI_Pack, loops by hand and contiguous messages between two processes of one MPI.
+// That MPI's mpiexec starts it twice:
 //
 //   mpiexec -n 2 lacuna-mpi-bench SHIM SOCKET                                               the MPI as it is
 //   mpiexec -n 2 env LD_PRELOAD=liblacuna_mpi_openmpi.so lacuna-mpi-bench SHIM SOCKET       with Lacuna in front of it
 //
-// Two such jobs race: `lacuna bench mpi`, at the other end of SOCKET, has all contenders of both take turns, one batch of round trips each, so the program
-// does one small thing at a time and sleeps in between. Nothing of Lacuna moves data here but what is preloaded. Both ranks get the same lines, and
-// answer each with one:
+// Two such jobs race: `lacuna bench mpi`, at the other end of SOCKET, has all contenders of both take turns, one batch
+// of round trips each, so the program does one small thing at a time and sleeps in between. Nothing of Lacuna moves
+// data here but what is preloaded. Both ranks get the same lines, and answer each with one:
 //
 //   ◀ {"hello": {..., "send_in": path of the library whose MPI_Send is called}}      tools/bench/job/rank.hpp
-//   ▶ {"open": 17} and others, see tools/bench/mpi/session.hpp                             ◀ {"row": {...}} or {"error": "..."}
+//   ▶ {"open": 17} and others, see tools/bench/mpi/session.hpp
+//   ◀ {"row": {...}} or {"error": "..."}
 #include <dlfcn.h>
 
 #include <iostream>

@@ -1,4 +1,5 @@
-// One rank's part of a race that `lacuna bench mpi` referees: it opens a case, takes its turns when it is told to, and closes it.
+// One rank's part of a race that `lacuna bench mpi` referees: it opens a case, takes its turns when it is told to, and
+// closes it.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,8 @@ class Session {
   ///   {"batch": contender}                {"us": of one message}
   ///   {"close": true}                     {}
   ///   {"commit": times, "blocks", "seed"} {"us": [of each MPI_Type_commit]}
-  /// and rank 1 an empty object. Throws std::exception where a command makes no sense or wrong bytes arrived, and Broken.
+  /// and rank 1 an empty object. Throws std::exception where a command makes no sense or wrong bytes arrived, and
+  /// Broken.
   nlohmann::json answer(const nlohmann::json& command);
 
  private:
