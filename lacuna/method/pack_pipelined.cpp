@@ -1,5 +1,5 @@
-// pack_pipelined: pack chunk k + 1 while chunk k flies and chunk k - 1 is unpacked (the pipeline protocol of seed 004,
-// applied to packing).
+// pack_pipelined: pack chunk k + 1 while chunk k flies and chunk k - 1 is unpacked (the pipeline protocol of
+// Woodall and others, 2006, applied to packing).
 #include <algorithm>
 
 #include "lacuna/method/packed.hpp"

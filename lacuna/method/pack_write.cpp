@@ -1,4 +1,4 @@
-// pack_write: the seeds' Copy Write. The CPU packs, one write carries all to a contiguous place, the target's CPU
+// pack_write: the papers' Copy Write. The CPU packs, one write carries all to a contiguous place, the target's CPU
 // unpacks from there; each only if its layout is not contiguous, so that to a contiguous remote buffer there is one
 // copy.
 #include <algorithm>

@@ -149,7 +149,7 @@ const Table kTables[] = {
      {
          {"pack", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
          {"pack_pipelined", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {0, 1, 1, 0, 1, 0, 0, 0, 0}, kSame, kSame},
-         // The seeds' Copy Write: one copy
+         // The papers' Copy Write: one copy
          {"pack_write", Notify::none, {1, 0, 1, 1, 1, 0, 0, 0, 64}, {}, kSame, kSame},
          {"gather_write", Notify::none, {1, 0, 4, 1, 1, 0, 0, 0, 0}, {}, kSame, kSame},
          {"linked_write", Notify::none, {4, 0, 4, 1, 1, 0, 0, 0, 0}, {}, kSame, kSame},

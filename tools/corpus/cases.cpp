@@ -12,7 +12,7 @@
 namespace lacuna::corpus {
 namespace {
 
-constexpr std::int64_t kGap = 2;  // between blocks, in blocks: the seeds' Table 4
+constexpr std::int64_t kGap = 2;  // between blocks, in blocks: the paper's Table 4
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kPage = 4096;
 

@@ -42,7 +42,7 @@ enum class Shape {
 };
 Result<Shape> shape_from_name(std::string_view name);
 
-/// Equal blocks with a gap of twice the block between them, as in the seeds' Table 4. Errors: invalid_argument if the
+/// Equal blocks with a gap of twice the block between them, as in the paper's Table 4. Errors: invalid_argument if the
 /// shape does not divide the blocks.
 Result<Case> grid_case(std::int64_t block_bytes, std::int64_t block_count, Shape shape);
 /// The same blocks, cold: as far apart as a working set of twice the last-level cache allows (a page at least), so
@@ -54,7 +54,7 @@ Result<Case> cold_grid_case_beyond(std::int64_t cache, std::int64_t block_bytes,
 /// they take 256 MiB.
 Case cold(Case what);
 Case cold_beyond(std::int64_t cache, Case what);
-/// Equal blocks, on either side with the same gap between them: the seeds' other experiments. The blocks are the
+/// Equal blocks, on either side with the same gap between them: the papers' other experiments. The blocks are the
 /// receiver's; if that is one contiguous buffer (`to_contiguous`), the sender's. Errors: as grid_case().
 Result<Case> blocks_case(std::int64_t block_bytes, std::int64_t block_count, std::int64_t gap_bytes, Shape shape, bool to_contiguous);
 /// The cross of a 2D stencil of 4k + 1 points in an array with rows of 1000 points: k rows with one point, one with

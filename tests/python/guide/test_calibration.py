@@ -251,15 +251,15 @@ def test_an_earlier_file_is_kept_whatever_is_forced(monkeypatch: pytest.MonkeyPa
 def test_classes_of_schema_2_are_kept_under_the_new_name_of_biases() -> None:
     file = profile_of(FAR).store("local")
     document = stored(file)
-    new = document["classes"][0]["paths"]["mapped"]["biases"]
-    assert new
-    for path in document["classes"][0]["paths"].values():
-        path["leans"] = path.pop("biases")
+    biases = {"pack": [0.5] * 8}
+    (path,) = document["classes"][0]["paths"].values()
+    del path["biases"]
+    path["leans"] = biases
     file.write_text(json.dumps({**document, "schema": 2}))
     _core.check_profile(str(file))
     file = profile_of(NEAR).store("local")
     assert messages(file) == [NEAR, FAR]
-    assert stored(file)["classes"][1]["paths"]["mapped"]["biases"] == new
+    assert stored(file)["classes"][1]["paths"]["mapped"]["biases"] == biases
 
 
 @pytest.mark.parametrize("member", ["machine", "lacuna_version", "nic", "schema"])
