@@ -90,7 +90,7 @@ build: .venv/.runtime ## Build the library, the worker, the Python module, the p
 	@cmake --build --preset release
 
 .PHONY: lint
-lint: packages .venv/.dev ## clang-format, clang-tidy, ruff, mypy, the include ladder
+lint: packages .venv/.dev ## clang-format, clang-tidy, ruff, mypy, the include ladder, lengths
 	@PATH="$$PWD/.venv/bin:$$PATH" scripts/lint.sh --jobs $(JOBS)
 
 .PHONY: format
