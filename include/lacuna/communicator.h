@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-/* --- messages --- Between processes that connected, by rank. They have tags, and are matched as MPI matches them
- * (MPI-4.1, 3.5): messages of one sender do not overtake one another, a receive with wildcards takes the earliest.
+/* --- messages ---
+ * Between processes that connected, by rank. They have tags, and are matched as MPI matches them (MPI-4.1, 3.5):
+ * messages of one sender do not overtake one another, a receive with wildcards takes the earliest.
  *
  * Nothing moves but inside of a call: a call that waits moves everything, lacuna_progress() moves without waiting. A
  * small send is done when it returns; a large one needs both ends to be in calls. With progress_thread a thread of the

@@ -13,10 +13,11 @@
 extern "C" {
 #endif
 
-/* --- exchanges: what all ranks do together --- All ranks make these calls, in the same order; as long as one makes
- * none, the others wait for it. Before anything moves the ranks agree: what is asked for, whether each message has as
- * many bytes at both ends, and the schedule. So what does not fit is an error on every rank, and no memory was written.
- * Blocks that are received into must not overlap one another, nor what is sent. */
+/* --- exchanges: what all ranks do together ---
+ * All ranks make these calls, in the same order; as long as one makes none, the others wait for it. Before anything
+ * moves the ranks agree: what is asked for, whether each message has as many bytes at both ends, and the schedule. So
+ * what does not fit is an error on every rank, and no memory was written. Blocks that are received into must not
+ * overlap one another, nor what is sent. */
 
 typedef struct lacuna_exchange lacuna_exchange;
 
