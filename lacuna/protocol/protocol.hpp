@@ -76,7 +76,8 @@ struct BootstrapOptions {
 /// not below size, a secret too short; what contradicts those that came before: another size, a rank that is taken, one
 /// process too many); permission (another user's process holds the name; a wrong secret); timeout (and which ranks are
 /// missing); limit (more than kMostRanks or than there may be open files, a name too long); io (the host is unknown,
-/// the port is in use); malformed, peer_lost. Between several machines, or several users, the connections carry no
+/// the port is in use); malformed, peer_lost; out_of_memory with a name, also where another
+/// process has none. Between several machines, or several users, the connections carry no
 /// files: a NIC that connects one machine's processes says so (unsupported) when it is to connect them.
 Result<Group> form_group(const BootstrapOptions& options);
 /// A rank of a simulated world among all others, within World::run(). The world outlives it.

@@ -1,8 +1,10 @@
 // One process's end of the local NIC.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
+#include <new>
 
 #include "lacuna/nic/local/arena.hpp"
 #include "lacuna/nic/local/keys.hpp"
@@ -35,6 +37,12 @@ struct Kept {
   std::vector<RegisteredBuffer> memory;
   Wiring wiring;
 };
+
+// Memory that a peer may still reach, and that there is no memory to keep: it stays as long as the process does.
+inline void stay_for_good(RegisteredBuffer memory) {
+  alignas(RegisteredBuffer) std::array<std::byte, sizeof(RegisteredBuffer)> place;
+  new (place.data()) RegisteredBuffer(std::move(memory));
+}
 
 class CompletionQueue final : public nic::CompletionQueue {
  public:
@@ -85,6 +93,11 @@ class Context final : public RealContext {
   /// Errors, as statuses: mw_bind_err.
   Status bind(const PreparedBinding& binding);
   Status invalidate(std::uint32_t key);
+  /// Before enroll(), which then wants no memory; nor does keep(), of each queue pair that is enrolled.
+  void make_room() {
+    queue_pairs_.reserve(queue_pairs_.size() + 1);
+    kept_.reserve(kept_.size() + queue_pairs_.size() + 1);
+  }
   void enroll(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }

@@ -22,8 +22,11 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
       options_(options),
       limits_(std::move(limits)),
       number_(context.next_number()) {
-  context_.enroll(*this);
+  constexpr std::size_t kMostly = 8;  // a ring of short messages, and those of a stream
+  kept_.reserve(kMostly);
+  context_.make_room();
   queue_.attach(*this);
+  context_.enroll(*this);
 }
 
 QueuePair::~QueuePair() {

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
+#include <new>
+#include <span>
 
 #include "lacuna/protocol/bootstrap/bootstrap.hpp"
 
@@ -18,9 +20,12 @@ namespace {
 
 using base::Code;
 
-constexpr std::uint32_t kMagic = 0x314d434c;  // "LCM1"
+constexpr std::uint32_t kMagic = 0x314d434c;     // "LCM1"
+constexpr std::uint32_t kNoMemory = 0x304d434c;  // "LCM0": of a process that cannot take part
 constexpr std::size_t kRequestBytes = 12;
 constexpr std::int64_t kRetryNs = 5'000'000;
+constexpr std::int64_t kTellNs = 5'000'000'000;  // the others come at once, unless they have no memory either
+constexpr const char* kWithoutMemory = "no memory";
 
 struct Name {
   sockaddr_un address{};
@@ -28,14 +33,13 @@ struct Name {
 };
 
 Result<Name> name_of(std::string_view name) {
-  const std::string full = fmt::format("lacuna-{}-{}", geteuid(), name);
   Name result;
   constexpr std::size_t kMost = sizeof result.address.sun_path - 1;  // without the zero that says "abstract"
-  if (full.size() > kMost)
-    return base::fail(Code::limit, fmt::format("a name of {} bytes; at most {} fit", name.size(), kMost - (full.size() - name.size())));
+  const auto full = fmt::format_to_n(result.address.sun_path + 1, kMost, "lacuna-{}-{}", geteuid(), name);
+  if (full.size > kMost)
+    return base::fail(Code::limit, fmt::format("a name of {} bytes; at most {} fit", name.size(), kMost - (full.size - name.size())));
   result.address.sun_family = AF_UNIX;
-  std::memcpy(result.address.sun_path + 1, full.data(), full.size());
-  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
+  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size);
   return result;
 }
 
@@ -80,6 +84,15 @@ Result<base::Fd> try_connect(const Name& name, const BootstrapPlan& plan) {
   return socket;
 }
 
+// So short that it wants no memory.
+std::string request_of(std::uint32_t magic, int size, int rank) {
+  std::string request;
+  put(request, magic);
+  put(request, static_cast<std::uint32_t>(size));
+  put(request, static_cast<std::uint32_t>(rank));
+  return request;
+}
+
 // A Bootstrap needs the kernel to say which process sends.
 Result<std::unique_ptr<nic::Bootstrap>> bootstrap_over(base::Fd socket) {
   const int on = 1;
@@ -102,8 +115,10 @@ bool same_user(const Caller& caller) {
 
 Result<Asked> read_request(const Caller& caller) {
   std::string_view fields = caller.request;
-  if (take(fields) != kMagic) return base::fail(Code::malformed, "not the request of a process that wants to connect");
+  const std::uint32_t magic = take(fields);
+  if (magic != kMagic && magic != kNoMemory) return base::fail(Code::malformed, "not the request of a process that wants to connect");
   Asked asked;
+  asked.no_memory = magic == kNoMemory;
   asked.size = static_cast<int>(take(fields));
   asked.rank = static_cast<int>(take(fields));
   return asked;
@@ -132,9 +147,21 @@ Result<void> connect_members(const Gathered& gathered, std::int64_t deadline) {
   return conclude(gathered, deadline);
 }
 
-Result<Group> coordinate(base::Fd listener, const BootstrapPlan& plan, Fullest& fullest) {
-  Acceptor acceptor(std::move(listener), kRequestBytes, static_cast<std::size_t>(plan.size) + 64, same_user);
-  Gathered gathered = LACUNA_TRY(gather(acceptor, plan, read_request, fullest));
+// give_up() that wants no memory. A member that hears nothing before it has its rank would wait for another coordinator.
+void give_up_without_memory(const Gathered& gathered) {
+  std::string header;  // message.cpp: kind, value, and how many bytes follow; so short that it wants no memory
+  for (const auto field : {static_cast<std::uint32_t>(MessageKind::failed), static_cast<std::uint32_t>(Code::out_of_memory), 0U})
+    put(header, field);
+  for (const Member& member : gathered.members) {
+    if (!member.socket) continue;
+    [[maybe_unused]] const Result<void> told = send_bytes(member.socket.get(), header, 0);
+  }
+}
+
+// All have come.
+Result<Group> connect_all(Gathered& gathered, Acceptor& acceptor, const BootstrapPlan& plan) try {
+  if (std::ranges::any_of(gathered.members, &Member::no_memory))
+    return std::unexpected(give_up(gathered, {Code::out_of_memory, "one of the processes has no memory to connect"}));
   // Before anybody can be done and come to the next group of that name.
   const base::Error full{Code::invalid_argument, fmt::format("all {} processes have come to {} already", plan.size, plan.where)};
   for (const base::Fd& late : acceptor.close()) tell(late.get(), refusal(MessageKind::refused, full));
@@ -147,12 +174,21 @@ Result<Group> coordinate(base::Fd listener, const BootstrapPlan& plan, Fullest& 
     if (member.socket) group.peers.back() = LACUNA_TRY(bootstrap_over(std::move(member.socket)));
   }
   return group;
+} catch (const std::bad_alloc&) {
+  give_up_without_memory(gathered);
+  return base::fail(Code::out_of_memory, kWithoutMemory);
+}
+
+Result<Group> coordinate(base::Fd listener, const BootstrapPlan& plan, Fullest& fullest) {
+  Acceptor acceptor(std::move(listener), kRequestBytes, static_cast<std::size_t>(plan.size) + 64, same_user);
+  Gathered gathered = LACUNA_TRY(gather(acceptor, plan, read_request, fullest));
+  return connect_all(gathered, acceptor, plan);
 }
 
 // --- a member ---
 
 // From the moment that the ranks are given: all get their connections or none.
-Result<Group> take_connections(base::Fd coordinator, int rank, const BootstrapPlan& plan) {
+Result<Group> take_connections(base::Fd coordinator, int rank, const BootstrapPlan& plan) try {
   const auto unexpected = [&] {
     return base::fail(Code::malformed, fmt::format("the coordinator of {} said what was not expected", plan.where));
   };
@@ -190,14 +226,13 @@ Result<Group> take_connections(base::Fd coordinator, int rank, const BootstrapPl
     group.peers.back() = LACUNA_TRY(bootstrap_over(std::move(socket ? socket : coordinator)));
   }
   return group;
+} catch (const std::bad_alloc&) {
+  return base::fail(Code::out_of_memory, kWithoutMemory);
 }
 
 // The group; nothing if the coordinator left before it was complete.
 Result<std::optional<Group>> wait_for_rank(base::Fd coordinator, const BootstrapPlan& plan, Fullest& fullest) {
-  std::string request;
-  put(request, kMagic);
-  put(request, static_cast<std::uint32_t>(plan.size));
-  put(request, static_cast<std::uint32_t>(plan.rank));
+  const std::string request = request_of(kMagic, plan.size, plan.rank);
   // One that is refused finds the connection closed here, and the reason in what it can still receive.
   [[maybe_unused]] const Result<void> asked = send_bytes(coordinator.get(), request, plan.deadline);
   for (;;) {
@@ -208,7 +243,7 @@ Result<std::optional<Group>> wait_for_rank(base::Fd coordinator, const Bootstrap
         return std::unexpected(fullest.timeout(fmt::format("the coordinator of {} does not answer", plan.where)));
       return std::unexpected(message.error());
     }
-    if (message->kind == MessageKind::refused) return std::unexpected(told_error(*message));
+    if (message->kind == MessageKind::refused || message->kind == MessageKind::failed) return std::unexpected(told_error(*message));
     if (message->kind == MessageKind::status) {
       fullest.note(message->value, told_text(*message));
     } else if (message->kind == MessageKind::rank) {
@@ -219,7 +254,42 @@ Result<std::optional<Group>> wait_for_rank(base::Fd coordinator, const Bootstrap
   }
 }
 
+// Whether the coordinator says that there is no group; else it has left before that.
+bool hears_refusal(int coordinator, std::int64_t deadline) {
+  std::array<char, 12> header{};  // message.cpp: kind, value, and how many bytes follow
+  std::array<char, 256> text{};
+  while (receive_bytes(coordinator, header, deadline)) {
+    std::string_view fields(header.data(), header.size());
+    const auto kind = static_cast<MessageKind>(take(fields));
+    if (kind == MessageKind::failed || kind == MessageKind::refused) return true;
+    fields.remove_prefix(sizeof(std::uint32_t));  // the value
+    for (std::size_t left = take(fields); left > 0;) {
+      const std::size_t bytes = std::min(left, text.size());
+      if (!receive_bytes(coordinator, std::span(text).first(bytes), deadline)) return false;
+      left -= bytes;
+    }
+  }
+  return false;
+}
+
+// Whether it has told the others.
+bool tells_no_memory(std::string_view name, int size, std::int64_t deadline) try {
+  const Result<Name> address = name_of(name);
+  if (!address) return true;  // the others cannot come there either
+  const base::Fd coordinator(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!coordinator || connect(coordinator.get(), generic(*address), address->length) != 0) return false;
+  if (!send_bytes(coordinator.get(), request_of(kNoMemory, size, -1), deadline)) return false;
+  return hears_refusal(coordinator.get(), deadline);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 }  // namespace
+
+void tell_no_memory(std::string_view name, int size) noexcept {
+  const std::int64_t deadline = base::now_ns() + kTellNs;
+  while (!tells_no_memory(name, size, deadline) && base::now_ns() < deadline) pause_until(base::now_ns() + kRetryNs);
+}
 
 Result<Group> connect_by_name(std::string_view name, const BootstrapPlan& plan) {
   const Name address = LACUNA_TRY(name_of(name));

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 
 #include "lacuna/protocol/bootstrap/bootstrap.hpp"
 
@@ -41,7 +42,9 @@ Group form_group(nic::World& world, int rank) {
   return group;
 }
 
-Result<Group> form_group(const BootstrapOptions& wanted) {
+namespace {
+
+Result<Group> form(const BootstrapOptions& wanted) {
   const bool by_tcp = wanted.address.find(':') != std::string::npos;
   if (wanted.address.empty()) return base::fail(Code::invalid_argument, "a group needs a name, or host:port");
   if (wanted.size < 1) return base::fail(Code::invalid_argument, fmt::format("a group of {} processes", wanted.size));
@@ -64,6 +67,14 @@ Result<Group> form_group(const BootstrapOptions& wanted) {
       .where = by_tcp ? wanted.address : fmt::format("\"{}\"", wanted.address),
       .machine = wanted.machine};
   return by_tcp ? bootstrap::connect_by_tcp(wanted.address, wanted.secret, plan) : bootstrap::connect_by_name(wanted.address, plan);
+}
+
+}  // namespace
+
+Result<Group> form_group(const BootstrapOptions& wanted) try { return form(wanted); } catch (const std::bad_alloc&) {
+  if (wanted.address.find(':') != std::string::npos) throw;
+  bootstrap::tell_no_memory(wanted.address, wanted.size);
+  return base::fail(Code::out_of_memory, "no memory");
 }
 
 }  // namespace lacuna::protocol

@@ -17,7 +17,7 @@ constexpr std::int64_t kFullestNs = 1'000'000'000;
 class Arrivals {
  public:
   Arrivals(const BootstrapPlan& plan, Fullest& fullest) : plan_(plan), fullest_(fullest) {
-    members_.push_back({.socket = {}, .asked = plan.rank, .request = {}});
+    members_.push_back({.socket = {}, .asked = plan.rank, .request = {}, .no_memory = false});
     changed();
   }
 
@@ -46,7 +46,8 @@ class Arrivals {
       return base::fail(Code::invalid_argument, fmt::format("rank {} of {} processes", wish.rank, plan_.size));
     const bool taken = wish.rank >= 0 && std::ranges::any_of(members_, [&](const Member& member) { return member.asked == wish.rank; });
     if (taken) return base::fail(Code::invalid_argument, fmt::format("rank {} at {} is another process's already", wish.rank, plan_.where));
-    members_.push_back({.socket = std::move(caller.socket), .asked = wish.rank, .request = std::move(caller.request)});
+    members_.push_back(
+        {.socket = std::move(caller.socket), .asked = wish.rank, .request = std::move(caller.request), .no_memory = wish.no_memory});
     changed();
     return {};
   }

@@ -47,12 +47,14 @@ class Fullest {
 struct Asked {
   int size = 0;
   int rank = -1;
+  bool no_memory = false;  ///< the process comes only to say that it has no memory to take part
 };
 
 struct Member {
   base::Fd socket;  ///< none: the coordinator itself
   int asked = -1;
   std::string request;
+  bool no_memory = false;
 };
 
 struct Gathered {
