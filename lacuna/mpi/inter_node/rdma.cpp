@@ -8,6 +8,8 @@
 
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/machine.hpp"
+#include "lacuna/mpi/inter_node/private_comm.hpp"
+#include "lacuna/mpi/inter_node/tags.hpp"
 
 namespace lacuna::mpi {
 
@@ -17,7 +19,6 @@ namespace {
 
 constexpr const char* kVerbs = "verbs";
 constexpr std::int64_t kTimeout = 10'000'000'000;  // ns, for another end that is setting itself up
-constexpr int kTag = 0;                            // of no message in chunks
 
 base::Error call_failed(const char* call) { return {base::Code::io, std::string("MPI_") + call + " failed"}; }
 
@@ -36,12 +37,13 @@ class HostBootstrap final : public nic::Bootstrap {
     std::vector<std::byte> said = mine.bytes;
     unsent_.reserve(unsent_.size() + 1);
     Request in = host().no_request, out = host().no_request;
-    if (host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &in) != kSuccess)
+    if (told_by([&] { return host().Irecv(theirs.bytes.data(), kMost, host().byte, rank_, kTag, comm_, &in); }) != kSuccess)
       return std::unexpected(call_failed("Irecv"));
     Status status{};
     Result<void> ended = base::fail(base::Code::io, "");
     try {
-      if (host().Isend(said.data(), static_cast<int>(said.size()), host().byte, rank_, kTag, comm_, &out) != kSuccess) {
+      if (told_by([&] { return host().Isend(said.data(), static_cast<int>(said.size()), host().byte, rank_, kTag, comm_, &out); }) !=
+          kSuccess) {
         out = host().no_request;
         ended = std::unexpected(call_failed("Isend"));
       } else {
@@ -58,13 +60,13 @@ class HostBootstrap final : public nic::Bootstrap {
   }
 
  private:
-  static constexpr int kMost = 4096;
+  static constexpr int kMost = 4096, kTag = ChunkTags::kForInit;
 
   Result<void> wait(Request& in, Request& out, Status& status, std::int64_t deadline) {
     while (in != host().no_request || out != host().no_request) {
       for (Request* one : {&in, &out}) {
         int over = 0;
-        if (*one != host().no_request && host().Test(one, &over, one == &in ? &status : ignored()) != kSuccess)
+        if (*one != host().no_request && told_by([&] { return host().Test(one, &over, one == &in ? &status : ignored()); }) != kSuccess)
           return std::unexpected(call_failed("Test"));
       }
       if (base::now_ns() >= deadline && in != host().no_request)

@@ -5,6 +5,7 @@
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/mpi/inter_node/private_comm.hpp"
 
 namespace lacuna::mpi {
 namespace {
@@ -16,20 +17,6 @@ constexpr std::int64_t kStandsAfter = 20'000'000;  // ns
 // ns: what a look counts for at most; between two of them the program may have been elsewhere
 constexpr std::int64_t kLook = 1'000'000;
 constexpr std::int64_t kInVain = 10'000'000'000;  // ns without memory for a chunk, after which the message is given up
-// That every MPI has at least; 0 is for what is said in MPI_Init (rdma.cpp)
-constexpr int kTags = 32768;
-
-// What goes wrong on the communicator of ours is an error of the message, whatever the program's error handlers are.
-// The host tells our handler in the thread that calls; MPICH 5 calls it a success then.
-thread_local int on_ours = kSuccess;
-// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
-void tells_of_ours(Comm* /*comm*/, int* code, ...) { on_ours = *code; }
-template <class Call>
-int told_by(const Call& call) {
-  on_ours = kSuccess;
-  const int said = call();
-  return on_ours != kSuccess ? on_ours : said;
-}
 
 bool test(Chunk& chunk, int& error) {
   int over = 0;
@@ -51,8 +38,8 @@ Chunk* add(Chunks& chunks, Chunk chunk) try {
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
-OutgoingChunks::OutgoingChunks(InterNodeTransport& transport, int to, int tag, std::int64_t bytes, std::int64_t chunk, bool behind)
-    : transport_(transport), to_(to), tag_(tag), bytes_(bytes), chunk_(chunk) {
+OutgoingChunks::OutgoingChunks(InterNodeTransport& transport, int to, std::int64_t bytes, std::int64_t chunk, bool behind)
+    : transport_(transport), to_(to), bytes_(bytes), chunk_(chunk) {
   const auto count = static_cast<std::size_t>((bytes + chunk - 1) / chunk);
   for (const std::size_t wanted = behind ? count : 1; free_.size() < wanted;) {
     free_.push_back({.request = {}, .memory = transport.bounces_.take(std::min(chunk, bytes))});
@@ -107,13 +94,17 @@ bool OutgoingChunks::stands() const { return waited_ > kStandsAfter; }
 void IncomingChunks::ask() {
   while (asked_ < bytes_ && chunks_.size() < kAhead && error_ == kSuccess) {
     const std::int64_t bytes = std::min(chunk_, bytes_ - asked_);
-    std::byte* to = into_.straight == nullptr || asked_ + bytes > into_.capacity ? nullptr : into_.straight + asked_;
+    // The host cuts off what is beyond the capacity: memory is taken for what the receive can take, whatever a peer says.
+    const std::int64_t wanted = std::clamp<std::int64_t>(into_.capacity - asked_, 0, bytes);
+    std::byte* to = into_.straight == nullptr ? nullptr : into_.straight + asked_;
     Bounce memory;
-    if (to == nullptr) {
-      memory = transport_.bounces_.take(bytes);
+    if (wanted > 0 && to == nullptr) {
+      memory = transport_.bounces_.take(wanted);
       to = memory.data();
     }
-    Chunk* const chunk = to == nullptr ? nullptr : add(chunks_, {.request = {}, .memory = std::move(memory), .at = asked_, .bytes = bytes});
+    Chunk* const chunk = wanted > 0 && to == nullptr
+                             ? nullptr
+                             : add(chunks_, {.request = {}, .memory = std::move(memory), .at = asked_, .bytes = bytes, .wanted = wanted});
     if (chunk == nullptr) {
       if (!chunks_.empty()) return;  // once a chunk has come
       const std::int64_t now = base::now_ns();
@@ -122,7 +113,7 @@ void IncomingChunks::ask() {
       return;
     }
     error_ =
-        told_by([&] { return host().Irecv(to, static_cast<int>(bytes), host().byte, from_, tag_, transport_.comm_, &chunk->request); });
+        told_by([&] { return host().Irecv(to, static_cast<int>(wanted), host().byte, from_, tag_, transport_.comm_, &chunk->request); });
     if (error_ != kSuccess) return chunks_.pop_back();
     in_vain_since_ = 0;
     asked_ += bytes;
@@ -140,16 +131,19 @@ void IncomingChunks::take_back() {
 
 bool IncomingChunks::move() {
   if (chunks_.empty()) ask();
-  while (!chunks_.empty() && test(chunks_.front(), error_)) {
+  int error = kSuccess;
+  while (!chunks_.empty() && test(chunks_.front(), error)) {
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
-    const std::int64_t wanted = std::min(chunk.bytes, into_.capacity - chunk.at);
-    ask();  // first, so that the host has it while we unpack
-    if (chunk.memory.data() != nullptr && wanted > 0 && error_ == kSuccess)
-      copy::unpack(into_.layout, into_.base, chunk.at, wanted, chunk.memory.data(), copy::Caching::kept);
+    if (error != kSuccess && chunk.wanted == chunk.bytes) error_ = error;  // one that is cut off is an error of the receive's anyway
+    ask();                                                                 // first, so that the host has it while we unpack
+    if (chunk.memory.data() != nullptr && error_ == kSuccess)
+      copy::unpack(into_.layout, into_.base, chunk.at, chunk.wanted, chunk.memory.data(), copy::Caching::kept);
     here_ += chunk.bytes;
+    error = kSuccess;
   }
   if (error_ != kSuccess) take_back();
+  if (here_ == bytes_ && error_ == kSuccess) transport_.tags_.give_back(from_, tag_);
   return here_ == bytes_ || error_ != kSuccess;
 }
 
@@ -157,11 +151,7 @@ bool IncomingChunks::move() {
 
 bool InterNodeTransport::connect(int own_rank, const std::vector<RankPlace>& places) {
   if (host().Comm_dup(host().world, &comm_) != kSuccess) return false;
-  Errhandler handler{};
-  if (host().Comm_create_errhandler(&tells_of_ours, &handler) == kSuccess) {
-    host().Comm_set_errhandler(comm_, handler);
-    host().Errhandler_free(&handler);
-  }
+  hear_errors(comm_);
   if (!rdma_->connect(comm_, own_rank, places, unsent_)) rdma_.reset();
   return true;
 }
@@ -173,10 +163,10 @@ std::unique_ptr<OutgoingMessage> InterNodeTransport::begin_outgoing(int to, std:
     if (std::unique_ptr<OutgoingMessage> made = rdma_->begin_outgoing(to, bytes, head); made != nullptr) return made;
   }
   if (behind != protocol::Behind::always && under_way_ + bytes > kRoom) return nullptr;
-  int& last = tags_.at(static_cast<std::size_t>(to));
-  const int tag = last % (kTags - 1) + 1;
-  auto made = std::make_unique<OutgoingChunks>(*this, to, tag, bytes, chunk, behind != protocol::Behind::no);
-  last = tag;
+  auto made = std::make_unique<OutgoingChunks>(*this, to, bytes, chunk, behind != protocol::Behind::no);
+  const int tag = tags_.take(to);
+  if (tag == ChunkTags::kNone) return nullptr;
+  made->begin(tag);
   head = {.number = tag, .chunk = static_cast<std::int32_t>(chunk)};
   return made;
 }
@@ -184,8 +174,8 @@ std::unique_ptr<OutgoingMessage> InterNodeTransport::begin_outgoing(int to, std:
 base::Result<std::unique_ptr<IncomingMessage>> InterNodeTransport::begin_incoming(int from, const Descriptor::InterNode& head,
                                                                                   std::int64_t bytes, Destination into) {
   if (head.by_device != 0 && rdma_ != nullptr) return rdma_->begin_incoming(from, head, bytes, into);
-  if (head.by_device != 0 || from < 0 || static_cast<std::size_t>(from) >= tags_.size() || bytes <= 0 || head.chunk <= 0 ||
-      head.number < 1 || head.number >= kTags)
+  if (head.by_device != 0 || from < 0 || static_cast<std::size_t>(from) >= ranks_ || bytes <= 0 || head.chunk <= 0 || head.chunk > bytes ||
+      head.number < ChunkTags::kFirst || head.number >= ChunkTags::kNone)
     return base::fail(base::Code::malformed, "a message from another node that no rank sends");
   return std::make_unique<IncomingChunks>(*this, from, head.number, head.chunk, bytes, std::move(into));
 }
@@ -208,7 +198,7 @@ void InterNodeTransport::end() {
     while (one != nullptr && one->error() != kSuccess) one = one->next.get();
     return one != nullptr;
   };
-  while (some_go()) {
+  while (some_go() || tags_.some_go()) {
     progress();
     drop();
   }

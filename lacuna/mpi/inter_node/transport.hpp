@@ -2,10 +2,10 @@
 // received by the host while those before are unpacked. What hand packing does one after another (pack, send, unpack)
 // so happens at once, and a chunk is still in the caches when it is sent.
 //
-//   sender                              host                                     receiver
-//   descriptor in the message's place ▶ the program's communicator ────────────▶ matched as the message would have been
-//   pack, send; pack, send; ...       ▶ one communicator of ours: ranks of the ▶ receives posted ahead; unpack each as
-//                                       world, as tag the message's number       it comes
+//   sender                                      host                                           receiver
+//   descriptor in the message's place ────────▶ the program's communicator ──────────────────▶ matched as the message would have been
+//   pack, send; pack, send; ...       ────────▶ one communicator of ours: ranks of the       ─▶ receives posted ahead; unpack each as it comes
+//                                               world, as tag one of the message's own (tags.hpp)
 //
 // One private duplicate of MPI_COMM_WORLD serves all communicators of the program: descriptors are matched in theirs,
 // and chunks go from rank to rank of the world, so nothing has to be duplicated when the program makes one, and spawned
@@ -27,6 +27,7 @@
 #include "lacuna/mpi/host/bounce.hpp"
 #include "lacuna/mpi/inter_node/inter_node.hpp"
 #include "lacuna/mpi/inter_node/rdma.hpp"
+#include "lacuna/mpi/inter_node/tags.hpp"
 
 namespace lacuna::mpi {
 
@@ -37,13 +38,16 @@ struct Chunk {
   Request request{};
   Bounce memory;
   std::int64_t at = 0, bytes = 0;
+  std::int64_t wanted = 0;  ///< of one that arrives: the bytes that its receive has room for
 };
 
 /// The chunks of a message that leaves.
 class OutgoingChunks final : public OutgoingMessage {
  public:
   /// `behind`: it gets memory for all its chunks, else for one at least. Throws std::bad_alloc.
-  OutgoingChunks(InterNodeTransport& transport, int to, int tag, std::int64_t bytes, std::int64_t chunk, bool behind);
+  OutgoingChunks(InterNodeTransport& transport, int to, std::int64_t bytes, std::int64_t chunk, bool behind);
+  /// Before anything is packed.
+  void begin(int tag) { tag_ = tag; }
   void pack(const Layout& layout, const std::byte* base, bool all) override;
   void reap() override;
   [[nodiscard]] bool packed() const override { return packed_ == bytes_; }
@@ -54,7 +58,7 @@ class OutgoingChunks final : public OutgoingMessage {
  private:
   void fail(int error, const char* what);
   InterNodeTransport& transport_;
-  int to_, tag_;
+  int to_, tag_ = ChunkTags::kNone;
   std::int64_t bytes_, chunk_, packed_ = 0;
   std::list<Chunk> chunks_, free_;  // with the host; to be packed, the one that the caches know best first
   std::int64_t looked_ = 0, waited_ = 0;
@@ -86,7 +90,8 @@ class IncomingChunks final : public IncomingMessage {
 class InterNodeTransport {
  public:
   /// Of so many ranks of the world.
-  InterNodeTransport(Bounces& bounces, std::size_t ranks) : bounces_(bounces), tags_(ranks), rdma_(std::make_unique<Rdma>(ranks)) {}
+  InterNodeTransport(Bounces& bounces, std::size_t ranks)
+      : bounces_(bounces), ranks_(ranks), tags_(comm_, ranks), rdma_(std::make_unique<Rdma>(ranks)) {}
   /// All ranks, in MPI_Init; throws nothing. False: the host has no communicator for us.
   bool connect(int own_rank, const std::vector<RankPlace>& places);
   /// All ranks, before MPI_Finalize, with nothing that arrives: waits for what was left behind.
@@ -121,8 +126,9 @@ class InterNodeTransport {
   Bounces& bounces_;
   Comm comm_{};
   std::atomic<std::int64_t> under_way_ = 0;  ///< bytes that are packed, by any thread
-  std::vector<int> tags_;                    ///< of each rank, the last
-  std::unique_ptr<OutgoingMessage> left_;    ///< the first
+  std::size_t ranks_;
+  ChunkTags tags_;
+  std::unique_ptr<OutgoingMessage> left_;  ///< the first
   Rdma::Unsent unsent_;
   std::unique_ptr<Rdma> rdma_;  ///< null: no device reaches any of them
 };
