@@ -10,6 +10,7 @@ namespace lacuna::mpi {
 enum class Comm : int {};
 enum class Datatype : int {};
 enum class Request : int {};
+enum class Op : int {};
 enum class Message : int {};
 enum class Group : int {};
 enum class Errhandler : int {};
@@ -59,6 +60,7 @@ inline constexpr Comm kCommNull{0x04000000};
 inline constexpr Datatype kByte{0x4c00010d};
 inline constexpr Datatype kDatatypeNull{0x0c000000};
 inline constexpr Request kRequestNull{0x2c000000};
+inline constexpr Op kBand{0x58000006};
 inline constexpr Message kMessageNull{0x2c000000};
 inline constexpr Message kMessageNoProc{0x6c000000};
 

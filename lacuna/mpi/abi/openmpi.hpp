@@ -12,6 +12,7 @@ struct ompi_group_t;
 struct ompi_errhandler_t;
 struct ompi_info_t;
 struct ompi_win_t;
+struct ompi_op_t;
 
 namespace lacuna::mpi {
 
@@ -23,6 +24,7 @@ using Group = ompi_group_t*;
 using Errhandler = ompi_errhandler_t*;
 using Info = ompi_info_t*;
 using Win = ompi_win_t*;
+using Op = ompi_op_t*;
 
 struct Status {
   int source;

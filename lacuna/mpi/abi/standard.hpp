@@ -13,6 +13,7 @@ struct MPI_ABI_Group;
 struct MPI_ABI_Errhandler;
 struct MPI_ABI_Info;
 struct MPI_ABI_Win;
+struct MPI_ABI_Op;
 
 namespace lacuna::mpi {
 
@@ -24,6 +25,7 @@ using Group = MPI_ABI_Group*;
 using Errhandler = MPI_ABI_Errhandler*;
 using Info = MPI_ABI_Info*;
 using Win = MPI_ABI_Win*;
+using Op = MPI_ABI_Op*;
 
 struct Status {
   int source;
@@ -63,6 +65,7 @@ inline constexpr std::uintptr_t kCommNull = 0x100;
 inline constexpr std::uintptr_t kByte = 0x247;
 inline constexpr std::uintptr_t kDatatypeNull = 0x200;
 inline constexpr std::uintptr_t kRequestNull = 0x180;
+inline constexpr std::uintptr_t kBand = 0x28;
 inline constexpr std::uintptr_t kMessageNull = 0x128;
 inline constexpr std::uintptr_t kMessageNoProc = 0x129;
 inline constexpr std::uintptr_t kErrorsAreFatalNumber = 0x141;

@@ -99,7 +99,8 @@ void begun(Job& j, std::unique_ptr<Operation> operation, const Ending& ending) {
   j.operations.add(*ending.request, std::move(operation));
 }
 
-std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) {
+// Null: there is no memory for it.
+std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> collection, Comm comm, const Ending& ending) try {
   auto operation = std::make_unique<Operation>();
   operation->receives = true;
   operation->comm = comm;
@@ -109,6 +110,8 @@ std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> coll
   const auto lock = j.enter();
   j.operations.make_room();
   return operation;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // A persistent call is there for many starts, which pay for decoding its types.
@@ -154,7 +157,8 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   if (takes_messages(j)) why = Why::contiguous;
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
     made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
-  if (made == nullptr) return passed(j, function, why, [&] { return go(PackedSide().given(out), PackedSide().given(in)); });
+  const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
+  if (made == nullptr) return passed(j, function, why, pass);
   if (!ending.persistent) made->load(*j);
   if (ending.request == nullptr) {
     const int result = go(made->out.given(out), made->in.given(in));
@@ -162,6 +166,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
     return result;
   }
   std::unique_ptr<Operation> operation = operation_of(*j, std::move(made), comm, ending);
+  if (operation == nullptr) return passed(j, function, Why::no_memory, pass);
   const Collection& collection = *operation->collection;
   const int result = go(collection.out.given(out), collection.in.given(in));
   if (result == kSuccess) begun(*j, std::move(operation), ending);

@@ -16,7 +16,7 @@ Status as_it_is(const Status* status) { return status == ignored() ? Status{} : 
 
 // Who is no process of this job sends none, nor does this one to itself.
 bool may_be_descriptor(Job& j, Comm comm, const Status& status, std::int64_t bytes) {
-  return bytes == Descriptor::kBytes && j.comms->place(comm, status.source).known();
+  return bytes == Descriptor::kBytes && j.comms->may_send_descriptors(comm, status.source);
 }
 
 // A moment of a probe. Under the lock.

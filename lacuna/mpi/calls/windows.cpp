@@ -11,8 +11,11 @@ bool on_one_node(Comm comm) {
   return found != nullptr && !found->inter && std::ranges::none_of(found->places, [](const RankPlace& place) { return place.remote >= 0; });
 }
 
-int made(int result, Comm comm, const Win* win, bool allocated) {
+// Of a window that there is no memory to know, all is the host's.
+int made(int result, Comm comm, const Win* win, bool allocated) try {
   if (result == kSuccess && takes_messages(job)) job->windows.made(*win, allocated && on_one_node(comm));
+  return result;
+} catch (const std::bad_alloc&) {
   return result;
 }
 

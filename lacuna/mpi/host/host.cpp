@@ -129,6 +129,7 @@ void find_handles(Host& made, [[maybe_unused]] void* library) {
   made.no_comm = static_cast<Comm>(object("ompi_mpi_comm_null"));
   made.byte = static_cast<Datatype>(object("ompi_mpi_byte"));
   made.no_type = static_cast<Datatype>(object("ompi_mpi_datatype_null"));
+  made.band = static_cast<Op>(object("ompi_mpi_op_band"));
   made.no_request = static_cast<Request>(object("ompi_request_null"));
   made.no_message = static_cast<Message>(object("ompi_message_null"));
   made.message_of_none = static_cast<Message>(object("ompi_message_no_proc"));
@@ -141,6 +142,7 @@ void find_handles(Host& made, [[maybe_unused]] void* library) {
   made.no_comm = reinterpret_cast<Comm>(kCommNull);
   made.byte = reinterpret_cast<Datatype>(kByte);
   made.no_type = reinterpret_cast<Datatype>(kDatatypeNull);
+  made.band = reinterpret_cast<Op>(kBand);
   made.no_request = reinterpret_cast<Request>(kRequestNull);
   made.no_message = reinterpret_cast<Message>(kMessageNull);
   made.message_of_none = reinterpret_cast<Message>(kMessageNoProc);
@@ -152,6 +154,7 @@ void find_handles(Host& made, [[maybe_unused]] void* library) {
   made.no_comm = kCommNull;
   made.byte = kByte;
   made.no_type = kDatatypeNull;
+  made.band = kBand;
   made.no_request = kRequestNull;
   made.no_message = kMessageNull;
   made.message_of_none = kMessageNoProc;

@@ -30,6 +30,7 @@ namespace lacuna::mpi {
   X(Comm_dup, (Comm, Comm*))                                                                                                    \
   X(Comm_free, (Comm*))                                                                                                         \
   X(Ibarrier, (Comm, Request*))                                                                                                 \
+  X(Allreduce, (const void*, void*, int, Datatype, Op, Comm))                                                                   \
   X(Errhandler_free, (Errhandler*))                                                                                             \
   X(Group_size, (Group, int*))                                                                                                  \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                                                               \
@@ -200,6 +201,7 @@ struct Host {
   // NOLINTEND(bugprone-macro-parentheses)
   Comm world{}, self{}, no_comm{};
   Datatype byte{}, no_type{};
+  Op band{};  ///< MPI_BAND
   Request no_request{};
   Message no_message{}, message_of_none{};
 

@@ -102,16 +102,16 @@ Thresholds thresholds(Library library) {
   return from;
 }
 
-base::Result<void> connect(Job& made, const std::string& name, int ranks) {
-  protocol::Group group = LACUNA_TRY(protocol::form_group({.address = name, .size = ranks, .rank = made.local_rank, .secret = {}}));
+base::Result<void> connect(Job& made, const protocol::BootstrapOptions& options) {
+  protocol::Group group = LACUNA_TRY(protocol::form_group(options));
   made.context = LACUNA_TRY(nic::open(kNic));
-  protocol::Options options = LACUNA_TRY(protocol::Options::from_environment({}));
-  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), std::move(options)));
+  protocol::Options wanted = LACUNA_TRY(protocol::Options::from_environment({}));
+  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), std::move(wanted)));
   return {};
 }
 
-// Where the ranks are. Returns how many are on this node, and the name by which they meet.
-std::pair<int, std::string> find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
+// Where the ranks are. Returns those that are on this node, and the name by which they meet.
+protocol::BootstrapOptions find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
   const Card& mine = all[static_cast<std::size_t>(made.world_rank)];
   places.resize(all.size());
   std::vector<Cpus> cpus;  // of this node's ranks
@@ -129,30 +129,43 @@ std::pair<int, std::string> find_places(Job& made, const std::vector<Card>& all,
   made.local_rank = std::exchange(places[static_cast<std::size_t>(made.world_rank)].local, -1);
   std::string name = fmt::format("mpi-{}-", first);
   for (const std::byte byte : made.nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return {here, std::move(name)};
+  return {.address = std::move(name), .size = here, .rank = made.local_rank, .secret = {}};
 }
 
-// Whether this rank can take part. The others are told afterwards, so nothing is thrown.
-bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
-  bool ready = true;
-  try {
-    made.library = library_of_host();
-    made.from = thresholds(made.library);
-    made.patience_ns =
-        1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
-    const auto [here, name] = find_places(made, all, places);
-    made.comms = std::make_unique<Comms>(places);
-    if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
-      made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
-    const base::Result<void> connected = here > 1 ? connect(made, name, here) : base::Result<void>();
-    ready = connected.has_value();
-    if (!ready)
-      base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, connected.error().text()));
-  } catch (const std::bad_alloc&) {
-    base::log(base::Level::warn, "MPI messages go without Lacuna: a rank has no memory for it");
-    ready = false;
-  }
-  return ready;
+constexpr const char* kWithout = "MPI messages go without Lacuna: a rank has no memory for it";
+
+// Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is thrown.
+bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places, protocol::BootstrapOptions& options) try {
+  made.library = library_of_host();
+  made.from = thresholds(made.library);
+  made.patience_ns =
+      1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
+  options = find_places(made, all, places);
+  made.comms = std::make_unique<Comms>(places);
+  if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
+    made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
+  return made.comms->sound();
+} catch (const std::bad_alloc&) {
+  base::log(base::Level::warn, kWithout);
+  return false;
+}
+
+// Whether it meets the others of its node, of which each has come so far. Nothing is thrown.
+bool meet(Job& made, const protocol::BootstrapOptions& options) try {
+  const base::Result<void> connected = options.size > 1 ? connect(made, options) : base::Result<void>();
+  if (!connected)
+    base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, connected.error().text()));
+  return connected.has_value();
+} catch (const std::bad_alloc&) {
+  base::log(base::Level::warn, kWithout);
+  return false;
+}
+
+// Whether all ranks say so.
+bool agree(Card& mine, bool works, std::vector<Card>& all) {
+  mine.works = works ? 1 : 0;
+  tell_all(mine, all);
+  return std::ranges::all_of(all, [](const Card& card) { return card.works == 1; });
 }
 
 }  // namespace
@@ -186,9 +199,9 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  mine.works = set_up(*made, all, places) ? 1 : 0;
-  tell_all(mine, all);
-  if (!std::ranges::all_of(all, [](const Card& card) { return card.works == 1; })) {
+  protocol::BootstrapOptions options;
+  const bool ready = set_up(*made, all, places, options);
+  if (!agree(mine, ready, all) || !agree(mine, meet(*made, options), all)) {  // none waits for one that does not come
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

@@ -17,7 +17,40 @@ constexpr int kMostUnasked = 256;
 // ns without memory to take what was offered, after which it is given up
 constexpr std::int64_t kInVain = 10'000'000'000;
 
+// Whether this rank can take part in exchanges: it knows the communicator, and will know when it is gone.
+bool prepare(CommOf& of) try {
+  of.exchange_memory.resize(Exchange::memory_for(of.places.size()));
+  return of.kept && !of.of_host;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+CommOf* find(Job& job, Comm comm) try { return job.comms->find(comm); } catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
 }  // namespace
+
+CommOf* agreed(Job& job, Comm comm, int& result) {
+  using Exchanges = CommOf::Exchanges;
+  CommOf* const of = find(job, comm);
+  if (of != nullptr && of->exchanges != Exchanges::unknown) return of->exchanges == Exchanges::agreed ? of : nullptr;
+  if (!Comms::has_one_group(comm) || job.comms->refuses(comm)) return nullptr;
+  const unsigned char mine = of != nullptr && prepare(*of) ? 1 : 0;
+  if (mine == 0) job.comms->refuse(comm);
+  unsigned char all = 0;
+  result = host().Allreduce(&mine, &all, 1, host().byte, host().band, comm);
+  const bool agrees = result == kSuccess && all != 0;
+  if (of == nullptr) return nullptr;
+  of->exchanges = agrees ? Exchanges::agreed : Exchanges::refused;
+  if (!agrees) of->exchange_memory = {};
+  return agrees ? of : nullptr;
+}
+
+std::size_t Exchange::memory_for(std::size_t ranks) {
+  constexpr std::size_t kCounts = 2 * sizeof(Count), kRequests = 2 * sizeof(protocol::Request*), kArrays = 7;
+  return ranks * (2 * sizeof(Slot) + kRequests + 1 + kCounts) + kArrays * alignof(std::max_align_t);
+}
 
 bool Exchange::ask(bool understood, int& result) {
   began_ = job_.report.on() ? base::now_ns() : 0;

@@ -6,9 +6,9 @@
 //   blocks; if nobody has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
 //
-// So all ranks have to do it, or none, and nobody knows of the others' datatypes. They ask one another in the first
-// call on a communicator; where nobody had anything to offer, the next call is the host's alone, and after each further
-// such answer twice as many, which all ranks count alike.
+// So all ranks have to do it, or none, and nobody knows of the others' datatypes. In the first call on a communicator the ranks agree, by one MPI_Allreduce,
+// that all of them have memory for what they will tell one another; else the communicator stays the host's. Then they ask one another; where nobody had
+// anything to offer, the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
 #pragma once
 
 #include <memory_resource>
@@ -39,7 +39,12 @@ static_assert(sizeof(Slot) == 64);
 /// One rank's part in one call.
 class Exchange {
  public:
-  Exchange(Job& job, Comm comm, CommOf& of) : job_(job), comm_(comm), of_(of), size_(static_cast<int>(of.places.size())) {}
+  Exchange(Job& job, Comm comm, CommOf& of)
+      : job_(job),
+        comm_(comm),
+        of_(of),
+        size_(static_cast<int>(of.places.size())),
+        memory_(of.exchange_memory.data(), of.exchange_memory.size(), std::pmr::null_memory_resource()) {}
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -54,8 +59,10 @@ class Exchange {
     return rank == rank_ || (told_[static_cast<std::size_t>(rank)].says & Slot::offers) != 0;
   }
   [[nodiscard]] int size() const { return size_; }
-  /// Enough for some 60 ranks without a call of the allocator, so that none of them can fail to tell the others.
+  /// The communicator's, so that no rank can fail to tell the others.
   [[nodiscard]] std::pmr::memory_resource* memory() { return &memory_; }
+  /// Bytes of that, for so many ranks.
+  static std::size_t memory_for(std::size_t ranks);
   /// Begins to take what was offered.
   void take();
   /// Copies the own block, and waits. What the call returns.
@@ -75,9 +82,7 @@ class Exchange {
   bool has_rest_ = false;
   int error_ = kSuccess;
   std::int64_t began_ = 0;
-  static constexpr std::size_t kOnStack = 10 << 10;
-  alignas(std::max_align_t) std::byte stack_[kOnStack];  // NOLINT(modernize-avoid-c-arrays): it stays uninitialized
-  std::pmr::monotonic_buffer_resource memory_{stack_, kOnStack};
+  std::pmr::monotonic_buffer_resource memory_;
   std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each rank
   std::pmr::vector<Slot> tells_{&memory_}, told_{&memory_};
   std::pmr::vector<unsigned char> wanted_{&memory_};  // of each rank: whether its offer is to be taken still
@@ -85,12 +90,17 @@ class Exchange {
   std::int64_t in_vain_since_ = 0;
 };
 
+/// The communicator, if all of its ranks have agreed to exchange on it. Throws nothing. `result` is what goes wrong.
+CommOf* agreed(Job& job, Comm comm, int& result);
+
 }  // namespace detail
 
 template <class Number, class At, class Rest>
 bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>& in, Comm comm, int& result, const Rest& rest) {
-  CommOf* const of = comm == host().no_comm ? nullptr : job.comms->find(comm);
-  if (of == nullptr || of->inter || of->of_host || out.base == in_place()) return false;
+  result = kSuccess;
+  if (comm == host().no_comm || out.base == in_place()) return false;
+  CommOf* const of = detail::agreed(job, comm, result);
+  if (of == nullptr) return result != kSuccess;
   if (of->unasked > 0) {
     --of->unasked;
     return false;
@@ -105,9 +115,7 @@ bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>&
   } catch (const std::bad_alloc&) {
     understood = false;  // the others have to be told
   }
-  std::pmr::vector<Number> out_counts(static_cast<std::size_t>(size), now.memory()),
-      in_counts(out_counts, now.memory());  // before others are told
-  result = kSuccess;
+  std::pmr::vector<Number> out_counts(static_cast<std::size_t>(size), now.memory()), in_counts(out_counts, now.memory());
   if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();
   if (now.has_rest()) {

@@ -5,9 +5,11 @@
 
 namespace lacuna::mpi {
 
-Probed* stashed(Job& job, Comm comm, int source, int tag) {
+Probed* stashed(Job& job, Comm comm, int source, int tag) try {
   CommOf* of = job.comms->find(comm);
   return of == nullptr || of->stash.empty() ? nullptr : of->find(source, tag);
+} catch (const std::bad_alloc&) {
+  return nullptr;  // one that is not known yet has no stash
 }
 
 void look_into(Job& job, Comm comm, const Status& status) {

@@ -1,23 +1,50 @@
 #include "lacuna/mpi/process/comms.hpp"
 
+#include <algorithm>
+#include <new>
+#include <numeric>
+
 namespace lacuna::mpi {
 
 namespace {
 
-// Of MPICH alone: its ranks are threads, or its messages may be received by MPIX_Stream_recv and its like.
+// Of MPICH alone: its ranks are threads.
+bool is_of_threads(Comm comm) {
+  const Host& h = host();
+  int threads = 0;
+  return h.Comm_test_threadcomm != nullptr && h.Comm_test_threadcomm(comm, &threads) == kSuccess && threads != 0;
+}
+// Or its messages may be received by MPIX_Stream_recv and its like.
 bool is_of_host(Comm comm) {
   const Host& h = host();
-  int threads = 0, stream = kStreamNull;
-  if (h.Comm_test_threadcomm != nullptr && h.Comm_test_threadcomm(comm, &threads) == kSuccess && threads != 0) return true;
+  int stream = kStreamNull;
+  if (is_of_threads(comm)) return true;
   return h.Comm_get_stream != nullptr && h.Comm_get_stream(comm, 0, &stream) == kSuccess && stream != kStreamNull;
+}
+
+// Of each rank, or each of the remote group, its rank in the world.
+std::vector<int> worlds_of(Comm comm, bool inter, Group world) {
+  const Host& h = host();
+  int size = 0;
+  Group group{};
+  if ((inter ? h.Comm_remote_group(comm, &group) : h.Comm_group(comm, &group)) != kSuccess) throw std::bad_alloc();
+  struct Freed {
+    Group* group;
+    ~Freed() { host().Group_free(group); }
+  } const freed{&group};
+  if (h.Group_size(group, &size) != kSuccess) throw std::bad_alloc();
+  std::vector<int> ranks(static_cast<std::size_t>(size)), worlds(ranks.size(), kUndefined);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (h.Group_translate_ranks(group, size, ranks.data(), world, worlds.data()) != kSuccess) throw std::bad_alloc();
+  return worlds;
 }
 
 }  // namespace
 
 Comms::Comms(std::vector<RankPlace> world) : world_(std::move(world)) {
   of_world_.places = world_;
-  host().Comm_group(host().world, &group_);
-  host().Comm_create_keyval(&copied, &deleted, &keyval_, this);
+  of_world_.kept = true;
+  sound_ = host().Comm_group(host().world, &group_) == kSuccess && host().Comm_create_keyval(&copied, &deleted, &keyval_, this) == kSuccess;
 }
 
 int Comms::copied(Comm, int, void*, void*, void*, int* flag) {
@@ -29,7 +56,17 @@ int Comms::deleted(Comm comm, int, void*, void* comms) {
   auto& self = *static_cast<Comms*>(comms);
   const std::scoped_lock lock(self.mutex_);
   self.known_.erase(comm);
+  for (Refused& one : self.refused_)
+    if (one.comm == comm) one = {};
   return kSuccess;
+}
+
+bool Comms::of_host(Comm comm) try {
+  if (host().Comm_test_threadcomm == nullptr && host().Comm_get_stream == nullptr) return false;
+  const CommOf* found = find(comm);
+  return found != nullptr && found->of_host;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 bool Comms::lives(Comm comm) {
@@ -44,24 +81,17 @@ CommOf* Comms::find(Comm comm) {
     if (const auto known = known_.find(comm); known != known_.end() && known->second->kept) return known->second.get();
   }
   if (comm == host().no_comm) return nullptr;
-  int inter = 0, size = 0;
-  Group group{};
+  int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != kSuccess) return nullptr;
-  if ((inter != 0 ? host().Comm_remote_group(comm, &group) : host().Comm_group(comm, &group)) != kSuccess) return nullptr;
-  host().Group_size(group, &size);
-  std::vector<int> ranks, worlds(static_cast<std::size_t>(size), kUndefined);
-  ranks.reserve(worlds.size());
-  for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
-  host().Group_translate_ranks(group, size, ranks.data(), group_, worlds.data());
-  host().Group_free(&group);
+  const std::vector<int> worlds = worlds_of(comm, inter != 0, group_);
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
   made->of_host = is_of_host(comm);
-  if (made->of_host) worlds.clear();
-  for (const int world : worlds) made->places.push_back(world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world)));
-  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found
-  // (deleted()). In the table first, where the other threads find it. Where it cannot be set, nothing tells when the
-  // communicator is gone: it is looked at again at each use.
+  for (const int world : worlds) {
+    if (!made->of_host) made->places.push_back(world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world)));
+  }
+  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, where
+  // the other threads find it. Where it cannot be set, nothing tells when the communicator is gone: it is looked at again at each use.
   CommOf* found = nullptr;
   {
     const std::scoped_lock lock(mutex_);
@@ -69,6 +99,12 @@ CommOf* Comms::find(Comm comm) {
     found = known->second.get();
     if (!first && (found->kept || found->in_making)) return found;
     if (!first && found->places != made->places) *found = std::move(*made);
+    if (Refused* const refused = find_refused(comm); refused != nullptr) {  // there was no memory for it before
+      found->exchanges = CommOf::Exchanges::refused;
+      found->kept = refused->kept;
+      *refused = {};
+      return found;
+    }
     found->in_making = true;
   }
   const bool kept = host().Comm_set_attr(comm, keyval_, nullptr) == kSuccess;
@@ -76,6 +112,41 @@ CommOf* Comms::find(Comm comm) {
   found->kept = kept;
   found->in_making = false;
   return found;
+}
+
+bool Comms::may_send_descriptors(Comm comm, int source) try { return place(comm, source).known(); } catch (const std::bad_alloc&) {
+  return source >= 0;
+}
+
+bool Comms::has_one_group(Comm comm) {
+  int inter = 0;
+  return host().Comm_test_inter(comm, &inter) == kSuccess && inter == 0 && !is_of_threads(comm);
+}
+
+Comms::Refused* Comms::find_refused(Comm comm) {
+  const auto found = std::ranges::find(refused_, comm, &Refused::comm);
+  return found != refused_.end() ? &*found : nullptr;
+}
+
+void Comms::refuse(Comm comm) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = known_.find(comm); known != known_.end() || comm == host().world) {
+      (comm == host().world ? of_world_ : *known->second).exchanges = CommOf::Exchanges::refused;
+      return;
+    }
+    Refused* const room = find_refused({});
+    if (room == nullptr) return;
+    *room = {.comm = comm, .kept = false};
+  }
+  const bool kept = host().Comm_set_attr(comm, keyval_, nullptr) == kSuccess;  // tells when it is gone
+  const std::scoped_lock lock(mutex_);
+  if (Refused* const made = find_refused(comm); made != nullptr) made->kept = kept;
+}
+
+bool Comms::refuses(Comm comm) {
+  const std::scoped_lock lock(mutex_);
+  return find_refused(comm) != nullptr;
 }
 
 }  // namespace lacuna::mpi

@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <optional>
@@ -115,9 +116,11 @@ struct CommOf {
   std::optional<Neighbors> neighbors;        ///< once they were asked for
   std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
   std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
-  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): calls that are left to the host, and how many more
-  /// after the next that has nothing to gain.
+  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): whether it may be Lacuna's, calls that are left to the
+  /// host, and how many more after the next that has nothing to gain.
+  enum class Exchanges { unknown, agreed, refused } exchanges = Exchanges::unknown;
   int unasked = 0, patience = 0;
+  std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there
 
   [[nodiscard]] Probed* find(int source, int tag) const {
     for (const auto& one : stash) {
@@ -146,20 +149,27 @@ class Comms {
       for (RankPlace& place : *places) place.remote = -1;
     }
   }
-  /// Null: the host knows no such communicator.
+  /// Null: the host knows no such communicator. Throws std::bad_alloc, also where the host does not say of which ranks the
+  /// communicator is; then the communicator may be Lacuna's on other ranks.
   CommOf* find(Comm comm);
+  /// Whether messages from this rank may be descriptors. Without memory to know: yes.
+  bool may_send_descriptors(Comm comm, int source);
+  /// Whether all of its ranks may be asked by a collective. Wants no memory.
+  static bool has_one_group(Comm comm);
+  /// This rank has no memory for the communicator's exchanges, and remembers that until it is gone. Wants no memory.
+  void refuse(Comm comm);
+  /// Whether it did, of one that it does not know yet.
+  [[nodiscard]] bool refuses(Comm comm);
+  /// False: the host has not said which ranks there are.
+  [[nodiscard]] bool sound() const { return sound_; }
   /// Where a message goes to, or comes from.
   RankPlace place(Comm comm, int rank) {
     const CommOf* found = rank < 0 ? nullptr : find(comm);
     return found != nullptr && static_cast<std::size_t>(rank) < found->places.size() ? found->places[static_cast<std::size_t>(rank)]
                                                                                      : RankPlace{};
   }
-  /// Whether its messages are the host's alone.
-  bool of_host(Comm comm) {
-    if (host().Comm_test_threadcomm == nullptr && host().Comm_get_stream == nullptr) return false;
-    const CommOf* found = find(comm);
-    return found != nullptr && found->of_host;
-  }
+  /// Whether its messages are the host's alone. Without memory to know: no; then they are received as if they were not.
+  bool of_host(Comm comm);
   /// Whether it is known and was not freed.
   [[nodiscard]] bool lives(Comm comm);
 
@@ -170,8 +180,15 @@ class Comms {
   std::vector<RankPlace> world_;
   CommOf of_world_;
   std::unordered_map<Comm, std::unique_ptr<CommOf>> known_;
+  struct Refused {
+    Comm comm{};
+    bool kept = false;  // its attribute is set
+  };
+  Refused* find_refused(Comm comm);
+  std::array<Refused, 64> refused_;  // those that there was no memory to know; with Comm{} where there is none
   Group group_{};
   int keyval_ = 0;
+  bool sound_ = false;
 };
 
 }  // namespace lacuna::mpi
