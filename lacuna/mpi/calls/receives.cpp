@@ -10,26 +10,35 @@ extern "C" int MPI_Cancel(Request* request);
 
 namespace {
 
-// `pass` begins the host's receive; `pass_probed` that of a message that the stash has the host's handle of.
+// Receives what a probe took into the stash, if there is anything. `pass_probed` receives a message that the stash has the host's handle of; `end` goes on with
+// one whose delivery has begun. What the call returns.
+template <class PassProbed, class End>
+std::optional<int> from_stash(Job& j, Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm,
+                              const PassProbed& pass_probed, const End& end) {
+  Probed* const found = stashed(j, comm, source, tag);
+  if (found == nullptr) return std::nullopt;
+  if (!found->received) {
+    const std::unique_ptr<Probed> probed = j.comms->find(comm)->take(*found);
+    return passed(&j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+  }
+  Target target;
+  target.function = function;
+  if (const auto wrong = target_of(j, base, count, type, comm, target)) return *wrong;
+  j.operations.make_room();
+  std::unique_ptr<Operation> operation = begin_delivery_of(j, *found, target, comm);
+  j.comms->find(comm)->take(*found);
+  return end(operation);
+}
+
+// `pass` begins the host's receive.
 template <class Pass, class PassProbed>
 int irecv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
              const PassProbed& pass_probed) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
-  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
-    if (!found->received) {
-      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
-    }
-    Target target;
-    target.function = function;
-    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
-    j->operations.make_room();
-    std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
-    j->comms->find(comm)->take(*found);
-    return generalize(*j, operation, request);
-  }
+  const auto generalized = [&](std::unique_ptr<Operation>& operation) { return generalize(*j, operation, request); };
+  if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   Target target;
   target.function = function;
@@ -50,18 +59,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
     const int result = begin(&request);
     return result == kSuccess ? wait(&request, status) : result;
   }
-  if (Probed* found = stashed(*j, comm, source, tag); found != nullptr) {
-    if (!found->received) {
-      const std::unique_ptr<Probed> probed = j->comms->find(comm)->take(*found);
-      return passed(j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
-    }
-    Target target;
-    target.function = function;
-    if (const auto wrong = target_of(*j, base, count, type, comm, target)) return *wrong;
-    const std::unique_ptr<Operation> operation = begin_delivery_of(*j, *found, target, comm);
-    j->comms->find(comm)->take(*found);
-    return end_delivery_of(*j, *operation, Call::message, status);
-  }
+  const auto awaited = [&](const std::unique_ptr<Operation>& operation) { return end_delivery_of(*j, *operation, Call::message, status); };
+  if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   Target target;
   target.function = function;

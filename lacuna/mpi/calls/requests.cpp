@@ -65,7 +65,9 @@ int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag,
 // MPI_Waitsome, or MPI_Testsome.
 int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
   Batch batch(j, count, requests, Batch::Takes::ended);
+  batch.make_room(count);
   Outcomes outcomes;
+  outcomes.all.reserve(static_cast<std::size_t>(count));
   for (int rounds = 0;; pause_in(batch, rounds)) {
     Statuses theirs(count);
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
@@ -151,6 +153,9 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
   Batch batch(j, count, requests, Batch::Takes::ended);
   *flag = 0;
   if (!batch.all_ready_alone()) return kSuccess;
+  batch.make_room(count);
+  Outcomes outcomes;
+  outcomes.all.reserve(static_cast<std::size_t>(count));
   Statuses theirs(count);
   int result = kSuccess;
   {
@@ -163,7 +168,6 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
       if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i);
     }
   }
-  Outcomes outcomes;
   outcomes.host_returned(result);
   for (int i = 0; i < count; ++i) {
     const Status& each = theirs[i];

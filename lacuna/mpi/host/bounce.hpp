@@ -62,6 +62,10 @@ class Bounces {
       }
     }
     made.memory_.reset(new (std::nothrow) std::byte[std::size_t{1} << made.size_class_]);
+    if (made.memory_ == nullptr) {  // what is kept for others is given up
+      drop();
+      made.memory_.reset(new (std::nothrow) std::byte[std::size_t{1} << made.size_class_]);
+    }
     return made;
   }
   /// Gives up all that are kept.

@@ -10,10 +10,13 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), r
   if (takes == Takes::ended && !job.operations.some_alone()) late_ = true;
   poll_orphans(job);
   if (late_) {
+    ended_.reserve(1);
     if (!holds()) job.operations.begin_ending();
     return;
   }
   taken_.resize(handles_.size());
+  ours_.reserve(handles_.size());  // before any is taken out
+  alone_.reserve(handles_.size());
   for (std::size_t i = 0; i < handles_.size(); ++i) {
     taken_[i] = job.operations.take(handles_[i]);
     if (taken_[i].empty()) continue;
@@ -22,6 +25,10 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), r
     handles_[i] = host().no_request;
     alone_.push_back(static_cast<int>(i));
   }
+}
+
+void Batch::make_room(int ended) {
+  if (late_) ended_.reserve(static_cast<std::size_t>(ended));
 }
 
 Batch::~Batch() {

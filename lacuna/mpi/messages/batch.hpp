@@ -49,6 +49,9 @@ class Batch {
   [[nodiscard]] int ready_alone();
   [[nodiscard]] bool all_ready_alone();
 
+  /// Once the host has completed requests, nothing may want memory: what it has said of them would be lost. So room for
+  /// what one call may end is made before; without this there is room for one.
+  void make_room(int ended);
   /// The host has completed its part of one of ours, which may be ready then, or once its bytes have come.
   void host_completed(int i, const Status& theirs, int error);
   /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean
@@ -75,7 +78,11 @@ class Batch {
 class AtOnce {
  public:
   static constexpr std::size_t kMost = 128;
-  explicit AtOnce(Batch& batch) : batch_(batch) {}
+  explicit AtOnce(Batch& batch) : batch_(batch) {
+    const std::size_t most = std::min(kMost, static_cast<std::size_t>(batch.size()));
+    places_.reserve(most);
+    handles_.reserve(most);
+  }
   /// Takes in what comes next, so that there are kMost with those that only we can complete.
   void fill();
   [[nodiscard]] int size() const { return static_cast<int>(handles_.size()); }

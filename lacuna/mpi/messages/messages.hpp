@@ -79,7 +79,18 @@ void after_start(Job& job, Operation& operation, bool starts);
 /// Has the host send what was packed.
 int send_instead(Job& job, Operation& operation);
 
-// --- target.cpp ------------------------------------------------------------------------------------------------------
+/// What there is no memory for gets what was kept for other messages.
+template <class Call>
+auto at_second_try(Job& job, const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    job.bounces.drop();
+  }
+  return call();
+}
+
+// --- target.cpp -------------------------------------------------------------------------------------------------------
 
 /// Puts bytes of a message, which are no descriptor, where they belong. False: they could not be put there.
 [[nodiscard]] bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes);
@@ -125,7 +136,7 @@ void look_into(Job& job, Comm comm, const Status& status);
 // --- requests.cpp ----------------------------------------------------------------------------------------------------
 
 // Under the job's lock where it has one.
-/// Moves an operation on; whether it is complete. Nothing of the host's is freed.
+/// Moves an operation on; whether it is complete. Nothing of the host's is freed. Throws nothing: without memory nothing moves.
 bool poll(Job& job, Operation& operation);
 /// The host has completed its part of an operation that was taken out of the table.
 void host_completed(Job& job, Operation& operation, Request left, const Status& status, int error);

@@ -74,12 +74,7 @@ void begin_payload_at_once(Job& job, Operation& operation, const Descriptor& des
 // Without memory what is kept for other messages is given up, and then the message.
 void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor) {
   try {
-    return begin_payload_at_once(job, operation, descriptor);
-  } catch (const std::bad_alloc&) {
-    job.bounces.drop();
-  }
-  try {
-    begin_payload_at_once(job, operation, descriptor);
+    at_second_try(job, [&] { begin_payload_at_once(job, operation, descriptor); });
   } catch (const std::bad_alloc&) {
     fail(operation, kErrNoMem);
   }
@@ -91,7 +86,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   target.why = count <= 0 || source == kProcNull ? Why::no_data : Why::alone;
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.transport == nullptr)) return How::host;
   if (source != kProcNull) target.why = source == kAnySource ? Why::of_host : Why::not_reached;
-  if (source == kAnySource ? job.comms->of_host(comm) : !job.comms->place(comm, source).known()) return How::host;
+  if (source == kAnySource ? job.comms->of_host(comm) : !job.comms->may_send_descriptors(comm, source)) return How::host;
   bool early = false;
   try {
     target.type = job.types.of_message(type, once && base != nullptr ? count : Types::kDecode, comm, early, wrong);
@@ -129,17 +124,6 @@ std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, C
 }
 
 namespace {
-
-// What there is no memory for gets what was kept for other messages.
-template <class Call>
-auto at_second_try(Job& job, const Call& call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    job.bounces.drop();
-  }
-  return call();
-}
 
 std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
   auto operation = at_second_try(job, [] { return std::make_unique<Operation>(); });
@@ -233,7 +217,7 @@ int recv_long(Job& job, Target& target, int source, int tag, Comm comm, Status* 
 // Those that have come to where they belong. False: there is no memory for it.
 bool first_bytes(Job& job, Target& target, Descriptor::Wire& bytes) {
   if (target.know(job.types)) {
-    const base::Result<Elements> layout = target.type->of(target.count);
+    const base::Result<Elements> layout = at_second_try(job, [&] { return target.type->of(target.count); });
     if (layout) copy::pack(*layout, target.base, 0, Descriptor::kBytes, bytes.data());
     return layout.has_value();
   }
@@ -247,6 +231,11 @@ bool first_bytes(Job& job, Target& target, Descriptor::Wire& bytes) {
     return false;
   std::memcpy(bytes.data(), bounce.data(), bytes.size());
   return true;
+}
+bool has_first_bytes(Job& job, Target& target, Descriptor::Wire& bytes) try {
+  return first_bytes(job, target, bytes);
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace
@@ -265,7 +254,7 @@ void arrived(Job& job, Operation& operation) {
     Descriptor::Wire typed;
     const std::byte* landed = operation.bounce.data();
     if (operation.typed || (landed == nullptr && operation.target.on_device())) {
-      if (!first_bytes(job, operation.target, typed)) return fail(operation, kErrNoMem);
+      if (!has_first_bytes(job, operation.target, typed)) return fail(operation, kErrNoMem);
       landed = typed.data();
     } else if (landed == nullptr) {
       landed = operation.target.start();

@@ -83,9 +83,7 @@ void poll_chunks(Job& job, Operation& operation) {
   operation.state = Operation::State::done;
 }
 
-}  // namespace
-
-bool poll(Job& job, Operation& operation) {
+bool move_on(Job& job, Operation& operation) {
   if (operation.state == Operation::State::posted) {
     if (operation.pair) {
       Status sent{};
@@ -118,6 +116,12 @@ bool poll(Job& job, Operation& operation) {
     }
   }
   return operation.state == Operation::State::done;
+}
+
+}  // namespace
+
+bool poll(Job& job, Operation& operation) try { return move_on(job, operation); } catch (const std::bad_alloc&) {
+  return false;  // nothing has moved: at another look
 }
 
 void host_completed(Job& job, Operation& operation, Request left, const Status& status, int error) {

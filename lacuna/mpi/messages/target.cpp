@@ -82,8 +82,11 @@ bool put(Job& job, Target& target, int source, const std::byte* from, std::int64
     if (job.reports) job.report.passed.add(target.function, why);
     return true;
   }
-  if (!target.know(job.types)) return false;
-  const base::Result<Elements> layout = target.type->of(target.count);
+  if (!target.know(job.types)) {
+    job.bounces.drop();
+    if (!target.know(job.types)) return false;
+  }
+  const base::Result<Elements> layout = at_second_try(job, [&] { return target.type->of(target.count); });
   if (layout && wanted > 0) copy::unpack(*layout, target.base, 0, wanted, from, copy::Caching::kept);
   if (began != 0) job.report.count(MessageReport::Way::unpacked, target.type.get(), target.count, source, bytes, base::now_ns() - began);
   return layout.has_value();
