@@ -1,5 +1,6 @@
 // The fake's collectives: messages of their own, on a context beside the communicator's, numbered as the calls are.
 #include <algorithm>
+#include <utility>
 
 #include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"
@@ -227,6 +228,25 @@ void fill_collectives(Host& host) {
 }
 
 namespace calls {
+
+// Of bytes, by MPI_BAND.
+int Allreduce(const void* mine, void* all, int count, Datatype type, Op /*op*/, Comm comm) {
+  std::size_t size = 0;
+  {
+    const Lock lock = enter();
+    const CommObject* of = find(comm);
+    if (of == nullptr) return kErrComm;
+    size = of->group.size();
+  }
+  std::vector<std::byte> of_each(size * static_cast<std::size_t>(count));
+  const int result = mpi::host().Allgather(mine, count, type, of_each.data(), count, type, comm);
+  auto* const to = static_cast<std::byte*>(all);
+  for (std::size_t i = 0; i < of_each.size(); ++i) {
+    std::byte& one = to[i % static_cast<std::size_t>(count)];
+    one = std::cmp_less(i, count) ? of_each[i] : one & of_each[i];
+  }
+  return result;
+}
 
 int Ibarrier(Comm comm, Request* request) {
   return mpi::host().Iallgather(nullptr, 0, byte_type(), nullptr, 0, byte_type(), comm, request);

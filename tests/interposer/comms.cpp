@@ -63,7 +63,7 @@ int fault_of(const char* call) {
   const int n = ++me->calls[call];
   const Options& options = me->world->options;
   if (options.scarce_after >= 0 && me->number + 1 == options.ranks && n == 1 && std::string_view(call) == "Issend") {
-    scarce::for_good = true;
+    scarce::for_good = !options.scarce_once;
     scarce::left = options.scarce_after;
   }
   for (const Fault& fault : me->world->faults) {

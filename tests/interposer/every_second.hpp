@@ -22,4 +22,11 @@ inline std::vector<int> numbers(int first) {
   return made;
 }
 
+/// What `numbers(own)` is once `numbers(sent)` has come there.
+inline std::vector<int> received(int sent, int own) {
+  std::vector<int> made = numbers(own);
+  for (std::size_t i = 0; i < made.size(); i += 2) made[i] += sent - own;
+  return made;
+}
+
 }  // namespace lacuna::test::fake

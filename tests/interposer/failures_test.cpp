@@ -223,5 +223,28 @@ TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
   }
 }
 
+// What ranks of two nodes say to connect their devices fails, and the host calls that a success. Both learn it at once, and
+// their messages go without devices.
+TEST(InterposedFailures, OfDevicesThatAreToConnect) {
+  const std::pair<const char*, int> faults[] = {{"Isend", 1}, {"Irecv", 2}, {"Test", 1}};  // the first that are about devices
+  for (const auto& [call, n] : faults) {
+    SCOPED_TRACE(call);
+    const std::vector<Fault> both{{.call = call, .n = n, .rank = 0}, {.call = call, .n = n, .rank = 1}};
+    const Program program = [&, call = call, n = n](const Host& mpi, int rank) {
+      EXPECT_EQ(calls_of("Test"), std::string_view(call) == "Test" ? n : 0);
+      Datatype type = every_second(mpi);
+      std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+      if (rank == 0) mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
+      if (rank == 1) {
+        EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
+        EXPECT_EQ(memory, received(1, -100'000));
+      }
+      mpi.Type_free(&type);
+    };
+    const Outcome outcome = run_preloaded({.forgives = true, .nodes = 2, .devices = true}, program, both);
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

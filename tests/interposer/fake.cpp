@@ -71,13 +71,36 @@ struct Text {
   char text[N]{};
   constexpr Text(const char (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT(google-explicit-constructor)
 };
+template <class Argument>
+Comm comm_of(Argument argument) {
+  if constexpr (std::is_same_v<Argument, Comm>) return argument;
+  if constexpr (std::is_same_v<Argument, Request*>) {
+    const Lock lock = enter();
+    const auto found = me->requests.find(*argument);
+    if (found != me->requests.end()) return found->second->comm;
+  }
+  return mpi::host().no_comm;
+}
+// What a call ends with that has gone wrong on this communicator.
+int told(Comm comm, int code) {
+  if (!me->world->options.forgives || comm == mpi::host().no_comm) return code;
+  Errhandler handler{};
+  calls::Comm_get_errhandler(comm, &handler);
+  if (!mpi::is_own(handler)) return code;
+  raise(comm, code);
+  return kSuccess;
+}
 template <Text kCall, auto kFunction>
 struct Faulty;
 template <Text kCall, class... Arguments, int (*kFunction)(Arguments...)>
 struct Faulty<kCall, kFunction> {
   static int call(Arguments... arguments) {
     const scarce::Other others;
-    if (const int code = fault_of(kCall.text); code != kSuccess) return code;
+    if (const int code = fault_of(kCall.text); code != kSuccess) {
+      Comm of = mpi::host().no_comm;
+      ((of = of == mpi::host().no_comm ? comm_of(arguments) : of), ...);
+      return told(of, code);
+    }
     return kFunction(arguments...);
   }
 };
@@ -130,6 +153,7 @@ Host table() {
   made.no_comm = reinterpret_cast<Comm>(mpi::kCommNull);
   made.byte = byte_type();
   made.no_type = reinterpret_cast<Datatype>(mpi::kDatatypeNull);
+  made.band = reinterpret_cast<mpi::Op>(mpi::kBand);
   made.no_request = reinterpret_cast<Request>(mpi::kRequestNull);
   made.no_message = reinterpret_cast<Message>(mpi::kMessageNull);
   made.message_of_none = reinterpret_cast<Message>(mpi::kMessageNoProc);

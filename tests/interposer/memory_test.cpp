@@ -10,31 +10,16 @@
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 #include "tests/interposer/scarce.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/patience.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using namespace fake;
 
-std::vector<int> received(int sent, int own) {
-  std::vector<int> made = numbers(own);
-  for (std::size_t i = 0; i < made.size(); i += 2) made[i] += sent - own;
-  return made;
-}
-
-// How a rank does its part under scarcity: what each call returned is the first that is no success.
-struct Scarcity {
-  long after;
-  bool all, failed = false;
-  template <class Call>
-  int operator()(const Call& call) {
-    if (failed) return call();  // there is memory again
-    const auto [result, wanted] = scarce::call(after, all, call);
-    failed = wanted;
-    return result;
-  }
-};
+using scarce::Scarcity;
 
 using Send = int (*)(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type);
 int blocking_send(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
@@ -92,7 +77,7 @@ bool exchange(const Options& options, const Send& send, const Receive& receive, 
     return_errors(mpi.world);
     Datatype type = every_second(mpi);
     std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
-    Scarcity scarcity{.after = rank == scarce_rank ? after : 1'000'000'000, .all = all};
+    Scarcity scarcity{.after = rank == scarce_rank ? after : Scarcity::kNever, .all = all};
     if (rank == 0) {
       // One that failed sends nothing, and may be tried again.
       for (int result = mpi::kErrOther; result != mpi::kSuccess;) result = send(mpi, scarcity, memory, type);
@@ -171,65 +156,134 @@ TEST(InterposedScarcity, BetweenNodes) {
   unsetenv("LACUNA_MPI_CHUNK");
 }
 
-// MPI_Alltoallw of blocks that are offered, where one rank has scarcity; whether an allocation failed.
-bool exchange_all(long after) {
-  bool failed = false;
-  const Outcome outcome = run_preloaded({}, [&](const Host& mpi, int rank) {
-    Datatype type = every_second(mpi);
-    const Datatype types[] = {type, type};
-    const int counts[] = {1, 1}, places[] = {0, 2 * kCount * static_cast<int>(sizeof(int))};
-    const auto both = [](int first) {
-      std::vector<int> made = numbers(first);
-      const std::vector<int> second = numbers(first + 7);
-      made.insert(made.end(), second.begin(), second.end());
-      return made;
-    };
-    Scarcity scarcity{.after = rank == 1 ? after : 1'000'000'000, .all = false};
-    for (int round = 0; round < 2; ++round) {
-      const std::vector<int> out = both(10 * rank);
+// MPI_Alltoallw of blocks of so many ints with gaps, where one rank has scarcity; whether an allocation failed.
+bool exchange_all(const Options& options, int count, long after, bool all, bool on_duplicate) {
+  std::atomic<bool> failed = false;
+  const auto size = static_cast<std::size_t>(options.ranks), room = 2 * static_cast<std::size_t>(count);
+  const Outcome outcome = run_preloaded(options, [&](const Host& mpi, int rank) {
+    Comm comm = mpi.world;
+    if (on_duplicate) mpi.Comm_dup(mpi.world, &comm);
+    Datatype type = fake::vector(count, 1, 2, int_type());
+    mpi.Type_commit(&type);
+    const std::vector<Datatype> types(size, type);
+    const std::vector<int> counts(size, 1);
+    std::vector<int> places, out(size * room);
+    for (std::size_t i = 0; i < size; ++i) places.push_back(static_cast<int>(i * room * sizeof(int)));
+    const auto sent = [&](int from, int to, std::size_t i) { return 10 * from + 7 * to + static_cast<int>(i); };
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = sent(rank, static_cast<int>(i / room), i % room);
+    Scarcity scarcity{.after = rank == 1 ? after : Scarcity::kNever, .all = all};
+    for (int round = 0; round < 3; ++round) {
       std::vector<int> in(out.size(), -1);
-      EXPECT_EQ(scarcity([&] { return mpi.Alltoallw(out.data(), counts, places, types, in.data(), counts, places, types, mpi.world); }),
-                mpi::kSuccess)
-          << "after " << after;
-      for (int from = 0; from < 2; ++from) {
-        const std::vector<int> sent = numbers(10 * from + 7 * rank);
-        for (std::size_t i = 0; i < sent.size(); ++i)
-          ASSERT_EQ(in[static_cast<std::size_t>(from) * sent.size() + i], i % 2 == 0 ? sent[i] : -1) << "after " << after;
-      }
+      const auto call = [&] {
+        return mpi.Alltoallw(out.data(), counts.data(), places.data(), types.data(), in.data(), counts.data(), places.data(), types.data(),
+                             comm);
+      };
+      EXPECT_EQ(scarcity(call), mpi::kSuccess) << "after " << after;
+      for (std::size_t i = 0; i < in.size(); ++i)
+        ASSERT_EQ(in[i], i % 2 == 0 ? sent(static_cast<int>(i / room), rank, i % room) : -1) << "after " << after;
     }
     if (rank == 1) failed = scarcity.failed;
+    mpi.Type_free(&type);
+    if (on_duplicate) mpi.Comm_free(&comm);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  return failed;
+}
+
+void expect_exchanges(const Options& options, int count, bool all, bool on_duplicate) {
+  long after = 0;
+  while (!testing::Test::HasFailure() && exchange_all(options, count, after, all, on_duplicate)) ++after;
+  EXPECT_GT(after, 0);
+}
+
+TEST(InterposedScarcity, OfExchanges) {
+  for (const bool on_duplicate : {false, true}) {
+    SCOPED_TRACE(on_duplicate);
+    expect_exchanges({}, kCount, false, on_duplicate);
+  }
+}
+
+// Without any memory a rank takes nothing that is offered. So nothing is.
+TEST(InterposedScarcity, OfExchangesThatOfferNothing) {
+  const Set offer("LACUNA_MPI_OFFER", "1000000");
+  for (const bool on_duplicate : {false, true}) {
+    SCOPED_TRACE(on_duplicate);
+    expect_exchanges({}, kCount, true, on_duplicate);
+  }
+}
+
+// So many ranks that what they tell one another is long. The first allocations are what a rank needs to tell the others.
+LACUNA_TIER(gate, "InterposedScarcity.OfExchangesOfManyRanks");
+LACUNA_LEFT_OUT(thread, "InterposedScarcity.OfExchangesOfManyRanks");  // 70 threads
+LACUNA_LEFT_OUT(address, "InterposedScarcity.OfExchangesOfManyRanks");
+TEST(InterposedScarcity, OfExchangesOfManyRanks) {
+  constexpr long kFirst = 6;
+  for (long after = 0; after < kFirst && !HasFailure(); ++after)
+    EXPECT_TRUE(exchange_all({.ranks = 70, .nodes = 70}, 5, after, false, false));
+}
+
+// A rank that cannot know a communicator, since its host does not say of which ranks that is.
+TEST(InterposedScarcity, OfCommunicators) {
+  for (const char* call : {"Comm_group", "Group_size", "Group_translate_ranks", "Comm_set_attr"}) {
+    SCOPED_TRACE(call);
+    for (const int rank_without : {0, 1}) {
+      std::vector<Fault> faults;  // from the second on: the first is MPI_Init's
+      for (int n = 2; n < 100; ++n) faults.push_back({.call = call, .n = n, .rank = rank_without});
+      const Outcome outcome = run_preloaded(
+          {},
+          [&](const Host& mpi, int rank) {
+            Comm comm{};
+            mpi.Comm_dup(mpi.world, &comm);
+            return_errors(comm);
+            Datatype type = every_second(mpi);
+            const Datatype types[] = {type, type};
+            const int counts[] = {1, 1}, places[] = {0, 2 * kCount * static_cast<int>(sizeof(int))};
+            for (int round = 0; round < 3; ++round) {
+              std::vector<int> out = numbers(rank == 0 ? round : -100'000);
+              if (rank == 0) mpi.Send(out.data(), 1, type, 1, 7, comm);
+              if (rank == 1) {
+                EXPECT_EQ(mpi.Recv(out.data(), 1, type, 0, 7, comm, mpi::ignored()), mpi::kSuccess);
+                EXPECT_EQ(out, received(round, -100'000));
+              }
+              std::vector<int> all(4 * kCount, rank), in(4 * kCount, -1);
+              EXPECT_EQ(mpi.Alltoallw(all.data(), counts, places, types, in.data(), counts, places, types, comm), mpi::kSuccess);
+              EXPECT_EQ(in[2 * kCount], 1);
+            }
+            mpi.Type_free(&type);
+            mpi.Comm_free(&comm);
+          },
+          faults);
+      for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+    }
+  }
+}
+
+// Without memory in MPI_Init the job goes on, by the host where ours cannot.
+bool init(Options options, long after) {
+  bool failed = true;
+  options.scarce_after = after;
+  options.was_scarce = &failed;
+  const Outcome outcome = run_preloaded(options, [](const Host& mpi, int rank) {
+    Datatype type = every_second(mpi);
+    std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
+    if (rank == 0) mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
+    if (rank == 1) {
+      EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
+      EXPECT_EQ(memory, received(1, -100'000));
+    }
     mpi.Type_free(&type);
   });
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
   return failed;
 }
 
-TEST(InterposedScarcity, OfExchanges) {
-  long after = 0;
-  while (!HasFailure() && exchange_all(after)) ++after;
-  EXPECT_GT(after, 0);
-}
-
-// Without memory in MPI_Init the job goes on, by the host where ours cannot. Between nodes, since ranks of one node
-// wait half a minute for one that does not meet them.
 TEST(InterposedScarcity, InInit) {
-  bool failed = true;
-  long after = 0;
-  for (; failed && !testing::Test::HasFailure(); ++after) {
-    const Options options{.nodes = 2, .scarce_after = after, .was_scarce = &failed};
-    const Outcome outcome = run_preloaded(options, [](const Host& mpi, int rank) {
-      Datatype type = every_second(mpi);
-      std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
-      if (rank == 0) mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
-      if (rank == 1) {
-        EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
-        EXPECT_EQ(memory, received(1, -100'000));
-      }
-      mpi.Type_free(&type);
-    });
-    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  for (const Options& options : {Options{.nodes = 2}, Options{}, Options{.scarce_once = true}, Options{.ranks = 3, .scarce_once = true}}) {
+    SCOPED_TRACE(testing::Message() << options.ranks << " ranks on " << options.nodes << " nodes" << (options.scarce_once ? ", one" : ""));
+    long after = 0;
+    while (!HasFailure() && init(options, after)) after += 1 + after / 16;  // there are some hundred
+    EXPECT_GT(after, 5);
   }
-  EXPECT_GT(after, 5);
 }
 
 TEST(InterposedScarcity, SharedMemoryIsGivenBack) {

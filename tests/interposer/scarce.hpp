@@ -31,4 +31,22 @@ std::pair<int, bool> call(long after, bool all, const Call& call) {
   return {result, failed};
 }
 
+/// How a rank does its part under scarcity, which comes after so many allocations of all its calls, and ends with the call.
+struct Scarcity {
+  static constexpr long kNever = 1'000'000'000;
+  long after;
+  bool all, failed = false;
+  template <class Call>
+  int operator()(const Call& call) {
+    if (failed) return call();
+    for_good = all;
+    left = after;
+    const int result = call();
+    after = left;
+    failed = left == -1;
+    left = -2;
+    return result;
+  }
+};
+
 }  // namespace lacuna::test::scarce
