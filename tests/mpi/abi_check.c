@@ -61,9 +61,8 @@ int handles_as_written(void) {
   return (intptr_t)MPI_COMM_WORLD == LACUNA_kCommWorld && (intptr_t)MPI_COMM_SELF == LACUNA_kCommSelf &&
          (intptr_t)MPI_COMM_NULL == LACUNA_kCommNull && (intptr_t)MPI_BYTE == LACUNA_kByte &&
          (intptr_t)MPI_DATATYPE_NULL == LACUNA_kDatatypeNull && (intptr_t)MPI_REQUEST_NULL == LACUNA_kRequestNull &&
-         (intptr_t)MPI_BAND == LACUNA_kBand &&
-         (intptr_t)MPI_MESSAGE_NULL == LACUNA_kMessageNull && (intptr_t)MPI_MESSAGE_NO_PROC == LACUNA_kMessageNoProc &&
-         (intptr_t)MPI_ERRORS_ARE_FATAL == LACUNA_kErrorsAreFatalNumber;
+         (intptr_t)MPI_BAND == LACUNA_kBand && (intptr_t)MPI_MESSAGE_NULL == LACUNA_kMessageNull &&
+         (intptr_t)MPI_MESSAGE_NO_PROC == LACUNA_kMessageNoProc && (intptr_t)MPI_ERRORS_ARE_FATAL == LACUNA_kErrorsAreFatalNumber;
 }
 #elif defined(OPEN_MPI)
 EQUAL(sizeof(MPI_Comm), sizeof(void*));

@@ -135,7 +135,7 @@ bool IncomingChunks::move() {
   while (!chunks_.empty() && test(chunks_.front(), error)) {
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
-    if (error != kSuccess && chunk.wanted == chunk.bytes) error_ = error;  // one that is cut off is an error of the receive's anyway
+    if (error != kSuccess && chunk.wanted == chunk.bytes) error_ = error;  // what is cut off is an error of the receive
     ask();                                                                 // first, so that the host has it while we unpack
     if (chunk.memory.data() != nullptr && error_ == kSuccess)
       copy::unpack(into_.layout, into_.base, chunk.at, chunk.wanted, chunk.memory.data(), copy::Caching::kept);

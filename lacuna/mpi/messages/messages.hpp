@@ -136,7 +136,8 @@ void look_into(Job& job, Comm comm, const Status& status);
 // --- requests.cpp ----------------------------------------------------------------------------------------------------
 
 // Under the job's lock where it has one.
-/// Moves an operation on; whether it is complete. Nothing of the host's is freed. Throws nothing: without memory nothing moves.
+/// Moves an operation on; whether it is complete. Nothing of the host's is freed. Nothing is thrown: without memory
+/// nothing moves.
 bool poll(Job& job, Operation& operation);
 /// The host has completed its part of an operation that was taken out of the table.
 void host_completed(Job& job, Operation& operation, Request left, const Status& status, int error);
