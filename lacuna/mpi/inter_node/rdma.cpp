@@ -8,6 +8,7 @@
 
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/machine.hpp"
+#include "lacuna/mpi/host/pause.hpp"
 #include "lacuna/mpi/inter_node/private_comm.hpp"
 #include "lacuna/mpi/inter_node/tags.hpp"
 
@@ -63,7 +64,7 @@ class HostBootstrap final : public nic::Bootstrap {
   static constexpr int kMost = 4096, kTag = ChunkTags::kForInit;
 
   Result<void> wait(Request& in, Request& out, Status& status, std::int64_t deadline) {
-    while (in != host().no_request || out != host().no_request) {
+    for (int rounds = 0; in != host().no_request || out != host().no_request; pause(rounds)) {
       for (Request* one : {&in, &out}) {
         int over = 0;
         if (*one != host().no_request && told_by([&] { return host().Test(one, &over, one == &in ? &status : ignored()); }) != kSuccess)

@@ -5,6 +5,7 @@
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/mpi/host/pause.hpp"
 #include "lacuna/mpi/inter_node/private_comm.hpp"
 
 namespace lacuna::mpi {
@@ -198,7 +199,7 @@ void InterNodeTransport::end() {
     while (one != nullptr && one->error() != kSuccess) one = one->next.get();
     return one != nullptr;
   };
-  while (some_go() || tags_.some_go()) {
+  for (int rounds = 0; some_go() || tags_.some_go(); pause(rounds)) {
     progress();
     drop();
   }
@@ -209,7 +210,7 @@ void InterNodeTransport::end() {
 void InterNodeTransport::meet(bool drops) {
   Chunk barrier;
   int error = told_by([&] { return host().Ibarrier(comm_, &barrier.request); });
-  while (error == kSuccess && !test(barrier, error)) {
+  for (int rounds = 0; error == kSuccess && !test(barrier, error); pause(rounds)) {
     progress();
     if (drops) drop();
   }

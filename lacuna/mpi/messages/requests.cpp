@@ -232,7 +232,7 @@ void end_messages(Job& job) {
                                                   return goes_between_nodes(job.operations.find(part));
                                                 }));
   };
-  while (std::ranges::any_of(job.operations.orphans(), moves)) poll_orphans(job);
+  for (int rounds = 0; std::ranges::any_of(job.operations.orphans(), moves); pause(rounds)) poll_orphans(job);
 }
 
 }  // namespace lacuna::mpi
