@@ -135,6 +135,52 @@ TEST(InterposedScarcity, OfMessagesLongerThanARing) {
   }
 }
 
+// Collectives with requests, whose blocks are packed where there is memory for that: one that is begun, one that is started.
+TEST(InterposedScarcity, OfCollectivesWithRequests) {
+  for (const bool persistent : {false, true}) {
+    SCOPED_TRACE(persistent);
+    at_each_allocation({}, 1, [&](const Host& mpi, int rank, Scarcity& scarcity) {
+      Datatype type = every_second(mpi);
+      std::vector<int> out = numbers(10 * rank), in(4 * kCount, -1);
+      const std::vector<int> second = numbers(10 * rank + 7);
+      out.insert(out.end() - 1, second.begin(), second.end());  // an element ends with its last int
+      Request request{};
+      const auto begin = [&] {
+        return persistent ? mpi.Alltoall_init(out.data(), 1, type, in.data(), 1, type, mpi.world, {}, &request)
+                          : mpi.Ialltoall(out.data(), 1, type, in.data(), 1, type, mpi.world, &request);
+      };
+      EXPECT_EQ(scarcity(begin), mpi::kSuccess);
+      if (persistent) {
+        int result = scarcity([&] { return mpi.Start(&request); });
+        if (result == mpi::kErrNoMem && scarcity.failed) result = mpi.Start(&request);
+        EXPECT_EQ(result, mpi::kSuccess);
+      }
+      wait_for_all(mpi, scarcity, std::span(&request, 1));
+      for (int from = 0; from < 2; ++from)
+        EXPECT_EQ(in[static_cast<std::size_t>(from * (2 * kCount - 1) + 2)], 10 * from + 7 * rank + 2) << "from " << from;
+      if (persistent) mpi.Request_free(&request);
+      mpi.Type_free(&type);
+    });
+  }
+}
+
+// A window of which a rank has no memory to know anything.
+TEST(InterposedScarcity, OfWindows) {
+  at_each_allocation({}, 1, [](const Host& mpi, int rank, Scarcity& scarcity) {
+    std::vector<int> memory = numbers(rank);
+    mpi::Win window{};
+    const auto bytes = static_cast<Aint>(memory.size() * sizeof(int));
+    EXPECT_EQ(scarcity([&] { return mpi.Win_create(memory.data(), bytes, 1, {}, mpi.world, &window); }), mpi::kSuccess);
+    EXPECT_EQ(mpi.Win_fence(0, window), mpi::kSuccess);
+    std::vector<int> there(memory.size());
+    const int count = static_cast<int>(there.size());
+    EXPECT_EQ(mpi.Get(there.data(), count, int_type(), 1 - rank, 0, count, int_type(), window), mpi::kSuccess);
+    EXPECT_EQ(mpi.Win_fence(0, window), mpi::kSuccess);
+    EXPECT_EQ(there, numbers(1 - rank));
+    mpi.Win_free(&window);
+  });
+}
+
 // From and to memory of a GPU. What its driver and the emulated device allocate is not the interposer's.
 TEST(InterposedScarcity, OfMessagesOfDevices) {
   ASSERT_EQ(load_driver(), "");

@@ -173,7 +173,10 @@ int probe(bool waits, int source, int tag, Comm comm, int* flag, Message* messag
     mail = probed(source, tag, *object);
   }
   *flag = mail != nullptr ? 1 : 0;
-  if (mail == nullptr) return kSuccess;
+  if (mail == nullptr) {
+    looked_in_vain(lock);
+    return kSuccess;
+  }
   tell(status, *mail);
   if (message == nullptr) return kSuccess;
   *message = reinterpret_cast<Message>(0x1000 + ++me->messages);

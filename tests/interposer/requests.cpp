@@ -65,7 +65,10 @@ bool seen(Request handle) {
 template <class Enough>
 bool await(Lock& lock, bool waits, const Enough& enough) {
   while (!enough()) {
-    if (!waits) return false;
+    if (!waits) {
+      looked_in_vain(lock);
+      return false;
+    }
     if (me->world->options.slow == 0) {
       me->world->changed.wait(lock);
     } else {
@@ -219,7 +222,7 @@ int Waitall(int count, Request* requests, Status* statuses) {
 int Testall(int count, Request* requests, int* flag, Status* statuses) { return all(false, count, requests, flag, statuses); }
 
 int Request_get_status(Request handle, int* flag, Status* status) {
-  const Lock lock = enter();
+  Lock lock = enter();
   const Held request = find(handle);
   if (!is_active(request)) {
     *flag = 1;
@@ -227,6 +230,7 @@ int Request_get_status(Request handle, int* flag, Status* status) {
     return kSuccess;
   }
   *flag = fake::seen(*request) ? 1 : 0;
+  if (*flag == 0) looked_in_vain(lock);
   if (*flag != 0 && status != mpi::ignored()) {
     *status = request->kind == Kind::group && !request->parts.empty() ? request->parts.front()->status : request->status;
     status->error = request->error;

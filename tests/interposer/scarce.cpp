@@ -1,5 +1,6 @@
 #include "tests/interposer/scarce.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -7,11 +8,13 @@ namespace lacuna::test::scarce {
 
 thread_local long left = -2;
 thread_local bool for_good = false;
+thread_local std::size_t longest = 0;
 thread_local int others = 0;
 
 namespace {
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (others == 0) longest = std::max(longest, bytes);
   if (others == 0 && left != -2) {
     if (left > 0) {
       --left;

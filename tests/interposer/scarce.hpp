@@ -2,6 +2,7 @@
 // fake MPI and the test allocate goes on.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 namespace lacuna::test::scarce {
@@ -9,6 +10,8 @@ namespace lacuna::test::scarce {
 /// Allocations of this thread that are left until they fail: from then on all of them do, or one. Below 0: none does.
 extern thread_local long left;
 extern thread_local bool for_good;
+/// Bytes of the longest allocation of this thread since a test has set it to 0.
+extern thread_local std::size_t longest;
 /// The fake is at work on this thread.
 extern thread_local int others;
 

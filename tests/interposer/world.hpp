@@ -1,6 +1,8 @@
 // The objects behind the fake's handles.
 #pragma once
 
+#include <sched.h>
+
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -133,6 +135,13 @@ int raise(Comm comm, int code);
 bool delete_attributes(Comm comm);
 /// Code 0: no fault. Counts the call.
 int fault_of(const char* call);
+
+/// Other ranks get the lock and the CPU: what this one looks for is theirs to do.
+inline void looked_in_vain(Lock& lock) {
+  lock.unlock();
+  sched_yield();
+  lock.lock();
+}
 
 // In messages.cpp, under the lock.
 

@@ -23,6 +23,7 @@ LACUNA_TIER(test, "Timeout.*");
 LACUNA_TIER(test, "Death.*");
 LACUNA_TIER(test, "Coordinator.*");
 LACUNA_TIER(test, "Files.*");
+LACUNA_TIER(test, "Memory.*");
 
 using base::Code;
 namespace bootstrap = protocol::bootstrap;
@@ -307,6 +308,15 @@ TEST(Death, OfTheCoordinatorWhileAllAreBeingConnected) {
 }
 
 // --- a coordinator that breaks the rules ---
+
+TEST(Memory, ThatOneDoesNotHaveIsToldToAll) {
+  const std::string name = unique_name();
+  Processes processes;
+  for (const int rank : {0, 2})
+    processes.start([&, rank] { return meet_and_fail({.address = name, .size = 3, .rank = rank}, Code::out_of_memory, {}); });
+  bootstrap::tell_no_memory(name, 3);
+  EXPECT_EQ(processes.wait(), "");
+}
 
 TEST(Coordinator, ThatSaysNonsenseIsNotBelieved) {
   const auto with = [](std::vector<Message> messages) {
