@@ -6,6 +6,7 @@
 #include "tests/interposer/buffer.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/patience.hpp"
 
 namespace lacuna::test {
@@ -121,7 +122,8 @@ TEST_F(InterposedDeviceMemory, WithGaps) {
 }
 
 TEST_F(InterposedDeviceMemory, WithoutGaps) {  // long enough to be offered
-  constexpr int kInts = 1'100'000;
+  const Set offer("LACUNA_MPI_OFFER_CONTIGUOUS", "100000");
+  constexpr int kInts = 30'000;
   const auto type_of = [](const Host& mpi, int) {
     Datatype type = fake::contiguous(100, int_type());
     mpi.Type_commit(&type);

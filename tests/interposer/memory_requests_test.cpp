@@ -26,7 +26,7 @@ using Requests = std::array<Request, kRequests>;
 using Scarce = std::function<void(const Host& mpi, int rank, Scarcity& scarcity)>;
 void at_each_allocation(const Options& options, int scarce_rank, const Scarce& program) {
   std::atomic<bool> failed = true;
-  for (long after = 0; failed && !testing::Test::HasFailure(); ++after) {
+  for (long after = 0; failed && !testing::Test::HasFailure(); after += scarce::kStep) {
     const Outcome outcome = run_preloaded(options, [&](const Host& mpi, int rank) {
       SCOPED_TRACE(testing::Message() << "rank " << rank << ", rank " << scarce_rank << " without memory after " << after
                                       << " allocations");
@@ -107,12 +107,14 @@ TEST(InterposedScarcity, OfMessagesLongerThanARing) {
   std::vector<int> wanted = own;
   for (std::size_t i = 0; i < first.size(); ++i)
     if (i % (2 * kCount - 1) % 2 == 0) wanted[i] = first[i];
+  std::array<std::vector<int>, 2> memories;  // of each rank, kept from job to job
   for (const int scarce_rank : {0, 1}) {
     for (const bool begun : {false, true}) {
       SCOPED_TRACE(testing::Message() << "of rank " << scarce_rank << (begun ? ", begun" : ""));
       at_each_allocation({}, scarce_rank, [&](const Host& mpi, int rank, Scarcity& scarcity) {
         Datatype type = every_second(mpi);
-        std::vector<int> memory = rank == 0 ? first : own;
+        std::vector<int>& memory = memories[static_cast<std::size_t>(rank)];
+        memory = rank == 0 ? first : own;
         Request request{};
         const auto call = [&]() -> int {
           if (rank == 0 && begun) return mpi.Isend(memory.data(), kElements, type, 1, 7, mpi.world, &request);

@@ -118,7 +118,7 @@ constexpr std::pair<const char*, Receive> kReceives[] = {
 
 void expect_sound(const Send& send, const Receive& receive, int scarce_rank, bool all, const Options& options = {}) {
   long after = 0;
-  while (!testing::Test::HasFailure() && exchange(options, send, receive, scarce_rank, after, all)) ++after;
+  while (!testing::Test::HasFailure() && exchange(options, send, receive, scarce_rank, after, all)) after += scarce::kStep;
   EXPECT_GT(after, 0);
 }
 
@@ -192,7 +192,7 @@ bool exchange_all(const Options& options, int count, long after, bool all, bool 
 
 void expect_exchanges(const Options& options, int count, bool all, bool on_duplicate) {
   long after = 0;
-  while (!testing::Test::HasFailure() && exchange_all(options, count, after, all, on_duplicate)) ++after;
+  while (!testing::Test::HasFailure() && exchange_all(options, count, after, all, on_duplicate)) after += scarce::kStep;
   EXPECT_GT(after, 0);
 }
 
@@ -281,7 +281,7 @@ TEST(InterposedScarcity, InInit) {
   for (const Options& options : {Options{.nodes = 2}, Options{}, Options{.scarce_once = true}, Options{.ranks = 3, .scarce_once = true}}) {
     SCOPED_TRACE(testing::Message() << options.ranks << " ranks on " << options.nodes << " nodes" << (options.scarce_once ? ", one" : ""));
     long after = 0;
-    while (!HasFailure() && init(options, after)) after += 1 + after / 16;  // there are some hundred
+    while (!HasFailure() && init(options, after)) after += scarce::kStep + after / 16;  // there are some hundred
     EXPECT_GT(after, 5);
   }
 }
