@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "lacuna/protocol/bootstrap/bootstrap.hpp"
 #include "lacuna/protocol/bootstrap/message.hpp"
 #include "tests/protocol/bootstrap/bootstrap_rig.hpp"
 #include "tests/support/random.hpp"
