@@ -23,7 +23,7 @@ std::optional<int> from_stash(Job& j, Function function, void* base, Count count
   }
   Target target;
   target.function = function;
-  if (const auto wrong = target_of(j, base, count, type, comm, target)) return *wrong;
+  if (const auto wrong = target_of(j, base, count, type, comm, target)) return wrong;
   j.operations.make_room();
   std::unique_ptr<Operation> operation = begin_delivery_of(j, *found, target, comm);
   j.comms->find(comm)->take(*found);

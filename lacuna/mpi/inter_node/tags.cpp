@@ -43,7 +43,6 @@ bool ChunkTags::goes(Received& received) {
   return received.goes;
 }
 
-// A tag for which there is no memory here is never given back.
 void ChunkTags::give_back(int from, int tag) try {
   std::unique_ptr<Received>& of = received_.at(static_cast<std::size_t>(from));
   if (of == nullptr) of = std::make_unique<Received>();
@@ -57,6 +56,7 @@ void ChunkTags::give_back(int from, int tag) try {
                     }) == kSuccess;
   }
 } catch (const std::bad_alloc&) {
+  base::log(base::Level::debug, "MPI receive: no memory to give a tag back, so no message has it again");
 }
 
 bool ChunkTags::some_go() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
@@ -175,7 +176,7 @@ std::unique_ptr<OutgoingMessage> InterNodeTransport::begin_outgoing(int to, std:
 base::Result<std::unique_ptr<IncomingMessage>> InterNodeTransport::begin_incoming(int from, const Descriptor::InterNode& head,
                                                                                   std::int64_t bytes, Destination into) {
   if (head.by_device != 0 && rdma_ != nullptr) return rdma_->begin_incoming(from, head, bytes, into);
-  if (head.by_device != 0 || from < 0 || static_cast<std::size_t>(from) >= ranks_ || bytes <= 0 || head.chunk <= 0 || head.chunk > bytes ||
+  if (head.by_device != 0 || from < 0 || std::cmp_greater_equal(from, ranks_) || bytes <= 0 || head.chunk <= 0 || head.chunk > bytes ||
       head.number < ChunkTags::kFirst || head.number >= ChunkTags::kNone)
     return base::fail(base::Code::malformed, "a message from another node that no rank sends");
   return std::make_unique<IncomingChunks>(*this, from, head.number, head.chunk, bytes, std::move(into));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 
 namespace lacuna::mpi {
 
@@ -22,29 +21,39 @@ bool is_of_host(Comm comm) {
   return h.Comm_get_stream != nullptr && h.Comm_get_stream(comm, 0, &stream) == kSuccess && stream != kStreamNull;
 }
 
-// Of each rank, or each of the remote group, its rank in the world.
-std::vector<int> worlds_of(Comm comm, bool inter, Group world) {
-  const Host& h = host();
-  int size = 0;
-  Group group{};
-  if ((inter ? h.Comm_remote_group(comm, &group) : h.Comm_group(comm, &group)) != kSuccess) throw std::bad_alloc();
-  struct Freed {
-    Group* group;
-    ~Freed() { host().Group_free(group); }
-  } const freed{&group};
-  if (h.Group_size(group, &size) != kSuccess) throw std::bad_alloc();
-  std::vector<int> ranks(static_cast<std::size_t>(size)), worlds(ranks.size(), kUndefined);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  if (h.Group_translate_ranks(group, size, ranks.data(), world, worlds.data()) != kSuccess) throw std::bad_alloc();
-  return worlds;
-}
+// A communicator's, or its remote group.
+class OwnedGroup {
+ public:
+  OwnedGroup(Comm comm, bool remote) {
+    if ((remote ? host().Comm_remote_group(comm, &group_) : host().Comm_group(comm, &group_)) != kSuccess) throw std::bad_alloc();
+  }
+  ~OwnedGroup() { host().Group_free(&group_); }
+  OwnedGroup(const OwnedGroup&) = delete;
+  OwnedGroup& operator=(const OwnedGroup&) = delete;
+  /// Of each of its ranks, the rank in another group.
+  [[nodiscard]] std::vector<int> ranks_in(Group other) const {
+    int size = 0;
+    if (host().Group_size(group_, &size) != kSuccess) throw std::bad_alloc();
+    std::vector<int> ranks, there(static_cast<std::size_t>(size), kUndefined);
+    ranks.reserve(there.size());
+    for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
+    if (host().Group_translate_ranks(group_, size, ranks.data(), other, there.data()) != kSuccess) throw std::bad_alloc();
+    return there;
+  }
+
+ private:
+  Group group_{};
+};
 
 }  // namespace
 
-Comms::Comms(std::vector<RankPlace> world) : world_(std::move(world)) {
+Comms::Comms(std::vector<RankPlace> world) : world_(std::move(world)), sound_(asks_host()) {
   of_world_.places = world_;
   of_world_.kept = true;
-  sound_ = host().Comm_group(host().world, &group_) == kSuccess && host().Comm_create_keyval(&copied, &deleted, &keyval_, this) == kSuccess;
+}
+
+bool Comms::asks_host() {
+  return host().Comm_group(host().world, &group_) == kSuccess && host().Comm_create_keyval(&copied, &deleted, &keyval_, this) == kSuccess;
 }
 
 int Comms::copied(Comm, int, void*, void*, void*, int* flag) {
@@ -83,7 +92,7 @@ CommOf* Comms::find(Comm comm) {
   if (comm == host().no_comm) return nullptr;
   int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != kSuccess) return nullptr;
-  const std::vector<int> worlds = worlds_of(comm, inter != 0, group_);
+  const std::vector<int> worlds = OwnedGroup(comm, inter != 0).ranks_in(group_);
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
   made->of_host = is_of_host(comm);

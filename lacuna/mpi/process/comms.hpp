@@ -185,10 +185,11 @@ class Comms {
     bool kept = false;  // its attribute is set
   };
   Refused* find_refused(Comm comm);
+  bool asks_host();
   std::array<Refused, 64> refused_;  // those that there was no memory to know; with Comm{} where there is none
   Group group_{};
   int keyval_ = 0;
-  bool sound_ = false;
+  bool sound_ = false;  // behind what asks_host() fills in
 };
 
 }  // namespace lacuna::mpi

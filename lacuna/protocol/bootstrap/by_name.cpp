@@ -286,7 +286,7 @@ bool tells_no_memory(std::string_view name, int size, std::int64_t deadline) try
 
 }  // namespace
 
-void tell_no_memory(std::string_view name, int size) noexcept {
+void tell_no_memory(std::string_view name, int size) {
   const std::int64_t deadline = base::now_ns() + kTellNs;
   while (!tells_no_memory(name, size, deadline) && base::now_ns() < deadline) pause_until(base::now_ns() + kRetryNs);
 }
