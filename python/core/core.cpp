@@ -44,8 +44,8 @@ void check_apart(const Array& target, const Array& source) {
   throw nb::value_error(text.c_str());
 }
 
-// Whether each loop of an array steps over all that the shorter steps reach: then no byte has two names. If not, it may be so
-// all the same.
+// Whether each loop of an array steps over all that the shorter steps reach: then no byte has two names. If not, it may
+// be so all the same.
 bool steps_over_itself(const layout::StridedArray& array) {
   std::vector<std::pair<std::int64_t, std::int64_t>> loops;  // step, count
   for (std::size_t i = 0; i < array.shape.size(); ++i) {

@@ -223,10 +223,11 @@ TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
   }
 }
 
-// What ranks of two nodes say to connect their devices fails, and the host calls that a success. Both learn it at once, and
-// their messages go without devices.
+// What ranks of two nodes say to connect their devices fails, and the host calls that a success. Both learn it at once,
+// and their messages go without devices.
 TEST(InterposedFailures, OfDevicesThatAreToConnect) {
-  const std::pair<const char*, int> faults[] = {{"Isend", 1}, {"Irecv", 2}, {"Test", 1}};  // the first that are about devices
+  // The first that are about devices
+  const std::pair<const char*, int> faults[] = {{"Isend", 1}, {"Irecv", 2}, {"Test", 1}};
   for (const auto& [call, n] : faults) {
     SCOPED_TRACE(call);
     const std::vector<Fault> both{{.call = call, .n = n, .rank = 0}, {.call = call, .n = n, .rank = 1}};

@@ -53,15 +53,19 @@ struct Options {
   int ranks = 2;
   std::int64_t eager = 4096;  ///< bytes; a longer send is over once it is received
   bool threads = true;        ///< MPI_THREAD_MULTIPLE
-  bool renews = false;        ///< MPI_Start puts another request in the place of the one that is started, as Open MPI may
-  bool open_mpi = false;      ///< says so of itself
-  bool forgives = false;      ///< a Fault that an error handler of the program's own hears is no error then, as with MPICH 5
-  bool singly = false;        ///< MPI_Waitsome and MPI_Testsome end one request at a time
-  int decode_at = 1;          ///< the use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
-  int nodes = 1;              ///< machines that the ranks are on, as many consecutive ones on each
-  bool devices = false;       ///< each machine has one, by which the others read its memory (tests/support/mlx5)
-  long scarce_after =
-      -1;  ///< of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all fail; -1: none does
+  /// MPI_Start puts another request in the place of the one that is started, as Open MPI may
+  bool renews = false;
+  bool open_mpi = false;  ///< says so of itself
+  /// A Fault that an error handler of the program's own hears is no error then, as with MPICH 5
+  bool forgives = false;
+  bool singly = false;  ///< MPI_Waitsome and MPI_Testsome end one request at a time
+  /// The use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
+  int decode_at = 1;
+  int nodes = 1;         ///< machines that the ranks are on, as many consecutive ones on each
+  bool devices = false;  ///< each machine has one, by which the others read its memory (tests/support/mlx5)
+  /// Of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all
+  /// fail; -1: none does
+  long scarce_after = -1;
   bool scarce_once = false;    ///< only one does then
   bool* was_scarce = nullptr;  ///< whether some did
   /// A seed: requests that are over are seen to be over at the second or a later look; 0: at the first

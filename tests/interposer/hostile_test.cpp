@@ -167,7 +167,8 @@ TEST(HostileDescriptors, TakeNoMemoryForWhatAPeerSays) {
       EXPECT_FALSE((*begun)->move());
       EXPECT_LT(scarce::longest, std::size_t{1} << 20) << bytes;
     }
-    EXPECT_FALSE(job.transport->begin_incoming(1, {.number = 1, .chunk = 1 << 20}, kBytes, {}));  // a chunk longer than its message
+    // A chunk longer than its message
+    EXPECT_FALSE(job.transport->begin_incoming(1, {.number = 1, .chunk = 1 << 20}, kBytes, {}));
     mpi.Type_free(&type);
   });
   for (const std::string& wrong : outcome.wrong) {

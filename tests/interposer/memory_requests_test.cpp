@@ -1,5 +1,5 @@
-// Where there is no memory for persistent requests that start, for long messages, and for messages from and to a GPU: each
-// allocation of the interposer and of what it calls fails once. No call hangs, and no message is lost.
+// Where there is no memory for persistent requests that start, for long messages, and for messages from and to a GPU:
+// each allocation of the interposer and of what it calls fails once. No call hangs, and no message is lost.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -137,7 +137,8 @@ TEST(InterposedScarcity, OfMessagesLongerThanARing) {
   }
 }
 
-// Collectives with requests, whose blocks are packed where there is memory for that: one that is begun, one that is started.
+// Collectives with requests, whose blocks are packed where there is memory for that: one that is begun, one that is
+// started.
 TEST(InterposedScarcity, OfCollectivesWithRequests) {
   for (const bool persistent : {false, true}) {
     SCOPED_TRACE(persistent);

@@ -212,7 +212,8 @@ TEST(InterposedScarcity, OfExchangesThatOfferNothing) {
   }
 }
 
-// So many ranks that what they tell one another is long. The first allocations are what a rank needs to tell the others.
+// So many ranks that what they tell one another is long. The first allocations are what a rank needs to tell the
+// others.
 LACUNA_TIER(gate, "InterposedScarcity.OfExchangesOfManyRanks");
 LACUNA_LEFT_OUT(thread, "InterposedScarcity.OfExchangesOfManyRanks");  // 70 threads
 LACUNA_LEFT_OUT(address, "InterposedScarcity.OfExchangesOfManyRanks");

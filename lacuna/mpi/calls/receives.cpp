@@ -10,8 +10,8 @@ extern "C" int MPI_Cancel(Request* request);
 
 namespace {
 
-// Receives what a probe took into the stash, if there is anything; what the call returns. `pass_probed` receives a message
-// that the stash has the host's handle of, `end` goes on with one whose delivery has begun.
+// Receives what a probe took into the stash, if there is anything; what the call returns. `pass_probed` receives a
+// message that the stash has the host's handle of, `end` goes on with one whose delivery has begun.
 template <class PassProbed, class End>
 std::optional<int> from_stash(Job& j, Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm,
                               const PassProbed& pass_probed, const End& end) {

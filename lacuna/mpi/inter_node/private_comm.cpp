@@ -3,9 +3,8 @@
 namespace lacuna::mpi {
 namespace {
 
-void hears(Comm* /*comm*/, int* code, ...) {  // NOLINT(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
-  told_of_private = *code;
-}
+// NOLINTNEXTLINE(cert-dcl50-cpp,modernize-avoid-variadic-functions): as MPI has it
+void hears(Comm* /*comm*/, int* code, ...) { told_of_private = *code; }
 
 }  // namespace
 

@@ -27,7 +27,8 @@ class ChunkTags {
 
   /// `comm` has so many ranks, and is the host's for as long as this is used.
   ChunkTags(const Comm& comm, std::size_t ranks) : comm_(comm), sent_(ranks), received_(ranks) {}
-  /// For a message to this rank. kNone: all belong to messages that are not known to have arrived. Throws std::bad_alloc.
+  /// For a message to this rank. kNone: all belong to messages that are not known to have arrived. Throws
+  /// std::bad_alloc.
   int take(int to);
   /// All chunks of a message from this rank are here.
   void give_back(int from, int tag);

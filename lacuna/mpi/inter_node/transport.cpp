@@ -96,7 +96,8 @@ bool OutgoingChunks::stands() const { return waited_ > kStandsAfter; }
 void IncomingChunks::ask() {
   while (asked_ < bytes_ && chunks_.size() < kAhead && error_ == kSuccess) {
     const std::int64_t bytes = std::min(chunk_, bytes_ - asked_);
-    // The host cuts off what is beyond the capacity: memory is taken for what the receive can take, whatever a peer says.
+    // The host cuts off what is beyond the capacity: memory is taken for what the receive can take, whatever a peer
+    // says.
     const std::int64_t wanted = std::clamp<std::int64_t>(into_.capacity - asked_, 0, bytes);
     std::byte* to = into_.straight == nullptr ? nullptr : into_.straight + asked_;
     Bounce memory;
@@ -138,7 +139,8 @@ bool IncomingChunks::move() {
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
     if (error != kSuccess && chunk.wanted == chunk.bytes) error_ = error;  // what is cut off is an error of the receive
-    ask();                                                                 // first, so that the host has it while we unpack
+    // First, so that the host has it while we unpack
+    ask();
     if (chunk.memory.data() != nullptr && error_ == kSuccess)
       copy::unpack(into_.layout, into_.base, chunk.at, chunk.wanted, chunk.memory.data(), copy::Caching::kept);
     here_ += chunk.bytes;

@@ -2,10 +2,11 @@
 // received by the host while those before are unpacked. What hand packing does one after another (pack, send, unpack)
 // so happens at once, and a chunk is still in the caches when it is sent.
 //
-//   sender                                      host                                           receiver
-//   descriptor in the message's place ────────▶ the program's communicator ──────────────────▶ matched as the message would have been
-//   pack, send; pack, send; ...       ────────▶ one communicator of ours: ranks of the       ─▶ receives posted ahead; unpack each as it comes
-//                                               world, as tag one of the message's own (tags.hpp)
+//   sender                              host                                     receiver
+//   descriptor in the message's place ▶ the program's communicator ────────────▶ matched as the message would have been
+//   pack, send; pack, send; ...       ▶ one communicator of ours: ranks of the ▶ receives posted ahead; unpack each as
+//                                       world, as tag one of the message's own   it comes
+//                                       (tags.hpp)
 //
 // One private duplicate of MPI_COMM_WORLD serves all communicators of the program: descriptors are matched in theirs,
 // and chunks go from rank to rank of the world, so nothing has to be duplicated when the program makes one, and spawned

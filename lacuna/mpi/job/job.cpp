@@ -134,7 +134,8 @@ protocol::BootstrapOptions find_places(Job& made, const std::vector<Card>& all, 
 
 constexpr const char* kWithout = "MPI messages go without Lacuna: a rank has no memory for it";
 
-// Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is thrown.
+// Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is
+// thrown.
 bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places, protocol::BootstrapOptions& options) try {
   made.library = library_of_host();
   made.from = thresholds(made.library);

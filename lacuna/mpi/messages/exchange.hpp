@@ -8,7 +8,8 @@
 //
 // So all ranks have to do it, or none, and no rank knows of the others' datatypes. In the first call on a communicator
 // the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one another; else the
-// communicator stays the host's. Then they ask one another; where no rank had anything to offer, the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
+// communicator stays the host's. Then they ask one another; where no rank had anything to offer, the next call is the
+// host's alone, and after each further such answer twice as many, which all ranks count alike.
 #pragma once
 
 #include <memory_resource>

@@ -90,7 +90,7 @@ auto at_second_try(Job& job, const Call& call) {
   return call();
 }
 
-// --- target.cpp -------------------------------------------------------------------------------------------------------
+// --- target.cpp ------------------------------------------------------------------------------------------------------
 
 /// Puts bytes of a message, which are no descriptor, where they belong. False: they could not be put there.
 [[nodiscard]] bool put(Job& job, Target& target, int source, const std::byte* from, std::int64_t bytes);

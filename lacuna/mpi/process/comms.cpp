@@ -99,8 +99,9 @@ CommOf* Comms::find(Comm comm) {
   for (const int world : worlds) {
     if (!made->of_host) made->places.push_back(world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world)));
   }
-  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found (deleted()). In the table first, where
-  // the other threads find it. Where it cannot be set, nothing tells when the communicator is gone: it is looked at again at each use.
+  // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found
+  // (deleted()). In the table first, where the other threads find it. Where it cannot be set, nothing tells when the
+  // communicator is gone: it is looked at again at each use.
   CommOf* found = nullptr;
   {
     const std::scoped_lock lock(mutex_);

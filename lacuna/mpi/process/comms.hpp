@@ -149,8 +149,8 @@ class Comms {
       for (RankPlace& place : *places) place.remote = -1;
     }
   }
-  /// Null: the host knows no such communicator. Throws std::bad_alloc, also where the host does not say of which ranks the
-  /// communicator is; then the communicator may be Lacuna's on other ranks.
+  /// Null: the host knows no such communicator. Throws std::bad_alloc, also where the host does not say of which ranks
+  /// the communicator is; then the communicator may be Lacuna's on other ranks.
   CommOf* find(Comm comm);
   /// Whether messages from this rank may be descriptors. Without memory to know: yes.
   bool may_send_descriptors(Comm comm, int source);

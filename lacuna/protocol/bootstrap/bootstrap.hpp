@@ -19,8 +19,8 @@ namespace lacuna::protocol::bootstrap {
 
 /// Processes of one user on one machine, over Unix sockets. The plan's rank and size are in range.
 Result<Group> connect_by_name(std::string_view name, const BootstrapPlan& plan);
-/// Instead, for a process that has no memory for it: tells the others, which then learn that there is no group. Wants no
-/// memory. Waits until they have come, for some seconds at most.
+/// Instead, for a process that has no memory for it: tells the others, which then learn that there is no group. Wants
+/// no memory. Waits until they have come, for some seconds at most.
 void tell_no_memory(std::string_view name, int size);
 
 /// Processes that share a secret, over TCP; those that turn out to be on one machine go on by name. Rank 0 listens at

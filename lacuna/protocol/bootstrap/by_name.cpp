@@ -147,7 +147,8 @@ Result<void> connect_members(const Gathered& gathered, std::int64_t deadline) {
   return conclude(gathered, deadline);
 }
 
-// give_up() that wants no memory. A member that hears nothing before it has its rank would wait for another coordinator.
+// give_up() that wants no memory. A member that hears nothing before it has its rank would wait for another
+// coordinator.
 void give_up_without_memory(const Gathered& gathered) {
   std::string header;  // message.cpp: kind, value, and how many bytes follow; so short that it wants no memory
   for (const auto field : {static_cast<std::uint32_t>(MessageKind::failed), static_cast<std::uint32_t>(Code::out_of_memory), 0U})
