@@ -339,5 +339,21 @@ TEST(InterposedMessages, OfPairsHaveAStatus) {
   }));
 }
 
+// The host's MPI_Recv may look at what its MPI_Irecv does not.
+TEST(InterposedMessages, OfNoRankAreReceivedByTheSameCall) {
+  for (const bool threads : {false, true}) {
+    const Outcome outcome = run_preloaded({.threads = threads}, [](const Host& mpi, int) {
+      const int begun = calls_of("Irecv"), received = calls_of("Recv");
+      int number = 0;
+      Status status{};
+      EXPECT_EQ(mpi.Recv(&number, 1, int_type(), mpi::kProcNull, 7, mpi.world, &status), mpi::kSuccess);
+      EXPECT_EQ(status.source, mpi::kProcNull);
+      EXPECT_EQ(calls_of("Irecv"), begun);
+      EXPECT_EQ(calls_of("Recv"), received + 1);
+    });
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -54,6 +54,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
             const PassProbed& pass_probed, const Begin& begin) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  // Nothing comes, but Open MPI's MPI_Recv looks whether the communicator was revoked, and its MPI_Irecv does not.
+  if (source == kProcNull) return passed(j, function, Why::no_data, pass);
   if (Mutex::multiple()) {
     Request request{};
     const int result = begin(&request);
