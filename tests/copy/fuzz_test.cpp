@@ -1,4 +1,7 @@
 // Random compositions of all shapes. A failure names its seed: Dice(seed) makes the layout again.
+// LACUNA_FUZZ_LAYOUTS=1000000 draws so many, and a quarter as many pairs; without it, two thousand.
+#include <cstdlib>
+
 #include "tests/copy/checks.hpp"
 #include "tests/copy/target.hpp"
 
@@ -11,8 +14,13 @@ using copy_test::Recipe;
 
 LACUNA_ON_EVERY_SET(CopyFuzz);
 
+std::uint64_t layouts() {
+  const char* const wanted = std::getenv("LACUNA_FUZZ_LAYOUTS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : 2000;
+}
+
 TEST_P(CopyFuzz, Compositions) {
-  check_moves(1'000'000, 2000, [](Dice& dice) {
+  check_moves(1'000'000, layouts(), [](Dice& dice) {
     dice.budget = 1 + dice.what.scaled(8 << 10);
     dice.reach = 64 << 10;
     return composition(dice, static_cast<int>(dice.what.below(4)));
@@ -20,7 +28,8 @@ TEST_P(CopyFuzz, Compositions) {
 }
 
 TEST_P(CopyFuzz, LayoutToLayout) {
-  for (std::uint64_t seed = 2'000'000; seed < 2'000'500; ++seed) {
+  constexpr std::uint64_t kFirst = 2'000'000;
+  for (std::uint64_t seed = kFirst; seed < kFirst + layouts() / 4; ++seed) {
     Dice dice(seed);
     dice.budget = 1 + dice.what.scaled(8 << 10);
     dice.reach = 64 << 10;
