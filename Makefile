@@ -72,6 +72,10 @@ coverage: .venv/.dev ## Lines of the interposer that no test on the fake host re
 	@build/coverage/bin/lacuna_interposer_tests --gtest_brief=1 > build/coverage/tests.txt 2>&1 || { tail -n 40 build/coverage/tests.txt; exit 1; }
 	@.venv/bin/gcovr --root . --filter lacuna/mpi/ build/coverage --merge-lines --fail-under-line 90
 
+.PHONY: arm
+arm: ## Compile the copies for ARM and run their tests in an emulator, with NEON and with SVE; minutes
+	@scripts/arm.sh
+
 .PHONY: test-rdma
 test-rdma: build package ## Run the tests of NIC verbs on Soft-RoCE, in virtual machines
 	@scripts/setup.sh rdma

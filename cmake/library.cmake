@@ -23,8 +23,7 @@ if(LACUNA_CUDA_INCLUDE_DIR)
 endif()
 target_compile_definitions(lacuna_objects PRIVATE LACUNA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(lacuna_objects PRIVATE ${lacuna_dependencies} nlohmann_json::nlohmann_json lacuna_options)
-# The kernels are written as they should run; vectorised by the compiler, a scatter of 8 bytes takes half as long again.
-set_source_files_properties(lacuna/copy/kernels.cpp lacuna/copy/tiles.cpp lacuna/copy/shuffles.cpp lacuna/copy/irregular.cpp PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+include(cmake/kernels.cmake)
 
 if(LACUNA_SANITIZE STREQUAL "address")
   target_compile_definitions(lacuna_objects PRIVATE LACUNA_FEWER_TARGETS)

@@ -3,6 +3,7 @@
 #   scripts/setup.sh packages            Debian packages, through sudo when not root
 #   scripts/setup.sh rdma                those for the virtual machine of `make test-rdma`
 #   scripts/setup.sh docs                those for `make docs`
+#   scripts/setup.sh arm                 the compiler and the emulator for `make arm`
 #   scripts/setup.sh venv FILE...        the virtual environment .venv with the requirements in FILE...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -78,6 +79,7 @@ case "${1:-}" in
   packages) packages ;;
   rdma) install qemu-system-x86 busybox-static ibverbs-providers iproute2 ;;
   docs) install doxygen ;;
+  arm) install cmake ninja-build g++-aarch64-linux-gnu qemu-user ;;
   venv) shift; make_venv "$@" ;;
-  *) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
+  *) sed -n '2,7s/^# //p' "$0"; exit 2 ;;
 esac

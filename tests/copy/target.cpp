@@ -2,6 +2,8 @@
 
 #include <hwy/targets.h>
 
+#include <cstdio>
+
 #include "lacuna/copy/copy.hpp"
 #include "tests/support/tier.hpp"
 
@@ -10,6 +12,16 @@ namespace lacuna::copy_test {
 LACUNA_LEFT_OUT(thread, "EverySet/*");
 LACUNA_LEFT_OUT(address, "EverySet/*/AVX3");  // not in that build
 LACUNA_LEFT_OUT(address, "EverySet/*/All");   // one of the others
+
+namespace {
+
+// Says once which of them this CPU gets when nothing is restricted: scripts/arm.sh compares.
+class Chosen : public testing::Environment {
+  void SetUp() override { std::printf("instruction set: %s\n", copy::instruction_set()); }
+};
+[[maybe_unused]] const testing::Environment* const chosen = testing::AddGlobalTestEnvironment(new Chosen);
+
+}  // namespace
 
 std::vector<InstructionSet> instruction_sets() {
   return {

@@ -1,0 +1,10 @@
+# The toolchain file of `make arm`: Debian's cross compiler, and the arm64 libraries that scripts/arm.sh unpacked into LACUNA_SYSROOT.
+
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES LACUNA_SYSROOT)
+set(CMAKE_FIND_ROOT_PATH ${LACUNA_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
