@@ -55,7 +55,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   // Nothing comes, but Open MPI's MPI_Recv looks whether the communicator was revoked, and its MPI_Irecv does not.
-  if (source == kProcNull) return passed(j, function, Why::no_data, pass);
+  if (source == kProcNull)
+    return passed(j, function, j->types.is_short(type, count, Descriptor::kBytes) ? Why::too_short : Why::no_data, pass);
   if (Mutex::multiple()) {
     Request request{};
     const int result = begin(&request);
