@@ -103,13 +103,29 @@ struct Cells {
   static constexpr Index kColumns = kLine / Most;
   static constexpr Index kLength = Most;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+    if (columns == kColumns && kColumns <= 8) return rows<std::min<Index>(kColumns, 8)>(tile, column, columns, to, column_to, ahead);
+    rows<0>(tile, column, columns, to, column_to, ahead);
+  }
+
+ private:
+  // `Columns` of them, or as many as there are if it is 0.
+  template <Index Columns>
+  static void rows(const Tile& tile, Index column, Index all, std::byte* to, const Index* column_to, Ahead& ahead) {
+    constexpr Index kAtATime = 16;
     const Tile t = tile;
+    const Index columns = Columns > 0 ? Columns : all;
     const std::byte* from = t.from + column * t.column_step;
-    for (Index r = 0; r < t.rows; ++r, to += t.row_step) {
-      ahead.ask(columns * t.column_step);
-      const std::byte* row = from + t.row_from[r];
-#pragma GCC unroll 4
-      for (Index c = 0; c < columns; ++c) Moved::move(t.length, row + c * t.column_step, to + column_to[c]);
+    std::byte* at[kColumns];
+    for (Index c = 0; c < columns; ++c) at[c] = to + column_to[c];
+    Index shift = 0;
+    for (Index r0 = 0; r0 < t.rows; r0 += kAtATime) {
+      const Index end = std::min(r0 + kAtATime, t.rows);
+      ahead.ask((end - r0) * columns * t.column_step);
+      for (Index r = r0; r < end; ++r, shift += t.row_step) {
+        const std::byte* row = from + t.row_from[r];
+#pragma GCC unroll 8
+        for (Index c = 0; c < columns; ++c) Moved::move(t.length, row + c * t.column_step, at[c] + shift);
+      }
     }
   }
 };
