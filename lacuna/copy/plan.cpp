@@ -212,18 +212,12 @@ std::optional<double> cost_of_lists(const std::vector<Step>& steps) {
 
 Step step_of(const Node& node);
 
-// Short elements in the opposite order.
-bool runs_backwards(const Nest& nest) {
-  const Loop& loop = nest.loops[0];
-  return nest.depth > 0 && nest.block < 8 && loop.from < 0 && loop.from > -kLine;
-}
-
 // Small ones are in the L1 cache whatever the order, and soon done.
 std::optional<Step> crossed_step(const Node& node) {
   constexpr Index kFewestBytes = 512;
   if (node.size < kFewestBytes) return std::nullopt;
   const std::optional<Nest> nest = packing_nest(node);
-  if (!nest || !(is_crossed(*nest) || runs_backwards(*nest))) return std::nullopt;
+  if (!nest || !is_crossed(*nest)) return std::nullopt;
   Step step{.kind = Step::Kind::crossed};
   step.packing = std::make_unique<const NestMove>(*nest);
   step.unpacking = std::make_unique<const NestMove>(turned(*nest));
