@@ -1,4 +1,5 @@
-# The toolchain file of `make arm`: Debian's cross compiler, and the arm64 libraries that scripts/arm.sh unpacked into LACUNA_SYSROOT.
+# The toolchain file of `make arm`: Debian's cross compiler, and the arm64 libraries that scripts/arm.sh unpacked into
+# LACUNA_SYSROOT.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

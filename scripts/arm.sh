@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles lacuna/base, layout and copy for ARM on a Debian 12 machine of another kind, and runs the tests of layout and copy in an emulator: with NEON, and with SVE.
+# Compiles lacuna/base, layout and copy for ARM on a Debian 12 machine of another kind, and runs the tests of layout and
+# copy in an emulator: with NEON, and with SVE.
 #   scripts/arm.sh                              the whole, into build/arm
 #   LACUNA_FUZZ_LAYOUTS=100000 scripts/arm.sh   with more random layouts
 # What the machine lacks is a skip with its reason.
