@@ -1,5 +1,5 @@
-// Array to array of one shape: no layout is made, since nothing has an order. The loops are free, and those that are dense on both
-// sides become one.
+// Array to array of one shape: no layout is made, since nothing has an order. The loops are free, and those that are
+// dense on both sides become one.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>

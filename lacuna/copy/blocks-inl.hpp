@@ -1,4 +1,5 @@
-// One block: words of the compiler's vectors, and how many of them make a length. Included once for each instruction set, into its namespace.
+// One block: words of the compiler's vectors, and how many of them make a length. Included once for each instruction
+// set, into its namespace.
 #if defined(LACUNA_COPY_BLOCKS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef LACUNA_COPY_BLOCKS_INL
 #undef LACUNA_COPY_BLOCKS_INL
@@ -19,8 +20,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using Index = std::int64_t;
 
-// N bytes, N a power of two, on their way: up to 8 in a general register, of whose stores a CPU can do two at a time; more in vectors of whatever width
-// the instruction set has.
+// N bytes, N a power of two, on their way: up to 8 in a general register, of whose stores a CPU can do two at a time;
+// more in vectors of whatever width the instruction set has.
 template <int N>
 struct Bytes {
   using Type __attribute__((vector_size(N))) = std::uint8_t;
@@ -48,9 +49,9 @@ struct Word {
   void store(std::byte* to) const { std::memcpy(to, &value, N); }
 };
 
-// 32 bytes as two halves. What comes from memory comes a third faster so than with loads and stores of 32 (an EPYC of 2022; neither instructions between them nor
-// prefetches have this effect): two loads suffice to pack, and cost nothing where the bytes are in a cache; to unpack it takes two stores, which cost half of
-// the speed there.
+// 32 bytes as two halves. What comes from memory comes a third faster so than with loads and stores of 32 (an EPYC of
+// 2022; neither instructions between them nor prefetches have this effect): two loads suffice to pack, and cost nothing
+// where the bytes are in a cache; to unpack it takes two stores, which cost half of the speed there.
 template <bool HalfStores>
 struct Halves {
   Word<16> low;
@@ -99,8 +100,9 @@ struct Several {
   }
 };
 
-// More: 128 bytes at a time, then 32; the last 32 overlap. memcpy is no faster at any length here, and up to sixteen times slower where source and destination
-// are a multiple of 4 KiB apart, less a little (its string moves then wait for themselves).
+// More: 128 bytes at a time, then 32; the last 32 overlap. memcpy is no faster at any length here, and up to sixteen
+// times slower where source and destination are a multiple of 4 KiB apart, less a little (its string moves then wait
+// for themselves).
 template <class W>
 struct Vectors {
   static constexpr Index kAligned = 1024;  // from here on stores that cross no line pay for the way there
@@ -126,8 +128,8 @@ struct Vectors {
   }
 };
 
-// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed out. A short block that covers its
-// lines only in part is better off without.
+// Whole cache lines of the destination pass the caches by: no line is read before it is overwritten, and none is pushed
+// out. A short block that covers its lines only in part is better off without.
 struct Streamed {
   static constexpr Index kShort = 256;
   static void move(Index length, const std::byte* from, std::byte* to) {
@@ -146,7 +148,8 @@ struct Streamed {
   }
 };
 
-constexpr Index kStreamedDense = 1024;  // short blocks from here and there are too slow for the buffers that combine streamed lines
+// short blocks from here and there are too slow for the buffers that combine streamed lines
+constexpr Index kStreamedDense = 1024;
 
 }  // namespace
 }  // namespace lacuna::copy::HWY_NAMESPACE

@@ -1,8 +1,9 @@
-// copy: moves the bytes of a layout with the CPU. It hides how: which kernels, which instructions, what stays in the caches.
+// copy: moves the bytes of a layout with the CPU. It hides how: which kernels, which instructions, what stays in the
+// caches.
 //
 // Addresses are a base pointer plus the layout's offsets. Positions count bytes of the packed stream; any fragment
-// [position, position + length) can be moved at any time, in any order. Callers guarantee that base + every offset of the
-// fragment is memory of theirs: a Layout does not know how large a buffer is (nic regions do).
+// [position, position + length) can be moved at any time, in any order. Callers guarantee that base + every offset of
+// the fragment is memory of theirs: a Layout does not know how large a buffer is (nic regions do).
 #pragma once
 
 #include <array>
@@ -19,9 +20,10 @@ using layout::Layout;
 
 /// What becomes of the caches where bytes are written.
 enum class Caching : std::uint8_t {
-  asked,   ///< long pieces pass them by if the destination is in none of them, which is asked of the memory itself
-  kept,    ///< they take what is written
-  passed,  ///< whole lines pass them by, as is best where this CPU needs them no more and another one reads them, or nobody soon
+  asked,  ///< long pieces pass them by if the destination is in none of them, which is asked of the memory itself
+  kept,   ///< they take what is written
+  /// whole lines pass them by, as is best where this CPU needs them no more and another one reads them, or nobody soon
+  passed,
 };
 
 /// Copies bytes [position, position + length) of the packed stream of `layout` at `base` to `out`.
@@ -37,18 +39,20 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
 /// overlap. Errors: invalid_argument if the sizes differ.
 base::Result<void> transpack(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base);
 
-/// Moves the elements of one array to those of another of the same shape, whatever their strides, without a layout of either. The
-/// bytes that are written are apart from those that are read, and each is written once. Throws std::bad_alloc. Errors:
-/// invalid_argument (shapes or elements differ).
+/// Moves the elements of one array to those of another of the same shape, whatever their strides, without a layout of
+/// either. The bytes that are written are apart from those that are read, and each is written once. Throws
+/// std::bad_alloc. Errors: invalid_argument (shapes or elements differ).
 base::Result<void> move_array(const layout::StridedArray& src, const std::byte* src_base, const layout::StridedArray& dst,
                               std::byte* dst_base);
 
-/// Copies `bytes` >= 0 contiguous bytes between places that do not overlap: memcpy without its dear start for short blocks, and without its slow
-/// string moves where the two places are almost a multiple of 4 KiB apart. Not for what another thread must see at once.
+/// Copies `bytes` >= 0 contiguous bytes between places that do not overlap: memcpy without its dear start for short
+/// blocks, and without its slow string moves where the two places are almost a multiple of 4 KiB apart. Not for what
+/// another thread must see at once.
 void block(std::byte* to, const std::byte* from, std::int64_t bytes);
 
-/// Pieces that lie anywhere on both sides and that no layout describes: collected, and moved many at a time by the kernels of lists. They do not
-/// overlap, and nobody may look at one before move() has returned: they are moved in no order that could be relied on.
+/// Pieces that lie anywhere on both sides and that no layout describes: collected, and moved many at a time by the
+/// kernels of lists. They do not overlap, and nobody may look at one before move() has returned: they are moved in no
+/// order that could be relied on.
 class Pieces {
  public:
   /// `bytes` > 0. The memory stays until move().
@@ -87,8 +91,8 @@ void prepare(const Layout& layout);
 /// "AVX3": the instruction set that the kernels use on this CPU, by Highway's name.
 [[nodiscard]] const char* instruction_set();
 
-/// Threads that copy together; who makes one allows them. One caller at a time. A copy of less than some 256 KiB for each
-/// thread is done by fewer of them.
+/// Threads that copy together; who makes one allows them. One caller at a time. A copy of less than some 256 KiB for
+/// each thread is done by fewer of them.
 class Team {
  public:
   /// `threads` >= 1, the caller's own among them.

@@ -5,7 +5,8 @@
 namespace lacuna::copy {
 namespace {
 
-// Columns of a tile: a few lines of each row, as many as are asked for ahead of time without pushing each other out of the L2 cache.
+// Columns of a tile: a few lines of each row, as many as are asked for ahead of time without pushing each other out of
+// the L2 cache.
 constexpr std::int64_t kColumnBytes = 256;
 
 // Loops, innermost first, each of which goes on where the one inside it ends on the side that is dense.
@@ -65,12 +66,13 @@ class Group {
   std::array<Loop, Nest::kMost> loops_;
 };
 
-// Short elements take long enough to be moved for the lines of a cache to come by themselves; so do lines of a near cache.
+// Short elements take long enough to be moved for the lines of a cache to come by themselves; so do lines of a near
+// cache.
 constexpr std::int64_t kAskedFor = 8;
 constexpr std::int64_t kManyBytes = 1 << 20;
 
-// Small tiles that follow one another in the destination leave a first-level cache together: of each only a part of the first and of
-// the last line would be whole.
+// Small tiles that follow one another in the destination leave a first-level cache together: of each only a part of the
+// first and of the last line would be whole.
 constexpr std::int64_t kGathered = 8 << 10;
 
 }  // namespace

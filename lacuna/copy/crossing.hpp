@@ -32,9 +32,10 @@ class Crossing {
   std::array<std::int64_t, kTileColumns> column_to_;
   Tile tile_;
   TileKernel kernel_;
-  bool asks_;                  // for the lines of the next tile: they are in no cache
-  std::int64_t gathered_ = 0;  // bytes of tiles that follow one another in the destination and leave the caches together
-  Around inner_;               // their loop
+  bool asks_;  // for the lines of the next tile: they are in no cache
+  // bytes of tiles that follow one another in the destination and leave the caches together
+  std::int64_t gathered_ = 0;
+  Around inner_;  // their loop
 };
 
 }  // namespace lacuna::copy

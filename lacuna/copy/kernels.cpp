@@ -23,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
 
-// --- many blocks ------------------------------------------------------------------------------------------------------
+// --- many blocks -----------------------------------------------------------------------------------------------------
 
 template <Access A>
 Index offset_of(const Side& side, Index i) {
@@ -63,7 +63,8 @@ struct Two<Access::list32> {
   Index second;
 };
 
-// To a dense side, blocks of 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of either at a time.
+// To a dense side, blocks of 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of either
+// at a time.
 template <class T, Access From>
 void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   constexpr int kPer = 16 / sizeof(T);
@@ -119,8 +120,8 @@ void scatter4(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
 
 #undef LACUNA_MASKED_LOADS
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-// To a dense side, blocks of 12 bytes: a masked load takes only what belongs to the block, the store writes 16 bytes, of which
-// the next block overwrites the last four. The last block of all is stored exactly.
+// To a dense side, blocks of 12 bytes: a masked load takes only what belongs to the block, the store writes 16 bytes,
+// of which the next block overwrites the last four. The last block of all is stored exactly.
 template <Access From>
 void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   const Move m = move;
@@ -143,7 +144,7 @@ void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
 #define LACUNA_MASKED_LOADS 0
 #endif
 
-// --- the table --------------------------------------------------------------------------------------------------------
+// --- the table -------------------------------------------------------------------------------------------------------
 
 struct Row {
   Index least, most;  // lengths

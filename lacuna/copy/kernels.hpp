@@ -1,8 +1,8 @@
 // kernels: the innermost loops, chosen from one table by what a move looks like. They hide the instruction set.
 //
-// A move takes `rows` times `count` blocks of one length from one side to the other. Each side says where block i of a row
-// lies: a stride apart, or at an offset from a list. Packing is a move to a dense side, unpacking a move from one, and
-// layout to layout is a move between any two; so there is one set of kernels, not three.
+// A move takes `rows` times `count` blocks of one length from one side to the other. Each side says where block i of a
+// row lies: a stride apart, or at an offset from a list. Packing is a move to a dense side, unpacking a move from one,
+// and layout to layout is a move between any two; so there is one set of kernels, not three.
 //
 //        from: stride | list            to: stride | list               length
 //     ┌──────────────────────┐      ┌──────────────────────┐      ┌────────────────────────────┐

@@ -1,5 +1,5 @@
-// nest: loops over blocks that are the same on two sides, each with strides of its own: what a transpose, a change of pitch or a strided array's
-// copy comes down to. The order of the loops is free, since nothing is packed.
+// nest: loops over blocks that are the same on two sides, each with strides of its own: what a transpose, a change of
+// pitch or a strided array's copy comes down to. The order of the loops is free, since nothing is packed.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ struct Nest {
   }
 };
 
-/// The common nest of two forms of equal size that consist of loops over one run, or nothing where their counts do not divide one another.
+/// The common nest of two forms of equal size that consist of loops over one run, or nothing where their counts do not
+/// divide one another.
 [[nodiscard]] std::optional<Nest> zip(const layout::Node& from, const layout::Node& to);
 
 /// The nest of loops over one run and of what is packed from it, in the packed stream's order; nothing for other forms.

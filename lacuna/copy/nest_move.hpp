@@ -1,6 +1,6 @@
 // nest_move: a nest and the way that was found for it, made once and used often.
 //
-//   dense along different loops      ─▶ tiles (crossing.hpp), or a permutation of bytes (shuffles.hpp) if that is faster
+//   dense along different loops      ─▶ tiles (crossing.hpp), or a permutation of bytes (shuffles.hpp), if faster
 //   short elements along one loop    ─▶ a permutation of bytes, if that is faster than rows
 //   else                             ─▶ rows of blocks (kernels.hpp)
 #pragma once

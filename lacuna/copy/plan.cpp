@@ -19,7 +19,8 @@ constexpr Index kMostMembers = 32;      // runs of a struct that are woven
 constexpr Index kFewestEntries = 8;     // structs that pay for it
 constexpr Index kMostPieces = 1 << 20;  // entries of lists and masks that a plan makes up
 
-// What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways that are right in any case.
+// What a piece costs in a cache, in ns, on an EPYC of 2022. Only their proportions matter: they decide between ways
+// that are right in any case.
 constexpr double kMaskNs = 2.4;
 constexpr double kBlockNs = 0.4;
 constexpr double kIrregularNs = 1.5;
@@ -53,7 +54,7 @@ Moved moved_by(Index length, Access access, Index dense_stride) {
   return moved;
 }
 
-// --- runs, one by one ---------------------------------------------------------------------------------------------------
+// --- runs, one by one ------------------------------------------------------------------------------------------------
 
 // Calls visit(offset, length) for each run in order; false as soon as that says so.
 template <class Visit>
@@ -81,7 +82,7 @@ Places runs_of(const Node& node) {
   return runs;
 }
 
-// --- entries of a few runs ------------------------------------------------------------------------------------------------
+// --- entries of a few runs -------------------------------------------------------------------------------------------
 
 // Entries at a time that leave both sides in the cache; 0 if so few that weaving does not pay.
 Index woven_chunk(const Places& runs, Index size, Index entries) {
@@ -113,7 +114,7 @@ std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
   return step;
 }
 
-// --- runs of various lengths ---------------------------------------------------------------------------------------------
+// --- runs of various lengths -----------------------------------------------------------------------------------------
 
 // Blocks that repeat the same few lengths and steps between them: a list of structs, whose places have no order.
 std::optional<Step> struct_list(const Node& blocks) {
@@ -162,7 +163,8 @@ std::optional<Step> masked(const Node& node) {
   return step;
 }
 
-// Whether the first few runs say that masks might cost less than `otherwise`: a commit is not to take longer than it must.
+// Whether the first few runs say that masks might cost less than `otherwise`: a commit is not to take longer than it
+// must.
 bool masks_pay(const Node& node, double otherwise) {
   constexpr Index sample = 256;
   if (node.runs <= 4 * sample) return true;
@@ -208,7 +210,7 @@ std::optional<double> cost_of_lists(const std::vector<Step>& steps) {
   return cost;
 }
 
-// --- each kind of node ------------------------------------------------------------------------------------------------------
+// --- each kind of node -----------------------------------------------------------------------------------------------
 
 Step step_of(const Node& node);
 
@@ -235,7 +237,8 @@ Step nest_step(const Node& node) {
   if (step.windows != nullptr) {
     step.pattern = kept(pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count));
     if (step.pattern && step.pattern->entries < 2) step.pattern.reset();
-    // To pack, blocks of 8 bytes and more are as fast one by one once their lines come from beyond the first cache; to unpack, never.
+    // To pack, blocks of 8 bytes and more are as fast one by one once their lines come from beyond the first cache; to
+    // unpack, never.
     step.packs_windows = length < 8 || node.high - node.low <= 2 * kHot;
   }
   return step;
@@ -281,7 +284,8 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
-// All fields of some structs at a time: their lines are read once, not once for each field. None where they stay in a cache.
+// All fields of some structs at a time: their lines are read once, not once for each field. None where they stay in a
+// cache.
 Structs structs_of(const std::vector<Step>& parts) {
   constexpr Index kManyBytes = 512 << 10;
   constexpr Index kAtATime = 16 << 10;
@@ -297,8 +301,8 @@ Structs structs_of(const std::vector<Step>& parts) {
   return structs;
 }
 
-// A sorted list of short blocks comes as many lists and blocks: one is better. Only where no part is a sequence again: each run is looked at once, however deep
-// a peer's layout nests.
+// A sorted list of short blocks comes as many lists and blocks: one is better. Only where no part is a sequence again:
+// each run is looked at once, however deep a peer's layout nests.
 Step sequence_step(const Node& node) {
   const auto is = [](Kind kind) { return [kind](const auto& child) { return child->kind == kind; }; };
   if (std::ranges::all_of(node.children, is(Kind::run)))

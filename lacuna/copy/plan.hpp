@@ -1,20 +1,22 @@
-// plan: how one layout is packed and unpacked. A tree of steps beside the canonical form, each with its kernel; made once, kept with the layout. It hides
-// which part of a form a kernel can take at once.
+// plan: how one layout is packed and unpacked. A tree of steps beside the canonical form, each with its kernel; made
+// once, kept with the layout. It hides which part of a form a kernel can take at once.
 //
 //   form                                  step
 //   run                                   run       copy_block
 //   loop { run }, loop { loop { run } }   nest      one move, of rows if there are two loops
 //   list { run }                          list      one move, offsets in 32 bits where they fit
-//   loops { run } that cross              crossed   a transpose: loops in whatever order serves both sides, tiles of them
-//   loop or list of a few runs            woven     an array of structs: in windows, or member by member over as many structs as stay in the L1 cache
+//   loops { run } that cross              crossed   a transpose: tiles, loops in an order that serves both sides
+//   loop or list of a few runs            woven     an array of structs: in windows, or member by member over those
+//                                                   that stay in the L1 cache
 //   blocks; short runs of any kind        masked    windows with a mask each
 //                                         list      or blocks of the length that divides them all
 //                                         blocks    or the irregular kernel
 //   loop or list of anything else         repeat    the child, again and again
 //   sequence                              sequence  one child after another
 //
-// The canonical form merges neighbours and forgets what they were: a list of structs may arrive here as blocks of alternating lengths, a sorted list of
-// numbers as blocks of many. plan.cpp finds such structure again where a kernel gains by it.
+// The canonical form merges neighbours and forgets what they were: a list of structs may arrive here as blocks of
+// alternating lengths, a sorted list of numbers as blocks of many. plan.cpp finds such structure again where a kernel
+// gains by it.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,8 @@ struct Spots {
     if (access == Access::stride) return i * stride;
     return access == Access::list32 ? narrow[static_cast<std::size_t>(i)] : wide[i];
   }
-  /// The side of a move that begins with entry `first`, which lies `first * stride` from the step's place if there is a stride.
+  /// The side of a move that begins with entry `first`, which lies `first * stride` from the step's place if there is a
+  /// stride.
   [[nodiscard]] Side side(std::int64_t first) const {
     if (access == Access::stride) return {.stride = stride};
     if (access == Access::list32) return {.offsets = narrow.data() + first};
@@ -112,8 +115,8 @@ class Plan final : public layout::Companion {
 
   [[nodiscard]] const Step& root() const { return root_; }
 
-  /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else nothing. Remembered
-  /// for one source. Throws std::bad_alloc.
+  /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else
+  /// nothing. Remembered for one source. Throws std::bad_alloc.
   [[nodiscard]] std::shared_ptr<const NestMove> from(const layout::Layout& src, const layout::Layout& dst) const;
 
   /// The steps and their kernels, a line each.
@@ -135,8 +138,8 @@ class Plan final : public layout::Companion {
   bool streams_ = false;  // some kernel has a form that passes the caches by
 };
 
-/// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field, or a few of one
-/// size.
+/// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field,
+/// or a few of one size.
 [[nodiscard]] std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs);
 
 /// A whole step. `stream`: the destination is in no cache.

@@ -27,9 +27,10 @@ namespace {
 
 constexpr int kWidest = HWY_TARGET <= HWY_AVX3 ? 64 : HWY_TARGET <= HWY_AVX2 ? 32 : 16;
 
-// A block of a tile that is transposed in registers: `Load` bytes of each row become `Store` bytes of each column. Within the
-// lanes of 16 bytes rows are interleaved; then a square's lanes are transposed. A tall or wide one, of which one side is a single
-// lane, needs no more than that. The compiler's vectors: for their shuffles of any two by constants.
+// A block of a tile that is transposed in registers: `Load` bytes of each row become `Store` bytes of each column.
+// Within the lanes of 16 bytes rows are interleaved; then a square's lanes are transposed. A tall or wide one, of which
+// one side is a single lane, needs no more than that. The compiler's vectors: for their shuffles of any two by
+// constants.
 template <class T, int Load, int Store>
 struct Block {
   static constexpr int kWidth = std::max(Load, Store);

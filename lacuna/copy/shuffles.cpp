@@ -16,7 +16,8 @@ namespace lacuna::copy::HWY_NAMESPACE {
 using RunWindow = void (*)(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* from, std::byte* to);
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-// Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics. The orders of up to `Terms` terms stay in registers.
+// Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics. The orders of up to `Terms` terms stay
+// in registers.
 template <int Terms>
 void move_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from,
                  std::byte* HWY_RESTRICT to) {
@@ -104,8 +105,8 @@ void Shuffles::add_window(Byte* bytes, Index count) {
   windows_.push_back(window);
 }
 
-// The blocks of the loops along which the destination is densest, as many as there is room for. What is left of the last of them goes
-// around. Answers how many blocks.
+// The blocks of the loops along which the destination is densest, as many as there is room for. What is left of the
+// last of them goes around. Answers how many blocks.
 Index Shuffles::take_blocks(Nest& rest, std::span<Byte> blocks) {
   const Index room = std::ssize(blocks) / rest.block;
   Index have = 1;
@@ -132,7 +133,8 @@ Index Shuffles::take_blocks(Nest& rest, std::span<Byte> blocks) {
   return have;
 }
 
-// A loop around, `piece` entries at a time. If what these write follows one another, some of them become the inner loop.
+// A loop around, `piece` entries at a time. If what these write follows one another, some of them become the inner
+// loop.
 void Shuffles::add_around(const Loop& loop, Index piece, Index bytes) {
   if (follows_ || loop.to * piece != bytes) return walk_.add(Around(loop, piece));
   const Index batch = std::min(std::max<Index>(1, kBatchBytes / bytes), loop.count / piece);

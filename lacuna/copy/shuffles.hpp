@@ -1,11 +1,13 @@
-// shuffles: short elements whose sides are dense along different loops, one of which is too short for tiles, such as the channels
-// of a picture; or along one loop in opposite directions. A fixed permutation of some bytes, again and again:
+// shuffles: short elements whose sides are dense along different loops, one of which is too short for tiles, such as
+// the channels of a picture; or along one loop in opposite directions. A fixed permutation of some bytes, again and
+// again:
 //
 //   from    r g b r g b r g b ...        windows of 64 bytes wherever the bytes lie,
 //             ╲ │ ╱                      each with an order for its bytes and a mask of those that are wanted,
-//   to      r r r ...  g g g ...         become a window of 64 bytes of the destination: one store, of its own bytes alone
+//   to      r r r ...  g g g ...         become 64 bytes of the destination: one store, of its own bytes alone
 //
-// Needs AVX-512 with permutations of bytes (VBMI); elsewhere there are no such programs, and elements are moved one by one.
+// Needs AVX-512 with permutations of bytes (VBMI); elsewhere there are no such programs, and elements are moved one by
+// one.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +42,8 @@ struct Steps {
 
 class Shuffles {
  public:
-  /// Nothing where that is expected to take longer than `cycles` for each byte, or where this CPU has no such permutations.
-  /// Throws std::bad_alloc.
+  /// Nothing where that is expected to take longer than `cycles` for each byte, or where this CPU has no such
+  /// permutations. Throws std::bad_alloc.
   static std::optional<Shuffles> of(const Nest& nest, double cycles);
 
   /// `stream`: the destination is in no cache.

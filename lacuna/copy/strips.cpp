@@ -1,6 +1,7 @@
-// The streamed intersection with a kernel for each stretch in which the blocks of one side are a multiple of the other's. Where even that is rare (lengths that
-// have nothing to do with each other, a few bytes to a strip) a piece costs more than its bytes, and a few KB go through the L1 cache instead:
-// packed and unpacked at once, by kernels that take many blocks each.
+// The streamed intersection with a kernel for each stretch in which the blocks of one side are a multiple of the
+// other's. Where even that is rare (lengths that have nothing to do with each other, a few bytes to a strip) a piece
+// costs more than its bytes, and a few KB go through the L1 cache instead: packed and unpacked at once, by kernels that
+// take many blocks each.
 #include "lacuna/copy/strips.hpp"
 
 #include <algorithm>
@@ -95,7 +96,8 @@ void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst
           .run({.length = a, .count = runs, .from = from.side(), .to = to.side()}, src_base + from.origin(), dst_base + to.origin());
       from.skip_runs(runs);
       to.skip_runs(runs);
-    } else if (const Index parts = std::min(a / b, to.alike()); parts > 1 && (end - position) >= a) {  // one run here, several there
+      // one run here, several there
+    } else if (const Index parts = std::min(a / b, to.alike()); parts > 1 && (end - position) >= a) {
       moved = parts * b;
       kernel_for({.to = to.access(), .length = b, .from_dense = true})
           .run({.length = b, .count = parts, .from = {.stride = b}, .to = to.side()}, src_base + from.offset(), dst_base + to.origin());

@@ -132,8 +132,8 @@ struct Cells {
 
 #undef LACUNA_MASKED_LOADS
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-// Blocks of 12 bytes to dense rows: a masked load takes what belongs to the block; the store writes 16 bytes, of which the next
-// row overwrites the last four. The last row is stored exactly.
+// Blocks of 12 bytes to dense rows: a masked load takes what belongs to the block; the store writes 16 bytes, of which
+// the next row overwrites the last four. The last row is stored exactly.
 struct Cells12 {
   static constexpr bool kExact = true;
   static constexpr Index kRows = 1;
@@ -194,8 +194,8 @@ void write_out(const std::byte* from, std::byte* to, Index bytes) {
   std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
 }
 
-// Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin: each on its own, or all at
-// once where they follow one another.
+// Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin: each on its own,
+// or all at once where they follow one another.
 template <class Way, bool Stream>
 void stage_tile(const Tile& t) {
   const Tile tile = t;
@@ -225,7 +225,8 @@ void stage_tile(const Tile& t) {
 constexpr Index kFewestStreamed = 4 * kLine;  // of a column: two lines of each are written in part
 constexpr Index kFewestStaged = 2 * kLine;
 
-// Whether the lines of so many columns push each other out of a first-level cache of 32 KiB in 8 ways before they are full.
+// Whether the lines of so many columns push each other out of a first-level cache of 32 KiB in 8 ways before they are
+// full.
 bool columns_collide(Index pitch, Index columns) {
   constexpr Index sets = 64;
   if (pitch == 0 || pitch % kLine != 0) return false;

@@ -1,5 +1,5 @@
-// tiles: what a transpose comes down to. Blocks that are dense along one loop on one side and along another loop on the other
-// side, so that whichever way one walks, one of them jumps from line to line.
+// tiles: what a transpose comes down to. Blocks that are dense along one loop on one side and along another loop on the
+// other side, so that whichever way one walks, one of them jumps from line to line.
 //
 //              from, dense along the columns          to, dense along the rows
 //   row r      c0 c1 c2 c3 ...                        column c   r0 r1 r2 r3 ...
@@ -7,8 +7,8 @@
 //   squares   blocks of 1, 2, 4, 8 bytes: as many rows as a vector has blocks, transposed in registers
 //   cells     other lengths, narrow tiles, blocks with gaps between them: one by one, a line of columns at a time
 //
-// Either way, a line of either side is loaded or stored once and whole. Lists say where the rows and the columns begin, so that
-// several loops may make up either of them.
+// Either way, a line of either side is loaded or stored once and whole. Lists say where the rows and the columns begin,
+// so that several loops may make up either of them.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace lacuna::copy {
 /// Block (row r, column c) lies at from + row_from[r] + c * column_step and goes to to + column_to[c] + r * row_step.
 struct Tile {
   const std::byte* from = nullptr;
-  const std::byte* next = nullptr;  ///< `from` of the tile that follows, whose lines are asked for meanwhile; null: do not
+  /// `from` of the tile that follows, whose lines are asked for meanwhile; null: do not
+  const std::byte* next = nullptr;
   std::byte* to = nullptr;
   const std::int64_t* row_from = nullptr;
   const std::int64_t* column_to = nullptr;
@@ -40,11 +41,12 @@ struct TileKernel {
   void (*run)(const Tile& tile) = nullptr;
   const char* name = "";
   bool streams = false;
-  double cycles = 0;  ///< for each byte, in the caches, on an EPYC of 2024: to decide between ways that are right in any case
+  /// for each byte, in the caches, on an EPYC of 2024: to decide between ways that are right in any case
+  double cycles = 0;
 };
 
-/// The kernel for tiles of this shape, whose addresses do not matter here; blocks of up to 64 bytes. `stream`: whole lines pass the
-/// caches by.
+/// The kernel for tiles of this shape, whose addresses do not matter here; blocks of up to 64 bytes. `stream`: whole
+/// lines pass the caches by.
 [[nodiscard]] TileKernel tile_kernel(const Tile& shape, bool stream);
 
 }  // namespace lacuna::copy

@@ -1,5 +1,5 @@
-// Layout to layout in one pass. Where both plans have the same steps they are run in step; where both sides are loops, as one
-// nest; what is left goes through the streamed intersection, strip by strip.
+// Layout to layout in one pass. Where both plans have the same steps they are run in step; where both sides are loops,
+// as one nest; what is left goes through the streamed intersection, strip by strip.
 //
 //   one side contiguous ─▶ pack or unpack
 //   loops over a run on both sides ─▶ nest: any order, tiled where the sides are dense along different loops
@@ -115,7 +115,8 @@ class Transpacker {
     kernel.run({.length = length, .count = count, .from = s.side(first), .to = d.side(first)}, from + s.shift(first), to + d.shift(first));
   }
 
-  // A chunk is long enough that choosing the kernel for each does not show; a vector of kernels costs small lists a quarter.
+  // A chunk is long enough that choosing the kernel for each does not show; a vector of kernels costs small lists a
+  // quarter.
   void woven(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
     const Index chunk = std::min(s.chunk, d.chunk);
     for (Index i = 0; i < s.count; i += chunk) {

@@ -10,8 +10,8 @@
 
 namespace lacuna::copy {
 
-/// A loop around. The last entry has a place of its own: where a loop is cut into equal pieces, the last one overlaps the one
-/// before.
+/// A loop around. The last entry has a place of its own: where a loop is cut into equal pieces, the last one overlaps
+/// the one before.
 struct Around {
   std::int64_t count = 1;
   std::int64_t from = 0, to = 0;
@@ -32,7 +32,8 @@ struct Around {
   [[nodiscard]] bool is_even() const { return last_from == (count - 1) * from && last_to == (count - 1) * to; }
 };
 
-/// The loops around, innermost first: those whose entries share lines on either side, then short steps before long ones.
+/// The loops around, innermost first: those whose entries share lines on either side, then short steps before long
+/// ones.
 class Walk {
  public:
   void add(const Around& loop) {
@@ -84,8 +85,8 @@ class Walk {
   std::array<Around, Nest::kMost> loops_;
 };
 
-/// A loop the other way round where it goes down on one side, which is free as long as nothing is packed. `from` and `to`: where
-/// its first entry lies.
+/// A loop the other way round where it goes down on one side, which is free as long as nothing is packed. `from` and
+/// `to`: where its first entry lies.
 inline Loop upwards(Loop loop, std::int64_t Loop::* side, std::int64_t& from, std::int64_t& to) {
   if (loop.*side >= 0) return loop;
   from += (loop.count - 1) * loop.from;

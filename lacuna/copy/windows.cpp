@@ -18,7 +18,8 @@ namespace lacuna::copy::HWY_NAMESPACE {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 namespace {
 
-// Highway 1.0 has no permutation of bytes across a vector, no compression of bytes and no expansion, hence the intrinsics.
+// Highway 1.0 has no permutation of bytes across a vector, no compression of bytes and no expansion, hence the
+// intrinsics.
 using Index = std::int64_t;
 
 __mmask64 first_bytes(Index bytes) { return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1; }
@@ -57,7 +58,8 @@ Index place(const Pattern& p, const std::int32_t* offsets, Index i) {
   return p.low + (Listed ? offsets[i] : i * p.stride);
 }
 
-// How many of `windows` may be stored to, or loaded from, the dense side in full width: behind the others there are too few bytes.
+// How many of `windows` may be stored to, or loaded from, the dense side in full width: behind the others there are too
+// few bytes.
 template <class W>
 Index in_full_width(const Pattern& p, Index windows) {
   return std::max<Index>(0, windows - (W::bytes - 1) / p.payload);

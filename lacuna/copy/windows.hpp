@@ -1,6 +1,7 @@
-// windows: 64 bytes of the scattered side at a time, of which a mask says what belongs to the layout. One masked load, one permutation of bytes and one
-// store move all blocks of a window, however short they are. Needs AVX-512 with byte permutations (VBMI and VBMI2: Ice Lake, Zen 4, and later);
-// elsewhere there are no such kernels, and block by block is what remains.
+// windows: 64 bytes of the scattered side at a time, of which a mask says what belongs to the layout. One masked load,
+// one permutation of bytes and one store move all blocks of a window, however short they are. Needs AVX-512 with byte
+// permutations (VBMI and VBMI2: Ice Lake, Zen 4, and later); elsewhere there are no such kernels, and block by block is
+// what remains.
 //
 //   scattered   ..AAAA....BB......CCCC..DD....  ─ masked load: no byte of a gap is read or written
 //                  │        ╲       ╱   ╱
@@ -34,8 +35,9 @@ struct Pattern {
   std::int64_t stride = 0;   ///< from window to window
 };
 
-/// The pattern of a loop of `count` entries, `stride` apart, each of these runs; as many entries to a window as fit. A list has stride 0: one entry to a window.
-/// Nothing where an entry does not fit into 64 bytes, or a run overlaps another.
+/// The pattern of a loop of `count` entries, `stride` apart, each of these runs; as many entries to a window as fit. A
+/// list has stride 0: one entry to a window. Nothing where an entry does not fit into 64 bytes, or a run overlaps
+/// another.
 [[nodiscard]] std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stride, std::int64_t count);
 
 /// Runs in any order of any lengths; neighbours that ascend within 64 bytes share a window.
@@ -50,7 +52,8 @@ struct Masks {
 };
 
 struct WindowKernels {
-  /// `windows` windows at scattered + low + i * stride, or at scattered + low + offsets[i]; the dense side holds payload bytes for each.
+  /// `windows` windows at scattered + low + i * stride, or at scattered + low + offsets[i]; the dense side holds
+  /// payload bytes for each.
   void (*pack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, const std::byte* scattered, std::byte* dense);
   void (*unpack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, std::byte* scattered, const std::byte* dense);
   /// Windows of one pattern to windows of another of as many dense bytes, layout to layout.

@@ -1,4 +1,5 @@
-// subarray, darray and strided: boxes and distributions of arrays, one dimension after the other from the fastest outwards.
+// subarray, darray and strided: boxes and distributions of arrays, one dimension after the other from the fastest
+// outwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ struct Owned {
   std::int64_t period;
 };
 
-// The elements that `owned` selects in one dimension, each `step` bytes from the next, of an already built inner layout.
+// The elements that `owned` selects in one dimension, each `step` bytes from the next, of an already built inner
+// layout.
 Result<Layout> select(const Layout& inner, std::span<const Owned> owned, std::int64_t step) {
   Builder builder;
   for (const Owned& part : owned) {

@@ -1,5 +1,5 @@
-// What the constructors share: items collected in order, with MPI's rule for bounds: the union of the placed members', or of
-// those alone whose bounds were set by markers (resized, subarray, darray), if there is one.
+// What the constructors share: items collected in order, with MPI's rule for bounds: the union of the placed members',
+// or of those alone whose bounds were set by markers (resized, subarray, darray), if there is one.
 #pragma once
 
 #include <vector>

@@ -72,8 +72,9 @@ void flatten(const Item& item, Items& runs) {
 // Whether two items look alike and are as far from their successors.
 bool same_step(const Items& w, Index i, Index j) { return w[i + 1].at - w[i].at == w[j + 1].at - w[j].at && same_shape(w[i], w[j]); }
 
-// A number for each item but the last, from its shape and its step to the next: equal where those are, and elsewhere mostly not. Items are 32 bytes and
-// comparing them takes a look at nodes, so whatever compares many looks at these first.
+// A number for each item but the last, from its shape and its step to the next: equal where those are, and elsewhere
+// mostly not. Items are 32 bytes and comparing them takes a look at nodes, so whatever compares many looks at these
+// first.
 using Symbol = std::uint16_t;
 std::uint64_t mixed(std::uint64_t value) { return (value ^ value >> 29) * 0x9e37'79b9'7f4a'7c15; }
 std::uint64_t shape_of(const Item& item) {
@@ -108,8 +109,9 @@ Index shortest_root(const Items& w) {
 
 // Of each item the periods with which a stretch may begin there, as bits: others do not.
 //
-// A stretch of runs has max(2, 32 / p) periods or more, and all its items but the last p look like the one p further on. So that many symbols in a row, less
-// one, are like those p further on. A stretch with a node has one among its first p items, and that has a like p further on.
+// A stretch of runs has max(2, 32 / p) periods or more, and all its items but the last p look like the one p further
+// on. So that many symbols in a row, less one, are like those p further on. A stretch with a node has one among its
+// first p items, and that has a like p further on.
 using Periods = std::uint16_t;
 static_assert(kShortestLoop == 32 && kLongestPeriod == 16);
 std::vector<Periods> beginnings(const Items& w) {
@@ -276,8 +278,9 @@ Item compressed(Items w) {
   return w.size() == 1 ? w.front() : group(w);
 }
 
-// A power whose last run touches the next copy's first: they are one run, so the copies overlap in the form. Spelled out
-// where that is short; else the first run, a loop of what follows up to the next copy's first run, and the last copy's rest.
+// A power whose last run touches the next copy's first: they are one run, so the copies overlap in the form. Spelled
+// out where that is short; else the first run, a loop of what follows up to the next copy's first run, and the last
+// copy's rest.
 Item repeat_touching(const Item& item, std::int64_t count, std::int64_t stride) {
   Items one;
   flatten(item, one);

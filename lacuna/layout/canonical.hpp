@@ -1,18 +1,23 @@
 // The canonical form: a tree of five kinds of nodes over maximal runs, a function of the runs and their order alone.
 //
 // How equal typemaps end equal. Let w be the sequence of maximal runs (neighbours in order that touch are one run).
-//   1. If w is a power, that is, some prefix v repeated at a constant stride, then form(w) = loop(form(v)) for the shortest
+//   1. If w is a power, that is, some prefix v repeated at a constant stride, then form(w) = loop(form(v)) for the
+//     shortest
 //      such v. The shortest one is unique (Fine and Wilf: two periods that divide |w| have a common one), so loops that
-//      were split, fused or written as lists come together here. 3D faces, subarrays and transposes are powers of powers.
-//   2. Otherwise w is parsed from the left into the longest stretches that repeat with a period of at most kLongestPeriod
-//      items and stand for at least kShortestLoop runs, again and again until nothing changes (a fixed point); then what
+//      were split, fused or written as lists come together here. 3D faces, subarrays and transposes are powers of
+//      powers.
+//   2. Otherwise w is parsed from the left into the longest stretches that repeat with a period of at most
+//     kLongestPeriod
+//      items and stand for at least kShortestLoop runs, again and again until nothing changes (a fixed point); then
+//      what
 //      is left over is grouped into lists of one shape, blocks, and sequences.
 // Both steps look at w only. repeat() takes a short cut that gives the same answer without spelling w out: a power of a
 // form is a loop around it, or a longer loop.
 //
-// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs. Beyond that it works on the parts as
-// they are, so that (a) two spellings of a *sequence* of more than kFlattenLimit runs may keep different forms, and (b)
-// neighbours inside it that touch may stay unmerged. Such a layout is still right, only its digest is its own.
+// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs. Beyond that it works on the
+// parts as they are, so that (a) two spellings of a *sequence* of more than kFlattenLimit runs may keep different
+// forms, and (b) neighbours inside it that touch may stay unmerged. Such a layout is still right, only its digest is
+// its own.
 #pragma once
 
 #include <atomic>
@@ -56,7 +61,8 @@ struct RunFacts {
 /// lengths and ends are within kMaxBytes, which is not checked. Errors: overflow.
 Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64_t> lengths,
                        const RunFacts& facts = {.touching = true, .most_alike = 0});
-/// The same of runs that are all of one length, a page table's usual case, which needs no second list unless some that follow one another touch.
+/// The same of runs that are all of one length, a page table's usual case, which needs no second list unless some that
+/// follow one another touch.
 Result<Item> join_blocks(std::vector<std::int64_t> offsets, std::int64_t length, bool touching);
 /// The second step of the argument above, and the first: the form of items that are as they should be.
 Item compress(std::vector<Item> items);
@@ -65,7 +71,8 @@ Item spelled_out(const Item& item);
 /// The node of an item, made if it is a run.
 NodePtr node_of(const Item& item);
 
-/// The least and the greatest, of at least one. std::ranges::minmax compares neighbours first, which in a list without order is mispredicted every other time.
+/// The least and the greatest, of at least one. std::ranges::minmax compares neighbours first, which in a list without
+/// order is mispredicted every other time.
 struct Extremes {
   std::int64_t least;
   std::int64_t greatest;

@@ -105,8 +105,8 @@ Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blockle
   return LACUNA_TRY(Access::make(&joined, joined.low() + from, joined.high() + from, Access::state(old).marked));
 }
 
-// One block, a single run, at each of displacements[i] * unit bytes: a page table as it is given. No second list is made unless blocks touch. Nothing where
-// a number is so large that the general way must look at it.
+// One block, a single run, at each of displacements[i] * unit bytes: a page table as it is given. No second list is
+// made unless blocks touch. Nothing where a number is so large that the general way must look at it.
 Result<std::optional<Layout>> list_of_blocks(const Layout& block, std::span<const std::int64_t> displacements, std::int64_t unit) {
   constexpr std::int64_t small = std::int64_t{1} << 58;
   const Item item = Access::item(block);

@@ -11,7 +11,8 @@ struct Place {
   std::int64_t within;
 };
 
-// The entry of a node that holds byte `position` of its stream, position < size: a division, or a search of prefix sums.
+// The entry of a node that holds byte `position` of its stream, position < size: a division, or a search of prefix
+// sums.
 Place locate(const Node& node, std::int64_t position) {
   if (node.kind == Kind::run) return {0, position};
   if (!node.starts.empty()) {

@@ -1,5 +1,5 @@
-// Canonical forms of lists of runs: join() without an item for each run, since lists have a hundred thousand of them. Nothing here takes more memory than a
-// few times what was given, or less where all runs are of one length.
+// Canonical forms of lists of runs: join() without an item for each run, since lists have a hundred thousand of them.
+// Nothing here takes more memory than a few times what was given, or less where all runs are of one length.
 #include <algorithm>
 #include <utility>
 
@@ -40,9 +40,10 @@ RunFacts merge_runs(Numbers& offsets, Numbers& lengths) {
   return facts;
 }
 
-// Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which all but the first p look like the one p
-// before them, and so do the steps between these: 15 equal steps in a row at least (p = 16, twice). Among 15 in a row there is one whose number 15
-// divides, so only those are looked at, and their neighbours only where they have a like. `lengths` is empty if all are alike.
+// Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which
+// all but the first p look like the one p before them, and so do the steps between these: 15 equal steps in a row at
+// least (p = 16, twice). Among 15 in a row there is one whose number 15 divides, so only those are looked at, and their
+// neighbours only where they have a like. `lengths` is empty if all are alike.
 bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
   constexpr Index fewest = 15;
   static_assert(kShortestLoop == 32 && kLongestPeriod == 16);

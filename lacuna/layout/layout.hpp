@@ -7,9 +7,9 @@
 // A Layout is an immutable value: an ordered list of byte runs relative to a base address (MPI's typemap, without the
 // types), a lower bound and an extent. It is cheap to copy and safe to share between threads.
 //
-// The canonical form keeps typemap order: what is packed first stays first. Layouts with the same runs in the same order
-// have the same canonical form and the same digest, whichever constructors wrote them; canonical.hpp states how, and the
-// two cases beyond which that promise is not made.
+// The canonical form keeps typemap order: what is packed first stays first. Layouts with the same runs in the same
+// order have the same canonical form and the same digest, whichever constructors wrote them; canonical.hpp states how,
+// and the two cases beyond which that promise is not made.
 #pragma once
 
 #include <array>
@@ -45,7 +45,8 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// What a cursor yields: `count` runs at once, in one of three shapes, so that a copy kernel is chosen once for all of them.
+/// What a cursor yields: `count` runs at once, in one of three shapes, so that a copy kernel is chosen once for all of
+/// them.
 ///   regular    run i has `length` bytes at offset + i * stride           (offsets == nullptr)
 ///   indexed    run i has `length` bytes at offset + offsets[i]           (starts == nullptr)
 ///   irregular  run i has starts[i+1] - starts[i] bytes at offset + offsets[i]
@@ -73,8 +74,8 @@ enum class Kind : std::uint8_t {
   sequence,  ///< children[i] at offsets[i], at starts[i] of the packed stream
 };
 
-/// The canonical form, a tree: what the layers below look at to choose a kernel or a method. Offsets count from the first
-/// run's offset, so a node is a shape without a place; offsets[0] is 0. Immutable, shared between layouts.
+/// The canonical form, a tree: what the layers below look at to choose a kernel or a method. Offsets count from the
+/// first run's offset, so a node is a shape without a place; offsets[0] is 0. Immutable, shared between layouts.
 struct Node {
   Kind kind = Kind::run;
   int depth = 1;
@@ -90,8 +91,8 @@ struct Node {
   std::vector<std::int64_t> starts;  ///< packed positions, one more than entries
   std::vector<std::shared_ptr<const Node>> children;
   Digest digest;
-  /// The same bytes as loops over one run, where the layout was made so and runs of neighbouring copies that touch hide it: a
-  /// transpose whose last element is followed by the next one's first. Not part of the digest. Null otherwise.
+  /// The same bytes as loops over one run, where the layout was made so and runs of neighbouring copies that touch hide
+  /// it: a transpose whose last element is followed by the next one's first. Not part of the digest. Null otherwise.
   std::shared_ptr<const Node> loops;
 
   [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
@@ -152,12 +153,14 @@ class Layout {
   static Result<Layout> blocks(std::span<const std::int64_t> offsets, std::span<const std::int64_t> lengths);
   /// Blocks of `block_bytes` at page_numbers[i] * block_bytes, in this order.
   static Result<Layout> paged(std::int64_t block_bytes, std::span<const std::int64_t> page_numbers);
-  /// The elements of a strided array in index order, last index fastest (NumPy's shape and strides, in elements and bytes).
+  /// The elements of a strided array in index order, last index fastest (NumPy's shape and strides, in elements and
+  /// bytes).
   static Result<Layout> strided(std::int64_t item_bytes, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides_bytes);
 
-  /// The runs that hold bytes [position, position + length) of this layout's packed stream; its bounds are its lowest and its highest byte. In the time that the
-  /// form's depth takes, and the lists on its way: more than 64 runs keep the form that they have here, which may be another than the canonical one, with another
-  /// digest. Errors: invalid_argument (not within the stream).
+  /// The runs that hold bytes [position, position + length) of this layout's packed stream; its bounds are its lowest
+  /// and its highest byte. In the time that the form's depth takes, and the lists on its way: more than 64 runs keep
+  /// the form that they have here, which may be another than the canonical one, with another digest. Errors:
+  /// invalid_argument (not within the stream).
   [[nodiscard]] Result<Layout> slice(std::int64_t position, std::int64_t length) const;
 
   // Properties; all in bytes, all O(1).
@@ -175,11 +178,12 @@ class Layout {
   /// remembered; Code::limit for a layout of more than 2^24 runs that nests in a way no rule here can decide.
   [[nodiscard]] Result<bool> overlaps() const;
 
-  /// The canonical form: its root, null if there are no bytes, and the offset of its first run. They live as long as this value or a copy.
+  /// The canonical form: its root, null if there are no bytes, and the offset of its first run. They live as long as
+  /// this value or a copy.
   [[nodiscard]] const Node* form() const;
   [[nodiscard]] std::int64_t form_offset() const;
-  /// What was kept with the layout, or null; keep() answers with what is kept, which is the argument unless another thread was first.
-  /// All copies of a layout share it. There is one place, and copy has it.
+  /// What was kept with the layout, or null; keep() answers with what is kept, which is the argument unless another
+  /// thread was first. All copies of a layout share it. There is one place, and copy has it.
   [[nodiscard]] const Companion* companion() const;
   const Companion* keep(std::unique_ptr<const Companion> made) const;
 
@@ -208,8 +212,8 @@ class Cursor {
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] bool done() const { return position_ >= size_; }
 
-  /// The next strip, of at most `max_bytes` > 0 bytes, and steps over it. count == 0 at the end. A run is cut only where
-  /// the position or `max_bytes` falls inside it.
+  /// The next strip, of at most `max_bytes` > 0 bytes, and steps over it. count == 0 at the end. A run is cut only
+  /// where the position or `max_bytes` falls inside it.
   Strip next(std::int64_t max_bytes);
   /// The next single run, of at most `max_bytes` > 0 bytes, and steps over it. length == 0 at the end.
   Run next_run(std::int64_t max_bytes);
@@ -240,9 +244,9 @@ struct StridedArray {
   std::span<const std::int64_t> strides;  ///< in bytes
 };
 
-/// Whether a byte belongs to both arrays, of which `b` begins `distance` bytes behind `a`. Exact, however they interleave;
-/// either may name bytes twice. Errors: limit (strides so contrived that a million steps do not decide it), overflow,
-/// invalid_argument.
+/// Whether a byte belongs to both arrays, of which `b` begins `distance` bytes behind `a`. Exact, however they
+/// interleave; either may name bytes twice. Errors: limit (strides so contrived that a million steps do not decide it),
+/// overflow, invalid_argument.
 Result<bool> share_bytes(const StridedArray& a, const StridedArray& b, std::int64_t distance);
 
 /// Errors: invalid_argument if the sizes differ.
@@ -278,7 +282,8 @@ class Intersection {
 
 // --- outlines: what can be said of layouts without walking them ------------------------------------------------------
 
-/// A layout as somebody sees it who has to guess what moving it takes. Bytes, runs and span are exact, the rest is sampled.
+/// A layout as somebody sees it who has to guess what moving it takes. Bytes, runs and span are exact, the rest is
+/// sampled.
 struct Outline {
   std::int64_t bytes = 0;
   std::int64_t runs = 0;
@@ -307,7 +312,7 @@ struct PairOutline {
 /// In a few microseconds at most, whatever their number of runs. The sizes are equal.
 [[nodiscard]] PairOutline outline(const Layout& src, const Layout& dst);
 
-// --- the wire form --------------------------------------------------------------------------------------------------
+// --- the wire form ---------------------------------------------------------------------------------------------------
 
 /// What a decoder accepts from a peer before it believes anything.
 struct WireLimits {

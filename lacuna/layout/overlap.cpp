@@ -1,4 +1,5 @@
-// Does a layout name some byte twice? By rules on the tree where they decide it, else by marking the runs on a map of the memory, or by sorting them.
+// Does a layout name some byte twice? By rules on the tree where they decide it, else by marking the runs on a map of
+// the memory, or by sorting them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +14,11 @@ namespace {
 
 constexpr std::int64_t kSortLimit = std::int64_t{1} << 24;  // runs; 256 MB of them
 
-// Whether any of these intervals within [low, high) meet, by a map of the memory with a bit for each grain: the largest power of two that divides all offsets
-// and lengths. Pages of a cache have large grains, and marking them in the order of a page table takes a few ns each where sorting takes 70. Nothing if the map
-// would have more than kGrains bits for an interval: it is never longer than their offsets in 64 bits. `each(use)` calls use(offset, length > 0) for all of them,
-// twice the same.
+// Whether any of these intervals within [low, high) meet, by a map of the memory with a bit for each grain: the largest
+// power of two that divides all offsets and lengths. Pages of a cache have large grains, and marking them in the order
+// of a page table takes a few ns each where sorting takes 70. Nothing if the map would have more than kGrains bits for
+// an interval: it is never longer than their offsets in 64 bits. `each(use)` calls use(offset, length > 0) for all of
+// them, twice the same.
 constexpr std::int64_t kGrains = 64;
 
 std::optional<bool> marks_meet(std::int64_t count, std::int64_t low, std::int64_t high, const auto& each) {
@@ -45,9 +47,9 @@ std::optional<bool> marks_meet(std::int64_t count, std::int64_t low, std::int64_
 
 std::optional<bool> decide(const Node& node);
 
-// A nest of loops over one node is a set of sums of multiples of its strides, whatever their order. If, from the smallest
-// stride up, each stride clears the span of all that is inside, no two sums come close: no overlap. A transpose's inner
-// stride is larger than its outer one, and is decided here.
+// A nest of loops over one node is a set of sums of multiples of its strides, whatever their order. If, from the
+// smallest stride up, each stride clears the span of all that is inside, no two sums come close: no overlap. A
+// transpose's inner stride is larger than its outer one, and is decided here.
 std::optional<bool> decide_nest(const Node& node) {
   struct Loop {
     std::int64_t stride;
@@ -100,7 +102,8 @@ bool intervals_meet(const Node& node) {
 
 // Entries whose bounding intervals are disjoint do not meet; whether they overlap is then up to each.
 std::optional<bool> decide_entries(const Node& node) {
-  const bool solid = node.kind == Kind::blocks || (node.kind == Kind::list && node.leaf);  // an interval is a run, without gaps
+  // an interval is a run, without gaps
+  const bool solid = node.kind == Kind::blocks || (node.kind == Kind::list && node.leaf);
   const bool meet = intervals_meet(node);
   if (solid) return meet;
   if (meet && node.runs <= kSortLimit) return std::nullopt;

@@ -1,5 +1,5 @@
-// A stretch of the packed stream as a layout of its own: on its way down the form, what lies whole within the stretch stays as it is, and at most two entries
-// of a level are cut. So a part of a loop is a loop, however many runs it has.
+// A stretch of the packed stream as a layout of its own: on its way down the form, what lies whole within the stretch
+// stays as it is, and at most two entries of a level are cut. So a part of a loop is a loop, however many runs it has.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The wire form. Version 1, after two bytes "L1": lower bound, upper bound, flags (1: there is an item, 2: the bounds are
-// markers), then the item's offset and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded; lists are
-// differences.
+// The wire form. Version 1, after two bytes "L1": lower bound, upper bound, flags (1: there is an item, 2: the bounds
+// are markers), then the item's offset and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded;
+// lists are differences.
 //
 //   run       0, length
 //   loop      1, count, stride, child
@@ -8,10 +8,10 @@
 //   blocks    3, entries, for each: offset difference (not the first), length
 //   sequence  4, entries, for each: offset difference (not the first), child
 //
-// A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic; nothing
-// that the peer says about them is believed. What is short enough is then spelled out and brought into canonical form, once
-// and at the end, so that the work is bounded by the length of the form. What is longer stays as it is: a form that encode()
-// wrote keeps its digest, and any other is right, though perhaps not canonical.
+// A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic;
+// nothing that the peer says about them is believed. What is short enough is then spelled out and brought into
+// canonical form, once and at the end, so that the work is bounded by the length of the form. What is longer stays as
+// it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,8 @@ class Reader {
     }
     return malformed("a number of more than 64 bits");
   }
-  // An offset or a difference of offsets: at most 2 kMaxBytes from 0, so that sums with one that was checked cannot overflow.
+  // An offset or a difference of offsets: at most 2 kMaxBytes from 0, so that sums with one that was checked cannot
+  // overflow.
   Result<std::int64_t> distance() {
     const std::int64_t value = LACUNA_TRY(integer());
     if (value < -2 * kMaxBytes || value > 2 * kMaxBytes)

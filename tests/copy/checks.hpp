@@ -1,4 +1,5 @@
-// The properties: pack, unpack and transpack move what copy::reference moves, whole and in fragments in any order, and touch nothing else.
+// The properties: pack, unpack and transpack move what copy::reference moves, whole and in fragments in any order, and
+// touch nothing else.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -25,8 +25,8 @@ void fill(Bytes& bytes, Random& random) {
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next() >> 56);
 }
 
-// Memory for a typemap: from its lowest to its highest byte and not one more, so that a sanitizer sees each access beyond,
-// or with guard zones around.
+// Memory for a typemap: from its lowest to its highest byte and not one more, so that a sanitizer sees each access
+// beyond, or with guard zones around.
 class Memory {
  public:
   Memory(const naive::Typemap& map, std::int64_t guard, Random& random)

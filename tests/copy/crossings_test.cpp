@@ -1,5 +1,5 @@
-// Nests whose sides are dense along different loops, in every way that there is for them: tiles of each kernel, permutations of
-// bytes, rows. Loops in any order on either side, with gaps, backwards, repeated from one place.
+// Nests whose sides are dense along different loops, in every way that there is for them: tiles of each kernel,
+// permutations of bytes, rows. Loops in any order on either side, with gaps, backwards, repeated from one place.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -58,8 +58,8 @@ class Wide {
   bool usable_ = true;
 };
 
-// `count` places of `span` bytes in all neighbourhoods, in two, or in two as far as 32 bits reach; the first and the last bytes
-// of each among them.
+// `count` places of `span` bytes in all neighbourhoods, in two, or in two as far as 32 bits reach; the first and the
+// last bytes of each among them.
 List places(std::int64_t count, std::int64_t span, bool shuffled, Random& random) {
   const std::int64_t manner = random.below(3);
   const std::int64_t neighbourhoods = manner == 0 ? 3 : 2;

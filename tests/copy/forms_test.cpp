@@ -1,5 +1,5 @@
-// Forms that no constructor writes, or only for very many runs: those of more than 65536 runs are taken from a peer as they
-// come, and their parts are not spelled out.
+// Forms that no constructor writes, or only for very many runs: those of more than 65536 runs are taken from a peer as
+// they come, and their parts are not spelled out.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Every kernel of the table, called as a move is: each pair of accesses, each length with a kernel of its own, dense sides,
-// streaming stores.
+// Every kernel of the table, called as a move is: each pair of accesses, each length with a kernel of its own, dense
+// sides, streaming stores.
 #include "lacuna/copy/kernels.hpp"
 
 #include <fmt/format.h>

@@ -109,7 +109,7 @@ Memory::~Memory() {
 
 std::string Memory::text() const { return fmt::format("{}, at {} modulo 64", placed_, reinterpret_cast<std::uintptr_t>(data_) % 64); }
 
-// --- what was being tested ----------------------------------------------------------------------------------------------
+// --- what was being tested -------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,5 +1,6 @@
-// Memory in which no access beyond a layout's bytes goes unseen: allocations as large as what they hold, for AddressSanitizer;
-// pages that fault before or behind, for what it does not instrument (masked loads and stores); zones around that are compared.
+// Memory in which no access beyond a layout's bytes goes unseen: allocations as large as what they hold, for
+// AddressSanitizer; pages that fault before or behind, for what it does not instrument (masked loads and stores); zones
+// around that are compared.
 #pragma once
 
 #include <cstddef>

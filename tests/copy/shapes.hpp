@@ -1,5 +1,5 @@
-// Random layouts of the structures that the copy engine has paths for. Two streams of random numbers feed them: what there is,
-// and where it lies. Two layouts made from the same `what` have the same structure and size, at other places.
+// Random layouts of the structures that the copy engine has paths for. Two streams of random numbers feed them: what
+// there is, and where it lies. Two layouts made from the same `what` have the same structure and size, at other places.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Dice {
   std::int64_t reach = 512 << 10;  ///< bytes from the first to the last, more or less
 };
 
-/// A distance for `count` copies of what spans `span` bytes: just above it, of 64 or of 4096, backwards, far, or 0 where bytes
-/// may occur twice.
+/// A distance for `count` copies of what spans `span` bytes: just above it, of 64 or of 4096, backwards, far, or 0
+/// where bytes may occur twice.
 std::int64_t apart(Dice& dice, std::int64_t span, std::int64_t count);
 
 /// The lengths of blocks that have kernels, and those beside them: mostly up to 130.

@@ -1,5 +1,5 @@
-// Stores that pass the caches by: as steps run with them whatever the size, and as pack, unpack and transpack choose them where
-// the destination's lines were flushed.
+// Stores that pass the caches by: as steps run with them whatever the size, and as pack, unpack and transpack choose
+// them where the destination's lines were flushed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST_P(CopyStreams, Nests) {
   }
 }
 
-// --- chosen by asking the memory ----------------------------------------------------------------------------------------
+// --- chosen by asking the memory -------------------------------------------------------------------------------------
 
 #if defined(__x86_64__)
 

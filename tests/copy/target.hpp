@@ -1,5 +1,5 @@
-// Tests that run once for each instruction set: Highway is told to see no better one. Kernels are chosen when a layout's plan
-// is made, so a layout made under one set stays with it.
+// Tests that run once for each instruction set: Highway is told to see no better one. Kernels are chosen when a
+// layout's plan is made, so a layout made under one set stays with it.
 #pragma once
 
 #include <gtest/gtest.h>

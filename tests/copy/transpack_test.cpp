@@ -1,5 +1,5 @@
-// Layout to layout: each kind of structure to each other kind, of equal blocks, of blocks that divide one another, and of
-// blocks that do not.
+// Layout to layout: each kind of structure to each other kind, of equal blocks, of blocks that divide one another, and
+// of blocks that do not.
 #include <fmt/format.h>
 
 #include <numeric>
