@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/crossing.hpp"
 #include "lacuna/copy/kernels.hpp"
 #include "lacuna/copy/nest_move.hpp"
@@ -130,7 +131,8 @@ TEST_P(CopyCrossings, ReachEveryKernel) {
     }
   }
   for (const char* name : {"squares of registers", "one by one"}) EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
-  if (!std::string_view(instruction_set()).starts_with("AVX")) return;  // vectors of one lane: there is nothing tall or wide
+  // Vectors of one lane: there is nothing tall or wide.
+  if (!std::string_view(instruction_set()).starts_with("AVX")) return;
   for (const char* name : {"tall registers", "wide registers"}) EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
 }
 

@@ -1,4 +1,5 @@
 // Arrays and lists of structs: in windows where an entry fits, else member by member.
+#include "lacuna/copy/copy.hpp"
 #include "tests/copy/checks.hpp"
 #include "tests/copy/target.hpp"
 
