@@ -1,6 +1,7 @@
 #include "lacuna/copy/cold.hpp"
 
 #include <cstdint>
+#include <new>
 
 #include "lacuna/base/base.hpp"
 #if defined(__x86_64__)
@@ -53,8 +54,12 @@ std::int64_t kept_bytes() {
 }  // namespace
 
 bool exceeds_caches(std::int64_t bytes) {
-  static const std::int64_t most = kept_bytes();
-  return bytes > most;
+  try {
+    static const std::int64_t most = kept_bytes();
+    return bytes > most;
+  } catch (const std::bad_alloc&) {  // it is asked again next time
+    return false;
+  }
 }
 
 }  // namespace lacuna::copy

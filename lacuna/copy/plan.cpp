@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <new>
 #include <numeric>
 
 namespace lacuna::copy {
@@ -361,11 +362,14 @@ Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(l
 
 std::shared_ptr<const NestMove> Plan::from(const layout::Layout& src, const layout::Layout& dst) const {
   const std::scoped_lock lock(last_mutex_);
-  if (!last_ || last_->digest != src.digest()) {
+  if (last_ && last_->digest == src.digest()) return last_->move;
+  try {
     const std::optional<Nest> nest = zip(*src.form(), *dst.form());
     last_ = Source{src.digest(), nest ? std::make_shared<const NestMove>(*nest) : nullptr};
+    return last_->move;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  return last_->move;
 }
 
 const Plan& Plan::make(const layout::Layout& layout) {

@@ -116,7 +116,7 @@ class Plan final : public layout::Companion {
   [[nodiscard]] const Step& root() const { return root_; }
 
   /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else
-  /// nothing. Remembered for one source. Throws std::bad_alloc.
+  /// nothing. Remembered for one source. Nothing, too, without memory.
   [[nodiscard]] std::shared_ptr<const NestMove> from(const layout::Layout& src, const layout::Layout& dst) const;
 
   /// The steps and their kernels, a line each.

@@ -136,7 +136,6 @@ struct Cells {
 // the next row overwrites the last four. The last row is stored exactly.
 struct Cells12 {
   static constexpr bool kExact = true;
-  static constexpr Index kRows = 1;
   static constexpr Index kColumns = 16;
   static constexpr Index kLength = 12;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {

@@ -44,9 +44,8 @@ class Transpacker {
     if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
     if (s.size == src_.size()) {
       if (const auto nest = Plan::of(dst_).from(src_, dst_)) return nest->move(from, to, stream_);
-    } else if (const std::optional<Nest> nest = zip(*s.node, *d.node)) {
-      return move_nest(*nest, from, to, stream_);
     }
+    if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
     if (s.count == d.count && fit(s.spots, d.spots)) {
       if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
         return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);

@@ -78,6 +78,7 @@ class IncomingChunks final : public IncomingMessage {
 
  private:
   void ask();
+  bool too_long_is_here(std::int64_t bytes);
   void take_back();
   InterNodeTransport& transport_;
   int from_, tag_;
