@@ -223,6 +223,8 @@ void InterNodeTransport::end() {
     drop();
   }
   meet(true);
+  while (drop()) {  // what came before the others said so, and was not looked at: MPICH frees no communicator with it
+  }
   host().Comm_free(&comm_);
 }
 
@@ -235,15 +237,16 @@ void InterNodeTransport::meet(bool drops) {
   }
 }
 
-// A chunk that nobody asks for: the message was too long for its receive, and the host told of that without us.
-void InterNodeTransport::drop() {
+// A chunk that nobody asks for: the message was too long for its receive, and the host told of that without us. Or tags
+// that were given back. Whether there was one.
+bool InterNodeTransport::drop() {
   int found = 0, bytes = 0;
   Status status{};
-  if (host().Iprobe(kAnySource, kAnyTag, comm_, &found, &status) != kSuccess || found == 0) return;
+  if (host().Iprobe(kAnySource, kAnyTag, comm_, &found, &status) != kSuccess || found == 0) return false;
   bytes = static_cast<int>(bytes_of(status));
   const Bounce nowhere = bounces_.take(bytes);
-  if (nowhere.data() == nullptr) return;  // at another look
-  host().Recv(nowhere.data(), bytes, host().byte, status.source, status.tag, comm_, ignored());
+  if (nowhere.data() == nullptr) return false;  // at another look
+  return host().Recv(nowhere.data(), bytes, host().byte, status.source, status.tag, comm_, ignored()) == kSuccess;
 }
 
 }  // namespace lacuna::mpi

@@ -124,7 +124,7 @@ class InterNodeTransport {
   friend class OutgoingChunks;
   friend class IncomingChunks;
   void meet(bool drops);
-  void drop();
+  bool drop();
   Bounces& bounces_;
   Comm comm_{};
   std::atomic<std::int64_t> under_way_ = 0;  ///< bytes that are packed, by any thread
