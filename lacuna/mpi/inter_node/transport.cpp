@@ -93,9 +93,9 @@ bool OutgoingChunks::stands() const { return waited_ > kStandsAfter; }
 
 // --- incoming --------------------------------------------------------------------------------------------------------
 
-// Whether the next chunk is here, of which the receive cannot take all. Only then memory is taken for it, whatever a peer
-// says of its length; and the host never has to cut it off: Open MPI 4.1 and 5 break where they cut off long messages
-// over TCP.
+// Whether the next chunk is here, of which the receive cannot take all. Only then memory is taken for it, whatever a
+// peer says of its length; and the host never has to cut it off: Open MPI 4.1 and 5 break where they cut off long
+// messages over TCP.
 bool IncomingChunks::too_long_is_here(std::int64_t bytes) {
   int found = 0;
   Status status{};
