@@ -266,7 +266,7 @@ def run_guide() -> dict[str, Outcome]:
 def run_mpi() -> dict[str, Outcome]:
     """MPI programs on two hosts, plain against preloaded. They are compiled here, where that takes seconds."""
     only = [word for program in MPI_PROGRAMS for word in ("--only", program)]
-    line = [".venv/bin/python", "tests/mpi/run.py", "--far", "--mpi", MPI, *only]
+    line = [".venv/bin/python", "tests/mpi/run.py", "--inter-node", "--mpi", MPI, *only]
     built = subprocess.run([*line, "--build-only"], cwd=ROOT, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         return {"mpi: programs are built": Outcome("failed", notes={"seen": built.stdout + built.stderr})}

@@ -140,7 +140,7 @@ TEST(InterposedScarcity, OfReceivers) {
 // To another node, in chunks. Not by a device: the one here is a fake, whose own memory could not be told from the
 // interposer's.
 TEST(InterposedScarcity, BetweenNodes) {
-  setenv("LACUNA_MPI_OFFER_FAR", "100", 1);
+  setenv("LACUNA_MPI_OFFER_INTER_NODE", "100", 1);
   setenv("LACUNA_MPI_CHUNK", "3000", 1);
   for (const auto& [name, send] : kSends) {
     SCOPED_TRACE(name);
@@ -152,7 +152,7 @@ TEST(InterposedScarcity, BetweenNodes) {
     SCOPED_TRACE(name);
     for (const bool threads : {false, true}) expect_sound(blocking_send, receive, 1, false, {.threads = threads, .nodes = 2});
   }
-  unsetenv("LACUNA_MPI_OFFER_FAR");
+  unsetenv("LACUNA_MPI_OFFER_INTER_NODE");
   unsetenv("LACUNA_MPI_CHUNK");
 }
 

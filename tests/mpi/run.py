@@ -363,7 +363,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-INTER_NODE = {"LACUNA_MPI_OFFER_FAR": "62", "LACUNA_MPI_CHUNK": "10007"}
+INTER_NODE = {"LACUNA_MPI_OFFER_INTER_NODE": "62", "LACUNA_MPI_CHUNK": "10007"}
 """Variables with which whatever can goes between hosts in chunks, whose edges are anywhere."""
 
 

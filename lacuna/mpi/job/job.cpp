@@ -97,7 +97,7 @@ Thresholds thresholds(Library library) {
   from.gaps = bytes_of_environment("LACUNA_MPI_OFFER", from.gaps);
   from.exchanged = bytes_of_environment("LACUNA_MPI_OFFER", from.exchanged);
   from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
-  from.inter_node = bytes_of_environment("LACUNA_MPI_OFFER_FAR", from.inter_node);
+  from.inter_node = bytes_of_environment("LACUNA_MPI_OFFER_INTER_NODE", from.inter_node);
   from.chunk = std::min<std::int64_t>(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), 1 << 30);
   return from;
 }
