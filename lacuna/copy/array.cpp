@@ -30,7 +30,7 @@ std::vector<Loop> joined(const std::vector<Loop>& loops, std::int64_t& block) {
   for (const Loop& loop : loops) {
     if (out.empty() && loop.from == block && loop.to == block) {
       block *= loop.count;
-    } else if (!out.empty() && loop.from == out.back().count * out.back().from && loop.to == out.back().count * out.back().to) {
+    } else if (!out.empty() && goes_on(out.back(), loop)) {
       out.back().count *= loop.count;
     } else {
       out.push_back(loop);
@@ -39,15 +39,10 @@ std::vector<Loop> joined(const std::vector<Loop>& loops, std::int64_t& block) {
   return out;
 }
 
-bool same(const Nest& a, const Nest& b) {
-  const auto equal = [](const Loop& x, const Loop& y) { return x.count == y.count && x.from == y.from && x.to == y.to; };
-  return a.block == b.block && a.depth == b.depth && std::equal(a.loops.begin(), a.loops.begin() + a.depth, b.loops.begin(), equal);
-}
-
 // The way of the last nest is kept: arrays of one shape are often copied one after another.
 void move_remembered(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
   thread_local std::optional<NestMove> last;
-  if (!last || !same(last->nest(), nest)) last.emplace(nest);
+  if (!last || last->nest() != nest) last.emplace(nest);
   last->move(from, to, stream);
 }
 

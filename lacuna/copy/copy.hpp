@@ -22,7 +22,7 @@ using layout::Layout;
 enum class Caching : std::uint8_t {
   asked,  ///< long pieces pass them by if the destination is in none of them, which is asked of the memory itself
   kept,   ///< they take what is written
-  /// whole lines pass them by, as is best where this CPU needs them no more and another one reads them, or nobody soon
+  /// whole lines pass them by, as is best where this CPU needs them no more and another one reads them, or none soon
   passed,
 };
 
@@ -51,8 +51,8 @@ base::Result<void> move_array(const layout::StridedArray& src, const std::byte* 
 void block(std::byte* to, const std::byte* from, std::int64_t bytes);
 
 /// Pieces that lie anywhere on both sides and that no layout describes: collected, and moved many at a time by the
-/// kernels of lists. They do not overlap, and nobody may look at one before move() has returned: they are moved in no
-/// order that could be relied on.
+/// kernels of lists. They do not overlap, and no other thread may look at one before move() has returned: they are
+/// moved in no order that could be relied on.
 class Pieces {
  public:
   /// `bytes` > 0. The memory stays until move().

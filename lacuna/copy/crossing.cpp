@@ -122,11 +122,7 @@ void Crossing::move_gathered(Tile tile, const std::byte* from, std::byte* to) co
     }
     copy_block(t, stage.data(), count * gathered_, true);
   };
-  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
-    const std::int64_t even = inner_.is_even() ? inner_.count : inner_.count - 1;
-    for (std::int64_t i = 0; i < even; i += most) some(std::min(most, even - i), f + i * inner_.from, t + i * inner_.to);
-    if (even < inner_.count) some(1, f + inner_.last_from, t + inner_.last_to);
-  });
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) { inner_.in_batches(most, f, t, some); });
 }
 
 void Crossing::move(const std::byte* from, std::byte* to) const {

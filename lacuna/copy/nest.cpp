@@ -40,7 +40,7 @@ bool add(Nest& nest, Loop loop) {
   if (loop.count == 1) return true;
   if (nest.depth > 0) {
     Loop& inner = nest.loops[nest.depth - 1];
-    if (loop.from == inner.count * inner.from && loop.to == inner.count * inner.to) {
+    if (goes_on(inner, loop)) {
       inner.count *= loop.count;
       return true;
     }

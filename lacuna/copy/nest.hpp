@@ -14,7 +14,13 @@ struct Loop {
   std::int64_t count;
   std::int64_t from;  ///< stride on either side
   std::int64_t to;
+  friend bool operator==(const Loop&, const Loop&) = default;
 };
+
+/// Whether a loop around this one goes on, on both sides, where it ends: the two are one.
+[[nodiscard]] constexpr bool goes_on(const Loop& inner, const Loop& outer) {
+  return outer.from == inner.count * inner.from && outer.to == inner.count * inner.to;
+}
 
 /// A fixed number of loops, since a small copy must not pay for an allocation; a nest of more is not zipped.
 struct Nest {
@@ -26,6 +32,9 @@ struct Nest {
   void remove(std::size_t i) {
     std::copy(loops.begin() + i + 1, loops.begin() + depth, loops.begin() + i);
     --depth;
+  }
+  friend bool operator==(const Nest& a, const Nest& b) {
+    return a.block == b.block && std::equal(a.loops.begin(), a.loops.begin() + a.depth, b.loops.begin(), b.loops.begin() + b.depth);
   }
 };
 

@@ -131,7 +131,6 @@ HWY_INLINE typename B::Vector joined(const typename B::One* lane) {
 
 // All of a lane.
 struct Whole {
-  explicit Whole(Index) {}
   HWY_INLINE void load(auto& lane, const std::byte* from) const { std::memcpy(&lane, from, 16); }
   HWY_INLINE void store(const auto& lane, std::byte* to) const { std::memcpy(to, &lane, 16); }
   [[nodiscard]] bool has(int) const { return true; }

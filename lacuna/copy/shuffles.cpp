@@ -178,20 +178,16 @@ void Shuffles::move(const std::byte* from, std::byte* to, bool stream) const {
   const Index batch = std::max<Index>(1, kBatchBytes / bytes_);
   alignas(kLine) std::array<std::byte, kBatchBytes> stage;
   const bool staged = stream && follows_;
-  const auto some = [&](const Steps& steps, const std::byte* f, std::byte* t) {
+  const auto some = [&](Index count, const std::byte* f, std::byte* t) {
+    const Steps steps{count, inner_.from, inner_.to};
     const Term* terms = terms_.data();
     for (const ToWindow& window : windows_) {
       HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms)(window, terms, steps, f, staged ? stage.data() : t);
       terms += window.terms;
     }
-    if (staged) copy_block(t, stage.data(), steps.count * bytes_, true);
+    if (staged) copy_block(t, stage.data(), count * bytes_, true);
   };
-  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
-    const Index even = inner_.is_even() ? inner_.count : inner_.count - 1;
-    for (Index i = 0; i < even; i += batch)
-      some({std::min(batch, even - i), inner_.from, inner_.to}, f + i * inner_.from, t + i * inner_.to);
-    if (even < inner_.count) some({1, 0, 0}, f + inner_.last_from, t + inner_.last_to);
-  });
+  walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) { inner_.in_batches(batch, f, t, some); });
 }
 
 }  // namespace lacuna::copy

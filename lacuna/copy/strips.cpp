@@ -96,8 +96,8 @@ void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst
           .run({.length = a, .count = runs, .from = from.side(), .to = to.side()}, src_base + from.origin(), dst_base + to.origin());
       from.skip_runs(runs);
       to.skip_runs(runs);
-      // one run here, several there
     } else if (const Index parts = std::min(a / b, to.alike()); parts > 1 && (end - position) >= a) {
+      // one run of the source, several of the destination
       moved = parts * b;
       kernel_for({.to = to.access(), .length = b, .from_dense = true})
           .run({.length = b, .count = parts, .from = {.stride = b}, .to = to.side()}, src_base + from.offset(), dst_base + to.origin());

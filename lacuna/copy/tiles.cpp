@@ -46,16 +46,16 @@ struct Registers {
   static constexpr bool kExact = false;
   static constexpr Index kRows = B::kRows;
   static constexpr Index kColumns = B::kColumns;
-  static constexpr Index kLength = B::kRows > B::kColumns ? B::kWidth / B::kRows : B::kWidth / B::kColumns;
+  static constexpr Index kLength = B::kWidth / std::max(B::kRows, B::kColumns);
   static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, Ahead& ahead) {
     const std::byte* from = tile.from + column * kLength;
     for (Index r = 0; r < tile.rows; r += kRows) {
       const Index row = std::min(r, tile.rows - kRows);
       ahead.ask(kRows * kColumns * kLength);
       if constexpr (B::kRows > B::kColumns) {
-        move_tall<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole(0));
+        move_tall<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole());
       } else if constexpr (B::kRows < B::kColumns) {
-        move_wide<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole(0));
+        move_wide<B>(from, tile.row_from + row, to + row * kLength, column_to, Whole());
       } else {
         move_square<B>(from, tile.row_from + row, to + row * kLength, column_to);
       }
@@ -99,7 +99,6 @@ struct FewRows {
 template <class Moved, Index Most>
 struct Cells {
   static constexpr bool kExact = true;
-  static constexpr Index kRows = 1;
   static constexpr Index kColumns = kLine / Most;
   static constexpr Index kLength = Most;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {

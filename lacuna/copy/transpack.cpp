@@ -42,10 +42,7 @@ class Transpacker {
     if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
     const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
     if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
-    if (s.size == src_.size()) {
-      if (const auto nest = Plan::of(dst_).from(src_, dst_)) return nest->move(from, to, stream_);
-    }
-    if (const std::optional<Nest> nest = zip(*s.node, *d.node)) return move_nest(*nest, from, to, stream_);
+    if (loops(s) && loops(d) && nest(s, from, d, to)) return;
     if (s.count == d.count && fit(s.spots, d.spots)) {
       if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
         return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
@@ -77,6 +74,20 @@ class Transpacker {
       return;
     }
     move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+  }
+
+  static bool loops(const Step& step) { return step.node->kind == layout::Kind::loop || step.node->loops; }
+
+  // False if the loops of one side do not divide the other's. The way of whole layouts is remembered.
+  bool nest(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
+    if (s.size == src_.size()) {
+      const auto known = Plan::of(dst_).from(src_, dst_);
+      if (known) known->move(from, to, stream_);
+      return known != nullptr;
+    }
+    const std::optional<Nest> found = zip(*s.node, *d.node);
+    if (found) move_nest(*found, from, to, stream_);
+    return found.has_value();
   }
 
   static const std::int32_t* offsets(const Step& step) { return step.spots.access == Access::list32 ? step.spots.narrow.data() : nullptr; }

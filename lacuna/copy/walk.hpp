@@ -30,6 +30,14 @@ struct Around {
 
   /// Whether the last entry is where the others say.
   [[nodiscard]] bool is_even() const { return last_from == (count - 1) * from && last_to == (count - 1) * to; }
+
+  /// some(entries, from, to) for up to `batch` entries at a time, each a step behind the one before.
+  template <class Some>
+  void in_batches(std::int64_t batch, const std::byte* f, std::byte* t, const Some& some) const {
+    const std::int64_t even = is_even() ? count : count - 1;
+    for (std::int64_t i = 0; i < even; i += batch) some(std::min(batch, even - i), f + i * from, t + i * to);
+    if (even < count) some(1, f + last_from, t + last_to);
+  }
 };
 
 /// The loops around, innermost first: those whose entries share lines on either side, then short steps before long
