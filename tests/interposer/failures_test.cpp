@@ -233,14 +233,7 @@ TEST(InterposedFailures, OfDevicesThatAreToConnect) {
     const std::vector<Fault> both{{.call = call, .n = n, .rank = 0}, {.call = call, .n = n, .rank = 1}};
     const Program program = [&, call = call, n = n](const Host& mpi, int rank) {
       EXPECT_EQ(calls_of("Test"), std::string_view(call) == "Test" ? n : 0);
-      Datatype type = every_second(mpi);
-      std::vector<int> memory = numbers(rank == 0 ? 1 : -100'000);
-      if (rank == 0) mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
-      if (rank == 1) {
-        EXPECT_EQ(mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()), mpi::kSuccess);
-        EXPECT_EQ(memory, received(1, -100'000));
-      }
-      mpi.Type_free(&type);
+      one_message(mpi, rank);
     };
     const Outcome outcome = run_preloaded({.forgives = true, .nodes = 2, .devices = true}, program, both);
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;

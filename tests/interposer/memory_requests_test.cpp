@@ -26,7 +26,7 @@ using Requests = std::array<Request, kRequests>;
 using Scarce = std::function<void(const Host& mpi, int rank, Scarcity& scarcity)>;
 void at_each_allocation(const Options& options, int scarce_rank, const Scarce& program) {
   std::atomic<bool> failed = true;
-  for (long after = 0; failed && !testing::Test::HasFailure(); after += scarce::kStep) {
+  for (long after = 0; failed && !testing::Test::HasFailure(); ++after) {
     const Outcome outcome = run_preloaded(options, [&](const Host& mpi, int rank) {
       SCOPED_TRACE(testing::Message() << "rank " << rank << ", rank " << scarce_rank << " without memory after " << after
                                       << " allocations");

@@ -34,14 +34,6 @@ std::pair<int, bool> call(long after, bool all, const Call& call) {
   return {result, failed};
 }
 
-/// From one allocation that fails to the next one. Each fails once; where threads are watched, every fifth does, since
-/// which one fails changes nothing of how ranks share what they share.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr long kStep = 5;
-#else
-inline constexpr long kStep = 1;
-#endif
-
 /// How a rank does its part under scarcity, which comes after so many allocations of all its calls, and ends with the
 /// call.
 struct Scarcity {
