@@ -44,6 +44,8 @@ FUZZ_SECONDS = "120"
 """What all fuzzers of messages have together in tier all; before it each has a number of rounds."""
 SAID_LINES = 20
 """Of what a failed test printed, shown again at the end."""
+REPORT = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
+"""The first line of what a sanitizer says."""
 RDMA_STEPS = {"gate": ("nic",), "all": ()}
 """Of scripts/rdma_vm/test.py; none are all."""
 
@@ -95,11 +97,20 @@ def skip_reason(case: ET.Element) -> str:
     return f" ({' '.join(message.split())})" if message.strip() else ""
 
 
+def telling(lines: list[str]) -> list[str]:
+    """The lines that say why: of a sanitizer's report its beginning, below the test that ran; else the last ones."""
+    start = next((i for i, line in enumerate(lines) if REPORT.search(line)), None)
+    if start is None:
+        return lines[-SAID_LINES:]
+    test = [line for line in lines[:start] if line.startswith("[ RUN ")][-1:]
+    return test + lines[start : start + 2 * SAID_LINES]
+
+
 def last_words(case: ET.Element) -> str:
-    """Why a test failed: the end of what its report has."""
+    """Why a test failed, by what its report has."""
     parts = [case.find(tag) for tag in ("failure", "error", "system-out")]
     texts = [part.text or part.get("message") or "" for part in parts if part is not None]
-    return "\n".join("\n".join(text.splitlines()[-SAID_LINES:]) for text in texts if text.strip())
+    return "\n".join("\n".join(telling(text.splitlines())) for text in texts if text.strip())
 
 
 def read_junit(stage: str, file: Path) -> Results:
