@@ -38,7 +38,7 @@ class Job {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
-  /// The same ranks by Lacuna. All call it together the first time: they meet by a name that nobody else has, so all
+  /// The same ranks by Lacuna. All call it together the first time: they meet by a name that no other job has, so all
   /// have to be on one machine.
   lacuna::Communicator& lacuna() {
     if (!ranks_) {

@@ -10,7 +10,7 @@
 // by the way that is best.
 //
 // The ranks agree before anything moves: what kind of exchange it is, whether each message has as many bytes at both
-// ends, how large the largest block is. So all come to the same schedule, though nobody knows the others' layouts; and
+// ends, how large the largest block is. So all come to the same schedule, though no rank knows the others' layouts; and
 // what does not fit is an error on every rank, with the pair named, before a byte was written. It takes log2(ranks)
 // small messages one after the other; an Exchange that is started again has agreed already.
 //

@@ -23,9 +23,8 @@ struct Round {
   int window = 1 << 30;  ///< sends, and receives, under way at once
 };
 
-/// Who gives up tells all others, so that nobody waits for it: they may wait for somebody who waits for it, and never
-/// see a fault of their own. It is also told of peers that die, whoever they are, since a receive from any source ends
-/// then.
+/// A rank that gives up tells all others, so that no rank waits for it: they may wait for one that waits for it, and
+/// never see a fault of their own. It is also told of every peer that dies, since a receive from any source ends then.
 class Alarm {
  public:
   explicit Alarm(Communicator& ranks) : ranks_(ranks), tag_(ranks.take_tag()) {}
@@ -33,7 +32,7 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
   Result<void> arm();
-  /// Done once there is an alarm; null if nobody could ring it
+  /// Done once there is an alarm; null if no peer could ring it
   [[nodiscard]] protocol::Request* request() const { return request_; }
   /// What is known of the one who rang. The request is gone then.
   base::Error heard(const Result<protocol::Status>& ended);

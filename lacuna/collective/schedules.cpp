@@ -120,7 +120,7 @@ std::int64_t forwarding_bytes(int ranks, std::int64_t largest) {
 
 // Slot j holds the block that has j ranks to go in all: at first the own one for rank + j. In the round of bit k all
 // slots whose number has that bit go 2^k ranks on, and as many come from 2^k ranks before; so each block goes as far as
-// its slot says, and in the end slot j holds the one from rank - j. A block is as long as the largest, since nobody
+// its slot says, and in the end slot j holds the one from rank - j. A block is as long as the largest, since no rank
 // knows those of others.
 Result<void> Forwarding::make(const Work& work, std::int64_t largest, nic::Context& context) {
   const int size = work.size;

@@ -15,7 +15,7 @@ struct Work {
 
 /// Where a message from one rank to another comes in the order of all. With a power of two ranks both ends of a pair
 /// meet in one step, and send to one another; else each sends to the one that is `step` further on. In each step each
-/// rank has one peer, so nobody is beset by many.
+/// rank has one peer, so no rank is beset by many.
 [[nodiscard]] int step_of(int from, int to, int size);
 
 /// One round of all messages, in the order of their steps; empty ones need none.

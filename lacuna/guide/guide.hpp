@@ -185,7 +185,7 @@ Result<Profile> read_profile(const std::string& file);
 /// Errors: invalid_argument (not such a file; what is wrong is named), io. What was learned on another machine is left
 /// out.
 Result<std::vector<Learned>> read_learned(const std::string& file);
-/// Adds to a file, or begins one. Processes that do so at the same time wait for one another; whoever reads sees all of
+/// Adds to a file, or begins one. Processes that do so at the same time wait for one another; a reader sees all of
 /// one state of it. Of what is the same, the mean is kept. Errors: io (the folder cannot be written), timeout (others
 /// hold the file for a minute).
 Result<void> merge_learned(const std::string& file, std::span<const Learned> learned);

@@ -1,6 +1,6 @@
-// What programs learned, in a file beside the profile. Whoever adds to it holds a lock, reads, and puts a new file in
-// its place, so a reader never sees half of one, and nothing is lost when many end at once. The lock is a file of its
-// own, since the other one is replaced.
+// What programs learned, in a file beside the profile. A process that adds to it holds a lock, reads, and puts a new
+// file in its place, so a reader never sees half of one, and nothing is lost when many end at once. The lock is a file
+// of its own, since the other one is replaced.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>

@@ -55,8 +55,8 @@ Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counter
   return lease;
 }
 
-// A key with room for so many entries that nobody uses, moved to the back: a new one while there may be more, else the
-// one not used for longest. Null if all are in use.
+// A key with room for so many entries that no transfer uses, moved to the back: a new one while there may be more, else
+// the one not used for longest. Null if all are in use.
 Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters) {
   const auto spare = [](const Entry& entry) { return entry.leases == 0 && (entry.state == State::free || entry.state == State::bound); };
   auto chosen = entries_.end();

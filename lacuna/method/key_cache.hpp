@@ -24,7 +24,7 @@ class KeyCache {
   struct Entry;
 
  public:
-  /// A part of a layout in memory, as an address that work requests can name. While it lives, nobody else binds its
+  /// A part of a layout in memory, as an address that work requests can name. While it lives, no other binds its
   /// key.
   class Lease {
    public:

@@ -303,7 +303,7 @@ enum class Role { sender, receiver };
 /// the guide has the prices.
 class Bill {
  public:
-  /// aside: a CPU's work that nobody waits for
+  /// aside: a CPU's work that no peer waits for
   enum class When : std::uint8_t { before, between, after, aside };
   /// A CPU, its device's engine, the wire, and the other end's
   enum class Who : std::uint8_t { sender, fetch, wire, place, receiver };

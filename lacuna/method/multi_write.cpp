@@ -1,4 +1,4 @@
-// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. Nobody
+// multi_write: one write, one post, for each piece that is contiguous on both sides; it lands where it belongs. No side
 // copies, and the target's CPU does nothing but see the notification.
 #include "lacuna/method/piecewise.hpp"
 

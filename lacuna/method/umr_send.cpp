@@ -1,5 +1,5 @@
 // umr_send: an indirect key on either side, one send and one receive of one entry each for each part of the stream that
-// one key can hold: usually one for all. Nobody copies.
+// one key can hold: usually one for all. No CPU copies.
 #include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/key_messages.hpp"
 

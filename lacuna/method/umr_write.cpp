@@ -1,5 +1,5 @@
 // umr_write: an indirect key on either side, one write for each part of the stream that one key can hold: usually one
-// for all. Nobody copies; the receiver posts nothing and polls nothing but the notification.
+// for all. No CPU copies; the receiver posts nothing and polls nothing but the notification.
 #include "lacuna/method/key_bill.hpp"
 #include "lacuna/method/part_keys.hpp"
 

@@ -11,7 +11,7 @@ namespace lacuna::nic {
 /// What this machine's devices promise, and what they were found to take, for people (`lacuna info`).
 struct DeviceInfo {
   std::string nic;     ///< what open() takes
-  std::string driver;  ///< of the kernel; empty where nobody knows
+  std::string driver;  ///< of the kernel; empty where the kernel does not say
   std::string firmware;
   bool emulated = false;   ///< as Limits
   std::string refusal;     ///< why open() refuses it; empty if it does not

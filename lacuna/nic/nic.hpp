@@ -186,9 +186,9 @@ class Bootstrap {
   virtual Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) = 0;
 };
 
-/// Completions of one or several queue pairs (ibv_cq). Whoever creates it makes room for what may be outstanding: a
-/// completion that finds it full is lost, and with it the queue and every queue pair on it (IBV_EVENT_CQ_ERR), whose
-/// fault() says so.
+/// Completions of one or several queue pairs (ibv_cq). Its creator makes room for what may be outstanding: a completion
+/// that finds it full is lost, and with it the queue and every queue pair on it (IBV_EVENT_CQ_ERR), whose fault() says
+/// so.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -226,7 +226,7 @@ class QueuePair {
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const { return nullptr; }
   /// Takes memory of this end that the peer may reach by rkey_ptr(). It stays as it is, key and all, until both ends'
   /// queue pairs are gone, or the peer has died: a peer that has not noticed yet that this end closed reads and writes
-  /// nobody else's.
+  /// no memory of others.
   virtual void keep(RegisteredBuffer /*memory*/) {}
   /// Whether copy() works.
   [[nodiscard]] virtual bool copies() const { return false; }

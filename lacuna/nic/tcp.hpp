@@ -1,5 +1,5 @@
 // tcp: how processes on different machines find and trust one another, before a queue pair connects them. It is part of
-// nic, whose Bootstrap it ends in; layers below use it too, and nobody else gets to see it.
+// nic, whose Bootstrap it ends in; layers below use it too, and no other layer sees it.
 //
 //   connecting                                   listening
 //   resolve, connect_to                          resolve, listen_at, Acceptor      all that connect are heard at once
@@ -9,9 +9,9 @@
 //   Bootstrap ◀──────────────────────────────▶ Bootstrap
 //
 // Each proof is of the prover's side, both nonces, the purpose and the claim, so that none serves another time, at
-// another place, for something else or in the other direction. This keeps out whoever can connect; whoever can change
-// what travels between the machines is not kept out, here as little as by RDMA. What arrives may be hostile: its length
-// is fixed, or bounded, before it is read, and every wait has a deadline.
+// another place, for something else or in the other direction. This keeps out a stranger that can connect; one that can
+// change what travels between the machines is not kept out, here as little as by RDMA. What arrives may be hostile: its
+// length is fixed, or bounded, before it is read, and every wait has a deadline.
 #pragma once
 
 #include <poll.h>
@@ -124,7 +124,7 @@ struct Caller {
 };
 
 /// The listening side: everybody who connects has a moment to say a request of fixed length, all at the same time.
-/// Whoever is silent, or many, holds up nobody else. For Unix sockets too.
+/// A stranger that is silent holds up no other, nor do many. For Unix sockets too.
 class Acceptor {
  public:
   /// Looks at, or says a first word to, one who has just connected; false: it is not heard.
@@ -194,8 +194,8 @@ Result<void> introduce(int socket, const Secret& secret, const Purpose& purpose,
 
 // --- and then -------------------------------------------------------------------------------------------------------
 
-/// Carries bytes only: files do not travel between machines, and nobody vouches for the peer's process. Over a
-/// connection whose two ends have proved to one another that they know one secret.
+/// Carries bytes only: files do not travel between machines, and the kernel does not vouch for the peer's process. Over
+/// a connection whose two ends have proved to one another that they know one secret.
 class TcpBootstrap final : public nic::Bootstrap {
  public:
   explicit TcpBootstrap(base::Fd socket) : socket_(std::move(socket)) {}

@@ -83,7 +83,7 @@ TEST(CollectiveErrors, SizesThatDifferNameThePair) {
 TEST(CollectiveErrors, ListsThatDifferNameThePair) {
   everywhere([](Communicator& ranks) -> std::string {
     Memory memory;
-    // Rank 0 sends rank 1 two blocks, and rank 1 expects one; then the other way round; then one that nobody expects;
+    // Rank 0 sends rank 1 two blocks, and rank 1 expects one; then the other way round; then one that no rank expects;
     // then sums that are equal.
     const std::vector<std::vector<std::int64_t>> sent{{8, 8}, {8}, {30'000}, {8, 16}, {}};
     const std::vector<std::vector<std::int64_t>> expected{{8}, {8, 8}, {}, {16, 8}, {0}};

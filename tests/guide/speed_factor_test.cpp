@@ -22,7 +22,7 @@ TEST(SpeedFactor, IsOfTheClass) {
   EXPECT_EQ(Profile::speed_factor(kUsual, kUsual), 1);
   EXPECT_NEAR(Profile::speed_factor(1.2 * kUsual, kUsual), 1.136, 0.001);
   EXPECT_NEAR(Profile::speed_factor(kUsual / 1.2, kUsual), 1 / 1.136, 0.001);
-  EXPECT_EQ(Profile::speed_factor(0, kUsual), 1) << "nobody knows";
+  EXPECT_EQ(Profile::speed_factor(0, kUsual), 1) << "unknown";
   EXPECT_EQ(Profile::speed_factor(kUsual, 0), 1);
 }
 

@@ -31,7 +31,7 @@ using method::Endpoint;
 using method::Role;
 using support::Random;
 
-// Twelve orders of magnitude, the ends of what a file may say, and biases that nobody measured.
+// Twelve orders of magnitude, the ends of what a file may say, and biases that were not measured.
 guide::Profile wrong_profile(Random& random, const nic::Limits& limits) {
   guide::Profile profile = mock_profile({});
   for (const nic::PathInfo& info : limits.paths) {

@@ -118,7 +118,7 @@ TEST(LinkDown, IsAnErrorWithACauseTwoProcesses) {
   RecordProperty("seen", seen);
 }
 
-// The administrator removes the device. A driver may wait with that until nobody has it open; then everything works
+// The administrator removes the device. A driver may wait with that until no process has it open; then everything works
 // until then.
 std::string removed(int rank, nic::Bootstrap& bootstrap, std::string& seen) {
   pid_t removal = -1;

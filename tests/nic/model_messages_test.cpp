@@ -119,7 +119,7 @@ TEST_P(ModelMessages, WritesGatherAndReadsScatter) {
 }
 
 // A write with immediate lands like a write and takes one receive, whose list it leaves alone, in order with the sends
-// around it. Whoever is told finds the data: also if the word that tells it is empty, and overtakes nothing.
+// around it. A rank that is told finds the data: also if the word that tells it is empty, and overtakes nothing.
 TEST_P(ModelMessages, ImmediatesComeBehindTheirData) {
   both([](ModelEnd& end, int rank) -> Result {
     constexpr std::size_t size = 20'000;

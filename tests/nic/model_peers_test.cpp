@@ -82,7 +82,7 @@ TEST(ModelClosing, IsNotNeededToBeSilent) {
   });
 }
 
-// An end that leaves with all its memory while its messages fly: nobody reads what is gone. If only the queue pair
+// An end that leaves with all its memory while its messages fly: no end reads what is gone. If only the queue pair
 // went, they arrive.
 TEST(ModelClosing, MayTakeItsMemoryAlong) {
   for (const bool frees : {false, true}) {

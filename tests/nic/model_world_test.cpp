@@ -127,7 +127,7 @@ TEST(ModelTurns, LeaveEventsInOrder) {
       });
 }
 
-// Whoever comes first waits, and both go on at one time, up to the grain of a poll; what they say is passed on in
+// The rank that comes first waits, and both go on at one time, up to the grain of a poll; what they say is passed on in
 // order.
 TEST(ModelBootstrap, MakesBothEndsWait) {
   std::array<std::int64_t, 2> at{};

@@ -120,7 +120,7 @@ TEST_P(Closing, DeliversThenSaysSoTwoProcesses) {
 INSTANTIATE_TEST_SUITE_P(Nic, Closing, testing::ValuesIn(tested_paths()), path_test_name);
 
 // Memory that the peer loads and stores itself: when this end has closed, the peer, which does not know yet, still
-// finds it, and nobody else's.
+// finds it, and no other's.
 std::string kept(int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::mapped, 1 << 20));
   const std::array<std::uint64_t, 2> mine{rig.region.addr(), rig.region.rkey()};

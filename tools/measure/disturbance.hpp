@@ -8,7 +8,7 @@ namespace lacuna::measure {
 /// How often the kernel took the CPU from this process for another one, since it began (getrusage(2), ru_nivcsw).
 [[nodiscard]] std::int64_t preemptions();
 /// Milliseconds of all CPUs together that the hypervisor gave to other guests, since boot (proc(5), /proc/stat, steal).
-/// 0 where nobody counts.
+/// 0 where the kernel does not count.
 [[nodiscard]] double stolen_ms();
 
 }  // namespace lacuna::measure

@@ -117,8 +117,8 @@ Result<void> Workbench::agree(nic::Bootstrap& bootstrap) {
 }
 
 // Before a transfer at rank 0. To be verified: the stream, written by the naive walk. Warm: as the program that has
-// something new to send would, so that its cache lines belong to this core and nobody else has them. Cold memory is not
-// looked at; what it holds does not matter then.
+// something new to send would, so that its cache lines belong to this core and no other core has them. Cold memory is
+// not looked at; what it holds does not matter then.
 void Workbench::write_source(std::byte* base, std::int32_t verify_seed) {
   if (verify_seed >= 0) {
     write_stream(case_.send, base, streams_.at(static_cast<std::size_t>(verify_seed)));

@@ -237,8 +237,8 @@ void InterNodeTransport::meet(bool drops) {
   }
 }
 
-// A chunk that nobody asks for: the message was too long for its receive, and the host told of that without us. Or tags
-// that were given back. Whether there was one.
+// A chunk that no receive asks for: the message was too long for its receive, and the host told of that without us. Or
+// tags that were given back. Whether there was one.
 bool InterNodeTransport::drop() {
   int found = 0, bytes = 0;
   Status status{};

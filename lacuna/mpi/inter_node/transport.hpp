@@ -13,8 +13,8 @@
 // or connected processes, which are no ranks of it, never see a chunk.
 //
 // Progress. A sender whose receiver takes nothing for a while packs all that is left, hands it to the host, and goes
-// on, as with a short message: so a receiver that is in a call of the host's alone stops nobody. What is so packed has
-// a bound; beyond it messages are the host's from the start.
+// on, as with a short message: so a receiver that is in a call of the host's alone stops no sender. What is so packed
+// has a bound; beyond it messages are the host's from the start.
 //
 // Where a device reaches the other rank, it takes the chunks' place (rdma.hpp).
 #pragma once

@@ -49,8 +49,8 @@ class Job : public Process {
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 
-  /// Whoever touches anything of the above that is not a table with a lock of its own: alone, if the program has
-  /// threads that call MPI at once.
+  /// For a thread that touches anything of the above that is not a table with a lock of its own: alone, if the program
+  /// has threads that call MPI at once.
   [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }
 
  private:

@@ -31,7 +31,7 @@ namespace {
 void heard(Comm* /*comm*/, int* /*code*/, ...) {}
 
 // Of a communicator's own error handler the program knows by now; MPICH 5 then calls it a success. Tried out where
-// nobody sees it.
+// no program sees it.
 bool forgives() {
   const Host& h = host();
   Comm comm{};

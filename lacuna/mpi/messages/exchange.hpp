@@ -3,7 +3,7 @@
 //   1. Each rank offers its blocks with gaps to the ranks of its node, and tells everyone by one MPI_Alltoall of the
 //   host, 64 bytes for each.
 //   2. What was not offered (short blocks, other nodes) the host moves, by the same call with nothing in the other
-//   blocks; if nobody has such blocks, not at all.
+//   blocks; if no rank has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
 //
 // So all ranks have to do it, or none, and no rank knows of the others' datatypes. In the first call on a communicator

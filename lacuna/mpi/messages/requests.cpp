@@ -1,5 +1,5 @@
 // What completes operations. The host completes its requests as the program asks for it, by MPI_Wait or another call,
-// so that errors are told to whom the host tells them; then what belongs to them is awaited, which needs nobody else
+// so that errors are told to whom the host tells them; then what belongs to them is awaited, which needs no other call
 // (mpi.hpp, the second rule). Where nothing may be freed yet, a request is looked at by MPI_Request_get_status.
 #include <algorithm>
 

@@ -133,8 +133,8 @@ class Types {
   /// `early`: null, since decoding does not pay yet.
   Use find(Datatype type, Count count, bool& early);
   /// The type of a message of so many elements in `comm`; `early`: null, since decoding does not pay yet. One that was
-  /// committed where we did not see it, the host takes for a message to nobody; else `wrong` is what it says, its error
-  /// handler has been called, and so the program's call is over.
+  /// committed where we did not see it, the host takes for a message to MPI_PROC_NULL; else `wrong` is what it says,
+  /// its error handler has been called, and so the program's call is over.
   Use of_message(Datatype type, Count count, Comm comm, bool& early, int& wrong);
   /// However many.
   static constexpr Count kDecode = -1;

@@ -2,8 +2,8 @@
 // writes it; its peers read it before each access.
 //
 // A key is an index and a generation, so that a stale key is not mistaken for its successor. A peer brackets check and
-// copy by an epoch (inbox.hpp); whoever takes memory away clears the key, then waits until no peer is inside an epoch
-// that began before.
+// copy by an epoch (inbox.hpp); a process that takes memory away clears the key, then waits until no peer is inside an
+// epoch that began before.
 //
 //   sg_list ── resolve() ──▶ extents          table[index]: a region ──▶ one extent
 //                                             table[index]: an indirect key ──▶ translations[place, place + entries)

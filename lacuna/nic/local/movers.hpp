@@ -11,7 +11,7 @@ enum class Direction { to_peer, from_peer };
 /// success, loc_prot_err (our memory is not there), rem_op_err (theirs is not), retry_exc_err.
 using Mover = Status (*)(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
-/// Whether the memory is shared, so that move_mapped() may be called; nobody knows what a peer wrote into its key
+/// Whether the memory is shared, so that move_mapped() may be called; a peer may have written anything into its key
 /// table.
 [[nodiscard]] bool in_arena(const PeerMemory& peer, const Extent& extent);
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);

@@ -57,8 +57,8 @@ Result<Endpoint> end_of(int socket, Ask ask, std::string_view call) {
   return endpoint;
 }
 
-// A port in the range from which the kernel takes ports for connections may, while nobody listens there, be connected
-// to itself.
+// A port in the range from which the kernel takes ports for connections may, while no process listens there, be
+// connected to itself.
 bool connected_to_itself(int socket) {
   const Result<Endpoint> near = near_end(socket);
   const Result<Endpoint> far = far_end(socket);

@@ -195,7 +195,7 @@ Port::Port(bool v6) : v6_(v6) {
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     length_ = sizeof *address;
   }
-  // Bound and not listening: it can be bound again by those who say that they would share it, and is nobody's by
+  // Bound and not listening: it can be bound again by those who say that they would share it, and is no process's by
   // chance.
   reserved_ = make_socket();
   const int on = 1;

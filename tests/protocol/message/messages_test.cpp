@@ -245,7 +245,7 @@ TEST(Arguments, AreChecked) {
   EXPECT_EQ(in_ranks({}, ask), "");
 }
 
-// A thousand small messages, then a large one, that nobody expects: memory stays within what was allowed, and all
+// A thousand small messages, then a large one, that no receive expects: memory stays within what was allowed, and all
 // arrive in order.
 TEST(Unexpected, StaysBounded) {
   constexpr std::int64_t kRoom = 64 << 10;

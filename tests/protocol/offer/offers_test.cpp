@@ -65,7 +65,7 @@ std::string offers(Communicator& ranks, bool leaves, bool whole) {
     ++seed;
     if (ranks.rank() == 0) {
       std::vector<std::byte> source = pattern(shape.from, seed);
-      // Nobody waits long for one that looks at the message before
+      // No rank waits long for one that looks at the message before
       LACUNA_END_TRY(ranks.recv(nullptr, bytes(0), peer, 2));
       Ticket ticket;
       Request* offer =

@@ -1,8 +1,8 @@
 // The cache of registrations under attack, on a NIC that pins. Others unmap, map anew at the same addresses, move,
-// discard and fork without pause; whoever has a stretch of memory writes into it and has it moved by the NIC, out of it
-// or into it. Bytes of pages that are not there any more are stale.
+// discard and fork without pause; the thread that has a stretch of memory writes into it and has it moved by the NIC,
+// out of it or into it. Bytes of pages that are not there any more are stale.
 //
-// The program's part of the bargain is kept: nobody takes memory away while it is being moved. LACUNA_ATTACK_CYCLES
+// The program's part of the bargain is kept: no thread takes memory away while it is being moved. LACUNA_ATTACK_CYCLES
 // says how many transfers there are.
 #include <sched.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@ namespace {
 
 // ns that a batch lasts at least: the clock and the words before it are nothing then
 constexpr double kBatch = 150'000;
-// ns: a round trip that takes longer finds the caches as it leaves them, whoever came before
+// ns: a round trip that takes longer finds the caches as it leaves them, whichever came before
 constexpr double kUnwarmed = 2e6;
 constexpr int kMostTrips = 1000;       // of a batch
 constexpr int kWarmingShare = 16;      // of a batch's trips, one more for each so many warms up
