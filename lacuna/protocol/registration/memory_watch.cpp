@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "lacuna/protocol/protocol.hpp"
 
@@ -92,6 +93,22 @@ bool anonymous(Pages pages) {
   return reached >= pages.end;
 }
 
+// Of this thread, and of those that it starts: signals are for threads that the program knows.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
 Result<std::unique_ptr<MemoryWatch>> MemoryWatch::open() {
@@ -111,7 +128,11 @@ Result<std::unique_ptr<MemoryWatch>> MemoryWatch::open() {
     return std::unexpected(base::Error{Code::unsupported, system_error("UFFDIO_API", errno).message});
   Fd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop) return std::unexpected(system_error("eventfd", errno));
-  return std::unique_ptr<MemoryWatch>(new MemoryWatch(std::move(faults), std::move(stop), getpid()));
+  try {
+    return std::unique_ptr<MemoryWatch>(new MemoryWatch(std::move(faults), std::move(stop), getpid()));
+  } catch (const std::system_error& error) {
+    return fail(Code::limit, std::string("no thread can be started that reads what the kernel tells: ") + error.what());
+  }
 }
 
 Result<std::shared_ptr<MemoryWatch>> MemoryWatch::shared() {
@@ -149,13 +170,8 @@ class MemoryWatch::Patience {
 };
 
 MemoryWatch::MemoryWatch(Fd faults, Fd stop, int process) : faults_(std::move(faults)), stop_(std::move(stop)), process_(process) {
-  // Signals are for threads that the program knows.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const WithoutSignals inherited;
   reader_ = std::jthread([this] { read_events(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 MemoryWatch::~MemoryWatch() {

@@ -38,7 +38,7 @@ class MemoryWatch {
   static constexpr std::size_t kMost = 8192;             // ranges at once
   static constexpr std::int64_t kPatience = 10'000'000;  // ns, of intact()
 
-  /// Errors: unsupported (the kernel, a container's filter), permission.
+  /// Errors: unsupported (the kernel, a container's filter), permission, limit (no more threads).
   static Result<std::unique_ptr<MemoryWatch>> open();
   /// The one of this process, since the kernel gives a page to one watch only; it ends with the last that has it.
   /// Errors: as open().

@@ -2,11 +2,13 @@
 #include "lacuna/protocol/registration/memory_watch.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -115,6 +117,27 @@ TEST_F(Watching, TellsWhatTakesPagesAway) {
     for (const auto range : {before, behind}) EXPECT_TRUE(stays(range)) << name;
     for (const auto range : {before, hit, behind}) watch_->release(range);
   }
+}
+
+// Where no thread can be started (here: its stack would be too long) that is an error, and the signals of the thread
+// that asked are as before.
+LACUNA_LEFT_OUT(thread, "Watching.WithoutAThreadIsAnError");  // that build chooses stacks by itself
+TEST_F(Watching, WithoutAThreadIsAnError) {
+  pthread_attr_t usual;
+  pthread_attr_t wanted;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&wanted), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&wanted, std::size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&wanted), 0);
+  const auto opened = MemoryWatch::open();
+  pthread_setattr_default_np(&usual);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, base::Code::limit) << opened.error().text();
+  sigset_t blocked;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &blocked), 0);
+  EXPECT_EQ(sigismember(&blocked, SIGUSR1), 0);
+  pthread_attr_destroy(&usual);
+  pthread_attr_destroy(&wanted);
 }
 
 TEST_F(Watching, LeavesAloneWhatKeepsPages) {
