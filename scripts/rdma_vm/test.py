@@ -3,12 +3,12 @@
 
     scripts/rdma_vm/test.py [--junitxml FILE] [STEP...]
 
-Steps: nic methods layouts messages mpi link far wire loss guide.
+Steps: nic methods layouts messages mpi link inter_node wire loss guide.
 
-One machine has both ends of each connection, two processes; in `far`, `wire`, `loss` and `guide` two machines have one
-each, with a cable between them, which in `loss` loses 1 % of the packets. In `mpi` that machine is two hosts, whose MPI
-talks by TCP and leaves data with gaps to the device. Needs build/release, and for `mpi` and `guide` the package in
-.venv.
+One machine has both ends of each connection, two processes; in `inter_node`, `wire`, `loss` and `guide` two machines
+have one each, with a cable between them, which in `loss` loses 1 % of the packets. In `mpi` that machine is two hosts,
+whose MPI talks by TCP and leaves data with gaps to the device. Needs build/release, and for `mpi` and `guide` the
+package in .venv.
 
 The last line is `N passed, M failed, K skipped`; exits with 1 if any failed. What Soft-RoCE takes for a transfer says
 nothing about hardware.
@@ -77,7 +77,7 @@ STEPS = (
     Step("layouts", "DDTBench's and irregular layouts by all methods", "method", LAYOUTS),
     Step("messages", "messages and registrations, also under attack", "protocol", PINNING),
     Step("link", "link down, device removed", "nic", "LinkDown.*:DeviceRemoved.*", settings=MAY_TAKE_DOWN),
-    Step("far", "the NIC seam between two machines", "nic", f"{ON_WIRE}:LinkDown.*", 2, settings=MAY_TAKE_DOWN),
+    Step("inter_node", "the NIC seam between two machines", "nic", f"{ON_WIRE}:LinkDown.*", 2, settings=MAY_TAKE_DOWN),
     Step("wire", "all methods between two machines", "method", FROM_AFAR, 2, settings=PATIENT),
     Step("loss", "the same, with 1 % of the packets lost", "method", FROM_AFAR, 2, "loss,1%", PATIENT),
 )
