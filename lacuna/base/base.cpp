@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -68,6 +69,30 @@ bool populate(const void* memory, std::size_t bytes, bool write) {
   (void)memory, (void)bytes, (void)write;
   return false;
 #endif
+}
+
+namespace {
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+void without_signals(const std::function<void()>& start) {
+  const SignalsBlocked blocked;
+  start();
 }
 
 Result<void> pin_to_cpu(int index) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <expected>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -150,6 +151,10 @@ bool populate(const void* memory, std::size_t bytes, bool write);
 
 /// The index, as pin_to_cpu() takes it, of the CPU that the calling thread is on.
 [[nodiscard]] Result<int> current_cpu();
+
+/// Does it while no signal comes to this thread; nor, for good, to the threads that it starts: a program's signals are
+/// for threads that the program knows.
+void without_signals(const std::function<void()>& start);
 
 /// What a reader of a measurement wants to know about the machine.
 struct Machine {

@@ -88,7 +88,9 @@ struct Team::State {
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   state_->threads.reserve(static_cast<std::size_t>(threads));
-  for (int i = 1; i < threads; ++i) state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
+  base::without_signals([&] {
+    for (int i = 1; i < threads; ++i) state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
+  });
 }
 
 Team::~Team() = default;

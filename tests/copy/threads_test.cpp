@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <barrier>
+#include <csignal>
 #include <thread>
 
 #include "lacuna/copy/copy.hpp"
 #include "tests/copy/memory.hpp"
 #include "tests/copy/shapes.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/signals.hpp"
 
 namespace lacuna::copy {
 namespace LACUNA_TEST_FILE {
@@ -182,6 +184,13 @@ TEST(CopyThreads, ATeamMovesLayoutsToLayouts) {
     }
     EXPECT_FALSE(team.transpack(layouts[0].layout, nullptr, Layout(), nullptr));
   }
+}
+
+// A program's signals are for its own threads.
+TEST(CopyThreads, ATeamTakesNoSignals) {
+  const int before = test::threads_that_take(SIGUSR1);
+  const Team team(3);
+  EXPECT_EQ(test::threads_that_take(SIGUSR1), before);
 }
 
 TEST(CopyThreads, TeamsThatDoNothing) {

@@ -56,7 +56,7 @@ Result<void> Communicator::Parts::connect(Group group) {
   }
   if (std::ranges::any_of(local.peers, [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
     progress.spin(kSpins);
-  if (local.options.progress_thread) thread_ = std::thread([this] { run_thread(); });
+  if (local.options.progress_thread) base::without_signals([&] { thread_ = std::thread([this] { run_thread(); }); });
   return {};
 }
 

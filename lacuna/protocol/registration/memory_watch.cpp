@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -13,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <fstream>
 #include <new>
 #include <optional>
@@ -93,22 +91,6 @@ bool anonymous(Pages pages) {
   return reached >= pages.end;
 }
 
-// Of this thread, and of those that it starts: signals are for threads that the program knows.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 Result<std::unique_ptr<MemoryWatch>> MemoryWatch::open() {
@@ -170,8 +152,7 @@ class MemoryWatch::Patience {
 };
 
 MemoryWatch::MemoryWatch(Fd faults, Fd stop, int process) : faults_(std::move(faults)), stop_(std::move(stop)), process_(process) {
-  const WithoutSignals inherited;
-  reader_ = std::jthread([this] { read_events(); });
+  base::without_signals([this] { reader_ = std::jthread([this] { read_events(); }); });
 }
 
 MemoryWatch::~MemoryWatch() {
