@@ -153,7 +153,7 @@ bool populate(const void* memory, std::size_t bytes, bool write);
 [[nodiscard]] Result<int> current_cpu();
 
 /// Does it while no signal comes to this thread; nor, for good, to the threads that it starts: a program's signals are
-/// for threads that the program knows.
+/// for threads that the program knows. But for those of a thread's own faults, which the program may handle.
 void without_signals(const std::function<void()>& start);
 
 /// What a reader of a measurement wants to know about the machine.

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <barrier>
 #include <csignal>
+#include <iterator>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "lacuna/copy/copy.hpp"
 #include "tests/copy/memory.hpp"
 #include "tests/copy/shapes.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/signals.hpp"
 
@@ -186,11 +190,19 @@ TEST(CopyThreads, ATeamMovesLayoutsToLayouts) {
   }
 }
 
-// A program's signals are for its own threads.
+// A program's signals are for its own threads, but for those of a thread's own faults.
 TEST(CopyThreads, ATeamTakesNoSignals) {
-  const int before = test::threads_that_take(SIGUSR1);
+  const auto before = test::threads_that_take(SIGSEGV);
   const Team team(3);
-  EXPECT_EQ(test::threads_that_take(SIGUSR1), before);
+  std::vector<std::string> own;
+  const auto begun = [&] {
+    own.clear();
+    std::ranges::set_difference(test::threads_that_take(SIGSEGV), before, std::back_inserter(own));
+    return own.size() == 2;
+  };
+  ASSERT_EQ(test::await("the team's two threads", begun), "");
+  const auto take = test::threads_that_take(SIGUSR1);
+  for (const std::string& thread : own) EXPECT_FALSE(take.contains(thread));
 }
 
 TEST(CopyThreads, TeamsThatDoNothing) {

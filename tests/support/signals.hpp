@@ -3,17 +3,20 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 namespace lacuna::test {
 
-/// Threads that do not block it.
-inline int threads_that_take(int signal) {
-  int found = 0;
+/// The numbers of those that do not block it. A thread that was joined may be among them for a moment still, and one
+/// that was started not yet: the C library blocks all signals while a thread begins.
+inline std::set<std::string> threads_that_take(int signal) {
+  std::set<std::string> found;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream status(thread.path() / "status");
     for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("SigBlk:")) found += (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) == 0 ? 1 : 0;
+      if (line.starts_with("SigBlk:") && (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) == 0)
+        found.insert(thread.path().filename());
     }
   }
   return found;
