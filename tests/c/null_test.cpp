@@ -146,7 +146,7 @@ TEST_F(CNull, OfConnections) {
   std::uint32_t number = 0;
   char memory[8] = {};
   REFUSED(lacuna_connect(nullptr, 1, 0, nullptr, nullptr, &comm), "address is NULL");
-  REFUSED(lacuna_connect("localhost:1", 1, 0, nullptr, nullptr, nullptr), "comm is NULL");
+  REFUSED(lacuna_connect("alone", 1, 0, nullptr, nullptr, nullptr), "comm is NULL");
   EXPECT_EQ(lacuna_comm_rank(nullptr), -1);
   EXPECT_EQ(lacuna_comm_size(nullptr), 0);
   told("lacuna_comm_size(", "comm is NULL");

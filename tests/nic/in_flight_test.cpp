@@ -79,7 +79,7 @@ std::string target_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 }
 
 // The source deregisters what it sends from while the device tries again and again, because the peer does not receive.
-// Then somebody does: there is nothing to send.
+// Then it does: there is nothing to send.
 std::string source_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   constexpr std::uint64_t messages = 4;
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
