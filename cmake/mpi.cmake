@@ -16,6 +16,8 @@ foreach(abi openmpi mpich abi)
   add_library(${target} SHARED ${lacuna_mpi_sources})
   target_compile_definitions(${target} PRIVATE LACUNA_MPI_ABI_${upper})
   compile_at_once(${target})
+  # The library is there when the program starts, so its variables of threads have places of their own.
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
   # Nothing but MPI's names, and dlsym (lookup.hpp), shall come before the program's own symbols.
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/lacuna/mpi/exports.map -Wl,-Bsymbolic-functions -Wl,-z,nodelete)

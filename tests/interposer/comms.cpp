@@ -287,6 +287,7 @@ int Comm_dup(Comm comm, Comm* made) {
 int Comm_free(Comm* comm) {
   if (!delete_attributes(*comm)) return kErrComm;
   const Lock lock = enter();
+  me->freed.insert(me->comms.at(*comm)->context);
   me->comms.erase(*comm);
   *comm = reinterpret_cast<Comm>(mpi::kCommNull);
   return kSuccess;

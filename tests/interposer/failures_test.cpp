@@ -223,6 +223,33 @@ TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
   }
 }
 
+// A look at a chunk fails, and the chunk is still to come: its receive is taken back.
+TEST(InterposedFailures, OfALookAtAChunkLeavesNoReceiveBehind) {
+  int failed = 0;
+  for (int n = 1; n <= 8; ++n) {
+    SCOPED_TRACE(n);
+    const Outcome outcome = run_preloaded({.nodes = 2},
+                                          [&](const Host& mpi, int rank) {
+                                            return_errors(mpi.world);
+                                            Datatype type = long_one(mpi);
+                                            std::vector<int> memory(1 << 19, rank);
+                                            int ready = 0;
+                                            if (rank == 0) {
+                                              mpi.Send(memory.data(), 1, type, 1, 7, mpi.world);
+                                              mpi.Recv(&ready, 1, int_type(), 1, 8, mpi.world, mpi::ignored());
+                                            } else {
+                                              if (mpi.Recv(memory.data(), 1, type, 0, 7, mpi.world, mpi::ignored()) != mpi::kSuccess)
+                                                ++failed;
+                                              mpi.Send(&ready, 1, int_type(), 0, 8, mpi.world);
+                                            }
+                                            mpi.Type_free(&type);
+                                          },
+                                          {{.call = "Test", .n = n, .rank = 1}});
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  }
+  EXPECT_GT(failed, 0);
+}
+
 // What ranks of two nodes say to connect their devices fails, and the host calls that a success. Both learn it at once,
 // and their messages go without devices.
 TEST(InterposedFailures, OfDevicesThatAreToConnect) {

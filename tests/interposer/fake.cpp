@@ -1,4 +1,5 @@
 // The fake's table of functions, and its runs.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -146,6 +147,7 @@ Host table() {
   made.Type_get_contents_c = &Faulty<"Type_get_contents_c", &calls::Type_get_contents_c>::call;
   made.Isendrecv_replace = &Faulty<"Isendrecv_replace", &calls::Isendrecv_replace>::call;
   made.Isendrecv = &Faulty<"Isendrecv", &calls::Isendrecv>::call;
+  made.Request_is_complete = &calls::Request_is_complete;
   made.Comm_get_stream = &Faulty<"Comm_get_stream", &calls::Comm_get_stream>::call;
   fill_collectives(made);
   made.world = reinterpret_cast<Comm>(mpi::kCommWorld);
@@ -205,7 +207,13 @@ Outcome run(const Options& options, const Program& program, const std::vector<Fa
   outcome.wrong = world.wrong;
   for (const auto& rank : world.ranks) {
     for (const auto& [call, times] : rank->calls) outcome.calls[call] += times;
-    if (!rank->requests.empty()) outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": requests are left over");
+    const auto complain = [&](const char* what) { outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": " + what); };
+    if (!rank->requests.empty()) complain("requests are left over");
+    const auto left = [&](std::uint64_t context) { return rank->freed.contains(context); };
+    if (std::ranges::any_of(rank->unexpected, left, &Mail::context))
+      complain("a message that no receive took, of a communicator that was freed");
+    if (std::ranges::any_of(rank->posted, [&](const Held& each) { return left(each->context); }))
+      complain("a receive that no message came to, of a communicator that was freed");
   }
   return outcome;
 }

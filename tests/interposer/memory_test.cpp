@@ -52,6 +52,41 @@ int begun_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory,
   result = scarcity([&] { return mpi.Waitall(1, &request, mpi::ignored()); });
   return result == mpi::kErrNoMem && request != mpi.no_request ? mpi.Waitall(1, &request, mpi::ignored()) : result;
 }
+// The same numbers without gaps, put where the others would be.
+template <class Into>
+int of_numbers(std::vector<int>& memory, const Into& receive) {
+  std::vector<int> whole(memory.size() / 2, 0);
+  const int result = receive(whole);
+  for (std::size_t i = 0; i < whole.size() && result == mpi::kSuccess; ++i) memory[2 * i] = whole[i];
+  return result;
+}
+int receive_of_numbers(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype /*type*/) {
+  return of_numbers(memory, [&](std::vector<int>& to) {
+    return scarcity([&] { return mpi.Recv(to.data(), kCount, int_type(), 0, 7, mpi.world, mpi::ignored()); });
+  });
+}
+template <class Wait>
+int begun_of_numbers(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, const Wait& wait) {
+  return of_numbers(memory, [&](std::vector<int>& to) {
+    Request request{};
+    const int result = scarcity([&] { return mpi.Irecv(to.data(), kCount, int_type(), 0, 7, mpi.world, &request); });
+    if (result != mpi::kSuccess) return result;
+    const int waited = scarcity([&] { return wait(&request); });
+    return waited == mpi::kErrNoMem && request != mpi.no_request ? wait(&request) : waited;
+  });
+}
+int waited_of_numbers(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype /*type*/) {
+  return begun_of_numbers(mpi, scarcity, memory, [&](Request* request) { return mpi.Wait(request, mpi::ignored()); });
+}
+int all_of_numbers(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype /*type*/) {
+  return begun_of_numbers(mpi, scarcity, memory, [&](Request* request) { return mpi.Waitall(1, request, mpi::ignored()); });
+}
+int any_of_numbers(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype /*type*/) {
+  return begun_of_numbers(mpi, scarcity, memory, [&](Request* request) {
+    int index = 0;
+    return mpi.Waitany(1, request, &index, mpi::ignored());
+  });
+}
 // A message that is matched already is received at the second try.
 int matched_receive(const Host& mpi, Scarcity& scarcity, std::vector<int>& memory, Datatype type) {
   mpi::Message message{};
@@ -113,8 +148,14 @@ bool exchange(const Options& options, const Send& send, const Receive& receive, 
 }
 
 constexpr std::pair<const char*, Send> kSends[] = {{"Send", blocking_send}, {"Isend", begun_send}, {"Send_init", persistent_send}};
-constexpr std::pair<const char*, Receive> kReceives[] = {
-    {"Recv", blocking_receive}, {"Irecv", begun_receive}, {"Mprobe, Mrecv", matched_receive}, {"Mprobe, Imrecv", begun_matched_receive}};
+constexpr std::pair<const char*, Receive> kReceives[] = {{"Recv", blocking_receive},
+                                                         {"Irecv", begun_receive},
+                                                         {"Mprobe, Mrecv", matched_receive},
+                                                         {"Mprobe, Imrecv", begun_matched_receive},
+                                                         {"Recv of numbers", receive_of_numbers},
+                                                         {"Irecv of numbers, Wait", waited_of_numbers},
+                                                         {"Irecv of numbers, Waitall", all_of_numbers},
+                                                         {"Irecv of numbers, Waitany", any_of_numbers}};
 
 void expect_sound(const Send& send, const Receive& receive, int scarce_rank, bool all, const Options& options = {}) {
   long after = 0;

@@ -99,6 +99,7 @@ struct Rank {
   World* world = nullptr;
   int number = 0;
   std::map<Comm, std::unique_ptr<CommObject>> comms;
+  std::set<std::uint64_t> freed;  ///< contexts of those that were
   std::map<Request, Held> requests;
   std::list<Held> posted;
   std::list<Mail> unexpected;
@@ -165,6 +166,7 @@ int Status_set_elements_x(Status*, Datatype, Count);
 int Type_get_envelope_c(Datatype, Count*, Count*, Count*, Count*, int*);
 int Type_get_contents_c(Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*);
 int Comm_get_stream(Comm, int, int*);
+int Request_is_complete(Request);
 int Isendrecv(const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*);
 int Isendrecv_replace(void*, int, Datatype, int, int, int, int, Comm, Request*);
 }  // namespace calls

@@ -30,6 +30,11 @@ std::optional<int> from_stash(Job& j, Function function, void* base, Count count
   return end(operation);
 }
 
+// Numbers without gaps, which the host puts where they belong; the report counts such receives one by one.
+bool is_whole(const Job& j, const void* base, Count count, Datatype type) {
+  return base != nullptr && !j.reports && j.types.is_short(type, count, INT_MAX);
+}
+
 // `pass` begins the host's receive.
 template <class Pass, class PassProbed>
 int irecv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Request* request, const Pass& pass,
@@ -40,6 +45,11 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   const auto generalized = [&](std::unique_ptr<Operation>& operation) { return generalize(*j, operation, request); };
   if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  if (is_whole(*j, base, count, type) && !Mutex::multiple() && source != kProcNull && may_get_descriptor(*j, source, comm)) {
+    Remembered what{.base = static_cast<std::byte*>(base), .count = count, .handle = type, .comm = comm, .buffered = {}};
+    what.bytes = count * j->types.whole_bytes(type);
+    return irecv_remembered(*j, std::move(what), source, tag, request);
+  }
   Target target;
   target.function = function;
   int wrong = kSuccess;
@@ -47,6 +57,17 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   if (how == How::wrong) return wrong;
   if (how == How::host) return passed(j, function, target.why, pass);
   return irecv(*j, target, source, tag, comm, request);
+}
+
+// What comes is known only then.
+int recv_whole(Job& j, void* base, Count count, Datatype type, int bytes, int source, int tag, Comm comm, Status* status) {
+  Status mine{};
+  Status& seen = status == ignored() ? mine : *status;
+  const int error = host().Recv(base, bytes, host().byte, source, tag, comm, &seen);
+  if (error != kSuccess || bytes_of(seen) != Descriptor::kBytes) return error;
+  const Status theirs = seen;
+  Remembered what{.base = static_cast<std::byte*>(base), .count = count, .bytes = bytes, .handle = type, .comm = comm, .buffered = {}};
+  return may_get_descriptor(j, source, comm) ? raise(Call::message, complete(j, what, error, theirs, status)) : error;
 }
 
 template <class Pass, class PassProbed, class Begin>
@@ -65,6 +86,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   const auto awaited = [&](const std::unique_ptr<Operation>& operation) { return end_delivery_of(*j, *operation, Call::message, status); };
   if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  if (is_whole(*j, base, count, type))
+    return recv_whole(*j, base, count, type, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
   Target target;
   target.function = function;
   int wrong = kSuccess;
@@ -140,9 +163,12 @@ int begin_both(Function function, Comm comm, Request* request, const Pass& pass,
     MPI_Request_free(&parts[0]);  // a send cannot be taken back: it goes on
     return wrong;
   }
-  {
+  try {
     const auto lock = j->enter();
+    promote(*j, parts[1]);
     wrong = generalize(*j, operation, request);
+  } catch (const std::bad_alloc&) {
+    wrong = kErrNoMem;
   }
   if (wrong == kSuccess) return wrong;
   MPI_Request_free(&parts[0]);

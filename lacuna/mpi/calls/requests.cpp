@@ -1,9 +1,9 @@
 // MPI_Wait, MPI_Test and their like, and what else is done to requests.
 //
 // Each is the host's call, of the same requests, and then what belongs to those of ours that it has completed.
-#include <sched.h>
-
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -21,6 +21,18 @@ Operations::Taken take(Job* j, Request request) {
   return j->operations.empty() ? Operations::Taken() : j->operations.take(request);
 }
 
+// What is remembered of it.
+std::optional<Remembered> take_remembered(Job* j, Request request) {
+  if (!takes_messages(j) || j->remembered.empty()) return std::nullopt;
+  poll_orphans(*j);
+  return j->remembered.take(request);
+}
+
+// One that the host has completed.
+int end_remembered(Job& j, Remembered& what, int error, Status& seen) {
+  return leaves_more(what, error, seen) ? raise(Call::completion, complete(j, what, error, seen, &seen)) : error;
+}
+
 int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
   wait_for(j, *taken.mapped());
   const Ended ended = [&] {
@@ -30,87 +42,93 @@ int end_one(Job& j, Operations::Taken taken, Request* request, Status* status) {
   return raise(ended.persistent ? Call::message : Call::completion, ended);
 }
 
-// A moment of waiting for a batch. Where threads call MPI at once, the others get the lock.
-void pause_in(const Batch& batch, int& rounds) {
-  if (batch.holds()) {
-    sched_yield();
-  } else {
-    pause(rounds);
-  }
-}
-
-// MPI_Waitany, or MPI_Testany.
-int any(Job& j, bool waits, int count, Request* requests, int* index, int* flag, Status* status) {
-  Batch batch(j, count, requests, Batch::Takes::ended);
-  for (int rounds = 0;; pause_in(batch, rounds)) {
-    *flag = 1;
-    *index = batch.ready_alone();
-    if (*index >= 0) return raise(Call::completions, batch.end(*index, status));
-    const bool alone = batch.some_alone();
-    Status theirs{};
-    int result = kSuccess;
-    {
-      const Batch::Hold hold(batch);
-      result = waits && !alone && !batch.holds() ? host().Waitany(count, batch.theirs(), index, &theirs)
-                                                 : host().Testany(count, batch.theirs(), index, flag, &theirs);
-      if (*flag != 0 && *index >= 0) batch.ended(*index);
-    }
-    if (*flag != 0 && *index >= 0) return raise(Call::completions, batch.end(*index, theirs, result, status));
-    if (result == kSuccess && alone) *flag = 0;
-    if (*flag != 0) put_status(status, theirs);
-    if (result != kSuccess || *flag != 0 || !waits) return result;
-  }
-}
-
-// MPI_Waitsome, or MPI_Testsome.
-int some(Job& j, bool waits, int count, Request* requests, int* ended, int* indices, Status* statuses) {
-  Batch batch(j, count, requests, Batch::Takes::ended);
-  batch.make_room(count);
-  Outcomes outcomes;
-  outcomes.all.reserve(static_cast<std::size_t>(count));
-  for (int rounds = 0;; pause_in(batch, rounds)) {
-    Statuses theirs(count);
-    for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) {
-      Status status{};
-      const Ended how = batch.end(i, &status);
-      outcomes.all.push_back({.index = i, .status = status, .how = how});
-    }
-    const bool alone = batch.some_alone();
-    const auto call = waits && !alone && !batch.holds() && outcomes.all.empty() ? host().Waitsome : host().Testsome;
-    int result = kSuccess;
-    {
-      const Batch::Hold hold(batch);
-      if (batch.holds()) batch.let_host_progress();
-      result = call(count, batch.theirs(), ended, indices, theirs.data());
-      for (int k = 0; k < *ended && (result == kSuccess || result == kErrInStatus); ++k) batch.ended(indices[k]);
-    }
-    theirs.written(result == kSuccess ? *ended : count);
-    if (result != kSuccess && result != kErrInStatus) return result;
-    outcomes.host_returned(result);
-    const bool none = *ended == kUndefined;
-    for (int k = 0; k < *ended; ++k) {
-      Status status{};
-      const Ended how = batch.end(indices[k], theirs[k], theirs[k].error, &status);
-      outcomes.all.push_back({.index = indices[k], .status = status, .how = how});
-    }
-    *ended = static_cast<int>(outcomes.all.size());
-    if (*ended == 0 && none && !alone) {
-      *ended = kUndefined;
-      return result;
-    }
-    if (*ended == 0 && waits) continue;
-    std::ranges::sort(outcomes.all, {}, &Outcomes::One::index);
-    for (int k = 0; k < *ended; ++k) indices[k] = outcomes.all[static_cast<std::size_t>(k)].index;
-    outcomes.put(statuses);
-    return outcomes.result();
-  }
-}
-
 Status status_of_none() {
   Request none = host().no_request;
   Status status{};
   host().Wait(&none, &status);
   return status;
+}
+
+// Those of one call of which something is remembered.
+struct OneRemembered {
+  int index;
+  Request handle;
+  Remembered what;
+};
+class RememberedOfCall {
+ public:
+  RememberedOfCall(Job& job, int count) : job_(job) {
+    if (count > kFew) (many_.emplace())->resize(static_cast<std::size_t>(count));  // before any is taken out
+    all_ = many_ ? (*many_)->data() : few_.data();
+  }
+  /// False: one of them needs more than one call of the host's.
+  bool take(int count, const Request* requests) {
+    if (!job_.operations.orphans().empty()) return false;
+    for (int i = 0; i < count; ++i) {
+      OneRemembered& one = all_[size_];
+      if (job_.remembered.take(requests[i], one.what)) {
+        one.index = i;
+        one.handle = requests[i];
+        ++size_;
+        if (!may_be_remembered(job_, one.what.bytes)) return false;  // a long one is looked at as soon as it is there
+      } else if (!job_.operations.empty() && job_.operations.find(requests[i]) != nullptr) {
+        return false;
+      }
+    }
+    return true;
+  }
+  void put_back(OneRemembered& one) {
+    job_.remembered.make_room();
+    job_.remembered.add(one.handle, std::move(one.what));
+  }
+  [[nodiscard]] std::span<OneRemembered> all() const { return {all_, size_}; }
+
+ private:
+  static constexpr int kFew = 8;
+  Job& job_;
+  std::array<OneRemembered, kFew> few_;
+  std::optional<Room<OneRemembered>> many_;
+  OneRemembered* all_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// What belongs to those that MPI_Waitall has completed; returns what it returns.
+int end_all_remembered(RememberedOfCall& ours, Job& j, int count, const Request* requests, Status* seen, int result) {
+  std::optional<Ended> failed;
+  for (OneRemembered& one : ours.all()) {
+    Status& status = seen[one.index];
+    const int error = result == kSuccess ? kSuccess : status.error;
+    if (requests[one.index] != host().no_request) {
+      ours.put_back(one);
+    } else if (leaves_more(one.what, error, status)) {
+      const Ended how = complete(j, one.what, error, status, &status);
+      if (how.error == kSuccess) continue;
+      if (result == kSuccess && !failed) std::for_each(seen, seen + count, [](Status& each) { each.error = kSuccess; });
+      status.error = how.error;
+      if (!failed) failed = how;
+    }
+  }
+  return result == kSuccess && failed ? raise_in_status(*failed) : result;
+}
+
+// Of requests that the host completes alone: by one call. Nothing: there are others.
+std::optional<int> wait_all_remembered(Job& j, int count, Request* requests, Status* statuses) {
+  if (j.remembered.empty() || count < 0) return std::nullopt;
+  RememberedOfCall ours(j, count);
+  const bool alone = ours.take(count, requests);
+  if (!alone || ours.all().empty()) {
+    for (OneRemembered& one : ours.all()) ours.put_back(one);
+    return std::nullopt;
+  }
+  std::array<Status, 32> few;  // NOLINT(cppcoreguidelines-pro-type-member-init): the host writes them
+  if (statuses != ignored() || std::cmp_less_equal(count, few.size())) {
+    Status* const seen = statuses != ignored() ? statuses : few.data();
+    return end_all_remembered(ours, j, count, requests, seen, host().Waitall(count, requests, seen));
+  }
+  Statuses many(count);
+  const int result = host().Waitall(count, requests, many.data());
+  many.written(count);
+  return end_all_remembered(ours, j, count, requests, many.data(), result);
 }
 
 // One by one as the host completes them, so that the bytes of one move while others are awaited.
@@ -121,8 +139,8 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   std::vector<Status> theirs(indices.size());
   Outcomes outcomes;
   const Status of_none = status_of_none();
-  for (int i = 0; i < count; ++i) outcomes.all.push_back({.index = i, .status = of_none, .how = {}});
-  const auto at = [&](int i) -> Outcomes::One& { return outcomes.all[static_cast<std::size_t>(i)]; };
+  for (int i = 0; i < count; ++i) outcomes.all->push_back({.index = i, .status = of_none, .how = {}});
+  const auto at = [&](int i) -> Outcomes::One& { return (*outcomes.all)[static_cast<std::size_t>(i)]; };
   for (int rounds = 0;; pause(rounds)) {
     for (int i = batch.ready_alone(); i >= 0; i = batch.ready_alone()) at(i).how = batch.end(i, &at(i).status);
     const bool alone = batch.some_alone();
@@ -149,23 +167,54 @@ int wait_all(Job& j, int count, Request* requests, Status* statuses) {
   return outcomes.result();
 }
 
+// Whether one of ours is not complete, so that the host need not look at all of them: a program may ask thousands of
+// times. It goes on where the last call was told no. Now and then the host looks all the same: MPICH tells of one that
+// has failed before the others are complete.
+bool waits_for_one(Job& j, int count, const Request* requests) {
+  constexpr int kCallsPerLook = 64;
+  struct Last {
+    const Request* requests = nullptr;
+    int count = 0, index = 0, calls = 0;
+  };
+  static thread_local Last last;
+  if (last.requests != requests || last.count != count) last = {.requests = requests, .count = count};
+  if (++last.calls % kCallsPerLook == 0) return false;
+  const auto lock = j.enter();
+  poll_orphans(j);
+  let_host_progress(j, 1);
+  for (int left = j.operations.some_alone() ? 0 : count; left > 0; --left, last.index = (last.index + 1) % count) {
+    const Request request = requests[last.index];
+    if (request == host().no_request) continue;
+    const Operation* const operation = j.operations.find(request);
+    const bool remembered = operation == nullptr && j.remembered.find(request) != nullptr;
+    if (!remembered && (operation == nullptr || operation->persistent || operation->state != Operation::State::posted)) return false;
+    Status status{};
+    const std::optional<bool> complete = is_complete(j, request, status);
+    if (!complete) return false;
+    if (!*complete) return true;
+  }
+  return false;
+}
+
 int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) {
-  Batch batch(j, count, requests, Batch::Takes::ended);
   *flag = 0;
+  if (waits_for_one(j, count, requests)) return kSuccess;
+  Batch batch(j, count, requests, Batch::Takes::ended);
   if (!batch.all_ready_alone()) return kSuccess;
   batch.make_room(count);
   Outcomes outcomes;
-  outcomes.all.reserve(static_cast<std::size_t>(count));
+  outcomes.all->reserve(static_cast<std::size_t>(count));
   Statuses theirs(count);
   int result = kSuccess;
   {
     const Batch::Hold hold(batch);
+    if (batch.is_late()) batch.look_at(0, count);
     result = host().Testall(count, batch.theirs(), flag, theirs.data());
     theirs.written(count);
     const bool failed = std::any_of(theirs.data(), theirs.data() + count, [](const Status& each) { return each.error != kSuccess; });
     if ((*flag == 0 && !failed) || (result != kSuccess && result != kErrInStatus)) return result;
     for (int i = 0; i < count; ++i) {
-      if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i);
+      if (!batch.is_alone(i) && theirs[i].error != kErrPending) batch.ended(i, theirs[i], theirs[i].error);
     }
   }
   outcomes.host_returned(result);
@@ -179,122 +228,11 @@ int test_all(Job& j, int count, Request* requests, int* flag, Status* statuses) 
     } else if (error != kErrPending) {  // where one failed, MPICH ends those that are complete
       how = batch.end(i, each, error, &status);
     }
-    outcomes.all.push_back({.index = i, .status = status, .how = how});
+    outcomes.all->push_back({.index = i, .status = status, .how = how});
   }
   outcomes.put(statuses);
   return outcomes.result();
 }
-
-// Does what comes before the host's start of a request of ours; a receive that finds its message in the stash is under
-// way without it. What the start fails with.
-int prepare(Job& j, Operation& operation, Starts& starts) {
-  operation.state = Operation::State::posted;
-  operation.status = {};
-  operation.began = j.report.on() ? base::now_ns() : 0;
-  if (operation.offers) {
-    if (const int wrong = prepare_start(j, operation, starts); wrong != kSuccess) return wrong;
-  }
-  if (operation.collection != nullptr) {
-    operation.collection->load(j);
-  } else if (operation.receives) {
-    if (Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {
-      begin_delivery(j, *found, operation);
-      if (!found->received && operation.error == kErrNoMem) {  // it stays in the stash
-        operation.error = kSuccess;
-        return kErrNoMem;
-      }
-      j.comms->find(operation.comm)->take(*found);
-      operation.active = true;
-      starts = Starts::already;
-      j.operations.taken_while_here(operation);
-    }
-  }
-  return kSuccess;
-}
-
-// Without memory it does not start.
-int prepare_or_not(Job& j, Operation& operation, Starts& starts) try {
-  return prepare(j, operation, starts);
-} catch (const std::bad_alloc&) {
-  if (operation.outgoing != nullptr) j.transport->leave(std::move(operation.outgoing));
-  return kErrNoMem;
-}
-
-// The host has started these, or refused to. It may have put another request in a handle's place: Open MPI does where
-// the last send of a persistent request is over for the program, but not yet for itself.
-void started(Job& j, Request before, Request after, bool starts) {
-  Operation* const operation = before == after ? j.operations.find(after) : j.operations.rename(before, after);
-  if (operation == nullptr) return;
-  operation->active = starts;
-  after_start(j, *operation, starts);
-}
-
-// Requests of an array that the host starts by one call.
-struct Together {
-  std::vector<Request> handles;
-  std::vector<std::pair<std::size_t, bool>> places;  // of each in the array; whether it is ours to start
-};
-int start_together(Job& j, std::span<Request> requests, Together& these) {
-  if (these.handles.empty()) return kSuccess;
-  std::vector<Request>& handles = these.handles;
-  const int result = handles.size() == 1 ? host().Start(handles.data()) : host().Startall(static_cast<int>(handles.size()), handles.data());
-  for (std::size_t k = 0; k < handles.size(); ++k) {
-    const auto& [place, ours] = these.places[k];
-    const Request before = std::exchange(requests[place], handles[k]);
-    if (ours) started(j, before, handles[k], result == kSuccess);
-  }
-  these.handles.clear();
-  these.places.clear();
-  return result;
-}
-
-// In the array's order, which is that of the messages: all of ours are prepared, then the host starts them by one call.
-// Preparing makes the host look after its requests, and Open MPI 5 takes a partitioned send for complete whose first
-// partition is not ready yet when it does. `wrong`: what one could not be prepared for, which its communicator `comm`
-// has to be told.
-int start(Job& j, std::span<Request> requests, int& wrong, Comm& comm) {
-  if (requests.size() == 1 && j.operations.find(requests.front()) == nullptr)
-    return passed(&j, Function::Start, Why::of_host, [&] { return host().Start(requests.data()); });
-  // Before anything is prepared
-  if (const auto none = std::ranges::find(requests, host().no_request); none != requests.end()) {
-    Request null = *none;
-    return host().Start(&null);
-  }
-  Together together;
-  together.handles.reserve(requests.size());  // before anything is prepared
-  together.places.reserve(requests.size());
-  for (std::size_t i = 0; i < requests.size() && wrong == kSuccess; ++i) {
-    Operation* const operation = j.operations.find(requests[i]);
-    const bool ours = operation != nullptr && !operation->active;
-    Starts starts = Starts::by_host;
-    if (ours) wrong = prepare_or_not(j, *operation, starts);  // where one fails, those before it are under way
-    if (wrong != kSuccess) comm = operation->comm;
-    if (wrong != kSuccess || starts == Starts::already) continue;
-    if (starts == Starts::instead) {
-      int result = start_together(j, requests, together);
-      if (result == kSuccess) result = send_instead(j, *operation);
-      if (result != kSuccess) return result;
-      continue;
-    }
-    together.handles.push_back(requests[i]);
-    together.places.emplace_back(i, ours);
-  }
-  return start_together(j, requests, together);
-}
-// The program's error handler may call MPI, so it is called without the lock.
-int start(Job& j, std::span<Request> requests) {
-  int result = kSuccess, wrong = kSuccess;
-  Comm comm{};
-  {
-    const auto lock = j.enter();
-    result = start(j, requests, wrong, comm);
-  }
-  return wrong == kSuccess ? result : raise(Call::message, comm, wrong);
-}
-
-}  // namespace
-
-namespace {
 
 // A call that is about no request of ours.
 template <class Pass>
@@ -306,6 +244,12 @@ int passed_by_host(Job* j, Function function, const Pass& pass) {
 
 int wait(Request* request, Status* status, bool counts) {
   Job* const j = job;
+  if (auto what = take_remembered(j, *request)) {
+    Status mine{};
+    Status& seen = status == ignored() ? mine : *status;
+    const int error = host().Wait(request, &seen);
+    return end_remembered(*j, *what, error, seen);
+  }
   Operations::Taken taken = take(j, *request);
   if (taken.empty()) return passed_by_host(counts ? j : nullptr, Function::Wait, [&] { return host().Wait(request, status); });
   if (!taken.mapped()->alone()) {
@@ -323,6 +267,15 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Test, (Request * request, int* flag, Status* status)) {
   Job* const j = job;
+  const Request handle = *request;
+  if (auto what = take_remembered(j, handle)) {
+    Status mine{};
+    Status& seen = status == ignored() ? mine : *status;
+    const int error = host().Test(request, flag, &seen);
+    if (*flag != 0) return end_remembered(*j, *what, error, seen);
+    j->remembered.add(handle, std::move(*what));
+    return error;
+  }
   Operations::Taken taken = take(j, *request);
   if (taken.empty()) return passed_by_host(j, Function::Test, [&] { return host().Test(request, flag, status); });
   Operation& operation = *taken.mapped();
@@ -347,6 +300,9 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
+  if (takes_messages(j)) {
+    if (const auto result = wait_all_remembered(*j, count, requests, statuses)) return *result;
+  }
   return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses)
                                          : passed_by_host(j, Function::Waitall, [&] { return host().Waitall(count, requests, statuses); });
 }
@@ -357,81 +313,6 @@ LACUNA_MPI_CALL(Testall, (int count, Request* requests, int* flag, Status* statu
   return may_concern_us(j, count, requests)
              ? test_all(*j, count, requests, flag, statuses)
              : passed_by_host(j, Function::Testall, [&] { return host().Testall(count, requests, flag, statuses); });
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Testany, (int count, Request* requests, int* index, int* flag, Status* status)) {
-  Job* const j = job;
-  return may_concern_us(j, count, requests)
-             ? any(*j, false, count, requests, index, flag, status)
-             : passed_by_host(j, Function::Testany, [&] { return host().Testany(count, requests, index, flag, status); });
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
-  Job* const j = job;
-  int flag = 0;
-  return may_concern_us(j, count, requests)
-             ? any(*j, true, count, requests, index, &flag, status)
-             : passed_by_host(j, Function::Waitany, [&] { return host().Waitany(count, requests, index, status); });
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Testsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
-  Job* const j = job;
-  return may_concern_us(j, count, requests)
-             ? some(*j, false, count, requests, ended, indices, statuses)
-             : passed_by_host(j, Function::Testsome, [&] { return host().Testsome(count, requests, ended, indices, statuses); });
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
-  Job* const j = job;
-  return may_concern_us(j, count, requests)
-             ? some(*j, true, count, requests, ended, indices, statuses)
-             : passed_by_host(j, Function::Waitsome, [&] { return host().Waitsome(count, requests, ended, indices, statuses); });
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Start, (Request * request)) {
-  Job* const j = job;
-  if (!takes_messages(j)) return passed_by_host(j, Function::Start, [&] { return host().Start(request); });
-  return start(*j, {request, 1});
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Startall, (int count, Request* requests)) {
-  Job* const j = job;
-  if (!concerns_us(j, count, requests)) return passed_by_host(j, Function::Startall, [&] { return host().Startall(count, requests); });
-  return start(*j, {requests, static_cast<std::size_t>(count)});
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Request_free, (Request * request)) {
-  Job* const j = job;
-  if (!concerns_us(j, 1, request)) return passed_by_host(j, Function::Request_free, [&] { return host().Request_free(request); });
-  const auto lock = j->enter();
-  const Operation* const operation = j->operations.find(*request);
-  if (operation == nullptr) return passed_by_host(j, Function::Request_free, [&] { return host().Request_free(request); });
-  if (operation->active) {
-    j->operations.orphan(*request);
-    *request = host().no_request;
-    return kSuccess;
-  }
-  j->operations.remove(*request);
-  return host().Request_free(request);
-}
-LACUNA_MPI_CAUGHT
-
-LACUNA_MPI_CALL(Cancel, (Request * request)) {
-  Job* const j = job;
-  if (!concerns_us(j, 1, request)) return passed_by_host(j, Function::Cancel, [&] { return host().Cancel(request); });
-  const auto lock = j->enter();
-  const Operation* const operation = j->operations.find(*request);
-  // What is matched is not cancelled.
-  if (operation != nullptr && (operation->generalized || operation->outgoing != nullptr || operation->state != Operation::State::posted))
-    return kSuccess;
-  return host().Cancel(request);
 }
 LACUNA_MPI_CAUGHT
 

@@ -9,13 +9,16 @@ bool concerns_us(Job* j, int count, const Request* requests) {
   if (!takes_messages(j) || count < 0) return false;  // the host says what is wrong
   const auto lock = j->enter();
   if (!j->operations.orphans().empty()) return true;
-  return !j->operations.empty() &&
-         std::any_of(requests, requests + count, [&](Request request) { return j->operations.find(request) != nullptr; });
+  if (j->operations.empty() && j->remembered.empty()) return false;
+  return std::any_of(requests, requests + count, [&, none = host().no_request](Request request) {
+    // most may be null
+    return request != none && (j->operations.find(request) != nullptr || j->remembered.find(request) != nullptr);
+  });
 }
 
 bool may_concern_us(Job* j, int count, const Request* requests) {
   if (Mutex::multiple() || !takes_messages(j)) return concerns_us(j, count, requests);
-  return count >= 0 && (!j->operations.empty() || !j->operations.orphans().empty());
+  return count >= 0 && (!j->operations.empty() || !j->remembered.empty() || !j->operations.orphans().empty());
 }
 
 namespace {
@@ -27,6 +30,7 @@ class Looks {
     if (!concerns_us(job_, count, requests)) return;
     lock_ = job_->enter();
     handles_.assign(requests, requests + count);
+    for (int i = 0; i < count; ++i) promote(*job_, requests[i]);
     for (int i = 0; i < count; ++i) {
       const Operation* operation = job_->operations.find(requests[i]);
       if (operation == nullptr || !operation->active) continue;
@@ -60,6 +64,13 @@ LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)
   if (!concerns_us(j, 1, &request))
     return passed(j, Function::Request_get_status, why_passed(j), [&] { return host().Request_get_status(request, flag, status); });
   const auto lock = j->enter();
+  if (j->remembered.find(request) != nullptr) {
+    Status mine{};
+    Status& seen = status == ignored() ? mine : *status;
+    const int error = host().Request_get_status(request, flag, &seen);
+    if (*flag == 0 || !leaves_more(*j->remembered.find(request), error, seen)) return error;
+    promote(*j, request);
+  }
   Operation* const operation = j->operations.find(request);
   if (operation == nullptr || !operation->active)
     return passed(j, Function::Request_get_status, Why::of_host, [&] { return host().Request_get_status(request, flag, status); });

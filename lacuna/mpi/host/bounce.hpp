@@ -1,6 +1,7 @@
 // Buffers for bytes in between: what is packed for the host, and what it may receive for a type with gaps.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -42,8 +43,8 @@ class Bounce {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Keeps small ones, and a few large ones: where those would be too many bytes, the largest are given up for the one
-/// that comes back.
+/// Keeps small ones, and a few large ones. Both are bounded by bytes. Where the large ones would be too many, the
+/// largest are given up for the one that comes back.
 class Bounces {
  public:
   /// Without data: there is no memory for it.
@@ -77,27 +78,30 @@ class Bounces {
 
  private:
   friend class Bounce;
-  static constexpr std::int64_t kLeast = 2048;
-  static constexpr std::size_t kSmall = 16;  // of 64 KiB or less many are kept,
-  static constexpr std::size_t kManyKept = 64, kFewKept = 4;
-  static constexpr std::size_t kMostKept = 64 << 20;  // bytes, of all large ones together
+  // A program may have thousands of short receives at once. Each has a buffer, so a buffer is no longer than it has to
+  // be.
+  static constexpr std::int64_t kLeast = 64;
+  static constexpr std::size_t kSmall = 16;             // of 64 KiB or less many are kept,
+  static constexpr std::size_t kMostOfSmall = 4 << 20;  // bytes of each size;
+  static constexpr std::size_t kFewKept = 4;            // of others so many of each size,
+  static constexpr std::size_t kMostKept = 64 << 20;    // and so many bytes of all together
   void give_back(std::size_t size_class, std::unique_ptr<std::byte[]> memory) noexcept {
     const std::scoped_lock lock(mutex_);
     auto& kept = kept_.at(size_class);
-    if (kept.capacity() == 0 && !make_room(kept)) return;
-    if (kept.size() >= (size_class <= kSmall ? kManyKept : kFewKept)) return;
+    const std::size_t bytes = std::size_t{1} << size_class;
+    if (kept.size() >= (size_class <= kSmall ? kMostOfSmall / bytes : kFewKept)) return;
+    if (kept.size() == kept.capacity() && !make_room(kept)) return;
     if (size_class > kSmall) {
-      const std::size_t bytes = std::size_t{1} << size_class;
       if (bytes > kMostKept) return;
       drop_until(kMostKept - bytes);
       kept_bytes_ += bytes;
     }
     kept.push_back(std::move(memory));
   }
-  // For all that are ever kept there, so that none wants memory. False: there is none.
+  // False: there is no memory for it.
   static bool make_room(std::vector<std::unique_ptr<std::byte[]>>& kept) noexcept {
     try {
-      kept.reserve(kManyKept);
+      kept.reserve(std::max<std::size_t>(2 * kept.size(), 16));
       return true;
     } catch (const std::bad_alloc&) {
       return false;

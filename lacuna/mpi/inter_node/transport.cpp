@@ -134,9 +134,10 @@ void IncomingChunks::ask() {
   }
 }
 
-// What is posted, and may never come.
+// What is posted, and may never come; one that has failed may be posted still.
 void IncomingChunks::take_back() {
   for (Chunk& chunk : chunks_) {
+    if (chunk.request == host().no_request) continue;
     host().Cancel(&chunk.request);
     host().Wait(&chunk.request, ignored());
   }
@@ -145,11 +146,10 @@ void IncomingChunks::take_back() {
 
 bool IncomingChunks::move() {
   if (chunks_.empty()) ask();
-  int error = kSuccess;
-  while (!chunks_.empty() && test(chunks_.front(), error)) {
+  while (error_ == kSuccess && !chunks_.empty() && test(chunks_.front(), error_)) {
+    if (error_ != kSuccess) break;
     const Chunk chunk = std::move(chunks_.front());
     chunks_.pop_front();
-    if (error != kSuccess) error_ = error;
     // First, so that the host has it while we unpack
     ask();
     if (chunk.memory.data() != nullptr && chunk.wanted > 0 && error_ == kSuccess) {
@@ -160,7 +160,6 @@ bool IncomingChunks::move() {
       }
     }
     here_ += chunk.bytes;
-    error = kSuccess;
   }
   if (error_ != kSuccess) take_back();
   if (here_ == bytes_ && error_ == kSuccess) transport_.tags_.give_back(from_, tag_);

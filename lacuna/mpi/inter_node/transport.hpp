@@ -73,6 +73,9 @@ class IncomingChunks final : public IncomingMessage {
       : transport_(transport), from_(from), tag_(tag), chunk_(chunk), bytes_(bytes), into_(std::move(into)) {
     ask();
   }
+  ~IncomingChunks() override { take_back(); }
+  IncomingChunks(const IncomingChunks&) = delete;
+  IncomingChunks& operator=(const IncomingChunks&) = delete;
   bool move() override;
   [[nodiscard]] int error() const override { return error_; }
 

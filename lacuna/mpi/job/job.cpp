@@ -217,6 +217,9 @@ std::unique_ptr<Job> Job::begin() {
 void Job::end() {
   {
     const auto lock = enter();
+    // Of a receive whose message never came whole, chunks are posted still.
+    operations.each([](Operation& operation) { operation.incoming.reset(); });
+    for (const std::unique_ptr<Operation>& orphan : operations.orphans()) orphan->incoming.reset();
     if (transport != nullptr) transport->end();
     for (const std::unique_ptr<Operation>& orphan :
          operations.orphans()) {  // the host ends them in its MPI_Finalize, from our memory, which stays

@@ -5,6 +5,7 @@
 
 #include "lacuna/mpi/inter_node/transport.hpp"
 #include "lacuna/mpi/job/operation.hpp"
+#include "lacuna/mpi/job/remembered.hpp"
 #include "lacuna/mpi/mpi.hpp"
 #include "lacuna/mpi/process/comms.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
@@ -43,6 +44,7 @@ class Job : public Process {
   bool crowded = false;  ///< it has fewer CPUs than ranks: who waits lets others have his
   std::unique_ptr<Comms> comms;
   Operations operations;
+  RememberedRequests remembered;
   Matched matched;
   RmaWindows windows;
   std::unique_ptr<nic::Context> context;

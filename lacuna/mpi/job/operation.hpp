@@ -160,6 +160,14 @@ class Operations {
     ++changes_;
     return *all_.insert(std::move(spare_)).position->second;
   }
+  /// One that was never in the table; after make_room() it wants no memory.
+  [[nodiscard]] Taken outside(Request handle, std::unique_ptr<Operation> operation) {
+    make_room();
+    operation->handle = operation->left = handle;
+    spare_.key() = handle;
+    spare_.mapped() = std::move(operation);
+    return std::move(spare_);
+  }
   /// The host has put another request in the place of one; null: that one is not here.
   Operation* rename(Request before, Request after) {
     Taken taken = all_.extract(before);

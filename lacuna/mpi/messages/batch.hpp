@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "lacuna/mpi/messages/messages.hpp"
+#include "lacuna/mpi/messages/room.hpp"
 
 namespace lacuna::mpi {
+
+/// A look at many requests is dear, and MPICH moves one message at each look. So MPICH moves some before it looks.
+void let_host_progress(const Job& job, int looks);
 
 class Batch {
  public:
@@ -22,16 +26,20 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  [[nodiscard]] int size() const { return static_cast<int>(handles_.size()); }
+  [[nodiscard]] int size() const { return count_; }
   /// The host's to complete; null requests where it has nothing to.
-  [[nodiscard]] Request* theirs() { return handles_.data(); }
-  [[nodiscard]] bool is_ours(int i) const { return !taken_[static_cast<std::size_t>(i)].empty(); }
-  [[nodiscard]] bool is_alone(int i) const { return !late_ && is_ours(i) && taken_[static_cast<std::size_t>(i)].mapped()->alone(); }
+  [[nodiscard]] Request* theirs() { return handles_->data(); }
+  [[nodiscard]] bool is_ours(int i) const { return !(*taken_)[static_cast<std::size_t>(i)].empty(); }
+  [[nodiscard]] bool is_alone(int i) const { return !late_ && is_ours(i) && (*taken_)[static_cast<std::size_t>(i)].mapped()->alone(); }
   /// How many there are that only we can complete.
   [[nodiscard]] int alone();
   [[nodiscard]] bool some_alone() { return alone() > 0; }
-  /// A look at many requests is dear, and MPICH moves one message at each look. So MPICH moves some before it looks.
-  void let_host_progress() const;
+  /// Whether nothing is taken out before it has ended.
+  [[nodiscard]] bool is_late() const { return late_; }
+  /// Of a late batch: theirs() are some of the call's from now on.
+  void look_at(int first, int count);
+  /// The first of the call's requests from an index on that is not null, or their number.
+  [[nodiscard]] int not_null(int from) const;
   /// Held while the host completes requests that are in the table. Then it may not wait.
   class Hold {
    public:
@@ -55,22 +63,27 @@ class Batch {
   /// The host has completed its part of one of ours, which may be ready then, or once its bytes have come.
   void host_completed(int i, const Status& theirs, int error);
   /// The host has completed these, all that one call did: said before any of them is ended, since to end one may mean
-  /// to look at others, whose handles are gone.
-  void ended(int i);
+  /// to look at others, whose handles are gone. `error`: if that fails.
+  void ended(int i, Status& theirs, int& error);
   /// Ends one that is complete.
   Ended end(int i, Status* status);
   /// Ends any one that the host has completed; waits for what belongs to it.
   Ended end(int i, const Status& theirs, int error, Status* status);
 
  private:
+  [[nodiscard]] Request& handle(int i) { return (*handles_)[static_cast<std::size_t>(i - first_)]; }
+  [[nodiscard]] bool ready(int i) { return poll(job_, *(*taken_)[static_cast<std::size_t>(i)].mapped()); }
   Job& job_;
   bool late_ = false;  ///< nothing is taken out before it has ended
+  int count_;
   Request* requests_;
-  std::vector<Request> handles_;
-  std::vector<Operations::Taken> taken_;
-  std::vector<int> ours_, alone_;         ///< alone_: of them, and some that have ended since
-  std::vector<Operations::Taken> ended_;  ///< of a late batch, in the order of their ends
+  Room<Request> handles_;          ///< theirs()
+  int first_ = 0;                  ///< the index of the first of them
+  Room<Operations::Taken> taken_;  ///< of a late batch: those that have ended, in the order of their ends
+  Room<int, 0> ours_;
+  Room<int, 1> alone_;  ///< of them, and some that have ended since
   std::size_t next_ended_ = 0;
+  bool failed_ = false;  ///< what the host had done, and its error handlers do not know
 };
 
 /// Those of a call's requests that the host is asked about at once. It looks at all that it is given, and there may be
@@ -111,7 +124,7 @@ class Statuses {
   }
   ~Statuses() {
     for (int i = 0; i < written_; ++i) (*this)[i].error = kSuccess;
-    kept() = std::move(all_);
+    if (all_.size() <= kMostKept) kept() = std::move(all_);
   }
   Statuses(const Statuses&) = delete;
   Statuses& operator=(const Statuses&) = delete;
@@ -121,6 +134,7 @@ class Statuses {
   [[nodiscard]] Status& operator[](int i) { return all_[static_cast<std::size_t>(i)]; }
 
  private:
+  static constexpr std::size_t kMostKept = 1 << 17;
   static std::vector<Status>& kept() {
     static thread_local std::vector<Status> statuses;
     return statuses;
@@ -137,7 +151,7 @@ class Outcomes {
     Status status;
     Ended how;
   };
-  std::vector<One> all;
+  Room<One> all;
   /// `result`: of the host's call.
   void host_returned(int result) { failed_ = failed_ || result != kSuccess; }
   /// Of each, in this order. MPI_ERROR is written only if one failed.

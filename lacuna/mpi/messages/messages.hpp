@@ -58,6 +58,8 @@ enum class How {
 /// not persistent.
 How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
               int& wrong);
+/// All of a message. Without data: there is no memory for it.
+Bounce packed(Job& job, const Source& source);
 /// As planned; false: the host has to send it after all.
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result);
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result);
@@ -97,6 +99,8 @@ auto at_second_try(Job& job, const Call& call) {
 
 // --- receives.cpp ----------------------------------------------------------------------------------------------------
 
+/// Whether what comes from there may be a descriptor.
+bool may_get_descriptor(Job& job, int source, Comm comm);
 /// How a message is to be received: by the host alone, or (offered) into a target that we look at afterwards. `once`:
 /// the request is not persistent.
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong);
@@ -104,6 +108,9 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
 /// there is none.
 std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
+/// The host has received 61 bytes, which may be a descriptor: into a target, or the bounce; `typed`: as the program's
+/// type has it.
+Ended received(Job& job, Target& target, const Status& theirs, Comm comm, Status* status, Bounce bounce = {}, bool typed = false);
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
 int recv_init(Job& job, Target& target, int source, int tag, Comm comm, Request* request);
 /// The host has delivered into an operation's target or bounce.
@@ -125,6 +132,39 @@ inline bool is_over(Request request) {
 }
 /// Makes a request for an operation that needs none of the host's.
 int generalize(Job& job, std::unique_ptr<Operation>& operation, Request* request);
+
+/// An operation that receives into a target.
+std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm);
+
+// --- remembered.cpp --------------------------------------------------------------------------------------------------
+
+/// Begins one; with a buffer, unless the host puts the bytes where they belong.
+int irecv_remembered(Job& job, Remembered what, int source, int tag, Request* request);
+/// Packs a message and begins it. False: there is no memory for it.
+bool isend_remembered(Job& job, SendMode mode, const Source& source, int tag, Comm comm, Request* request, int& result);
+/// Whether requests of so many bytes may be remembered: such take less to move than there is to wait for.
+inline bool may_be_remembered(const Job& job, std::int64_t bytes) {
+  constexpr std::int64_t kShort = 64 << 10;
+  return bytes <= kShort && !job.reports && !Mutex::multiple();
+}
+/// Whether something belongs to one that the host has completed.
+inline bool leaves_more(const Remembered& what, int error, const Status& theirs) {
+  if (!what.receives || error != kSuccess) return false;
+  const std::int64_t bytes = bytes_of(theirs);
+  return bytes == Descriptor::kBytes || (bytes > 0 && what.buffered != nullptr);
+}
+/// Does what belongs to it; may wait.
+Ended complete(Job& job, Remembered& what, int error, const Status& theirs, Status* status);
+/// Makes an operation of one. Null: nothing is remembered of it. Throws std::bad_alloc, and then it is what it was.
+Operation* promote(Job& job, Request handle);
+/// The same of one that has left the table.
+Operations::Taken operation_outside(Job& job, Request handle, Remembered& what);
+/// Whether the host has completed a request, told without an error handler that hears of it: MPICH and Intel MPI tell
+/// theirs what MPI_Request_get_status finds, and again once the request is ended. Open MPI says with what. Nothing:
+/// this host cannot tell so.
+std::optional<bool> is_complete(const Job& job, Request request, Status& status);
+/// Makes operations of those that have got what may be a descriptor.
+void poll_remembered(Job& job);
 
 // --- probes.cpp ------------------------------------------------------------------------------------------------------
 

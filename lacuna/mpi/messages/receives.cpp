@@ -82,11 +82,16 @@ void begin_payload(Job& job, Operation& operation, const Descriptor& descriptor)
 
 }  // namespace
 
+bool may_get_descriptor(Job& job, int source, Comm comm) {
+  if (job.mode != Mode::full || (job.ranks == nullptr && job.transport == nullptr)) return false;
+  return source == kAnySource ? !job.comms->of_host(comm) : job.comms->may_send_descriptors(comm, source);
+}
+
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong) {
   target.why = count <= 0 || source == kProcNull ? Why::no_data : Why::alone;
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.transport == nullptr)) return How::host;
   if (source != kProcNull) target.why = source == kAnySource ? Why::of_host : Why::not_reached;
-  if (source == kAnySource ? job.comms->of_host(comm) : !job.comms->may_send_descriptors(comm, source)) return How::host;
+  if (!may_get_descriptor(job, source, comm)) return How::host;
   bool early = false;
   try {
     target.type = job.types.of_message(type, once && base != nullptr ? count : Types::kDecode, comm, early, wrong);
@@ -123,8 +128,6 @@ std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, C
   return std::nullopt;
 }
 
-namespace {
-
 std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
   auto operation = at_second_try(job, [] { return std::make_unique<Operation>(); });
   operation->receives = true;
@@ -134,6 +137,8 @@ std::unique_ptr<Operation> operation_for(Job& job, Target& target, Comm comm) {
   operation->began = job.report.on() ? base::now_ns() : 0;
   return operation;
 }
+
+namespace {
 
 // What the host is asked to receive: bytes, where it can count them.
 struct Landing {
@@ -343,9 +348,13 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
     const bool placed = bounce.data() == nullptr || bytes <= 0 || put(job, target, theirs.source, bounce.data(), bytes);
     return placed || error != kSuccess ? error : raise(Call::message, comm, kErrOther);
   }
+  return raise(Call::message, received(job, target, theirs, comm, status, std::move(bounce), at.typed));
+}
+
+Ended received(Job& job, Target& target, const Status& theirs, Comm comm, Status* status, Bounce bounce, bool typed) {
   const std::unique_ptr<Operation> operation = operation_for(job, target, comm);
   operation->bounce = std::move(bounce);
-  operation->typed = at.typed;
+  operation->typed = typed;
   operation->status = theirs;
   operation->taken = true;
   {
@@ -354,10 +363,17 @@ int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* statu
   }
   wait_for(job, *operation);
   put_status(status, operation->status);
-  return raise(Call::message, {.error = operation->error, .raised = false, .persistent = false, .comm = comm});
+  return {.error = operation->error, .raised = false, .persistent = false, .comm = comm};
 }
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
+  if (may_be_remembered(job, target.capacity) && !target.contiguous() && !is_the_hosts(target)) {
+    Remembered what{.base = target.base, .count = target.asked, .bytes = target.capacity, .comm = comm, .buffered = {}};
+    what.buffered = at_second_try(job, [] { return std::make_unique<Buffered>(); });
+    what.buffered->type = target.type.kept();
+    what.buffered->bounce = job.bounces.take(target.capacity);
+    if (what.buffered->bounce.data() != nullptr) return irecv_remembered(job, std::move(what), source, tag, request);
+  }
   std::unique_ptr<Operation> operation = operation_for(job, target, comm);
   job.operations.make_room();
   const std::optional<Landing> landing = landing_of(job, *operation);

@@ -205,6 +205,7 @@ void poll_orphans(Job& job) {
 }
 
 void poll_receives(Job& job) {
+  poll_remembered(job);
   job.operations.each([&](Operation& operation) {
     if (operation.active && operation.receives) poll(job, operation);
   });

@@ -80,14 +80,6 @@ int stream(Job& job, protocol::Request* offered, bool& directly) {
   }
 }
 
-// Without data: there is no memory for it.
-Bounce packed(Job& job, const Source& source) {
-  Bounce bounce = job.bounces.take(source.bytes);
-  if (bounce.data() == nullptr) return bounce;
-  copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
-  return bounce;
-}
-
 MessageReport::Way way_of(const OutgoingMessage& outgoing) {
   return outgoing.by_device() ? MessageReport::Way::read_out : MessageReport::Way::chunked_out;
 }
@@ -113,14 +105,14 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
          int& wrong) {
   source.why = Why::no_data;
   if (count <= 0 || dest < 0 || job.mode != Mode::full) return How::host;
-  source.to = job.comms->place(comm, dest);
-  source.why = Why::not_reached;
-  if (!source.to.known()) return How::host;
   bool early = false;
+  source.why = Why::first_use;
   source.type = job.types.of_message(type, once ? count : Types::kDecode, comm, early, wrong);
   if (wrong != kSuccess) return How::wrong;
-  source.why = early ? Why::first_use : Why::undecodable;
-  if (source.type == nullptr) return How::host;
+  if (early) return How::host;
+  source.to = job.comms->place(comm, dest);
+  source.why = source.to.known() ? Why::undecodable : Why::not_reached;
+  if (!source.to.known() || source.type == nullptr) return How::host;
   source.bytes = source.type->bytes(count);
   source.base = static_cast<const std::byte*>(base);
   source.count = count;
@@ -157,6 +149,13 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
 }
 
 }  // namespace
+
+Bounce packed(Job& job, const Source& source) {
+  Bounce bounce = job.bounces.take(source.bytes);
+  if (bounce.data() == nullptr) return bounce;
+  copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
+  return bounce;
+}
 
 How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
               int& wrong) {
@@ -297,6 +296,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     result = Bytes::isend(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm, request);
     return true;
   }
+  if (how == How::packed && may_be_remembered(job, source.bytes)) return isend_remembered(job, mode, source, tag, comm, request, result);
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   auto operation = std::make_unique<Operation>();
   operation->comm = comm;
@@ -322,10 +322,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     if (offered == nullptr && operation->outgoing == nullptr) return false;
     result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);
     if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
-    if (result != kSuccess) {
-      operation.reset();
-      return true;
-    }
+    if (result != kSuccess) return operation.reset(), true;
     if (way == MessageReport::Way::read_out)
       operation->outgoing->pack(source.layout, source.base, true);  // a device is one thread's at a time
     if (offered != nullptr) job.ranks->set_aside(offered);

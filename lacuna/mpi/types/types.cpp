@@ -25,6 +25,7 @@ base::Result<Elements> Type::of(Count count) const {
 }
 
 Types::Types() {
+  spare_.reserve(64);
   host().Type_create_keyval(&copied, &deleted, &keyval_, this);
 #if defined(LACUNA_MPI_ABI_STANDARD)
   // Those without gaps whose handles MPI-5.0 writes down. Where there is no Fortran its types have no size.
@@ -98,20 +99,41 @@ int Types::deleted(Datatype type, int, void*, void* types) {
 
 // Under the lock.
 void Types::forget(Datatype type) {
-  known_.erase(type);
-  if (Recent& recent = this->recent(type); recent.type == type) recent.of = nullptr;
+  if (Recent& recent = this->recent(type); recent.type == type) recent = {};
+  auto gone = known_.extract(type);
+  if (gone.empty() || spare_.size() == spare_.capacity()) return;
+  gone.mapped() = {};
+  spare_.push_back(std::move(gone));
+}
+
+// Under the lock. Null: it is not known.
+Types::Known* Types::known(Datatype type) {
+  Recent& recent = this->recent(type);
+  if (recent.type == type && recent.known != nullptr) return recent.known;
+  const auto found = known_.find(type);
+  if (found == known_.end()) return nullptr;
+  recent = {.type = type, .known = &found->second};
+  return recent.known;
 }
 
 void Types::committed(Datatype type) {
   const std::scoped_lock lock(mutex_);
-  known_.try_emplace(type);
+  if (spare_.empty()) {
+    known_.try_emplace(type);
+    return;
+  }
+  auto spare = std::move(spare_.back());
+  spare_.pop_back();
+  spare.key() = type;
+  const auto added = known_.insert(std::move(spare));
+  recent(type) = {.type = type, .known = &added.position->second};
 }
 
 bool Types::puts_off_free(Datatype type) {
   const std::scoped_lock lock(mutex_);
-  const auto known = known_.find(type);
-  if (known == known_.end()) return false;
-  if (known->second.loans > 0) return known->second.freed = true;
+  Known* const known = this->known(type);
+  if (known == nullptr) return false;
+  if (known->loans > 0) return known->freed = true;
   forget(type);
   return false;
 }
@@ -136,33 +158,25 @@ void Types::give_back(Datatype type) {
 }
 
 Use Types::find(Datatype type, Count count, bool& early) {
+  early = false;
   bool is_committed = false;
   {
-    const std::scoped_lock lock(mutex_);
-    Recent& last = recent(type);
-    if (last.type == type && last.of != nullptr) return Use(last.of);
-    if (const auto known = known_.find(type); known != known_.end()) {
-      if (known->second.of != nullptr) {
-        last = {.type = type, .of = known->second.of};
-        return Use(last.of);
-      }
+    std::unique_lock lock(mutex_);
+    if (Known* const known = this->known(type); known != nullptr) {
+      if (known->of != nullptr) return Use(known->of);
       is_committed = true;
+      early = count != kDecode && is_early(*known, type, count, lock);
+      if (early) return nullptr;
     }
   }
-  early = is_committed && count != kDecode && is_early(type, count);
-  if (early) return nullptr;
   return is_committed || is_predefined(type) ? decoded(type) : nullptr;
 }
 
 // Of one that is committed.
-bool Types::is_early(Datatype type, Count count) {
+bool Types::is_early(Known& of, Datatype type, Count count, std::unique_lock<Mutex>& lock) {
   // To decode takes 10 to 50 ns for each entry, and a microsecond or two. Hosts take half a microsecond for a message,
   // and 0.1 to 0.5 ns for each byte with gaps.
   constexpr std::int64_t decode_ns = 2000, entry_ns = 40, call_ns = 500, bytes_per_ns = 3, times = 10;
-  std::unique_lock lock(mutex_);
-  const auto known = known_.find(type);
-  if (known == known_.end()) return false;
-  Known& of = known->second;
   if (++of.uses < decode_at_) return true;
   if (decode_at_ != 0) return false;
   if (of.size < 0) of.size = size_of(type);
@@ -233,7 +247,7 @@ Use Types::decoded(Datatype type) {
     known.of = std::move(made);
   } else {
     use.keep();  // for this once
-    if (first && known.loans == 0) known_.erase(type);
+    if (first && known.loans == 0) forget(type);
   }
   return use;
 }

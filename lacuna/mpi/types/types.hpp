@@ -85,6 +85,8 @@ class Use {
   const Type* operator->() const { return of_; }
   [[nodiscard]] const Type* get() const { return of_; }
   bool operator==(std::nullptr_t) const { return of_ == nullptr; }
+  /// Keeps it as long as this is there.
+  [[nodiscard]] std::shared_ptr<const Type> kept() const { return kept_ != nullptr || of_ == nullptr ? kept_ : of_->shared_from_this(); }
   /// For longer.
   void keep() {
     if (of_ != nullptr && kept_ == nullptr) kept_ = of_->shared_from_this();
@@ -151,16 +153,20 @@ class Types {
     const std::scoped_lock lock(mutex_);
     return known_.contains(type);
   }
-  /// Whether so many elements are of a predefined type without gaps, and fewer bytes than `below`: what most messages
-  /// are, told at once.
-  [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
+  /// Bytes of an element of a predefined type without gaps, told at once; 0: it is none that is known to be so.
+  [[nodiscard]] Count whole_bytes(Datatype type) const {
 #if defined(LACUNA_MPI_ABI_MPICH)
     const auto handle = static_cast<unsigned>(type);  // which has the size in it
-    return (handle & 0xfc00'0000U) == 0x4c00'0000U && count * static_cast<Count>((handle >> 8) & 0xff) < below;
+    return (handle & 0xfc00'0000U) == 0x4c00'0000U ? static_cast<Count>((handle >> 8) & 0xff) : 0;
 #else
     const Predefined& found = predefined_[slot_of(type)];
-    return found.type == type && count * found.size < below;
+    return found.type == type ? found.size : 0;
 #endif
+  }
+  /// Whether so many elements are of such a type, and fewer bytes than `below`: what most messages are.
+  [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
+    const Count bytes = whole_bytes(type);
+    return bytes != 0 && count * bytes < below;
   }
 
  private:
@@ -184,18 +190,20 @@ class Types {
     bool freed = false;      // by the program; the host still has it
     bool in_making = false;  // a thread sets its attribute
   };
-  bool is_early(Datatype type, Count count);
+  bool is_early(Known& of, Datatype type, Count count, std::unique_lock<Mutex>& lock);
   Use decoded(Datatype type);
   void forget(Datatype type);
+  Known* known(Datatype type);
   void give_back(Datatype type);
   static int copied(Datatype, int, void*, void*, void*, int* flag);
   static int deleted(Datatype type, int, void*, void* types);
   Mutex mutex_;
   std::unordered_map<Datatype, Known> known_;
+  std::vector<decltype(known_)::node_type> spare_;  // of types that were freed, for those that are committed next
   std::int64_t decode_at_ = 0;
   struct Recent {
     Datatype type{};
-    std::shared_ptr<const Type> of;
+    Known* known = nullptr;
   };
   static constexpr std::size_t kRecent = 64;
   Recent& recent(Datatype type) {
@@ -206,7 +214,7 @@ class Types {
 #endif
     return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
   }
-  std::array<Recent, kRecent> recent_;  // of known_, each in one place
+  std::array<Recent, kRecent> recent_{};  // of known_, each in one place
   static constexpr std::size_t kSizes = 4096;
   std::unordered_map<std::int64_t, Datatype> without_gaps_;
   int keyval_ = 0;

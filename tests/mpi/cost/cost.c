@@ -4,6 +4,9 @@
                                           struct; WAY: calls, requests
      cost many CALL COUNT ROUNDS          COUNT receives of 128 bytes with gaps, begun, then ended by CALL: all, any,
                                           some, testall, testany, testsome
+     cost exchange KIND DOUBLES COUNT ROUNDS   COUNT messages each way at once, by MPI_Irecv, MPI_Isend and MPI_Waitall, of
+                                          numbers without gaps (numbers) or of every second number (vector); time for
+                                          each message
      cost ring BYTES ROUNDS               each rank exchanges doubles with gaps with its neighbours, by MPI_Sendrecv
      cost ping BYTES ROUNDS               contiguous bytes to and fro
 
@@ -159,6 +162,35 @@ static void many(const char* call, int count, int rounds, double* seconds) {
   free(memory), free(requests), free(indices);
 }
 
+static void exchange(const char* kind, int numbers, int count, int rounds, double* seconds) {
+  enum { kTurns = 50 };
+  const int step = strcmp(kind, "vector") == 0 ? 2 : 1, elements = step == 2 ? 1 : numbers;
+  MPI_Datatype type = MPI_DOUBLE;
+  if (step == 2) MPI_Type_vector(numbers, 1, step, MPI_DOUBLE, &type), MPI_Type_commit(&type);
+  const size_t room = (size_t)step * (size_t)numbers, all = room * (size_t)count;
+  double *out = doubles(all, 1 + rank), *in = doubles(all, -1e9);
+  MPI_Request* requests = malloc(2 * (size_t)count * sizeof *requests);
+  if (requests == NULL) stop("no memory");
+  for (int round = 0; round < rounds; ++round) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (int i = 0; i < count; ++i) MPI_Irecv(in + room * (size_t)i, elements, type, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
+      for (int i = 0; i < count; ++i)
+        MPI_Isend(out + room * (size_t)i, elements, type, 1 - rank, i, MPI_COMM_WORLD, &requests[count + i]);
+      MPI_Waitall(2 * count, requests, MPI_STATUSES_IGNORE);
+    }
+    seconds[round] = (MPI_Wtime() - begin) / kTurns / count;
+    for (size_t i = 0; i < all; ++i) {
+      const int moved = i % (size_t)step == 0;
+      if (moved != (in[i] == 2 - rank + (double)i)) stop("wrong data");
+      if (moved) in[i] = 0;
+    }
+  }
+  if (step == 2) MPI_Type_free(&type);
+  free(out), free(in), free(requests);
+}
+
 static void ring(size_t bytes, int rounds, double* seconds) {
   const size_t count = bytes / sizeof(double);
   MPI_Datatype type;
@@ -213,6 +245,8 @@ int main(int argc, char** argv) {
     once(argv[2], atoi(argv[3]), strcmp(argv[4], "requests") == 0, rounds, seconds);
   else if (argc == 5 && strcmp(argv[1], "many") == 0)
     many(argv[2], atoi(argv[3]), rounds, seconds);
+  else if (argc == 6 && strcmp(argv[1], "exchange") == 0)
+    exchange(argv[2], atoi(argv[3]), atoi(argv[4]), rounds, seconds);
   else if (argc == 4 && strcmp(argv[1], "ring") == 0)
     ring((size_t)atol(argv[2]), rounds, seconds);
   else if (argc == 4 && strcmp(argv[1], "ping") == 0)

@@ -3,7 +3,8 @@
 
     python tests/mpi/cost/cost.py [--mpi NAME]... [--only GROUP]... [--pairs N] [--json FILE] [--lib DIR]
 
-Groups: once (a datatype for each message), many (4000 receives ended by each call), busy (exchanges beside one process
+Groups: once (a datatype for each message), many (4000 receives ended by each call), exchange (1 or 32 messages each way
+at once, with and without gaps), busy (exchanges beside one process
 that computes on each CPU, with 2 and 4 ranks), latency (8 bytes), bandwidth (contiguous bytes). Each pair is one job
 without the library and one with it, one after the other, in turns. A row has the median of the pairs' ratios, the
 least and the largest of them, and the median of the differences in ns.
@@ -80,9 +81,15 @@ def cases() -> list[Case]:
         for ranks in (2, 4)
         for size, rounds in ((1024, 60), (32_768, 60), (1 << 20, 40))
     ]
+    exchange = [
+        Case("exchange", f"exchange {kind} {numbers} {count} 60", 1.05)
+        for kind in ("numbers", "vector")
+        for numbers in (4, 16, 64, 256, 1024)
+        for count in (1, 32)
+    ]
     latency = [Case("latency", "ping 8 200", 1.0)]
     bandwidth = [Case("bandwidth", f"ping {size} 60", 1.01) for size in (1 << 16, 1 << 20, 1 << 22, 1 << 24)]
-    return [*latency, *bandwidth, *once, *many, *busy]
+    return [*latency, *bandwidth, *exchange, *once, *many, *busy]
 
 
 @contextlib.contextmanager
