@@ -4,7 +4,8 @@
                                           struct; WAY: calls, requests
      cost many CALL COUNT ROUNDS          COUNT receives of 128 bytes with gaps, begun, then ended by CALL: all, any,
                                           some, testall, testany, testsome
-     cost exchange KIND DOUBLES COUNT ROUNDS   COUNT messages each way at once, by MPI_Irecv, MPI_Isend and MPI_Waitall, of
+     cost exchange KIND DOUBLES COUNT ROUNDS
+                                          COUNT messages each way at once, by MPI_Irecv, MPI_Isend and MPI_Waitall, of
                                           numbers without gaps (numbers) or of every second number (vector); time for
                                           each message
      cost ring BYTES ROUNDS               each rank exchanges doubles with gaps with its neighbours, by MPI_Sendrecv
