@@ -1,6 +1,7 @@
 // Requests that the host completes alone, and what is remembered of them: in programs without threads, whatever comes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -158,6 +159,42 @@ TEST(RememberedRequests, TellWhichOfThemFailed) {
         mpi.Type_free(&type);
       });
     }
+  }
+}
+
+// The host tells nothing of its predefined types. What comes is as long as a descriptor, and is none, or it is one.
+TEST(RememberedRequests, AreOfTypesThatTheHostDoesNotTellOf) {
+  for (const char* const how : {"Wait", "Irecv of a pair", "Recv"}) {
+    SCOPED_TRACE(how);
+    const Outcome outcome = run_preloaded(
+        kNoThreads,
+        [&](const Host& mpi, int rank) {
+          Datatype type = gaps(mpi, kInts);
+          std::vector<int> out = numbers(2 * kInts), in(kInts, -1);
+          std::vector<char> bytes(200, static_cast<char>(rank));
+          for (const bool offered : {false, true}) {
+            const auto count = offered ? 4 * kInts : 200;
+            void* const to = offered ? static_cast<void*>(in.data()) : bytes.data();
+            Request request{};
+            if (rank == 0) {
+              mpi.Send(offered ? static_cast<void*>(out.data()) : bytes.data(), offered ? 1 : 61, offered ? type : byte_type(), 1, 1,
+                       mpi.world);
+            } else if (std::string_view(how) == "Recv") {
+              mpi.Recv(to, count, byte_type(), 0, 1, mpi.world, mpi::ignored());
+            } else if (std::string_view(how) == "Wait") {
+              mpi.Irecv(to, count, byte_type(), 0, 1, mpi.world, &request);
+              mpi.Wait(&request, mpi::ignored());
+            } else {
+              mpi.Isendrecv(nullptr, 0, byte_type(), mpi::kProcNull, 1, to, count, byte_type(), 0, 1, mpi.world, &request);
+              mpi.Wait(&request, mpi::ignored());
+            }
+          }
+          EXPECT_EQ(std::ranges::count(bytes, 0), rank == 0 ? 200 : 61);
+          EXPECT_EQ(in, rank == 0 ? std::vector<int>(kInts, -1) : numbers(kInts, 2));
+          mpi.Type_free(&type);
+        },
+        {{.call = "Type_get_envelope", .n = Fault::kAll, .rank = 1}, {.call = "Type_get_envelope_c", .n = Fault::kAll, .rank = 1}});
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
   }
 }
 

@@ -7,17 +7,21 @@
 namespace lacuna::mpi {
 namespace {
 
+// Of numbers without gaps; whether the host tells of its predefined types or not.
+std::shared_ptr<const Type> numbers(Job& job, Datatype handle) {
+  if (const Use known = job.types.find(handle); known != nullptr) return known.kept();
+  base::Result<Layout> layout = Layout::bytes(job.types.whole_bytes(handle));
+  return layout ? std::make_shared<const Type>(std::move(*layout)) : nullptr;
+}
+
 Target target_of(Job& job, const Remembered& what) {
+  const std::shared_ptr<const Type> type = what.buffered != nullptr ? what.buffered->type : numbers(job, what.handle);
   Target target;
   target.base = what.base;
   target.handle = what.handle;
-  target.type = what.buffered != nullptr ? Use(what.buffered->type) : job.types.find(what.handle);
-  target.unknowable = target.type == nullptr;
-  if (target.type != nullptr) {
-    target.make_room(what.count);
-  } else {
-    target.make_room_undecoded(what.count);
-  }
+  target.type = Use(type);
+  target.type.keep();
+  target.make_room(what.count);
   return target;
 }
 
