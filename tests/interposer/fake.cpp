@@ -206,6 +206,9 @@ Outcome run(const Options& options, const Program& program, const std::vector<Fa
   Outcome outcome;
   outcome.wrong = world.wrong;
   for (const auto& rank : world.ranks) {
+    const auto& job = jobs[static_cast<std::size_t>(rank->number)];
+    if (job != nullptr && rank->requests.empty() && !job->remembered.empty())
+      outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": requests are remembered that are over");
     for (const auto& [call, times] : rank->calls) outcome.calls[call] += times;
     const auto complain = [&](const char* what) { outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": " + what); };
     if (!rank->requests.empty()) complain("requests are left over");

@@ -165,7 +165,7 @@ int begin_both(Function function, Comm comm, Request* request, const Pass& pass,
   }
   try {
     const auto lock = j->enter();
-    promote(*j, parts[1]);
+    for (const Request part : operation->parts) promote(*j, part);
     wrong = generalize(*j, operation, request);
   } catch (const std::bad_alloc&) {
     wrong = kErrNoMem;
