@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "lacuna/mpi/calls/calls.hpp"
 #include "lacuna/mpi/messages/batch.hpp"
@@ -49,86 +49,71 @@ Status status_of_none() {
   return status;
 }
 
-// Those of one call of which something is remembered.
-struct OneRemembered {
-  int index;
-  Request handle;
-  Remembered what;
-};
-class RememberedOfCall {
- public:
-  RememberedOfCall(Job& job, int count) : job_(job) {
-    if (count > kFew) (many_.emplace())->resize(static_cast<std::size_t>(count));  // before any is taken out
-    all_ = many_ ? (*many_)->data() : few_.data();
-  }
-  /// False: one of them needs more than one call of the host's.
-  bool take(int count, const Request* requests) {
-    if (!job_.operations.orphans().empty()) return false;
-    for (int i = 0; i < count; ++i) {
-      OneRemembered& one = all_[size_];
-      if (job_.remembered.take(requests[i], one.what)) {
-        one.index = i;
-        one.handle = requests[i];
-        ++size_;
-        if (!may_be_remembered(job_, one.what.bytes)) return false;  // a long one is looked at as soon as it is there
-      } else if (!job_.operations.empty() && job_.operations.find(requests[i]) != nullptr) {
-        return false;
-      }
+// Whether something is remembered of some of them, and the others are the host's. False also where one needs more than
+// one call of the host's: a long one is looked at as soon as it is there.
+bool are_remembered(Job& j, int count, const Request* requests) {
+  bool some = false;
+  for (int i = 0; i < count; ++i) {
+    if (const Remembered* const what = j.remembered.find(requests[i]); what != nullptr) {
+      some = true;
+      if (!may_be_remembered(j, what->bytes)) return false;
+    } else if (!j.operations.empty() && j.operations.find(requests[i]) != nullptr) {
+      return false;
     }
-    return true;
   }
-  void put_back(OneRemembered& one) {
-    job_.remembered.make_room();
-    job_.remembered.add(one.handle, std::move(one.what));
-  }
-  [[nodiscard]] std::span<OneRemembered> all() const { return {all_, size_}; }
+  return some;
+}
 
- private:
-  static constexpr int kFew = 8;
-  Job& job_;
-  std::array<OneRemembered, kFew> few_;
-  std::optional<Room<OneRemembered>> many_;
-  OneRemembered* all_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-// What belongs to those that MPI_Waitall has completed; returns what it returns.
-int end_all_remembered(RememberedOfCall& ours, Job& j, int count, const Request* requests, Status* seen, int result) {
+// What belongs to those that MPI_Waitall has completed, whose handles were these; returns what it returns.
+int end_all_remembered(Job& j, int count, const Request* handles, const Request* requests, Status* seen, int result) {
+  struct Descriptors {
+    int index;
+    Remembered what;
+  };
+  std::vector<Descriptors> later;  // to wait for one is to look at all that are in the table
   std::optional<Ended> failed;
-  for (OneRemembered& one : ours.all()) {
-    Status& status = seen[one.index];
-    const int error = result == kSuccess ? kSuccess : status.error;
-    if (requests[one.index] != host().no_request) {
-      ours.put_back(one);
-    } else if (leaves_more(one.what, error, status)) {
-      const Ended how = complete(j, one.what, error, status, &status);
-      if (how.error == kSuccess) continue;
-      if (result == kSuccess && !failed) std::for_each(seen, seen + count, [](Status& each) { each.error = kSuccess; });
-      status.error = how.error;
-      if (!failed) failed = how;
+  const auto complete_one = [&](int i, Remembered& what) {
+    const Ended how = complete(j, what, kSuccess, seen[i], &seen[i]);
+    if (how.error == kSuccess) return;
+    if (result == kSuccess && !failed) std::for_each(seen, seen + count, [](Status& each) { each.error = kSuccess; });
+    seen[i].error = how.error;
+    if (!failed) failed = how;
+  };
+  for (int i = 0; i < count; ++i) {
+    Remembered what;
+    if (requests[i] != host().no_request || !j.remembered.take_ended(handles[i], what)) continue;
+    if (!leaves_more(what, result == kSuccess ? kSuccess : seen[i].error, seen[i])) continue;
+    if (bytes_of(seen[i]) == Descriptor::kBytes) {
+      at_second_try(j, [&] { later.reserve(later.size() + 1); });
+      later.push_back({.index = i, .what = std::move(what)});
+    } else {
+      complete_one(i, what);
     }
   }
+  for (Descriptors& one : later) complete_one(one.index, one.what);
   return result == kSuccess && failed ? raise_in_status(*failed) : result;
 }
 
 // Of requests that the host completes alone: by one call. Nothing: there are others.
 std::optional<int> wait_all_remembered(Job& j, int count, Request* requests, Status* statuses) {
-  if (j.remembered.empty() || count < 0) return std::nullopt;
-  RememberedOfCall ours(j, count);
-  const bool alone = ours.take(count, requests);
-  if (!alone || ours.all().empty()) {
-    for (OneRemembered& one : ours.all()) ours.put_back(one);
-    return std::nullopt;
-  }
-  std::array<Status, 32> few;  // NOLINT(cppcoreguidelines-pro-type-member-init): the host writes them
-  if (statuses != ignored() || std::cmp_less_equal(count, few.size())) {
+  if (j.remembered.empty() || count < 0 || !j.operations.orphans().empty() || !are_remembered(j, count, requests)) return std::nullopt;
+  const RememberedRequests::Ending ending(j.remembered);
+  constexpr int kFew = 32;
+  if (count <= kFew) {
+    std::array<Request, kFew> handles;  // NOLINT(cppcoreguidelines-pro-type-member-init): as many as there are
+    std::array<Status, kFew> few;       // NOLINT(cppcoreguidelines-pro-type-member-init): the host writes them
+    std::copy_n(requests, count, handles.data());
     Status* const seen = statuses != ignored() ? statuses : few.data();
-    return end_all_remembered(ours, j, count, requests, seen, host().Waitall(count, requests, seen));
+    return end_all_remembered(j, count, handles.data(), requests, seen, host().Waitall(count, requests, seen));
   }
+  Room<Request> handles;
+  handles->assign(requests, requests + count);
+  if (statuses != ignored())
+    return end_all_remembered(j, count, handles->data(), requests, statuses, host().Waitall(count, requests, statuses));
   Statuses many(count);
   const int result = host().Waitall(count, requests, many.data());
   many.written(count);
-  return end_all_remembered(ours, j, count, requests, many.data(), result);
+  return end_all_remembered(j, count, handles->data(), requests, many.data(), result);
 }
 
 // One by one as the host completes them, so that the bytes of one move while others are awaited.

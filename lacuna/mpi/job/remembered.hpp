@@ -53,12 +53,39 @@ class RememberedRequests {
       if (entry.handle != none()) places_[place_of(entry.handle)] = std::move(entry);
     }
   }
-  /// In the place of one that the host has completed behind our back.
+  /// In the place of one that the host has completed behind our back, or in a call that ends it (take_ended()).
   void add(Request handle, Remembered what) {
     Entry& place = places_[place_of(handle)];
-    if (place.handle == none()) ++used_;
+    if (place.handle == none()) {
+      ++used_;
+    } else if (endings_ != 0) {
+      displaced_.push_back(std::move(place));
+    }
     place.handle = handle;
     place.what = std::move(what);
+  }
+  /// While there is one, a call ends requests: an error handler may begin others, which get their handles.
+  class Ending {
+   public:
+    explicit Ending(RememberedRequests& of) : of_(of) { ++of_.endings_; }
+    ~Ending() {
+      if (--of_.endings_ == 0) of_.displaced_.clear();
+    }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+
+   private:
+    RememberedRequests& of_;
+  };
+  /// One that the host has completed meanwhile. False: nothing is remembered of it.
+  bool take_ended(Request handle, Remembered& taken) {
+    for (Entry& entry : displaced_) {
+      if (entry.handle != handle) continue;
+      entry.handle = none();
+      taken = std::move(entry.what);
+      return true;
+    }
+    return take(handle, taken);
   }
   /// Null: nothing is. Holds until the next change.
   [[nodiscard]] const Remembered* find(Request handle) const {
@@ -122,6 +149,8 @@ class RememberedRequests {
   }
   std::vector<Entry> places_;  // a power of 2 of them, or none
   std::size_t used_ = 0;
+  int endings_ = 0;
+  std::vector<Entry> displaced_;
 };
 
 }  // namespace lacuna::mpi
