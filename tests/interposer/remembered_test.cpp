@@ -62,6 +62,33 @@ TEST(RememberedRequests, AreFoundUntilTheyAreTaken) {
   });
 }
 
+// While a call ends requests, an error handler begins another, which gets the handle of one of them.
+TEST(RememberedRequests, LoseNothingWithTheirHandles) {
+  run_plain({.ranks = 1}, [](const Host&, int) {
+    const auto handle = reinterpret_cast<Request>(0x1000);
+    mpi::RememberedRequests table;
+    mpi::Remembered taken;
+    const auto add = [&](Count count) {
+      table.make_room();
+      table.add(handle, {.count = count, .buffered = {}});
+    };
+    add(1);
+    {
+      const mpi::RememberedRequests::Ending ending(table);
+      add(2);
+      ASSERT_TRUE(table.take_ended(handle, taken));
+      EXPECT_EQ(taken.count, 1);
+    }
+    ASSERT_NE(table.find(handle), nullptr);
+    EXPECT_EQ(table.find(handle)->count, 2);
+    add(3);  // completed where no call of ours saw it
+    const mpi::RememberedRequests::Ending ending(table);
+    ASSERT_TRUE(table.take_ended(handle, taken));
+    EXPECT_EQ(taken.count, 3);
+    EXPECT_TRUE(table.empty());
+  });
+}
+
 // Of each of them nothing but that is known: no operation is made.
 TEST(RememberedRequests, AreNoOperations) {
   expect_sound(kNoThreads, [](const Host& mpi, int rank) {

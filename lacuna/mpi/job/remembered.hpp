@@ -59,7 +59,7 @@ class RememberedRequests {
     if (place.handle == none()) {
       ++used_;
     } else if (endings_ != 0) {
-      displaced_.push_back(std::move(place));
+      displaced_.push_back({.handle = handle, .what = std::exchange(place.what, {})});
     }
     place.handle = handle;
     place.what = std::move(what);

@@ -177,8 +177,7 @@ static void exchange(const char* kind, int numbers, int count, int rounds, doubl
     const double begin = MPI_Wtime();
     for (int turn = 0; turn < kTurns; ++turn) {
       for (int i = 0; i < count; ++i) MPI_Irecv(in + room * (size_t)i, elements, type, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
-      for (int i = 0; i < count; ++i)
-        MPI_Isend(out + room * (size_t)i, elements, type, 1 - rank, i, MPI_COMM_WORLD, &requests[count + i]);
+      for (int i = 0; i < count; ++i) MPI_Isend(out + room * (size_t)i, elements, type, 1 - rank, i, MPI_COMM_WORLD, &requests[count + i]);
       MPI_Waitall(2 * count, requests, MPI_STATUSES_IGNORE);
     }
     seconds[round] = (MPI_Wtime() - begin) / kTurns / count;
