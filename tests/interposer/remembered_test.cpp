@@ -62,6 +62,23 @@ TEST(RememberedRequests, AreFoundUntilTheyAreTaken) {
   });
 }
 
+// What many of them needed is given back once they are over.
+TEST(RememberedRequests, GiveBackWhatManyNeeded) {
+  run_plain({.ranks = 1}, [](const Host&, int) {
+    const auto handle = [](std::size_t i) { return reinterpret_cast<Request>(0x1000 + 64 * i); };
+    mpi::RememberedRequests table;
+    constexpr std::size_t kMany = mpi::RememberedRequests::kMostKept;
+    for (std::size_t i = 0; i < kMany; ++i) {
+      table.make_room();
+      table.add(handle(i), {.buffered = {}});
+    }
+    EXPECT_GE(table.places(), 2 * kMany);
+    for (std::size_t i = 0; i < kMany; ++i) ASSERT_NE(table.take(handle(i)), std::nullopt);
+    table.make_room();
+    EXPECT_LE(table.places(), 64);
+  });
+}
+
 // While a call ends requests, an error handler begins another, which gets the handle of one of them.
 TEST(RememberedRequests, LoseNothingWithTheirHandles) {
   run_plain({.ranks = 1}, [](const Host&, int) {

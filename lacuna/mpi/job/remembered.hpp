@@ -41,10 +41,13 @@ class RememberedRequests {
     Request handle{};
     Remembered what;
   };
+  static constexpr std::size_t kMostKept = 1 << 16;  ///< places, of 64 bytes, while there is none
   [[nodiscard]] bool empty() const { return used_ == 0; }
+  [[nodiscard]] std::size_t places() const { return places_.size(); }
   /// Gets what add() needs next, so that it wants no memory once the host has begun a request. At most half of the
   /// places are used, so that few are looked at.
   void make_room() {
+    if (used_ == 0 && places_.size() > kMostKept) std::vector<Entry>().swap(places_);  // many are over
     if (2 * (used_ + 1) <= places_.size()) return;
     std::vector<Entry> before(places_.empty() ? 32 : 2 * places_.size());
     for (Entry& place : before) place.handle = none();
