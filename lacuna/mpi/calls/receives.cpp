@@ -59,7 +59,7 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   return irecv(*j, target, source, tag, comm, request);
 }
 
-// What comes is known only then.
+// The same, blocking: what has come tells whether there is more to do.
 int recv_whole(Job& j, void* base, Count count, Datatype type, int bytes, int source, int tag, Comm comm, Status* status) {
   Status mine{};
   Status& seen = status == ignored() ? mine : *status;

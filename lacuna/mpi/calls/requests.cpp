@@ -72,8 +72,7 @@ int end_all_remembered(Job& j, int count, const Request* handles, const Request*
   };
   std::vector<Descriptors> later;  // to wait for one is to look at all that are in the table
   std::optional<Ended> failed;
-  const auto complete_one = [&](int i, Remembered& what) {
-    const Ended how = complete(j, what, kSuccess, seen[i], &seen[i]);
+  const auto ended = [&](int i, const Ended& how) {
     if (how.error == kSuccess) return;
     if (result == kSuccess && !failed) std::for_each(seen, seen + count, [](Status& each) { each.error = kSuccess; });
     seen[i].error = how.error;
@@ -83,14 +82,18 @@ int end_all_remembered(Job& j, int count, const Request* handles, const Request*
     Remembered what;
     if (requests[i] != host().no_request || !j.remembered.take_ended(handles[i], what)) continue;
     if (!leaves_more(what, result == kSuccess ? kSuccess : seen[i].error, seen[i])) continue;
-    if (bytes_of(seen[i]) == Descriptor::kBytes) {
-      at_second_try(j, [&] { later.reserve(later.size() + 1); });
-      later.push_back({.index = i, .what = std::move(what)});
-    } else {
-      complete_one(i, what);
+    if (bytes_of(seen[i]) != Descriptor::kBytes) {
+      ended(i, complete(j, what, kSuccess, seen[i], &seen[i]));
+      continue;
+    }
+    try {
+      at_second_try(j, [&] { later.emplace_back(); });
+      later.back() = {.index = i, .what = std::move(what)};
+    } catch (const std::bad_alloc&) {
+      ended(i, {.error = kErrNoMem, .raised = false, .persistent = false, .comm = what.comm});
     }
   }
-  for (Descriptors& one : later) complete_one(one.index, one.what);
+  for (Descriptors& one : later) ended(one.index, complete(j, one.what, kSuccess, seen[one.index], &seen[one.index]));
   return result == kSuccess && failed ? raise_in_status(*failed) : result;
 }
 

@@ -68,7 +68,8 @@ LACUNA_MPI_CALL(Request_get_status, (Request request, int* flag, Status* status)
     Status mine{};
     Status& seen = status == ignored() ? mine : *status;
     const int error = host().Request_get_status(request, flag, &seen);
-    if (*flag == 0 || !leaves_more(*j->remembered.find(request), error, seen)) return error;
+    const Remembered* const what = j->remembered.find(request);  // an error handler may have ended it
+    if (*flag == 0 || what == nullptr || !leaves_more(*what, error, seen)) return error;
     promote(*j, request);
   }
   Operation* const operation = j->operations.find(request);

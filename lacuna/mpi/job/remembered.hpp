@@ -6,7 +6,10 @@
 // thread may get a handle before what belongs to the one before is out of the table.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,15 +44,17 @@ class RememberedRequests {
     Request handle{};
     Remembered what;
   };
-  static constexpr std::size_t kMostKept = 1 << 16;  ///< places, of 64 bytes, while there is none
+  /// Places, of 64 bytes, that stay though few are used: those who look at all look at each place.
+  static constexpr std::size_t kMostKept = 1 << 14;
   [[nodiscard]] bool empty() const { return used_ == 0; }
   [[nodiscard]] std::size_t places() const { return places_.size(); }
   /// Gets what add() needs next, so that it wants no memory once the host has begun a request. At most half of the
   /// places are used, so that few are looked at.
   void make_room() {
-    if (used_ == 0 && places_.size() > kMostKept) std::vector<Entry>().swap(places_);  // many are over
-    if (2 * (used_ + 1) <= places_.size()) return;
-    std::vector<Entry> before(places_.empty() ? 32 : 2 * places_.size());
+    if (endings_ != 0) displaced_.reserve(displaced_.size() + 1);
+    const std::size_t wanted = 2 * (used_ + 1);
+    if (wanted <= places_.size() && (places_.size() <= kMostKept || 16 * wanted > places_.size())) return;
+    std::vector<Entry> before(std::max<std::size_t>(32, std::bit_ceil(2 * wanted)));
     for (Entry& place : before) place.handle = none();
     before.swap(places_);
     for (Entry& entry : before) {
@@ -110,26 +115,22 @@ class RememberedRequests {
     remove(place);
     return true;
   }
-  /// The first that a condition holds for; null: none. It changes nothing here.
-  template <class Condition>
-  [[nodiscard]] const Entry* first(const Condition& holds) const {
-    for (const Entry& entry : places_) {
-      if (entry.handle != none() && holds(entry)) return &entry;
+  /// Each of them, some perhaps again. The visitor may take out what it is shown: then another may come to its place.
+  template <class Visit>
+  void each(const Visit& visit) {
+    for (std::size_t at = 0; used_ != 0 && at < places_.size();) {
+      const Request shown = places_[at].handle;
+      if (shown != none()) visit(std::as_const(places_[at]));
+      if (at < places_.size() && (places_[at].handle == none() || places_[at].handle == shown)) ++at;
     }
-    return nullptr;
   }
 
  private:
   static Request none() { return host().no_request; }
   [[nodiscard]] std::size_t next(std::size_t place) const { return (place + 1) & (places_.size() - 1); }
   [[nodiscard]] std::size_t wanted(Request handle) const {
-#if defined(LACUNA_MPI_ABI_MPICH)
-    const auto bits = static_cast<std::uint64_t>(static_cast<std::uint32_t>(handle));
-#else
-    const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
-#endif
     constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio: neighbours go to other places
-    return (bits * golden >> 32) & (places_.size() - 1);
+    return (std::hash<Request>()(handle) * golden >> 32) & (places_.size() - 1);
   }
   /// Where a handle is, or is to be.
   [[nodiscard]] std::size_t place_of(Request handle) const {

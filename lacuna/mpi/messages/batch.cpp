@@ -12,6 +12,7 @@ Batch::Batch(Job& job, int count, Request* requests, Takes takes) : job_(job), c
   if (late_) {
     taken_->reserve(1);
     if (!holds()) job.operations.begin_ending();
+    ending_.emplace(job.remembered);
     return;
   }
   handles_->assign(requests, requests + count);
@@ -102,18 +103,18 @@ void Batch::ended(int i, Status& theirs, int& error) {
   if (!late_) return;
   const auto lock = job_.enter();
   const Request handle = requests_[static_cast<std::size_t>(i)];
-  std::optional<Remembered> what = job_.remembered.take(handle);
-  if (!what) {
+  Remembered what;
+  if (!job_.remembered.take_ended(handle, what)) {
     taken_->push_back(job_.operations.take_ended(handle));
     return;
   }
   taken_->emplace_back();
-  if (!leaves_more(*what, error, theirs)) return;
+  if (!leaves_more(what, error, theirs)) return;
   try {
     if (bytes_of(theirs) == Descriptor::kBytes) {
-      taken_->back() = operation_outside(job_, handle, *what);
+      taken_->back() = operation_outside(job_, handle, what);
     } else {
-      error = complete(job_, *what, error, theirs, ignored()).error;
+      error = complete(job_, what, error, theirs, ignored()).error;
     }
   } catch (const std::bad_alloc&) {
     error = kErrNoMem;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,8 @@ class Batch {
   Room<int, 0> ours_;
   Room<int, 1> alone_;  ///< of them, and some that have ended since
   std::size_t next_ended_ = 0;
-  bool failed_ = false;  ///< what the host had done, and its error handlers do not know
+  std::optional<RememberedRequests::Ending> ending_;  ///< of a late batch
+  bool failed_ = false;                               ///< what the host had done, and its error handlers do not know
 };
 
 /// Those of a call's requests that the host is asked about at once. It looks at all that it is given, and there may be

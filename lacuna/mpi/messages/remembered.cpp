@@ -1,7 +1,5 @@
 // Requests that the host completes alone (job/remembered.hpp): how they begin, what belongs to one that is complete,
 // and what becomes of those that have got a descriptor, or that a call is about which knows operations only.
-#include <climits>
-
 #include "lacuna/mpi/messages/messages.hpp"
 
 namespace lacuna::mpi {
@@ -111,14 +109,14 @@ std::optional<bool> is_complete(const Job& job, Request request, Status& status)
 
 // Where the host tells no more than that one is complete, or not even that, an operation finds out what it has got.
 void poll_remembered(Job& job) try {
-  const auto wants_more = [&](const RememberedRequests::Entry& entry) {
-    if (!entry.what.receives) return false;
+  job.remembered.each([&](const RememberedRequests::Entry& entry) {
+    if (!entry.what.receives) return;
     Status status{};
     const std::optional<bool> complete = is_complete(job, entry.handle, status);
-    if (job.library != Library::open_mpi) return complete.value_or(true);
-    return complete.value_or(false) && bytes_of(status) == Descriptor::kBytes;
-  };
-  while (const RememberedRequests::Entry* const found = job.remembered.first(wants_more)) promote(job, found->handle);
+    const bool wants_more =
+        job.library != Library::open_mpi ? complete.value_or(true) : complete.value_or(false) && bytes_of(status) == Descriptor::kBytes;
+    if (wants_more) promote(job, entry.handle);
+  });
 } catch (const std::bad_alloc&) {
   return;  // they are looked at again
 }
