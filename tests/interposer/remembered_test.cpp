@@ -273,7 +273,7 @@ TEST(RememberedRequests, AreOfTypesThatTheHostDoesNotTellOf) {
 TEST(RememberedRequests, MoveWhileTheirRankSends) {
   const Set patience("LACUNA_MPI_PATIENCE", "3600000000");  // longer than a test may take
   expect_sound(kNoThreads, [](const Host& mpi, int rank) {
-    constexpr int kLong = 400'000;
+    constexpr int kLong = 2'000'000;  // more than the windows of a stream hold
     Datatype type = gaps(mpi, kLong);
     const std::vector<int> out = numbers(2 * kLong);
     std::vector<int> in(kLong, -1);
