@@ -34,6 +34,12 @@ void bind_values(nb::module_& m) {
   });
 }
 
+// A send or a receive, begun or as a whole.
+template <auto how, bool sends>
+auto message(Ranks& ranks, const nb::object& array, int peer, int tag, const std::optional<Layout>& layout, std::int64_t offset) {
+  return (ranks.*how)(array, sends, peer, tag, layout, offset);
+}
+
 nb::class_<Ranks> bind_two_sided(nb::module_& m) {
   return nb::class_<Ranks>(m, "Ranks", "Processes that send one another messages; lacuna.Communicator wraps it.")
       .def(nb::init<const std::string&, int, int, const std::string&, double, const std::string&, std::int64_t, std::int64_t, bool,
@@ -43,21 +49,13 @@ nb::class_<Ranks> bind_two_sided(nb::module_& m) {
       .def("close", &Ranks::close)
       .def_prop_ro("rank", &Ranks::rank)
       .def_prop_ro("size", &Ranks::size)
-      .def(
-          "isend",
-          [](Ranks& ranks, const nb::object& array, int dest, int tag, const std::optional<Layout>& layout, std::int64_t offset) {
-            return ranks.begin(array, true, dest, tag, layout, offset);
-          },
-          "array"_a, "dest"_a, "tag"_a, "layout"_a.none(), "offset"_a)
-      .def(
-          "irecv",
-          [](Ranks& ranks, const nb::object& array, int source, int tag, const std::optional<Layout>& layout, std::int64_t offset) {
-            return ranks.begin(array, false, source, tag, layout, offset);
-          },
-          "array"_a, "source"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def("send", message<&Ranks::run, true>, "array"_a, "dest"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def("recv", message<&Ranks::run, false>, "array"_a, "source"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def("isend", message<&Ranks::begin, true>, "array"_a, "dest"_a, "tag"_a, "layout"_a.none(), "offset"_a)
+      .def("irecv", message<&Ranks::begin, false>, "array"_a, "source"_a, "tag"_a, "layout"_a.none(), "offset"_a)
       .def("test", &Ranks::test, "pending"_a)
       .def("wait", &Ranks::wait, "pending"_a)
-      .def("wait_any", &Ranks::wait_any, "pending"_a)
+      .def("wait_any", nb::overload_cast<const std::vector<std::shared_ptr<Pending>>&>(&Ranks::wait_any), "pending"_a)
       .def("cancel", &Ranks::cancel, "pending"_a)
       .def("probe", &Ranks::probe, "source"_a, "tag"_a)
       .def("progress", &Ranks::progress)

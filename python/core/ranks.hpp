@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "array.hpp"
 #include "lacuna/protocol/protocol.hpp"
@@ -29,9 +30,10 @@ class Ends {
 
 // A request with the memory that it uses.
 struct Pending {
-  std::unique_ptr<Array> array;
+  std::optional<Array> array;
   protocol::Request* request = nullptr;  // null once it is done
   std::optional<Result<Status>> result;
+  std::list<std::shared_ptr<Pending>>::iterator kept{};  // where its communicator keeps it, until it is done
 };
 
 class Ranks {
@@ -84,12 +86,12 @@ class Ranks {
   std::shared_ptr<Pending> begin(const nb::handle& object, bool sends, int peer, int tag, const std::optional<Layout>& layout,
                                  std::int64_t offset) {
     auto made = std::make_shared<Pending>();
-    made->array = std::make_unique<Array>(object, !sends);
+    made->array.emplace(object, !sends);
     std::byte* base = made->array->base(layout, offset);
     const Entered entered(*this);
     made->request =
         value_or_raise(sends ? get().isend(base, made->array->layout(), peer, tag) : get().irecv(base, made->array->layout(), peer, tag));
-    pending_.push_back(made);
+    made->kept = pending_.insert(pending_.end(), made);
     return made;
   }
 
@@ -97,14 +99,14 @@ class Ranks {
   std::shared_ptr<Pending> access(const nb::handle& object, bool gets, const protocol::Exposed& there, std::int64_t offset,
                                   const std::optional<Layout>& theirs) {
     auto made = std::make_shared<Pending>();
-    made->array = std::make_unique<Array>(object, gets);
+    made->array.emplace(object, gets);
     std::byte* base = made->array->base(std::nullopt, 0);
     const Layout& own = made->array->layout();
     const Layout there_layout = theirs ? *theirs : value_or_raise(Layout::bytes(own.size()));
     const Entered entered(*this);
     made->request =
         value_or_raise(gets ? get().get(base, own, there, offset, there_layout) : get().put(base, own, there, offset, there_layout));
-    pending_.push_back(made);
+    made->kept = pending_.insert(pending_.end(), made);
     return made;
   }
   protocol::Exposed expose(const nb::handle& object) {
@@ -156,32 +158,24 @@ class Ranks {
   }
 
   Status wait(const std::shared_ptr<Pending>& pending) {
-    (void)wait_any({pending});
+    protocol::Request* const request = pending->request;
+    if (request != nullptr) (void)wait_any({&pending, 1}, {&request, 1});
     return value_or_raise(*pending->result);
+  }
+
+  // begin() and wait() in one.
+  Status run(const nb::handle& object, bool sends, int peer, int tag, const std::optional<Layout>& layout, std::int64_t offset) {
+    return wait(begin(object, sends, peer, tag, layout, offset));
   }
 
   // The index of one that has ended.
   std::size_t wait_any(const std::vector<std::shared_ptr<Pending>>& all) {
+    std::vector<protocol::Request*> requests;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i]->request == nullptr) return i;
+      requests.push_back(all[i]->request);
     }
-    std::vector<protocol::Request*> requests;
-    for (const auto& one : all) requests.push_back(one->request);
-    for (;;) {
-      const Entered entered(*this);
-      protocol::Communicator& ranks = get();
-      Result<std::size_t> found;
-      {
-        const nb::gil_scoped_release unlocked;
-        found = ranks.wait_any(requests, kSlice);
-      }
-      if (found) {
-        end(all[*found], *ranks.test(requests[*found]));
-        return *found;
-      }
-      if (found.error().code != base::Code::timeout) value_or_raise(std::move(found));
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    return wait_any(all, requests);
   }
 
   bool cancel(const std::shared_ptr<Pending>& pending) {
@@ -244,11 +238,29 @@ class Ranks {
     ranks_ = LACUNA_TRY(protocol::Communicator::create(*context_, nic, std::move(group), options));
     return {};
   }
+  // Of requests under way.
+  std::size_t wait_any(std::span<const std::shared_ptr<Pending>> all, std::span<protocol::Request* const> requests) {
+    for (;;) {
+      const Entered entered(*this);
+      protocol::Communicator& ranks = get();
+      Result<std::size_t> found;
+      {
+        const nb::gil_scoped_release unlocked;
+        found = ranks.wait_any(requests, kSlice);
+      }
+      if (found) {
+        end(all[*found], *ranks.test(requests[*found]));
+        return *found;
+      }
+      if (found.error().code != base::Code::timeout) value_or_raise(std::move(found));
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
   void end(const std::shared_ptr<Pending>& pending, Result<Status> result) {
     pending->result = std::move(result);
     pending->request = nullptr;
     pending->array.reset();
-    pending_.remove(pending);
+    pending_.erase(pending->kept);
   }
 
   std::unique_ptr<nic::Context> context_;

@@ -63,7 +63,7 @@ class Communicator:
     def send(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> None:
         """Sends the array to rank `dest`; returns once it may be changed. Raises ValueError (no such rank, a tag below
         0), ConnectionError (the peer is lost)."""
-        self.isend(array, dest, tag, layout=layout, offset=offset).wait()
+        self._ranks.send(array, dest, tag, layout, offset)
 
     def recv(
         self,
@@ -75,7 +75,7 @@ class Communicator:
         offset: int = 0,
     ) -> Status:
         """Receives into the array; what came. Raises as `Request.wait`."""
-        return self.irecv(array, source, tag, layout=layout, offset=offset).wait()
+        return self._ranks.recv(array, source, tag, layout, offset)
 
     def isend(self, array: Any, dest: int, tag: int = 0, *, layout: Layout | None = None, offset: int = 0) -> Request:
         """Begins to send. The array must not be changed until the request is done."""
