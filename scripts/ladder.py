@@ -87,7 +87,7 @@ TOOLS = {
     "bench": {"corpus", "measure", "handover"},
     "handover": set(),
 }
-# What a tool looks at inside a layer, beside its own header: kernels of rivals are launched as Lacuna's own are.
+# What a tool looks at inside a layer, beside its own header: kernels of baselines are launched as Lacuna's own are.
 INSIDE = {
     "tools/bench/device/": {
         "lacuna/device/cuda/driver.hpp",

@@ -12,7 +12,7 @@ struct lacuna_device {
   device::Copies copies;
 };
 struct lacuna_device_plan {
-  device::Plan plan;
+  device::CopyPlan plan;
   int count;
 };
 
@@ -38,7 +38,7 @@ lacuna_status lacuna_device_move(lacuna_device* device, const lacuna_layout* src
 lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const lacuna_layout* const* src, const lacuna_layout* const* dst,
                                       int alignment, lacuna_device_plan** plan) {
   return guarded(either(LACUNA_GIVEN(device, plan), LACUNA_LISTS(count, src, dst)), [&] {
-    constexpr int most = device::Plan::kMostPairs;
+    constexpr int most = device::CopyPlan::kMostPairs;
     if (count < 0 || count > most)
       return failed({lacuna::base::Code::invalid_argument,
                      std::to_string(count) + " pairs of layouts; a plan takes at most " + std::to_string(most)});
@@ -53,7 +53,7 @@ lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const la
             {lacuna::base::Code::invalid_argument, "layout " + std::to_string(i) + " of those that are written names some bytes twice"});
       pairs.push_back({src[i]->value, dst[i]->value});
     }
-    auto made = device::Plan::make(device->copies.device(), pairs, alignment);
+    auto made = device::CopyPlan::make(device->copies.device(), pairs, alignment);
     if (!made) return failed(made.error());
     *plan = new lacuna_device_plan{std::move(*made), count};
     return LACUNA_OK;
@@ -62,7 +62,7 @@ lacuna_status lacuna_device_plan_make(lacuna_device* device, int count, const la
 
 lacuna_status lacuna_device_plan_move(lacuna_device_plan* plan, const void* const* src_bases, void* const* dst_bases, void* stream) {
   return guarded(either(LACUNA_GIVEN(plan), LACUNA_LISTS(plan == nullptr ? 0 : plan->count, src_bases, dst_bases)), [&] {
-    device::Addresses addresses[device::Plan::kMostPairs];
+    device::Addresses addresses[device::CopyPlan::kMostPairs];
     for (int i = 0; i < plan->count; ++i) addresses[i] = {src_bases[i], dst_bases[i]};
     const auto moved = plan->plan.move(std::span(addresses, static_cast<std::size_t>(plan->count)), stream);
     return moved ? LACUNA_OK : failed(moved.error());

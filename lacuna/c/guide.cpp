@@ -16,7 +16,7 @@ using lacuna::c::write_text;
 
 struct lacuna_guide {
   lacuna::guide::Guide guide;
-  const lacuna::guide::Peer* peer;
+  const lacuna::guide::PeerClass* peer;
 };
 
 namespace {

@@ -26,7 +26,7 @@ Post post(int peer, void* base, const Layout& layout) { return {peer, static_cas
 
 }  // namespace
 
-std::string_view kind_name(Kind kind) {
+std::string_view kind_name(ExchangeKind kind) {
   constexpr std::array<std::string_view, 3> kNames{"alltoallw", "neighbor_exchange", "transpose"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "something else";

@@ -11,8 +11,8 @@
 
 namespace lacuna::collective {
 
-enum class Kind : std::int32_t { alltoallw, neighbor_exchange, transpose };
-[[nodiscard]] std::string_view kind_name(Kind kind);
+enum class ExchangeKind : std::int32_t { alltoallw, neighbor_exchange, transpose };
+[[nodiscard]] std::string_view kind_name(ExchangeKind kind);
 
 struct Terms {
   std::int32_t kind_low = 0, kind_high = 0;

@@ -129,8 +129,9 @@ Result<Choice> Agreed::agreed(const Terms& all) const {
     return base::fail(static_cast<Code>(std::clamp(all.refused - 1, 0, static_cast<int>(Code::truncated))),
                       fmt::format("rank {} cannot take part with its arguments; the error there says why", all.refuser));
   if (all.kind_low != all.kind_high)
-    return base::fail(Code::invalid_argument, fmt::format("some ranks call {}, others {}", kind_name(static_cast<Kind>(all.kind_low)),
-                                                          kind_name(static_cast<Kind>(all.kind_high))));
+    return base::fail(Code::invalid_argument,
+                      fmt::format("some ranks call {}, others {}", kind_name(static_cast<ExchangeKind>(all.kind_low)),
+                                  kind_name(static_cast<ExchangeKind>(all.kind_high))));
   if (all.wanted_low != all.wanted_high)
     return base::fail(Code::invalid_argument,
                       fmt::format("some ranks ask for schedule {}, others for {}", schedule_name(static_cast<Schedule>(all.wanted_low)),
@@ -139,7 +140,7 @@ Result<Choice> Agreed::agreed(const Terms& all) const {
     return base::fail(Code::invalid_argument,
                       "the ranks describe different matrices: rows, columns, element bytes and blocks must be the same");
   return choose({.ranks = work_.size,
-                 .everyone = kind_ != Kind::neighbor_exchange,
+                 .everyone = kind_ != ExchangeKind::neighbor_exchange,
                  .largest = all.largest,
                  .most_bytes = all.most_bytes,
                  .most_messages = all.most_messages,
@@ -232,7 +233,7 @@ std::string Agreed::explain() const {
 
 std::unique_ptr<Exchange> alltoallw_init(Communicator& ranks, std::span<const Source> sends, std::span<const Target> receives,
                                          const Options& options) {
-  Request request{.kind = Kind::alltoallw};
+  Request request{.kind = ExchangeKind::alltoallw};
   const auto size = static_cast<std::size_t>(ranks.size());
   if (sends.size() != size || receives.size() != size) {
     request.refused = base::Error{Code::invalid_argument,
@@ -251,7 +252,8 @@ std::unique_ptr<Exchange> neighbor_exchange_init(Communicator& ranks, std::span<
                                                  const Options& options) {
   return std::make_unique<Agreed>(
       ranks,
-      Request{.kind = Kind::neighbor_exchange, .sends = {sends.begin(), sends.end()}, .receives = {receives.begin(), receives.end()}},
+      Request{
+          .kind = ExchangeKind::neighbor_exchange, .sends = {sends.begin(), sends.end()}, .receives = {receives.begin(), receives.end()}},
       options);
 }
 

@@ -7,7 +7,7 @@
 namespace lacuna::collective {
 
 struct Request {
-  Kind kind = Kind::alltoallw;
+  ExchangeKind kind = ExchangeKind::alltoallw;
   std::vector<Send> sends;
   std::vector<Receive> receives;
   std::uint64_t shape = 0;             ///< of what all ranks have to say alike
@@ -36,7 +36,7 @@ class Agreed final : public Exchange {
 
   Communicator& ranks_;
   Options options_;
-  Kind kind_;
+  ExchangeKind kind_;
   Work work_;
   Terms mine_;
   Sizes send_sizes_, receive_sizes_;

@@ -63,7 +63,7 @@ Result<Request> request_of(const Matrix& matrix, int rank, int ranks, const void
   const std::int64_t own_rows = rows[static_cast<std::size_t>(rank)];
   const std::int64_t own_columns = columns[static_cast<std::size_t>(rank)];
 
-  Request request{.kind = Kind::transpose};
+  Request request{.kind = ExchangeKind::transpose};
   const auto* from = static_cast<const std::byte*>(before);
   auto* to = static_cast<std::byte*>(after);
   const Layout scattered = LACUNA_TRY(Layout::hvector(own_columns, 1, column_bytes, LACUNA_TRY(Layout::bytes(element))));
@@ -95,7 +95,7 @@ std::vector<std::int64_t> even_blocks(std::int64_t n, int ranks) {
 std::unique_ptr<Exchange> transpose_init(Communicator& ranks, const Matrix& matrix, const void* before, void* after,
                                          const Options& options) {
   Result<Request> request = request_of(matrix, ranks.rank(), ranks.size(), before, after);
-  if (!request) request = Request{.kind = Kind::transpose, .sends = {}, .receives = {}, .shape = 0, .refused = request.error()};
+  if (!request) request = Request{.kind = ExchangeKind::transpose, .sends = {}, .receives = {}, .shape = 0, .refused = request.error()};
   return std::make_unique<Agreed>(ranks, std::move(*request), options);
 }
 

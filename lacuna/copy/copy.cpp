@@ -12,9 +12,9 @@ namespace lacuna::copy {
 namespace {
 
 // Null: there is no memory for it.
-const Plan* plan_of(const Layout& layout) noexcept {
+const CopyPlan* plan_of(const Layout& layout) noexcept {
   try {
-    return &Plan::of(layout);
+    return &CopyPlan::of(layout);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -23,7 +23,7 @@ const Plan* plan_of(const Layout& layout) noexcept {
 // The runs of bytes [from, to) of a node's packed stream in order, without any memory: for where a plan cannot be made.
 template <class Visit>
 void each_run(const layout::Node& node, std::int64_t at, std::int64_t from, std::int64_t to, const Visit& visit) {
-  if (node.kind == layout::Kind::run) return visit(at + from, to - from);
+  if (node.kind == layout::NodeKind::run) return visit(at + from, to - from);
   const bool uneven = !node.starts.empty();  // blocks, and sequences
   const std::int64_t size = uneven ? 0 : node.children[0]->size;
   std::int64_t i = uneven ? std::ranges::upper_bound(node.starts, from) - node.starts.begin() - 1 : from / size;
@@ -32,7 +32,7 @@ void each_run(const layout::Node& node, std::int64_t at, std::int64_t from, std:
     const std::int64_t begin = uneven ? node.starts[entry] : i * size, end = uneven ? node.starts[entry + 1] : begin + size;
     if (begin >= to) return;
     const std::int64_t first = std::max(from, begin) - begin, last = std::min(to, end) - begin;
-    if (node.kind == layout::Kind::blocks) {
+    if (node.kind == layout::NodeKind::blocks) {
       visit(at + node.offset(i) + first, last - first);
     } else {
       each_run(*node.child(i), at + node.offset(i), first, last, visit);
@@ -44,7 +44,7 @@ void each_run(const layout::Node& node, std::int64_t at, std::int64_t from, std:
 
 void pack(const Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out, Caching caching) {
   if (length <= 0) return;
-  if (const Plan* const plan = plan_of(layout); plan != nullptr) return plan->pack(base, position, length, out, caching);
+  if (const CopyPlan* const plan = plan_of(layout); plan != nullptr) return plan->pack(base, position, length, out, caching);
   each_run(*layout.form(), layout.form_offset(), position, position + length, [&](std::int64_t at, std::int64_t bytes) {
     std::memcpy(out, base + at, static_cast<std::size_t>(bytes));
     out += bytes;
@@ -53,7 +53,7 @@ void pack(const Layout& layout, const std::byte* base, std::int64_t position, st
 
 void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in, Caching caching) {
   if (length <= 0) return;
-  if (const Plan* const plan = plan_of(layout); plan != nullptr) return plan->unpack(base, position, length, in, caching);
+  if (const CopyPlan* const plan = plan_of(layout); plan != nullptr) return plan->unpack(base, position, length, in, caching);
   each_run(*layout.form(), layout.form_offset(), position, position + length, [&](std::int64_t at, std::int64_t bytes) {
     std::memcpy(base + at, in, static_cast<std::size_t>(bytes));
     in += bytes;
@@ -63,7 +63,7 @@ void unpack(const Layout& layout, std::byte* base, std::int64_t position, std::i
 void block(std::byte* to, const std::byte* from, std::int64_t bytes) { copy_block(to, from, bytes, false); }
 
 void prepare(const Layout& layout) {
-  if (layout.size() > 0) (void)Plan::of(layout);
+  if (layout.size() > 0) (void)CopyPlan::of(layout);
 }
 
 }  // namespace lacuna::copy

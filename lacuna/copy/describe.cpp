@@ -68,12 +68,12 @@ void describe(const Step& step, int indent, std::string& text) {
 
 }  // namespace
 
-std::string Plan::describe() const {
+std::string CopyPlan::describe() const {
   std::string text;
   copy::describe(root_, 0, text);
   return text;
 }
 
-std::string describe_kernels(const Layout& layout) { return layout.size() > 0 ? Plan::of(layout).describe() : std::string(); }
+std::string describe_kernels(const Layout& layout) { return layout.size() > 0 ? CopyPlan::of(layout).describe() : std::string(); }
 
 }  // namespace lacuna::copy

@@ -26,7 +26,7 @@ namespace {
 // --- many blocks -----------------------------------------------------------------------------------------------------
 
 template <Access A>
-Index offset_of(const Side& side, Index i) {
+Index offset_of(const BlockSide& side, Index i) {
   if constexpr (A == Access::list32) return static_cast<const std::int32_t*>(side.offsets)[i];
   if constexpr (A == Access::list64) return static_cast<const std::int64_t*>(side.offsets)[i];
   return i * side.stride;
@@ -46,13 +46,13 @@ void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte
 // Two neighbouring offsets of a list in one load.
 template <Access A>
 struct Two {
-  Two(const Side& side, Index i) : first(offset_of<A>(side, i)), second(offset_of<A>(side, i + 1)) {}
+  Two(const BlockSide& side, Index i) : first(offset_of<A>(side, i)), second(offset_of<A>(side, i + 1)) {}
   Index first;
   Index second;
 };
 template <>
 struct Two<Access::list32> {
-  Two(const Side& side, Index i) {
+  Two(const BlockSide& side, Index i) {
     std::int64_t both = 0;
     std::memcpy(&both, static_cast<const std::int32_t*>(side.offsets) + i, sizeof both);
     first = static_cast<std::int32_t>(both);
@@ -146,14 +146,14 @@ void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
 
 // --- the table -------------------------------------------------------------------------------------------------------
 
-struct Row {
+struct KernelRow {
   Index least, most;  // lengths
   Run stride_to_stride, list32_to_stride, stride_to_list32, list64_to_stride, stride_to_list64, list32_to_list32, list64_to_list64;
   const char* name;
 };
 
 template <class Block>
-constexpr Row row(Index least, Index most, const char* name) {
+constexpr KernelRow row(Index least, Index most, const char* name) {
   using enum Access;
   return {.least = least,
           .most = most,
@@ -168,7 +168,7 @@ constexpr Row row(Index least, Index most, const char* name) {
 }
 
 constexpr Index kAny = INT64_MAX;
-constexpr Row kRows[] = {
+constexpr KernelRow kRows[] = {
     row<Exact<Word<1>>>(1, 1, "1"),
     row<Exact<Word<2>>>(2, 2, "2"),
     row<Pair<Word<2>, 2>>(3, 3, "2+2 overlapping"),
@@ -185,13 +185,13 @@ constexpr Row kRows[] = {
     row<Vectors<Word<32>>>(129, kAny, "128 at a time"),
 };
 // Where the bytes come from memory.
-constexpr Row kColdRows[] = {
+constexpr KernelRow kColdRows[] = {
     row<Exact<Cold>>(32, 32, "16+16"),
     row<Several<Cold, 2>>(33, 64, "16+16+16+16 overlapping"),
     row<Several<Cold, 3>>(65, 96, "6 x 16 overlapping"),
     row<Several<Cold, 4>>(97, 128, "8 x 16 overlapping"),
 };
-constexpr Row kStreamed = row<Streamed>(64, kAny, "streaming stores");
+constexpr KernelRow kStreamed = row<Streamed>(64, kAny, "streaming stores");
 
 // Better ones where a side is dense.
 struct Special {
@@ -214,7 +214,7 @@ constexpr Special kSpecials[] = {
 #endif
 };
 
-Run pick(const Row& row, Access from, Access to) {
+Run pick(const KernelRow& row, Access from, Access to) {
   using enum Access;
   if (from == stride && to == stride) return row.stride_to_stride;
   if (to == stride) return from == list32 ? row.list32_to_stride : row.list64_to_stride;
@@ -236,10 +236,10 @@ constexpr auto kRowOf = [] {
 Kernel FindKernel(const Shape& shape) {
   const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
-  const Row& found =
+  const KernelRow& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.stream && shape.length >= kColdRows[0].least && shape.length <= kColdRows[std::size(kColdRows) - 1].most) {
-    const Row& cold = *std::ranges::find_if(kColdRows, [&](const Row& row) { return shape.length <= row.most; });
+    const KernelRow& cold = *std::ranges::find_if(kColdRows, [&](const KernelRow& row) { return shape.length <= row.most; });
     return {pick(cold, shape.from, shape.to), cold.name};
   }
   // From memory 12 bytes come faster as two words.

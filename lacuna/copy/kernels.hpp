@@ -23,7 +23,7 @@ inline constexpr std::int64_t kLine = 64;  ///< bytes of a cache line
 /// How a side says where its blocks are.
 enum class Access : std::uint8_t { stride, list32, list64 };
 
-struct Side {
+struct BlockSide {
   std::int64_t stride = 0;        ///< from block to block, for Access::stride
   std::int64_t outer = 0;         ///< from row to row
   const void* offsets = nullptr;  ///< int32_t or int64_t, for the lists
@@ -33,8 +33,8 @@ struct Move {
   std::int64_t length = 0;  ///< bytes of a block
   std::int64_t count = 0;   ///< blocks of a row
   std::int64_t rows = 1;
-  Side from;
-  Side to;
+  BlockSide from;
+  BlockSide to;
 };
 
 using Run = void (*)(const Move& move, const std::byte* from, std::byte* to);

@@ -133,9 +133,9 @@ class Mover {
     }
   }
 
-  void move(const Moved& moved, Index count, Index rows, const Side& scattered_side, Index dense_stride, Scattered* scattered,
+  void move(const Moved& moved, Index count, Index rows, const BlockSide& scattered_side, Index dense_stride, Scattered* scattered,
             Dense* dense) const {
-    const Side dense_side{.stride = dense_stride, .outer = count * dense_stride};
+    const BlockSide dense_side{.stride = dense_stride, .outer = count * dense_stride};
     if constexpr (Pack) {
       (stream_ ? moved.pack_stream : moved.pack)
           .run({.length = moved.length, .count = count, .rows = rows, .from = scattered_side, .to = dense_side}, scattered, dense);
@@ -308,12 +308,12 @@ class Mover {
 Index offset_at(const Step& step, Index position) {
   const layout::Node* node = step.node;
   Index offset = 0;
-  while (node->kind != layout::Kind::run) {
+  while (node->kind != layout::NodeKind::run) {
     if (!node->starts.empty()) {
       const auto i = static_cast<std::size_t>(std::ranges::upper_bound(node->starts, position) - node->starts.begin() - 1);
       offset += node->offsets[i];
       position -= node->starts[i];
-      if (node->kind == layout::Kind::blocks) return offset + position;
+      if (node->kind == layout::NodeKind::blocks) return offset + position;
       node = node->children[i].get();
     } else {
       const Index each = node->children[0]->size;
@@ -334,7 +334,7 @@ void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense,
   Mover<false>(stream).whole(step, scattered, dense);
 }
 
-void Plan::pack(const std::byte* base, Index position, Index length, std::byte* dense, Caching caching) const {
+void CopyPlan::pack(const std::byte* base, Index position, Index length, std::byte* dense, Caching caching) const {
   if (caching == Caching::passed) return pack_past(base, position, length, dense);
   bool stream = false;
   if (caching == Caching::asked && streams_ && length >= kAsk) {
@@ -346,7 +346,7 @@ void Plan::pack(const std::byte* base, Index position, Index length, std::byte* 
 }
 
 // Blocks that do not fill lines are packed where this CPU has them at hand, and go on from there in whole lines.
-void Plan::pack_past(const std::byte* base, Index position, Index length, std::byte* dense) const {
+void CopyPlan::pack_past(const std::byte* base, Index position, Index length, std::byte* dense) const {
   constexpr Index kAtHand = 4096;  // stays in the L1 cache, with what is packed
   const Mover<true> mover(false);
   alignas(64) std::array<std::byte, kAtHand> at_hand;
@@ -359,7 +359,7 @@ void Plan::pack_past(const std::byte* base, Index position, Index length, std::b
   end_of_streaming();
 }
 
-void Plan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {
+void CopyPlan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {
   bool stream = caching == Caching::passed;
   if (caching == Caching::asked && streams_ && length >= kAsk) {
     const std::array<const std::byte*, 2> places{base + at_ + offset_at(root_, position + length / 3),

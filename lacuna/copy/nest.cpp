@@ -10,8 +10,8 @@
 namespace lacuna::copy {
 namespace {
 
-using layout::Kind;
 using layout::Node;
+using layout::NodeKind;
 
 // One side's loops, innermost first; the run is the innermost loop, of bytes.
 struct Level {
@@ -25,11 +25,11 @@ struct Levels {
 
 bool levels_of(const Node& root, Levels& side) {
   const Node* node = root.loops ? root.loops.get() : &root;
-  for (; node->kind == Kind::loop; node = node->children[0].get()) {
+  for (; node->kind == NodeKind::loop; node = node->children[0].get()) {
     if (side.depth + 1 == Nest::kMost) return false;
     side.levels[side.depth++] = {node->count, node->stride};
   }
-  if (node->kind != Kind::run) return false;
+  if (node->kind != NodeKind::run) return false;
   side.levels[side.depth++] = {node->size, 1};
   std::reverse(side.levels.begin(), side.levels.begin() + side.depth);
   return true;

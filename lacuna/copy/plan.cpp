@@ -10,10 +10,10 @@
 namespace lacuna::copy {
 namespace {
 
-using layout::Kind;
 using layout::Node;
+using layout::NodeKind;
 using Index = std::int64_t;
-using Places = std::vector<Place>;
+using Places = std::vector<WindowRun>;
 
 constexpr Index kHot = 16 << 10;        // bytes of both sides that may be under way at once: half of a small L1 cache
 constexpr Index kMostMembers = 32;      // runs of a struct that are woven
@@ -32,7 +32,7 @@ bool fits_32(Index offset) {
 }
 
 Spots spots_of(const Node& node) {
-  if (node.kind == Kind::loop) return {.stride = node.stride};
+  if (node.kind == NodeKind::loop) return {.stride = node.stride};
   // Of offsets that all fit, or of their complements where they are negative, no bit is set beyond the 31st.
   Index bits = 0;
   for (const Index offset : node.offsets) bits |= offset ^ offset >> 63;
@@ -60,8 +60,8 @@ Moved moved_by(Index length, Access access, Index dense_stride) {
 // Calls visit(offset, length) for each run in order; false as soon as that says so.
 template <class Visit>
 bool each_run(const Node& node, Index at, Visit& visit) {
-  if (node.kind == Kind::run) return visit(at, node.size);
-  if (node.kind == Kind::blocks) {
+  if (node.kind == NodeKind::run) return visit(at, node.size);
+  if (node.kind == NodeKind::blocks) {
     for (std::size_t i = 0; i < node.offsets.size(); ++i) {
       if (!visit(at + node.offsets[i], node.starts[i + 1] - node.starts[i])) return false;
     }
@@ -89,7 +89,7 @@ Places runs_of(const Node& node) {
 Index woven_chunk(const Places& runs, Index size, Index entries) {
   Index low = 0;
   Index high = 0;
-  for (const Place& run : runs) {
+  for (const WindowRun& run : runs) {
     low = std::min(low, run.offset);
     high = std::max(high, run.offset + run.length);
   }
@@ -102,10 +102,10 @@ std::unique_ptr<Pattern> kept(const std::optional<Pattern>& pattern) { return pa
 
 std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
   Index size = 0;
-  for (const Place& run : runs) size += run.length;
+  for (const WindowRun& run : runs) size += run.length;
   Step step{.kind = Step::Kind::woven, .count = entries, .chunk = woven_chunk(runs, size, entries)};
   if (step.chunk == 0) return std::nullopt;
-  for (Index start = 0; const Place& run : runs) {
+  for (Index start = 0; const WindowRun& run : runs) {
     step.members.push_back({run, start, moved_by(run.length, spots.access, size)});
     start += run.length;
   }
@@ -228,7 +228,7 @@ std::optional<Step> crossed_step(const Node& node) {
 }
 
 Step nest_step(const Node& node) {
-  const bool two = node.children[0]->kind == Kind::loop;
+  const bool two = node.children[0]->kind == NodeKind::loop;
   const Node& inner = two ? *node.children[0] : node;
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
@@ -236,7 +236,7 @@ Step nest_step(const Node& node) {
   step.moved = moved_by(length, Access::stride, length);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
-    step.pattern = kept(pattern_of(std::vector{Place{0, length}}, inner.stride, inner.count));
+    step.pattern = kept(pattern_of(std::vector{WindowRun{0, length}}, inner.stride, inner.count));
     if (step.pattern && step.pattern->entries < 2) step.pattern.reset();
     // To pack, blocks of 8 bytes and more are as fast one by one once their lines come from beyond the first cache; to
     // unpack, never.
@@ -254,8 +254,8 @@ Step repeat_step(const Node& node) {
 Step loop_step(const Node& node) {
   if (std::optional<Step> step = crossed_step(node)) return std::move(*step);
   const Node& child = *node.children[0];
-  const bool nest = child.kind == Kind::run || (child.kind == Kind::loop && child.children[0]->kind == Kind::run);
-  const bool short_rows = child.kind == Kind::loop && child.count < kFewestEntries && child.high - child.low <= kLine;
+  const bool nest = child.kind == NodeKind::run || (child.kind == NodeKind::loop && child.children[0]->kind == NodeKind::run);
+  const bool short_rows = child.kind == NodeKind::loop && child.count < kFewestEntries && child.high - child.low <= kLine;
   if (nest && !short_rows) return nest_step(node);
   if (child.runs <= kMostMembers) {
     if (std::optional<Step> step = woven(spots_of(node), runs_of(child), node.count)) return std::move(*step);
@@ -265,7 +265,7 @@ Step loop_step(const Node& node) {
 
 Step list_step(const Node& node) {
   const Node& child = *node.children[0];
-  if (child.kind == Kind::run) {
+  if (child.kind == NodeKind::run) {
     if (child.size < 16) {
       if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kBlockNs)) return std::move(*step);
     }
@@ -305,14 +305,14 @@ Structs structs_of(const std::vector<Step>& parts) {
 // A sorted list of short blocks comes as many lists and blocks: one is better. Only where no part is a sequence again:
 // each run is looked at once, however deep a peer's layout nests.
 Step sequence_step(const Node& node) {
-  const auto is = [](Kind kind) { return [kind](const auto& child) { return child->kind == kind; }; };
-  if (std::ranges::all_of(node.children, is(Kind::run)))
+  const auto is = [](NodeKind kind) { return [kind](const auto& child) { return child->kind == kind; }; };
+  if (std::ranges::all_of(node.children, is(NodeKind::run)))
     return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
   Step step{.kind = Step::Kind::sequence, .count = std::ssize(node.children)};
   step.children.reserve(node.children.size());
   for (const auto& child : node.children) step.children.push_back(step_of(*child));
   step.structs = structs_of(step.children);
-  if (std::ranges::any_of(node.children, is(Kind::sequence))) return step;
+  if (std::ranges::any_of(node.children, is(NodeKind::sequence))) return step;
   if (const std::optional<double> cost = cost_of_lists(step.children)) {
     if (std::optional<Step> one = short_runs(node, *cost)) return std::move(*one);
   }
@@ -329,11 +329,11 @@ Step step_of(const Node& node) {
   }
   Step step;
   switch (node.kind) {
-    case Kind::run: break;
-    case Kind::loop: step = loop_step(node); break;
-    case Kind::list: step = list_step(node); break;
-    case Kind::blocks: step = blocks_step(node); break;
-    case Kind::sequence: step = sequence_step(node); break;
+    case NodeKind::run: break;
+    case NodeKind::loop: step = loop_step(node); break;
+    case NodeKind::list: step = list_step(node); break;
+    case NodeKind::blocks: step = blocks_step(node); break;
+    case NodeKind::sequence: step = sequence_step(node); break;
   }
   step.node = &node;
   step.size = node.size;
@@ -358,9 +358,9 @@ std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& stru
   return std::nullopt;
 }
 
-Plan::Plan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
+CopyPlan::CopyPlan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
 
-std::shared_ptr<const NestMove> Plan::from(const layout::Layout& src, const layout::Layout& dst) const {
+std::shared_ptr<const NestMove> CopyPlan::from(const layout::Layout& src, const layout::Layout& dst) const {
   const std::scoped_lock lock(last_mutex_);
   if (last_ && last_->digest == src.digest()) return last_->move;
   try {
@@ -372,8 +372,8 @@ std::shared_ptr<const NestMove> Plan::from(const layout::Layout& src, const layo
   }
 }
 
-const Plan& Plan::make(const layout::Layout& layout) {
-  return static_cast<const Plan&>(*layout.keep(std::make_unique<const Plan>(layout)));
+const CopyPlan& CopyPlan::make(const layout::Layout& layout) {
+  return static_cast<const CopyPlan&>(*layout.keep(std::make_unique<const CopyPlan>(layout)));
 }
 
 }  // namespace lacuna::copy

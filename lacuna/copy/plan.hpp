@@ -47,7 +47,7 @@ struct Spots {
   }
   /// The side of a move that begins with entry `first`, which lies `first * stride` from the step's place if there is a
   /// stride.
-  [[nodiscard]] Side side(std::int64_t first) const {
+  [[nodiscard]] BlockSide side(std::int64_t first) const {
     if (access == Access::stride) return {.stride = stride};
     if (access == Access::list32) return {.offsets = narrow.data() + first};
     return {.offsets = wide + first};
@@ -64,7 +64,7 @@ struct Moved {
 
 /// One run of each entry of a woven step.
 struct Member {
-  Place place;
+  WindowRun place;
   std::int64_t start = 0;  ///< in the entry's stream
   Moved moved;
 };
@@ -99,14 +99,14 @@ struct Step {
   std::vector<Step> children;          ///< repeat: one; sequence: all
 };
 
-class Plan final : public layout::Companion {
+class CopyPlan final : public layout::Companion {
  public:
-  explicit Plan(const layout::Layout& layout);
+  explicit CopyPlan(const layout::Layout& layout);
 
   /// The plan of a layout, made if it has none. The layout has bytes.
-  static const Plan& of(const layout::Layout& layout) {
+  static const CopyPlan& of(const layout::Layout& layout) {
     const layout::Companion* kept = layout.companion();
-    return kept != nullptr ? static_cast<const Plan&>(*kept) : make(layout);
+    return kept != nullptr ? static_cast<const CopyPlan&>(*kept) : make(layout);
   }
 
   /// Bytes [position, position + length) of the stream; base and dense as in pack() and unpack().
@@ -123,7 +123,7 @@ class Plan final : public layout::Companion {
   [[nodiscard]] std::string describe() const;
 
  private:
-  static const Plan& make(const layout::Layout& layout);
+  static const CopyPlan& make(const layout::Layout& layout);
   void pack_past(const std::byte* base, std::int64_t position, std::int64_t length, std::byte* dense) const;
 
   struct Source {

@@ -42,7 +42,7 @@ class Front {
   [[nodiscard]] bool listed() const { return strip_.offsets != nullptr; }
   [[nodiscard]] Index stride() const { return strip_.stride; }
   [[nodiscard]] Index origin() const { return listed() ? strip_.offset : strip_.offset + next_ * strip_.stride; }
-  [[nodiscard]] Side side() const {
+  [[nodiscard]] BlockSide side() const {
     if (listed()) return {.offsets = strip_.offsets + next_};
     return {.stride = strip_.stride};
   }
@@ -77,8 +77,8 @@ void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst
     if (poor > 3) {
       alignas(64) std::array<std::byte, kBounce> bounce;
       const Index bytes = std::min(kBounce, end - position);
-      Plan::of(src).pack(src_base, position, bytes, bounce.data(), Caching::kept);
-      Plan::of(dst).unpack(dst_base, position, bytes, bounce.data(), Caching::kept);
+      CopyPlan::of(src).pack(src_base, position, bytes, bounce.data(), Caching::kept);
+      CopyPlan::of(dst).unpack(dst_base, position, bytes, bounce.data(), Caching::kept);
       position += bytes;
       from.seek(position);
       to.seek(position);

@@ -20,7 +20,7 @@ constexpr std::int64_t kPage = 4096;
 // Bytes of the largest entries of a layout's loops that fit into `most`. Parts that are cut between two entries have
 // the loops of the whole.
 std::int64_t entry_of(const Layout& layout, std::int64_t most) {
-  for (const layout::Node* node = layout.form(); node->kind == layout::Kind::loop || node->kind == layout::Kind::list;
+  for (const layout::Node* node = layout.form(); node->kind == layout::NodeKind::loop || node->kind == layout::NodeKind::list;
        node = node->children[0].get()) {
     if (node->children[0]->size <= most) return node->children[0]->size;
   }

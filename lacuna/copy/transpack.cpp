@@ -31,7 +31,7 @@ class Transpacker {
   }
 
   void run() {
-    steps(Plan::of(src_).root(), src_base_ + src_.form_offset(), Plan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);
+    steps(CopyPlan::of(src_).root(), src_base_ + src_.form_offset(), CopyPlan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);
     if (stream_) end_of_streaming();
   }
 
@@ -76,12 +76,12 @@ class Transpacker {
     move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
   }
 
-  static bool loops(const Step& step) { return step.node->kind == layout::Kind::loop || step.node->loops; }
+  static bool loops(const Step& step) { return step.node->kind == layout::NodeKind::loop || step.node->loops; }
 
   // False if the loops of one side do not divide the other's. The way of whole layouts is remembered.
   bool nest(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
     if (s.size == src_.size()) {
-      const auto known = Plan::of(dst_).from(src_, dst_);
+      const auto known = CopyPlan::of(dst_).from(src_, dst_);
       if (known) known->move(from, to, stream_);
       return known != nullptr;
     }
@@ -131,7 +131,7 @@ class Transpacker {
     const Index chunk = std::min(s.chunk, d.chunk);
     for (Index i = 0; i < s.count; i += chunk) {
       for (std::size_t k = 0; k < s.members.size(); ++k) {
-        const Place& a = s.members[k].place;
+        const WindowRun& a = s.members[k].place;
         blocks(s.spots, from + a.offset, d.spots, to + d.members[k].place.offset, a.length, i, std::min(chunk, s.count - i));
       }
     }

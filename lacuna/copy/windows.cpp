@@ -192,11 +192,11 @@ namespace lacuna::copy {
 HWY_EXPORT(FindWindows);
 const WindowKernels* window_kernels() { return HWY_DYNAMIC_DISPATCH(FindWindows)(); }
 
-std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stride, std::int64_t count) {
+std::optional<Pattern> pattern_of(std::span<const WindowRun> runs, std::int64_t stride, std::int64_t count) {
   std::int64_t low = std::numeric_limits<std::int64_t>::max();
   std::int64_t high = std::numeric_limits<std::int64_t>::min();
   std::int64_t bytes = 0;
-  for (const Place& run : runs) {
+  for (const WindowRun& run : runs) {
     low = std::min(low, run.offset);
     high = std::max(high, run.offset + run.length);
     bytes += run.length;
@@ -212,7 +212,7 @@ std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stri
   p.stride = entries * stride;
   int dense = 0;
   for (std::int64_t e = 0; e < entries; ++e) {
-    for (const Place& run : runs) {
+    for (const WindowRun& run : runs) {
       for (std::int64_t b = 0; b < run.length; ++b, ++dense) {
         const auto place = static_cast<std::size_t>(e * stride + run.offset + b - p.low);
         const std::uint64_t bit = std::uint64_t{1} << place;

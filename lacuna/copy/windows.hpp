@@ -18,7 +18,7 @@
 
 namespace lacuna::copy {
 
-struct Place {
+struct WindowRun {
   std::int64_t offset;
   std::int64_t length;
 };
@@ -38,7 +38,7 @@ struct Pattern {
 /// The pattern of a loop of `count` entries, `stride` apart, each of these runs; as many entries to a window as fit. A
 /// list has stride 0: one entry to a window. Nothing where an entry does not fit into 64 bytes, or a run overlaps
 /// another.
-[[nodiscard]] std::optional<Pattern> pattern_of(std::span<const Place> runs, std::int64_t stride, std::int64_t count);
+[[nodiscard]] std::optional<Pattern> pattern_of(std::span<const WindowRun> runs, std::int64_t stride, std::int64_t count);
 
 /// Runs in any order of any lengths; neighbours that ascend within 64 bytes share a window.
 struct Masks {

@@ -20,13 +20,13 @@ std::int64_t reach_of(const std::vector<std::int64_t>& places) {
 }
 
 void spell_runs(const Node& node, std::int64_t at, std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& places) {
-  if (node.kind == layout::Kind::run) {
+  if (node.kind == layout::NodeKind::run) {
     lengths.push_back(node.size);
     places.push_back(at);
     return;
   }
   for (std::int64_t i = 0; i < node.entries(); ++i) {
-    if (node.kind == layout::Kind::blocks) {
+    if (node.kind == layout::NodeKind::blocks) {
       lengths.push_back(node.starts[static_cast<std::size_t>(i) + 1] - node.starts[static_cast<std::size_t>(i)]);
       places.push_back(at + node.offset(i));
     } else {

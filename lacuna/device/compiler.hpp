@@ -28,7 +28,7 @@ struct Blocks {
 struct Divisor {
   std::int64_t bits = 16;
   void add(std::int64_t number) { bits |= number; }
-  void add(const Side& side, std::int64_t count) {
+  void add(const LoopSide& side, std::int64_t count) {
     if (side.list == nullptr) return add(side.stride);
     for (std::int64_t i = 0; i < count; ++i) bits |= side.list[i];
   }

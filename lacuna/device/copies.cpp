@@ -24,7 +24,7 @@ struct Copies::State {
   struct Kept {
     layout::Digest from, to;
     int alignment;
-    Plan plan;
+    CopyPlan plan;
   };
   std::shared_ptr<Device> device;
   std::list<Kept> plans;  // the last one used is the first
@@ -47,7 +47,7 @@ Result<void> Copies::move(const Pair& pair, Addresses addresses, Stream stream) 
   if (kept == plans.end()) {
     if (LACUNA_TRY(pair.to.overlaps()))
       return base::fail(base::Code::invalid_argument, "the layout that is written names some bytes twice");
-    Plan plan = LACUNA_TRY(Plan::make(state_->device, std::span(&pair, 1), alignment));
+    CopyPlan plan = LACUNA_TRY(CopyPlan::make(state_->device, std::span(&pair, 1), alignment));
     plans.push_front({from, to, alignment, std::move(plan)});
     if (plans.size() > kMostPlans) plans.pop_back();
   } else {

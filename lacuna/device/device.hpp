@@ -1,7 +1,7 @@
 // device: memory that another processor computes in, and copies between layouts of such memory. It hides which
 // processor that is, and how a copy is cut among its threads.
 //
-//   pairs of layouts ──▶ Plan: parts and tables ──▶ one launch on the caller's stream ──▶ cuda: a GPU
+//   pairs of layouts ──▶ CopyPlan: parts and tables ──▶ one launch on the caller's stream ──▶ cuda: a GPU
 //                         (made once)                (nothing waits or allocates)    └──▶ emulated: the same on the CPU
 //
 // A plan is the device's form of a pair of layouts: both sides as one nest of loops, each with two strides or lists.
@@ -73,7 +73,7 @@ class Device {
   /// `rows` times `width` bytes, which lie `to_pitch` and `from_pitch` bytes apart: the copy engine's own way.
   virtual Result<void> copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t width,
                                  std::int64_t rows, Stream stream) = 0;
-  /// For Plan alone: the parts of one way.
+  /// For CopyPlan alone: the parts of one way.
   virtual Result<void> launch(const Launched& launched, Stream stream) = 0;
 
   [[nodiscard]] virtual Result<Stream> create_stream() = 0;
@@ -124,20 +124,20 @@ struct Addresses {
 };
 
 /// Pairs, compiled for a device.
-class Plan {
+class CopyPlan {
  public:
   static constexpr std::size_t kMostPairs = 64;
 
   /// Takes memory of the device where tables are needed, and waits for its default stream then. `alignment`: a power of
   /// two, 1 to 16, that will divide all addresses. Errors: invalid_argument (sizes that differ, more than kMostPairs
   /// pairs), limit (more pieces than tables can hold), out_of_memory.
-  [[nodiscard]] static Result<Plan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
+  [[nodiscard]] static Result<CopyPlan> make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment = 16);
 
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  Plan(Plan&& other) noexcept;
-  Plan& operator=(Plan&& other) noexcept;
-  ~Plan();
+  CopyPlan(const CopyPlan&) = delete;
+  CopyPlan& operator=(const CopyPlan&) = delete;
+  CopyPlan(CopyPlan&& other) noexcept;
+  CopyPlan& operator=(CopyPlan&& other) noexcept;
+  ~CopyPlan();
 
   /// Moves all pairs, after what the stream holds already: one launch, or up to four, if some parts are words of 8
   /// or 16 bytes, some shorter words, some windows, and some squares. The plan must stay until the stream is there.
@@ -150,9 +150,9 @@ class Plan {
   [[nodiscard]] std::int64_t table_bytes() const;  ///< of the device's memory
 
  private:
-  friend Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning);
+  friend Result<CopyPlan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning);
   struct State;
-  explicit Plan(std::unique_ptr<State> state);
+  explicit CopyPlan(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
@@ -166,9 +166,9 @@ class Copies {
   Copies& operator=(Copies&& other) noexcept;
   ~Copies();
 
-  /// As Plan::move() with the pair's plan, which is made first if there is none: that may allocate and wait. Making
+  /// As CopyPlan::move() with the pair's plan, which is made first if there is none: that may allocate and wait. Making
   /// room for it waits for the device.
-  /// Errors: as Plan's, invalid_argument (some byte of `to` occurs twice), limit (which is too dear to find out).
+  /// Errors: as CopyPlan's, invalid_argument (some byte of `to` occurs twice), limit (which is too dear to find out).
   Result<void> move(const Pair& pair, Addresses addresses, Stream stream);
   [[nodiscard]] const std::shared_ptr<Device>& device() const;
 

@@ -8,13 +8,13 @@
 namespace lacuna::device {
 namespace {
 
-using layout::Kind;
 using layout::Layout;
 using layout::Node;
+using layout::NodeKind;
 
 struct Step {
   std::int64_t count;
-  Side side;
+  LoopSide side;
 };
 
 // A form from its root to what is no loop.
@@ -24,16 +24,16 @@ struct Chain {
   std::int64_t size = 0;
 };
 
-Side side_of(const Node& node) {
-  if (node.kind == Kind::loop) return {.stride = node.stride};
+LoopSide side_of(const Node& node) {
+  if (node.kind == NodeKind::loop) return {.stride = node.stride};
   return {.list = node.offsets.data()};
 }
 
 Chain chain_of(const Node* node) {
   Chain chain;
-  for (; node->kind == Kind::loop || node->kind == Kind::list; node = node->children[0].get())
+  for (; node->kind == NodeKind::loop || node->kind == NodeKind::list; node = node->children[0].get())
     chain.steps.push_back({node->entries(), side_of(*node)});
-  if (node->kind != Kind::run) chain.form = node;
+  if (node->kind != NodeKind::run) chain.form = node;
   chain.size = node->size;
   return chain;
 }
@@ -48,9 +48,9 @@ bool cut(Chain& chain, std::int64_t size) {
 }
 
 // Takes the innermost `count` of a chain's last loop.
-std::optional<Side> take(std::vector<Step>& steps, std::int64_t count) {
+std::optional<LoopSide> take(std::vector<Step>& steps, std::int64_t count) {
   Step& step = steps.back();
-  const Side side = step.side;
+  const LoopSide side = step.side;
   if (step.count == count) {
     steps.pop_back();
     return side;
@@ -60,22 +60,22 @@ std::optional<Side> take(std::vector<Step>& steps, std::int64_t count) {
   return side;
 }
 
-bool goes_on(const Side& outer, const Side& inner, std::int64_t count) {
+bool goes_on(const LoopSide& outer, const LoopSide& inner, std::int64_t count) {
   return outer.list == nullptr && inner.list == nullptr && outer.stride == inner.stride * count;
 }
 
 bool spell(const Nest& around, const Node& node, bool is_from, std::size_t most, std::vector<Nest>& nests) {
   Nest nest = around;
   const Node* form = &node;
-  for (; form->kind == Kind::loop || form->kind == Kind::list; form = form->children[0].get()) {
-    const Side here = side_of(*form);
-    const Side dense{.stride = form->children[0]->size};
+  for (; form->kind == NodeKind::loop || form->kind == NodeKind::list; form = form->children[0].get()) {
+    const LoopSide here = side_of(*form);
+    const LoopSide dense{.stride = form->children[0]->size};
     nest.add(is_from ? Loop{form->entries(), here, dense} : Loop{form->entries(), dense, here});
   }
   nest.size = form->size;
   nest.from_form = nest.to_form = nullptr;
-  if (form->kind != Kind::sequence) {
-    if (form->kind == Kind::blocks) (is_from ? nest.from_form : nest.to_form) = form;
+  if (form->kind != NodeKind::sequence) {
+    if (form->kind == NodeKind::blocks) (is_from ? nest.from_form : nest.to_form) = form;
     if (nests.size() == most) return false;
     nests.push_back(std::move(nest));
     return true;
@@ -152,16 +152,18 @@ base::Result<std::vector<Apart>> take_apart(const Pair& pair) {
     return Pair{LACUNA_TRY(pair.from.slice(position, length)), LACUNA_TRY(pair.to.slice(position, length))};
   };
   std::vector<Apart> parts;
-  const auto repeats = [](const Node& node) { return node.kind == Kind::loop ? node.count : node.kind == Kind::run ? node.size : 1; };
+  const auto repeats = [](const Node& node) {
+    return node.kind == NodeKind::loop ? node.count : node.kind == NodeKind::run ? node.size : 1;
+  };
   const std::int64_t count = std::gcd(repeats(from), repeats(to));
-  if (count > 1 && (from.kind == Kind::loop || to.kind == Kind::loop)) {
+  if (count > 1 && (from.kind == NodeKind::loop || to.kind == NodeKind::loop)) {
     const std::int64_t size = pair.from.size() / count;
-    const auto stride = [&](const Node& node) { return node.kind == Kind::loop ? node.stride * (node.count / count) : size; };
+    const auto stride = [&](const Node& node) { return node.kind == NodeKind::loop ? node.stride * (node.count / count) : size; };
     parts.push_back({{count, {.stride = stride(from)}, {.stride = stride(to)}}, LACUNA_TRY(sliced(0, size))});
     return parts;
   }
-  const Node& sequence = from.kind == Kind::sequence ? from : to;
-  if (sequence.kind != Kind::sequence || sequence.children.size() > most_children) return parts;
+  const Node& sequence = from.kind == NodeKind::sequence ? from : to;
+  if (sequence.kind != NodeKind::sequence || sequence.children.size() > most_children) return parts;
   for (std::size_t i = 0; i < sequence.children.size(); ++i)
     parts.push_back({{}, LACUNA_TRY(sliced(sequence.starts[i], sequence.starts[i + 1] - sequence.starts[i]))});
   return parts;

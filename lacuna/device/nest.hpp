@@ -11,7 +11,7 @@
 namespace lacuna::device {
 
 /// Where the entries of a loop lie on one side: a stride, or a list that stays where it is.
-struct Side {
+struct LoopSide {
   std::int64_t stride = 0;
   const std::int64_t* list = nullptr;
 
@@ -20,7 +20,7 @@ struct Side {
 
 struct Loop {
   std::int64_t count = 1;
-  Side from, to;
+  LoopSide from, to;
 
   [[nodiscard]] bool strided() const { return from.list == nullptr && to.list == nullptr; }
 };

@@ -12,7 +12,7 @@ namespace lacuna::device {
 using base::Code;
 using base::fail;
 
-struct Plan::State {
+struct CopyPlan::State {
   std::shared_ptr<Device> device;
   std::size_t pairs = 0;
   std::uint64_t alignment = 16;
@@ -88,33 +88,33 @@ struct Plan::State {
   static constexpr std::uint32_t kMostOwners = 1 << 20;
 };
 
-Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Plan::Plan(Plan&& other) noexcept = default;
-Plan& Plan::operator=(Plan&& other) noexcept = default;
-Plan::~Plan() = default;
+CopyPlan::CopyPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CopyPlan::CopyPlan(CopyPlan&& other) noexcept = default;
+CopyPlan& CopyPlan::operator=(CopyPlan&& other) noexcept = default;
+CopyPlan::~CopyPlan() = default;
 
-Result<Plan> Plan::make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment) {
+Result<CopyPlan> CopyPlan::make(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment) {
   Tuning tuning;
   tuning.processors = device->card().processors;
   return make_plan(std::move(device), pairs, alignment, tuning);
 }
 
-Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning) {
-  if (pairs.size() > Plan::kMostPairs)
-    return fail(Code::invalid_argument, fmt::format("{} pairs of layouts; a plan takes at most {}", pairs.size(), Plan::kMostPairs));
+Result<CopyPlan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment, const Tuning& tuning) {
+  if (pairs.size() > CopyPlan::kMostPairs)
+    return fail(Code::invalid_argument, fmt::format("{} pairs of layouts; a plan takes at most {}", pairs.size(), CopyPlan::kMostPairs));
   if (alignment < 1 || alignment > 16 || (alignment & (alignment - 1)) != 0)
     return fail(Code::invalid_argument, fmt::format("an alignment of {}; it is 1, 2, 4, 8 or 16", alignment));
   const Program program = LACUNA_TRY(compile(pairs, alignment, tuning));
 
-  auto state = std::make_unique<Plan::State>();
+  auto state = std::make_unique<CopyPlan::State>();
   state->device = std::move(device);
   state->pairs = pairs.size();
   state->alignment = static_cast<std::uint64_t>(alignment);
   LACUNA_TRY(state->upload(program));
-  return Plan(std::move(state));
+  return CopyPlan(std::move(state));
 }
 
-Result<void> Plan::move(std::span<const Addresses> addresses, Stream stream) const {
+Result<void> CopyPlan::move(std::span<const Addresses> addresses, Stream stream) const {
   if (addresses.size() != state_->pairs)
     return fail(Code::invalid_argument,
                 fmt::format("{} pairs of addresses for a plan of {} pairs of layouts", addresses.size(), state_->pairs));
@@ -133,11 +133,11 @@ Result<void> Plan::move(std::span<const Addresses> addresses, Stream stream) con
   return {};
 }
 
-std::string Plan::describe() const {
+std::string CopyPlan::describe() const {
   std::string text;
   for (const kernel::Part& part : state_->parts) text += device::describe(part) + "\n";
   return text;
 }
-std::int64_t Plan::table_bytes() const { return state_->bytes; }
+std::int64_t CopyPlan::table_bytes() const { return state_->bytes; }
 
 }  // namespace lacuna::device

@@ -54,7 +54,7 @@ bool Compiler::add(const Nest& nest) {
   const Node* form = nest.from_form != nullptr ? nest.from_form : nest.to_form;
   if (nest.loops.size() + 1 > kernel::kMostLevels) return false;
   if (form == nullptr) return runs(nest);
-  if (form->kind == layout::Kind::blocks) return blocks(nest, *form);
+  if (form->kind == layout::NodeKind::blocks) return blocks(nest, *form);
   std::vector<Nest> nests;
   if (words_of(nest, *form)) return true;
   if (!spell_out(nest, kMostParts, nests)) return false;

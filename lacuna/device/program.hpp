@@ -34,12 +34,12 @@ struct Tuning {
   int processors = 132;  ///< of the device
 };
 
-/// Errors: as Plan::make().
+/// Errors: as CopyPlan::make().
 [[nodiscard]] base::Result<Program> compile(std::span<const Pair> pairs, std::int64_t alignment, const Tuning& tuning);
 
-/// Plan::make() with another tuning: for measurements.
-[[nodiscard]] base::Result<Plan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment,
-                                           const Tuning& tuning);
+/// CopyPlan::make() with another tuning: for measurements.
+[[nodiscard]] base::Result<CopyPlan> make_plan(std::shared_ptr<Device> device, std::span<const Pair> pairs, int alignment,
+                                               const Tuning& tuning);
 
 /// A part in words.
 [[nodiscard]] std::string describe(const kernel::Part& part);

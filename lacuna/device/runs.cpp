@@ -42,7 +42,7 @@ Level divided_by(std::int64_t count) {
 // Whether all places, relative to the first byte, are within 31 bits.
 bool narrow(const Nest& nest) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
-  const auto reach = [](const Side& side, std::int64_t count) {
+  const auto reach = [](const LoopSide& side, std::int64_t count) {
     if (side.list == nullptr) return std::abs(side.stride) > most / count ? most : std::abs(side.stride) * (count - 1);
     const auto extremes = std::ranges::minmax(std::span(side.list, static_cast<std::size_t>(count)));
     return std::max(std::abs(extremes.min), std::abs(extremes.max));
@@ -190,7 +190,7 @@ bool Compiler::loops(Part part, const Nest& nest, std::int64_t units, std::int64
       Loop& cut = share.loops[inner - 1];
       cut.count = std::min(most, loop.count - first);
       for (const bool is_from : {true, false}) {
-        Side& side = is_from ? cut.from : cut.to;
+        LoopSide& side = is_from ? cut.from : cut.to;
         if (side.list != nullptr)
           side.list += first;
         else

@@ -7,7 +7,7 @@ namespace lacuna::device {
 
 using kernel::Places;
 
-std::tuple<Places, std::uint32_t, std::int64_t> Tables::put_side(const Side& side, std::int64_t count, std::int64_t word) {
+std::tuple<Places, std::uint32_t, std::int64_t> Tables::put_side(const LoopSide& side, std::int64_t count, std::int64_t word) {
   if (side.list == nullptr) return {Places::stride, 0, side.stride};
   auto [known, is_new] = known_.try_emplace({side.list, count, word});
   if (is_new) {

@@ -29,7 +29,7 @@ class Tables {
   }
   /// One side of a loop, all of whose places `word` divides. A list that was put before is not put again, until
   /// forget().
-  std::tuple<kernel::Places, std::uint32_t, std::int64_t> put_side(const Side& side, std::int64_t count, std::int64_t word);
+  std::tuple<kernel::Places, std::uint32_t, std::int64_t> put_side(const LoopSide& side, std::int64_t count, std::int64_t word);
   /// For each 32 units: the block of the first one, less the blocks that its own bit counts, and where blocks begin.
   std::uint32_t put_marks(const std::vector<std::int64_t>& starts);
   /// Where unit 0 would be if all units were one run with each block's.

@@ -1,5 +1,5 @@
-// Which way is best: the bill of every method on every path at the profile's prices, and at the usual ones where the
-// profile cannot tell.
+// Which way is best: the cost items of every method on every path at the profile's prices, and at the usual ones where
+// the profile cannot tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace lacuna::guide {
 namespace {
 
-using method::Bill;
+using method::CostItems;
 using method::Method;
 using method::Notify;
 using method::Role;
@@ -46,7 +46,7 @@ Refused refusal_of(const Method& method, Notify notify, const nic::PathInfo& pat
   return lands && !in_place ? Refused::nobody_unpacks : Refused::none;
 }
 
-std::string text_of(Refused refusal, const nic::PathInfo& path, const Peer& peer) {
+std::string text_of(Refused refusal, const nic::PathInfo& path, const PeerClass& peer) {
   const nic::Limits& limits = peer.limits();
   switch (refusal) {
     case Refused::none: return {};
@@ -65,33 +65,34 @@ std::string text_of(Refused refusal, const nic::PathInfo& path, const Peer& peer
   return {};
 }
 
-Plan plan_of(const Bill& bill, double factor = 1) {
-  return {.latency_ns = factor * bill.latency_ns(),
-          .cpu_ns = {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)},
-          .busiest_ns = bill.busiest_ns()};
+ExpectedCost expected_cost(const CostItems& cost_items, double factor = 1) {
+  return {.latency_ns = factor * cost_items.latency_ns(),
+          .cpu_ns = {cost_items.cpu_ns(Role::sender), cost_items.cpu_ns(Role::receiver)},
+          .busiest_ns = cost_items.busiest_ns()};
 }
 
-Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement,
-             const method::Prices& prices) {
-  Bill bill(prices, route.info, pair, placement.cold, static_cast<double>(placement.uses));
-  way.method->bill(bill, peer.limits());
-  if (way.method->one_sided()) bill.notify(way.method->initiator, way.notify);
-  return bill;
+CostItems cost_items_of(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const PeerClass::Route& route,
+                        const Placement& placement, const method::Prices& prices) {
+  CostItems cost_items(prices, route.info, pair, placement.cold, static_cast<double>(placement.uses));
+  way.method->cost_items(cost_items, peer.limits());
+  if (way.method->one_sided()) cost_items.notify(way.method->initiator, way.notify);
+  return cost_items;
 }
 
-Bill bill_of(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Peer::Route& route, const Placement& placement) {
-  return bill_of(way, pair, peer, route, placement, route.prices);
+CostItems cost_items_of(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const PeerClass::Route& route,
+                        const Placement& placement) {
+  return cost_items_of(way, pair, peer, route, placement, route.prices);
 }
 
 // Errors are known of latencies alone.
-bool has_hysteresis(const Peer& peer, const Placement& placement) {
+bool has_hysteresis(const PeerClass& peer, const Placement& placement) {
   return peer.hysteresis() > 0 && placement.objective == Objective::latency;
 }
 
 // Calls visit(way, route) for every combination there is, possible or not.
 template <class Visit>
-void each_way(const Peer& peer, const Visit& visit) {
-  for (const Peer::Route& route : peer.routes()) {
+void each_way(const PeerClass& peer, const Visit& visit) {
+  for (const PeerClass::Route& route : peer.routes()) {
     for (const Method& method : method::methods()) {
       for (const Notify notify : method.notifies) visit(Way{&method, route.info.path, notify}, route);
     }
@@ -115,9 +116,9 @@ constexpr std::size_t scramble(std::uint64_t a, std::uint64_t b, std::uint64_t c
 }
 
 // Why no method moves the pair.
-std::string why_none(const Force& force, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
+std::string why_none(const Force& force, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement) {
   std::string why;
-  each_way(peer, [&](const Way& way, const Peer::Route& route) {
+  each_way(peer, [&](const Way& way, const PeerClass::Route& route) {
     if (forbidden(force, way)) return;
     const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
     const std::string reason = text_of(refusal, route.info, peer);
@@ -139,7 +140,7 @@ std::optional<Objective> objective_from_name(std::string_view name) {
   return static_cast<Objective>(found - kObjectives.begin());
 }
 
-double Plan::merit(Objective objective) const {
+double ExpectedCost::merit(Objective objective) const {
   switch (objective) {
     case Objective::latency: return latency_ns;
     case Objective::bandwidth: return busiest_ns;
@@ -187,7 +188,7 @@ Result<Way> Way::decode(std::span<const std::byte> wire) {
 
 // --- choosing --------------------------------------------------------------------------------------------------------
 
-Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) {
+Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement) {
   const std::uint64_t bits = (placement.src_shared ? 1U : 0U) | (placement.dst_shared ? 2U : 0U) | (placement.cold ? 4U : 0U) |
                              (placement.told ? 8U : 0U) | static_cast<std::uint64_t>(placement.objective) << 4;
   const Key key{src.digest(), dst.digest(), peer.number() << 40 | std::uint64_t{std::bit_cast<std::uint32_t>(placement.uses)} << 8 | bits};
@@ -199,36 +200,37 @@ Result<Choice> Guide::choose(const Layout& src, const Layout& dst, const Peer& p
   return choice;
 }
 
-Result<Choice> Guide::choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
+Result<Choice> Guide::choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const PeerClass& peer,
                                     const Placement& placement) const {
   return LACUNA_TRY(search(src, dst, peer, placement, others, false)).choice;
 }
 
-void Guide::learn(const Peer& peer, const Learned& learned) {
+void Guide::learn(const PeerClass& peer, const Learned& learned) {
   peers_.at(peer.number() - 1).remember(learned);
   forget();
 }
 
-Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement,
                                    std::span<const Way> others, bool hysteresis) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
-  const Peer::Belief belief(peer, pair, placement.cold);
-  // Calls visit(way, route, bill) for each way that can be.
-  const auto each_bill = [&](method::Prices Peer::Route::* prices, const auto& visit) {
-    for (const Peer::Route& route : peer.routes()) {
+  const PeerClass::Belief belief(peer, pair, placement.cold);
+  // Calls visit(way, route, cost_items) for each way that can be.
+  const auto each_way = [&](method::Prices PeerClass::Route::* prices, const auto& visit) {
+    for (const PeerClass::Route& route : peer.routes()) {
       if (!route.info.available || (force_.path && *force_.path != route.info.path)) continue;
       for (const Method& method : method::methods()) {
         if (force_.method != nullptr && force_.method != &method) continue;
-        // The bill without the notification is the same for all of them.
-        std::optional<Bill> bill;
+        // The cost items without the notification are the same for all of them.
+        std::optional<CostItems> cost_items;
         for (const Notify notify : method.notifies) {
           if (refusal_of(method, notify, route.info, peer.limits(), placement, pair) != Refused::none) continue;
-          if (!bill)
-            method.bill(bill.emplace(route.*prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)), peer.limits());
-          if (method.one_sided()) bill->notify(method.initiator, notify);
+          if (!cost_items)
+            method.cost_items(cost_items.emplace(route.*prices, route.info, pair, placement.cold, static_cast<double>(placement.uses)),
+                              peer.limits());
+          if (method.one_sided()) cost_items->notify(method.initiator, notify);
           const Way way{&method, route.info.path, notify};
-          if (std::ranges::find(others, way) == others.end()) visit(way, route, *bill);
+          if (std::ranges::find(others, way) == others.end()) visit(way, route, *cost_items);
         }
       }
     }
@@ -236,19 +238,19 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
   std::optional<Way> usual;
   if (hysteresis && has_hysteresis(peer, placement)) {
     double least = std::numeric_limits<double>::infinity();
-    each_bill(&Peer::Route::usual, [&](const Way& way, const Peer::Route&, const Bill& bill) {
-      const double cost = plan_of(bill).merit(placement.objective);
+    each_way(&PeerClass::Route::usual, [&](const Way& way, const PeerClass::Route&, const CostItems& cost_items) {
+      const double cost = expected_cost(cost_items).merit(placement.objective);
       if (usual && cost >= least) return;
       least = cost;
       usual = way;
     });
   }
   std::optional<Way> best;
-  const Peer::Route* by = nullptr;
+  const PeerClass::Route* by = nullptr;
   double least = 0;
-  each_bill(&Peer::Route::prices, [&](const Way& way, const Peer::Route& route, const Bill& bill) {
-    Plan plan = plan_of(bill);
-    if (best && plan.merit(placement.objective) >= least * Peer::Belief::kMost) return;  // nothing brings it back
+  each_way(&PeerClass::Route::prices, [&](const Way& way, const PeerClass::Route& route, const CostItems& cost_items) {
+    ExpectedCost plan = expected_cost(cost_items);
+    if (best && plan.merit(placement.objective) >= least * PeerClass::Belief::kMost) return;  // nothing brings it back
     plan.latency_ns *= belief.factor(route, way);
     const double cost = plan.merit(placement.objective) * belief.hysteresis(route, way, usual);
     if (best && cost >= least) return;
@@ -256,30 +258,31 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
     best = way;
     by = &route;
   });
-  // Billed again: replacing a notification by another one rounds.
+  // Added up again: replacing a notification by another one rounds.
   if (best)
-    return Found{{*best, plan_of(bill_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.speed_factor())}, usual};
+    return Found{{*best, expected_cost(cost_items_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.speed_factor())},
+                 usual};
   return base::fail(base::Code::unsupported, why_none(force_, pair, peer, placement));
 }
 
-Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
-  return expect(way, pair, peer, placement, Peer::Belief(peer, pair, placement.cold));
+ExpectedCost Guide::expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement) {
+  return expect(way, pair, peer, placement, PeerClass::Belief(peer, pair, placement.cold));
 }
 
-Plan Guide::expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
-                   const Peer::Belief& belief) {
-  for (const Peer::Route& route : peer.routes()) {
+ExpectedCost Guide::expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement,
+                           const PeerClass::Belief& belief) {
+  for (const PeerClass::Route& route : peer.routes()) {
     if (route.info.path == way.path)
-      return plan_of(bill_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.speed_factor());
+      return expected_cost(cost_items_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.speed_factor());
   }
   return {};
 }
 
-std::array<double, 2> Guide::cpu_ns(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement) {
-  const Peer::Route* route = peer.route(way.path);
+std::array<double, 2> Guide::cpu_ns(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement) {
+  const PeerClass::Route* route = peer.route(way.path);
   if (route == nullptr) return {};
-  const Bill bill = bill_of(way, pair, peer, *route, placement);
-  return {bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)};
+  const CostItems cost_items = cost_items_of(way, pair, peer, *route, placement);
+  return {cost_items.cpu_ns(Role::sender), cost_items.cpu_ns(Role::receiver)};
 }
 
 // --- explaining ------------------------------------------------------------------------------------------------------
@@ -306,21 +309,21 @@ layout::PairOutline scaled(layout::PairOutline pair, double longer, double more)
 
 }  // namespace
 
-Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) const {
+Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement) const {
   const auto [chosen, usual] = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
-  const Peer::Belief belief(peer, pair, placement.cold);
+  const PeerClass::Belief belief(peer, pair, placement.cold);
   Explanation made{.candidates = {}, .usual = usual, .placement = placement, .profile = &peer.profile(), .pair = pair};
-  each_way(peer, [&](const Way& way, const Peer::Route& route) {
+  each_way(peer, [&](const Way& way, const PeerClass::Route& route) {
     Candidate candidate{.way = way};
     const Refused refusal = refusal_of(*way.method, way.notify, route.info, peer.limits(), placement, pair);
     candidate.refusal = text_of(refusal, route.info, peer);
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
-      const Bill bill = bill_of(way, pair, peer, route, placement);
+      const CostItems cost_items = cost_items_of(way, pair, peer, route, placement);
       candidate.factor = belief.factor(route, way) * peer.speed_factor();
-      candidate.plan = plan_of(bill, candidate.factor);
-      candidate.stages_ns = bill.stages_ns();
+      candidate.plan = expected_cost(cost_items, candidate.factor);
+      candidate.stages_ns = cost_items.stages_ns();
       for (double& ns : candidate.stages_ns) ns *= candidate.factor;
     }
     made.candidates.push_back(std::move(candidate));
@@ -337,20 +340,20 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
 
 // Where each loser would win: with longer or shorter blocks, or with more or fewer of them; the nearer of the two. In
 // steps of an eighth of an octave.
-void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
+void Guide::find_crossovers(Explanation& explanation, const PeerClass& peer) {
   constexpr int kSteps = 64;
   constexpr double kPerOctave = 8;
   const auto winner_at = [&](double longer, double more) -> std::size_t {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
     const Placement& placement = explanation.placement;
-    const Peer::Belief belief(peer, pair, placement.cold);
+    const PeerClass::Belief belief(peer, pair, placement.cold);
     const auto cheapest = [&](const auto& cost_of) {  // of equals the first of the table, as search() has it
       std::size_t best = 0;
       std::tuple least{std::numeric_limits<double>::infinity(), std::size_t{0}};
       for (std::size_t i = 0; i < explanation.candidates.size(); ++i) {
         const Way& way = explanation.candidates[i].way;
         if (!explanation.candidates[i].refusal.empty()) continue;
-        const Peer::Route& route = *peer.route(way.path);
+        const PeerClass::Route& route = *peer.route(way.path);
         const std::tuple cost{cost_of(way, route), peer.index(route, way)};
         if (cost >= least) continue;
         least = cost;
@@ -360,12 +363,12 @@ void Guide::find_crossovers(Explanation& explanation, const Peer& peer) {
     };
     std::optional<Way> usual;
     if (has_hysteresis(peer, placement)) {
-      const std::size_t best = cheapest([&](const Way& way, const Peer::Route& route) {
-        return plan_of(bill_of(way, pair, peer, route, placement, route.usual)).merit(placement.objective);
+      const std::size_t best = cheapest([&](const Way& way, const PeerClass::Route& route) {
+        return expected_cost(cost_items_of(way, pair, peer, route, placement, route.usual)).merit(placement.objective);
       });
       usual = explanation.candidates[best].way;
     }
-    return cheapest([&](const Way& way, const Peer::Route& route) {
+    return cheapest([&](const Way& way, const PeerClass::Route& route) {
       return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.hysteresis(route, way, usual);
     });
   };

@@ -3,9 +3,9 @@
 //
 //   lacuna guide ── measures (lacuna-worker) ──▶ rows ── fit (Python) ──▶ profile: prices of each path
 //                                                                         │
-//   layouts ── outline ──▶ bill of each method × path ── prices ──▶ time of each, in stages ──▶ Choice, or Explanation
-//                                                                                                 │
-//                          both ends must do the same: one end chooses and tells the other ◀──────┘
+//   layouts ── outline ──▶ cost items of each method × path ─ prices ─▶ time of each, in stages ─▶ Choice, Explanation
+//                                                                                                    │
+//                          both ends must do the same: one end chooses and tells the other ◀─────────┘
 //
 // A wrong profile makes a transfer slow, never wrong: every choice is one that both ends can carry out.
 #pragma once
@@ -63,9 +63,9 @@ class Nearby {
   /// random pairs, judged on 500 others (docs/notes/choosing.md): 0.05 to 0.2 make no difference, 1 is worse.
   static constexpr float kPriorWeight = 0.05F;
   static constexpr std::size_t kCoordinates = 9;
-  using Place = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
+  using Point = std::array<float, kCoordinates>;  // the payload's first: they are sorted by it
   /// Where a pair is. Another's weight is exp(-d*d/2) at distance d.
-  [[nodiscard]] static Place place_of(const layout::PairOutline& pair);
+  [[nodiscard]] static Point place_of(const layout::PairOutline& pair);
 
   explicit Nearby(std::size_t ways = 0) : ways_(ways) {}
   /// A gap for each way, NaN where it was not measured. `learned`: by a program that moved just this pair again and
@@ -80,25 +80,25 @@ class Nearby {
   [[nodiscard]] Means means(const layout::PairOutline& pair, bool cold) const;
 
  private:
-  struct Seen {
-    Place place{};
+  struct MeasuredPair {
+    Point place{};
     bool cold = false;
     bool learned = false;
     std::vector<float> gaps;   // 0 where it was not measured,
     std::vector<float> known;  // and this too, else 1
   };
   std::size_t ways_;
-  std::vector<Seen> seen_;
+  std::vector<MeasuredPair> seen_;
 };
 
 // --- profiles --------------------------------------------------------------------------------------------------------
 
-/// What the bill of a way does not know, as measurements show it: the logarithm of measured over billed time, as a sum
-/// over bias_features() of a pair.
+/// What the cost items of a way do not know, as measurements show it: the logarithm of measured over expected time, as
+/// a sum over bias_features() of a pair.
 inline constexpr std::size_t kBiasFeatures = 8;
 using Bias = std::array<double, kBiasFeatures>;
 [[nodiscard]] Bias bias_features(const layout::PairOutline& pair, bool cold);
-/// The factor on a billed time; never more than kMostBias, nor less than its inverse: a profile may be wrong, and
+/// The factor on a expected time; never more than kMostBias, nor less than its inverse: a profile may be wrong, and
 /// layouts may be far from what was measured.
 [[nodiscard]] double bias_factor(const Bias& bias, const Bias& features);
 inline constexpr double kMostBias = 1.65;
@@ -132,13 +132,13 @@ struct Profile {
     double message_us = 0;  ///< it took so long, one way; 0 where that was not measured
     std::vector<Path> paths;
     /// A pair that was measured.
-    struct Seen {
+    struct MeasuredPair {
       layout::PairOutline pair;
       bool cold = false;
       std::vector<double> us;  ///< by each of `ways`; 0 where it was not measured
     };
     std::vector<Way> ways;
-    std::vector<Seen> seen;
+    std::vector<MeasuredPair> seen;
     static constexpr std::size_t kMostSeen = 4096;
     [[nodiscard]] const Path* path(nic::Path which) const;
   };
@@ -223,7 +223,7 @@ struct Placement {
 };
 
 /// What is expected of it, in nanoseconds.
-struct Plan {
+struct ExpectedCost {
   double latency_ns = 0;
   double cpu_ns[2] = {0, 0};  ///< of the sender, of the receiver
   double busiest_ns = 0;
@@ -233,16 +233,16 @@ struct Plan {
 
 struct Choice {
   Way way;
-  Plan plan;
+  ExpectedCost plan;
 };
 
 /// One of all the ways, and what became of it.
 struct Candidate {
   Way way;
   std::string refusal;  ///< why it cannot be; empty if it can
-  Plan plan;
+  ExpectedCost plan;
   std::array<double, method::kStages> stages_ns{};  ///< sum: plan.latency_ns
-  double factor = 1;                                ///< the factor on the bill that is in them
+  double factor = 1;                                ///< the factor that is in them
   double measured_us = 0;                           ///< 0: it was not
   std::string crossover;                            ///< where it would win, in words; empty for the one that does
 };
@@ -250,7 +250,7 @@ struct Candidate {
 struct Explanation {
   /// The chosen one, those that could be by what is expected of them, those that cannot
   std::vector<Candidate> candidates;
-  std::optional<Way> usual;  ///< best by the usual prices, where that counts (Peer::hysteresis())
+  std::optional<Way> usual;  ///< best by the usual prices, where that counts (PeerClass::hysteresis())
   Placement placement;
   const Profile* profile = nullptr;
   layout::PairOutline pair;
@@ -265,9 +265,9 @@ struct Force {
 };
 
 /// Peers that are reached alike: what the NIC can do with them, and what it costs. A Guide makes it.
-class Peer {
+class PeerClass {
  public:
-  Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number);
+  PeerClass(nic::Limits limits, Profile profile, double message_us, std::uint64_t number);
   [[nodiscard]] const nic::Limits& limits() const { return limits_; }
   [[nodiscard]] const Profile& profile() const { return profile_; }
   struct Route {
@@ -293,11 +293,11 @@ class Peer {
   [[nodiscard]] static double hysteresis_of(double error_median) { return std::min(kMostHysteresis, 1.5 * error_median); }
   static constexpr double kMostHysteresis = 0.15;
 
-  /// What is believed of a pair beside the bills of its ways.
+  /// What is believed of a pair beside the cost items of its ways.
   class Belief {
    public:
-    Belief(const Peer& peer, const layout::PairOutline& pair, bool cold);
-    /// What a way's billed time is multiplied by, and by the peers' speed factor; never more than kMost.
+    Belief(const PeerClass& peer, const layout::PairOutline& pair, bool cold);
+    /// What a way's expected time is multiplied by, and by the peers' speed factor; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostBias * 2;
     /// What a way's latency counts as, where another one is usually best: more by the hysteresis, which is half beside
@@ -306,8 +306,8 @@ class Peer {
     [[nodiscard]] double hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const;
 
    private:
-    friend class Peer;
-    const Peer& peer_;
+    friend class PeerClass;
+    const PeerClass& peer_;
     Bias features_;
     Nearby::Means means_;
   };
@@ -337,28 +337,30 @@ class Guide {
 
   /// Peers to choose for; the reference holds as long as the Guide. `profile`: find_profile(). `message_us`: what a
   /// message of 16 KiB takes to them, if it is known: so the class is found.
-  const Peer& add(nic::Limits limits, Profile profile, double message_us = 0) {
+  const PeerClass& add(nic::Limits limits, Profile profile, double message_us = 0) {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
   /// The best way by the peers' prices, unless what is best by the usual ones is within the hysteresis of it
   /// (Belief::hysteresis()). Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is
   /// forced; the message says why each cannot).
-  Result<Choice> choose(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {});
+  Result<Choice> choose(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
-  [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const Peer& peer,
+  [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const PeerClass& peer,
                                              const Placement& placement) const;
   /// From now on choices for this pair, and any that are nearly alike, follow what was learned.
-  void learn(const Peer& peer, const Learned& learned);
+  void learn(const PeerClass& peer, const Learned& learned);
   /// What was chosen so far.
   void forget() { kept_.assign(kKept, {}); }
   /// All ways. Errors: as choose().
-  [[nodiscard]] Result<Explanation> explain(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement = {}) const;
+  [[nodiscard]] Result<Explanation> explain(const Layout& src, const Layout& dst, const PeerClass& peer,
+                                            const Placement& placement = {}) const;
   /// One way's expectation, whether it can be or not.
-  [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement = {});
-  [[nodiscard]] static Plan expect(const Way& way, const layout::PairOutline& pair, const Peer& peer, const Placement& placement,
-                                   const Peer::Belief& belief);
-  /// Of it, the CPU times of the sender and of the receiver, which go by the bill alone.
-  [[nodiscard]] static std::array<double, 2> cpu_ns(const Way& way, const layout::PairOutline& pair, const Peer& peer,
+  [[nodiscard]] static ExpectedCost expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
+                                           const Placement& placement = {});
+  [[nodiscard]] static ExpectedCost expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
+                                           const Placement& placement, const PeerClass::Belief& belief);
+  /// Of it, the CPU times of the sender and of the receiver, which go by the cost items alone.
+  [[nodiscard]] static std::array<double, 2> cpu_ns(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
                                                     const Placement& placement);
 
  private:
@@ -372,17 +374,17 @@ class Guide {
     Key key;
     Choice choice;
   };
-  static void find_crossovers(Explanation& explanation, const Peer& peer);
+  static void find_crossovers(Explanation& explanation, const PeerClass& peer);
   struct Found {
     Choice choice;
     std::optional<Way> usual;
   };
   // The best but for `others`; `hysteresis`: or what is usual, if it is nearly as good.
-  [[nodiscard]] Result<Found> search(const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement,
+  [[nodiscard]] Result<Found> search(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement,
                                      std::span<const Way> others = {}, bool hysteresis = true) const;
 
   Force force_;
-  std::deque<Peer> peers_;
+  std::deque<PeerClass> peers_;
   std::vector<Kept> kept_;
 };
 

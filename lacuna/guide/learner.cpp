@@ -58,7 +58,7 @@ bool Learned::same(const Learned& other) const {
          ((first == other.first && second == other.second) || (first == other.second && second == other.first));
 }
 
-bool Learner::Contest::of(const Layout& from, const Layout& to, const Peer& whose, const Placement& where) const {
+bool Learner::Contest::of(const Layout& from, const Layout& to, const PeerClass& whose, const Placement& where) const {
   return src == from.digest() && dst == to.digest() && peer == &whose && placement == where;
 }
 
@@ -88,7 +88,8 @@ void Learner::rest() {
   until_ = static_cast<std::int64_t>(one_in * 3 / 2 + random() % (one_in + 1));
 }
 
-Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement) {
+Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const Layout& dst, const PeerClass& peer,
+                                        const Placement& placement) {
   Choice choice = LACUNA_TRY(guide.choose(src, dst, peer, placement));
   if (options_.learning == Learning::off || placement.objective != Objective::latency) return Chosen{choice};
   ++statistics_.transfers;
@@ -120,7 +121,7 @@ Result<Learner::Chosen> Learner::choose(Guide& guide, const Layout& src, const L
   return Chosen{choice, running_->number};
 }
 
-void Learner::begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer,
+void Learner::begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const PeerClass& peer,
                     const Placement& placement) {
   auto found = std::ranges::find_if(contests_, [&](const Contest& contest) { return contest.of(src, dst, peer, placement); });
   if (found == contests_.end()) {

@@ -29,7 +29,7 @@ class Learner {
     std::uint32_t trial = 0;  ///< not 0: took() is to be told what it took
   };
   /// Errors: as Guide::choose().
-  Result<Chosen> choose(Guide& guide, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
+  Result<Chosen> choose(Guide& guide, const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement);
   /// What the transfer of a trial took, in the same way for all. One that is never told of is given up after a while.
   void took(Guide& guide, std::uint32_t trial, double ns);
 
@@ -51,14 +51,14 @@ class Learner {
   struct Contest {
     layout::Digest src, dst;
     Placement placement;
-    const Peer* peer = nullptr;
+    const PeerClass* peer = nullptr;
     layout::PairOutline pair;
     Way best, other;
     std::vector<Way> over;  // with these it is decided
     PairedTrial pairs{true};
     LogRatios ratios;
     int rests = 0;  // times that it is passed over: nothing is left to be found out
-    [[nodiscard]] bool of(const Layout& from, const Layout& to, const Peer& whose, const Placement& where) const;
+    [[nodiscard]] bool of(const Layout& from, const Layout& to, const PeerClass& whose, const Placement& where) const;
     void restart(const Way& now_best);
     void forget_pairs();
   };
@@ -74,7 +74,8 @@ class Learner {
   };
   void rest();
   std::uint64_t random();
-  void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const Peer& peer, const Placement& placement);
+  void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const PeerClass& peer,
+             const Placement& placement);
   void judge(Guide& guide, const Running& done, const PairedTrial::Pair& pair);
   void settle(Guide& guide, Contest& contest, double mean);
 

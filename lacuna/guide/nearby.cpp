@@ -58,9 +58,9 @@ Result<layout::PairOutline> pair_from_numbers(std::span<const double> numbers) {
   return pair;
 }
 
-Nearby::Place Nearby::place_of(const layout::PairOutline& pair) {
+Nearby::Point Nearby::place_of(const layout::PairOutline& pair) {
   const auto log = [](std::int64_t value) { return static_cast<float>(std::log(static_cast<double>(std::max<std::int64_t>(1, value)))); };
-  Place place{};
+  Point place{};
   std::size_t at = 0;
   place.at(at++) = log(pair.bytes());
   for (const layout::Outline* side : {&pair.src, &pair.dst}) {
@@ -73,7 +73,7 @@ Nearby::Place Nearby::place_of(const layout::PairOutline& pair) {
 }
 
 void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const float> gaps, bool learned) {
-  Seen seen{.place = place_of(pair), .cold = cold, .learned = learned, .gaps = {}, .known = {}};
+  MeasuredPair seen{.place = place_of(pair), .cold = cold, .learned = learned, .gaps = {}, .known = {}};
   for (const float gap : gaps) {
     const bool known = std::isfinite(gap);
     seen.gaps.push_back(known ? std::clamp(gap, -kMostGap, kMostGap) : 0);
@@ -82,19 +82,20 @@ void Nearby::add(const layout::PairOutline& pair, bool cold, std::span<const flo
   seen.gaps.resize(ways_);
   seen.known.resize(ways_);
   if (learned) {
-    std::erase_if(seen_,
-                  [&](const Seen& old) { return old.learned && old.cold == cold && old.place == seen.place && old.known == seen.known; });
+    std::erase_if(seen_, [&](const MeasuredPair& old) {
+      return old.learned && old.cold == cold && old.place == seen.place && old.known == seen.known;
+    });
   }
-  const auto after = std::ranges::upper_bound(seen_, seen.place.front(), {}, [](const Seen& s) { return s.place.front(); });
+  const auto after = std::ranges::upper_bound(seen_, seen.place.front(), {}, [](const MeasuredPair& s) { return s.place.front(); });
   seen_.insert(after, std::move(seen));
 }
 
 Nearby::Means Nearby::means(const layout::PairOutline& pair, bool cold) const {
   Means means;
   if (seen_.empty()) return means;
-  const Place place = place_of(pair);
+  const Point place = place_of(pair);
   const std::size_t ways = std::min(ways_, means.weights.size());
-  const auto payload = [](const Seen& s) { return s.place.front(); };
+  const auto payload = [](const MeasuredPair& s) { return s.place.front(); };
   for (auto seen = std::ranges::lower_bound(seen_, place.front() - kFar, {}, payload); seen != seen_.end(); ++seen) {
     if (seen->place.front() > place.front() + kFar) break;
     if (seen->cold != cold) continue;

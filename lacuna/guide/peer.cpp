@@ -1,5 +1,5 @@
-// peers: what is believed of each way to reach them. Bills at a profile's prices, times biases, times what was measured
-// or learned nearby.
+// peers: what is believed of each way to reach them. Cost items at a profile's prices, times biases, times what was
+// measured or learned nearby.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::size_t kNotifies = 3;
 
 }  // namespace
 
-Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t number)
+PeerClass::PeerClass(nic::Limits limits, Profile profile, double message_us, std::uint64_t number)
     : limits_(std::move(limits)), profile_(std::move(profile)), number_(number) {
   const Profile::Class* measured = profile_.of(message_us);
   const double usual_us = message_us > 0 || measured == nullptr ? message_us : measured->message_us;
@@ -39,27 +39,27 @@ Peer::Peer(nic::Limits limits, Profile profile, double message_us, std::uint64_t
   }
 }
 
-const Peer::Route* Peer::route(nic::Path path) const {
+const PeerClass::Route* PeerClass::route(nic::Path path) const {
   const auto found = std::ranges::find(routes_, path, [](const Route& r) { return r.info.path; });
   return found != routes_.end() ? &*found : nullptr;
 }
 
-std::size_t Peer::index(const Route& route, const Way& way) const {
+std::size_t PeerClass::index(const Route& route, const Way& way) const {
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
   const auto place = static_cast<std::size_t>(&route - routes_.data());
   return (place * method::methods().size() + method) * kNotifies + static_cast<std::size_t>(way.notify);
 }
 
-void Peer::remember(const Profile::Class& measured) {
+void PeerClass::remember(const Profile::Class& measured) {
   Nearby nearby = nearby_;  // while it is filled, beliefs are of biases alone
-  for (const Profile::Class::Seen& seen : measured.seen) {
+  for (const Profile::Class::MeasuredPair& seen : measured.seen) {
     const Belief by_biases(*this, seen.pair, seen.cold);
     std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < measured.ways.size(); ++i) {
       const Way& way = measured.ways[i];
       const Route* of = route(way.path);
       if (seen.us[i] <= 0 || of == nullptr) continue;
-      const Plan plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, by_biases);
+      const ExpectedCost plan = Guide::expect(way, seen.pair, *this, {.cold = seen.cold}, by_biases);
       gaps[index(*of, way)] = static_cast<float>(std::log(1e3 * seen.us[i] / plan.latency_ns));
     }
     nearby.add(seen.pair, seen.cold, gaps);
@@ -68,7 +68,7 @@ void Peer::remember(const Profile::Class& measured) {
 }
 
 // The first keeps the gap that it is believed to have; the second's follows.
-void Peer::remember(const Learned& learned) {
+void PeerClass::remember(const Learned& learned) {
   const Route* const first = route(learned.first.path);
   const Route* const second = route(learned.second.path);
   if (first == nullptr || second == nullptr) return;
@@ -83,17 +83,17 @@ void Peer::remember(const Learned& learned) {
   nearby_.add(learned.pair, learned.cold, gaps, true);
 }
 
-Peer::Belief::Belief(const Peer& peer, const layout::PairOutline& pair, bool cold)
+PeerClass::Belief::Belief(const PeerClass& peer, const layout::PairOutline& pair, bool cold)
     : peer_(peer), features_(bias_features(pair, cold)), means_(peer.nearby_.means(pair, cold)) {}
 
-double Peer::Belief::factor(const Route& route, const Way& way) const {
+double PeerClass::Belief::factor(const Route& route, const Way& way) const {
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
   const double bias = route.biases.empty() ? 1 : bias_factor(route.biases[method].at(static_cast<std::size_t>(way.notify)), features_);
   const float mean = means_.gaps.at(peer_.index(route, way));
   return mean == 0 ? bias : bias * std::exp(static_cast<double>(mean));
 }
 
-double Peer::Belief::hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const {
+double PeerClass::Belief::hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const {
   if (!usual || way == *usual) return 1;
   return 1 + peer_.hysteresis_ / (1 + static_cast<double>(means_.weights.at(peer_.index(route, way))));
 }

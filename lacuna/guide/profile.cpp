@@ -86,7 +86,7 @@ Result<void> seen_of(const Json& json, Profile::Class& made, const std::string& 
   for (const Json& each : *seen) {
     const std::string where = file + ", seen";
     if (!each.is_object()) return base::fail(base::Code::invalid_argument, fmt::format("{} holds what is no object", where));
-    Profile::Class::Seen found;
+    Profile::Class::MeasuredPair found;
     found.pair = LACUNA_TRY(pair_in(each, where));
     const std::vector<double> us =
         LACUNA_TRY(numbers_in(*LACUNA_TRY(member(each, "us", Json::value_t::array, "a list", where)), 0, kMostMessage, where));

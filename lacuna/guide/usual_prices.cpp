@@ -2,9 +2,9 @@
 //
 // Fitted to random pairs and rounded: two vCPUs of an AMD EPYC of 2022, wherever the hypervisor puts them: two threads
 // of one core (a message of 16 KiB takes 1.4 us, 158 pairs), near (2.7 us, 1246) and far apart (9 us, 596); and the
-// simulated ConnectX-5 of the paper. Cold lines and bindings are estimates. What no bill reads stands at a sensible
-// value: lines between caches of path slots, whose lines always change caches, so that its bytes contain them, and of
-// path wire.
+// simulated ConnectX-5 of the paper. Cold lines and bindings are estimates. What no cost item reads stands at a
+// sensible value: lines between caches of path slots, whose lines always change caches, so that its bytes contain them,
+// and of path wire.
 #include "lacuna/guide/guide.hpp"
 
 namespace lacuna::guide {

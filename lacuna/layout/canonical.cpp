@@ -42,8 +42,8 @@ void append_run(Items& items, std::int64_t at, std::int64_t length) {
 
 // Appends an item; a loop that goes on where the last one ends lengthens it (a cyclic darray's remainder does).
 void append(Items& items, const Item& item) {
-  if (!item.node || item.node->kind == Kind::run) return append_run(items, item.at, item.length);
-  if (!items.empty() && items.back().node && item.node->kind == Kind::loop && items.back().node->kind == Kind::loop) {
+  if (!item.node || item.node->kind == NodeKind::run) return append_run(items, item.at, item.length);
+  if (!items.empty() && items.back().node && item.node->kind == NodeKind::loop && items.back().node->kind == NodeKind::loop) {
     const Node& last = *items.back().node;
     if (last.stride == item.node->stride && last.children[0]->digest == item.node->children[0]->digest &&
         items.back().at + last.count * last.stride == item.at) {
@@ -56,8 +56,8 @@ void append(Items& items, const Item& item) {
 }
 
 void flatten(const Node& node, std::int64_t at, Items& runs) {
-  if (node.kind == Kind::run) return append_run(runs, at, node.size);
-  if (node.kind == Kind::blocks) {
+  if (node.kind == NodeKind::run) return append_run(runs, at, node.size);
+  if (node.kind == NodeKind::blocks) {
     for (std::size_t i = 0; i < node.offsets.size(); ++i) append_run(runs, at + node.offsets[i], node.starts[i + 1] - node.starts[i]);
     return;
   }
@@ -179,8 +179,8 @@ Item compressed(Items w);
 NodePtr loops_of(const NodePtr& form) {
   if (form->loops) return form->loops;
   const Node* node = form.get();
-  while (node->kind == Kind::loop) node = node->children[0].get();
-  return node->kind == Kind::run ? form : nullptr;
+  while (node->kind == NodeKind::loop) node = node->children[0].get();
+  return node->kind == NodeKind::run ? form : nullptr;
 }
 
 Item with_loops(Item item, NodePtr loops) {
@@ -192,7 +192,7 @@ Item with_loops(Item item, NodePtr loops) {
 
 Item longer_or_outer_loop(const Item& item, std::int64_t count, std::int64_t stride) {
   if (count == 1) return item;
-  if (item.node && item.node->kind == Kind::loop && item.node->count * item.node->stride == stride) {
+  if (item.node && item.node->kind == NodeKind::loop && item.node->count * item.node->stride == stride) {
     const Item inner{item.at, item.node->children[0]->size, item.node->children[0]};
     return in_place(item.at, make_loop(inner, item.node->count * count, item.node->stride));
   }
@@ -352,7 +352,7 @@ Result<Item> join(Items items, std::int64_t limit) {
   // Too long to spell out. Sequences within are opened all the same, so that depth grows only where runs multiply.
   Items opened;
   for (const Item& item : items) {
-    if (!item.node || item.node->kind != Kind::sequence) {
+    if (!item.node || item.node->kind != NodeKind::sequence) {
       append(opened, item);
       continue;
     }

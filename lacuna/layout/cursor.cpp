@@ -6,15 +6,15 @@
 namespace lacuna::layout {
 namespace {
 
-struct Place {
+struct EntryPosition {
   std::int64_t index;
   std::int64_t within;
 };
 
 // The entry of a node that holds byte `position` of its stream, position < size: a division, or a search of prefix
 // sums.
-Place locate(const Node& node, std::int64_t position) {
-  if (node.kind == Kind::run) return {0, position};
+EntryPosition locate(const Node& node, std::int64_t position) {
+  if (node.kind == NodeKind::run) return {0, position};
   if (!node.starts.empty()) {
     const auto after = std::ranges::upper_bound(node.starts, position);
     const std::int64_t index = after - node.starts.begin() - 1;
@@ -25,17 +25,17 @@ Place locate(const Node& node, std::int64_t position) {
 }
 
 std::int64_t run_length(const Node& leaf, std::int64_t index) {
-  if (leaf.kind == Kind::run) return leaf.size;
-  if (leaf.kind != Kind::blocks) return leaf.children[0]->size;
+  if (leaf.kind == NodeKind::run) return leaf.size;
+  if (leaf.kind != NodeKind::blocks) return leaf.children[0]->size;
   return leaf.starts[static_cast<std::size_t>(index) + 1] - leaf.starts[static_cast<std::size_t>(index)];
 }
 
-std::int64_t run_offset(const Node& leaf, std::int64_t index) { return leaf.kind == Kind::run ? 0 : leaf.offset(index); }
+std::int64_t run_offset(const Node& leaf, std::int64_t index) { return leaf.kind == NodeKind::run ? 0 : leaf.offset(index); }
 
 // How many whole runs of a leaf from `index` on fit into max_bytes.
 std::int64_t whole_runs(const Node& leaf, std::int64_t index, std::int64_t max_bytes) {
-  if (leaf.kind == Kind::run) return max_bytes >= leaf.size ? 1 : 0;
-  if (leaf.kind != Kind::blocks) return std::min(leaf.entries() - index, max_bytes / leaf.children[0]->size);
+  if (leaf.kind == NodeKind::run) return max_bytes >= leaf.size ? 1 : 0;
+  if (leaf.kind != NodeKind::blocks) return std::min(leaf.entries() - index, max_bytes / leaf.children[0]->size);
   if (leaf.size - leaf.starts[static_cast<std::size_t>(index)] <= max_bytes) return leaf.entries() - index;
   const auto from = leaf.starts.begin() + index;
   return std::upper_bound(from, leaf.starts.end(), *from + max_bytes) - from - 1;
@@ -53,13 +53,13 @@ void Cursor::seek(std::int64_t position) {
 
 void Cursor::descend(const Node* node, std::int64_t base, std::int64_t within) {
   while (!node->leaf) {
-    const Place place = locate(*node, within);
+    const EntryPosition place = locate(*node, within);
     frames_.push_back({node, base, place.index});
     base += node->offset(place.index);
     within = place.within;
     node = node->child(place.index).get();
   }
-  const Place place = locate(*node, within);
+  const EntryPosition place = locate(*node, within);
   leaf_ = node;
   leaf_base_ = base;
   leaf_index_ = place.index;
@@ -86,7 +86,7 @@ Run Cursor::next_run(std::int64_t max_bytes) {
   leaf_within_ += length;
   if (leaf_within_ == run_length(*leaf_, leaf_index_)) {
     leaf_within_ = 0;
-    if (++leaf_index_ == (leaf_->kind == Kind::run ? 1 : leaf_->entries()) && !done()) advance_leaf();
+    if (++leaf_index_ == (leaf_->kind == NodeKind::run ? 1 : leaf_->entries()) && !done()) advance_leaf();
   }
   return run;
 }
@@ -99,13 +99,13 @@ Strip Cursor::next(std::int64_t max_bytes) {
     return {.offset = run.offset, .length = run.length, .count = 1};
   }
   Strip strip{.offset = leaf_base_, .length = 0, .count = count};
-  if (leaf_->kind == Kind::loop) {
+  if (leaf_->kind == NodeKind::loop) {
     strip.offset += leaf_->offset(leaf_index_);
     strip.stride = leaf_->stride;
   } else {
     strip.offsets = leaf_->offsets.data() + leaf_index_;
   }
-  if (leaf_->kind == Kind::blocks) {
+  if (leaf_->kind == NodeKind::blocks) {
     strip.starts = leaf_->starts.data() + leaf_index_;
   } else {
     strip.length = leaf_->children[0]->size;

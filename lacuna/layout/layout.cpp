@@ -13,7 +13,7 @@ namespace lacuna::layout {
 Item Access::item(const Layout& layout) {
   const Layout::State& s = state(layout);
   if (!s.root) return {};
-  return {s.at, s.root->size, s.root->kind == Kind::run ? nullptr : s.root};
+  return {s.at, s.root->size, s.root->kind == NodeKind::run ? nullptr : s.root};
 }
 
 Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked) {

@@ -66,7 +66,7 @@ struct Strip {
 };
 
 /// The kinds of nodes of a canonical form.
-enum class Kind : std::uint8_t {
+enum class NodeKind : std::uint8_t {
   run,       ///< one run at 0
   loop,      ///< children[0] at i * stride, i < count
   list,      ///< children[0] at offsets[i]
@@ -77,7 +77,7 @@ enum class Kind : std::uint8_t {
 /// The canonical form, a tree: what the layers below look at to choose a kernel or a method. Offsets count from the
 /// first run's offset, so a node is a shape without a place; offsets[0] is 0. Immutable, shared between layouts.
 struct Node {
-  Kind kind = Kind::run;
+  NodeKind kind = NodeKind::run;
   int depth = 1;
   bool leaf = true;  ///< a run, blocks, or a loop or list of runs: what one strip can describe
   std::int64_t size = 0;
@@ -95,10 +95,12 @@ struct Node {
   /// it: a transpose whose last element is followed by the next one's first. Not part of the digest. Null otherwise.
   std::shared_ptr<const Node> loops;
 
-  [[nodiscard]] std::int64_t entries() const { return kind == Kind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
-  [[nodiscard]] std::int64_t offset(std::int64_t i) const { return kind == Kind::loop ? i * stride : offsets[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::int64_t entries() const { return kind == NodeKind::loop ? count : static_cast<std::int64_t>(offsets.size()); }
+  [[nodiscard]] std::int64_t offset(std::int64_t i) const {
+    return kind == NodeKind::loop ? i * stride : offsets[static_cast<std::size_t>(i)];
+  }
   [[nodiscard]] const std::shared_ptr<const Node>& child(std::int64_t i) const {
-    return children[kind == Kind::sequence ? static_cast<std::size_t>(i) : 0];
+    return children[kind == NodeKind::sequence ? static_cast<std::size_t>(i) : 0];
   }
 };
 

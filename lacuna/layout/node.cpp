@@ -36,7 +36,7 @@ void bound(Node& node, const Node& child, std::int64_t lowest, std::int64_t high
   node.high = highest + child.high;
   node.tail = last + child.tail;
   node.depth = child.depth + 1;
-  node.leaf = child.kind == Kind::run;
+  node.leaf = child.kind == NodeKind::run;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ NodePtr make_run(std::int64_t length) {
 NodePtr make_loop(const Item& item, std::int64_t count, std::int64_t stride) {
   Node node;
   NodePtr child = node_of(item);
-  node.kind = Kind::loop;
+  node.kind = NodeKind::loop;
   node.size = child->size * count;
   node.runs = child->runs * count;
   node.count = count;
@@ -67,7 +67,7 @@ NodePtr make_list(std::vector<std::int64_t> offsets, const Item& item) {
   Node node;
   NodePtr child = node_of(item);
   const auto entries = static_cast<std::int64_t>(offsets.size());
-  node.kind = Kind::list;
+  node.kind = NodeKind::list;
   node.size = child->size * entries;
   node.runs = child->runs * entries;
   const auto [lowest, highest] = extremes(offsets);
@@ -79,7 +79,7 @@ NodePtr make_list(std::vector<std::int64_t> offsets, const Item& item) {
 
 NodePtr make_blocks(std::vector<std::int64_t> offsets, std::vector<std::int64_t> starts) {
   Node node;
-  node.kind = Kind::blocks;
+  node.kind = NodeKind::blocks;
   node.size = starts.back();
   node.runs = static_cast<std::int64_t>(offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -95,7 +95,7 @@ NodePtr make_blocks(std::vector<std::int64_t> offsets, std::vector<std::int64_t>
 
 NodePtr make_sequence(const std::vector<Item>& items) {
   Node node;
-  node.kind = Kind::sequence;
+  node.kind = NodeKind::sequence;
   node.leaf = false;
   node.runs = 0;
   const std::int64_t origin = items.front().at;
@@ -126,14 +126,14 @@ void describe(const Node& node, std::string& text) {
   };
   const auto comma = [&](std::int64_t i) { text += i == 0 ? "" : ", "; };
   switch (node.kind) {
-    case Kind::run: text += fmt::format("{} B", node.size); return;
-    case Kind::loop: text += fmt::format("{} x {:+} B {{ ", node.count, node.stride); break;
-    case Kind::list:
+    case NodeKind::run: text += fmt::format("{} B", node.size); return;
+    case NodeKind::loop: text += fmt::format("{} x {:+} B {{ ", node.count, node.stride); break;
+    case NodeKind::list:
       text += "at [";
       append_entries([&](std::int64_t i) { comma(i), text += fmt::format("{}", node.offset(i)); });
       text += "] { ";
       break;
-    case Kind::blocks:
+    case NodeKind::blocks:
       text += "blocks [";
       append_entries([&](std::int64_t i) {
         const auto at = static_cast<std::size_t>(i);
@@ -141,7 +141,7 @@ void describe(const Node& node, std::string& text) {
       });
       text += "]";
       return;
-    case Kind::sequence:
+    case NodeKind::sequence:
       text += "sequence [";
       append_entries([&](std::int64_t i) {
         comma(i), text += fmt::format("at {} ", node.offset(i));

@@ -37,13 +37,13 @@ Moments moments(const Node& node, std::int64_t entries) {
   const auto runs = static_cast<double>(node.runs);
   const auto size = static_cast<double>(node.size);
   switch (node.kind) {
-    case Kind::run: return {1, size, size * size, 0};
-    case Kind::loop: all.add(moments(*node.children[0], entries), static_cast<double>(node.count)); return all;
-    case Kind::list:
+    case NodeKind::run: return {1, size, size * size, 0};
+    case NodeKind::loop: all.add(moments(*node.children[0], entries), static_cast<double>(node.count)); return all;
+    case NodeKind::list:
       all.add(moments(*node.children[0], entries), static_cast<double>(node.entries()));
       all.listed = runs;
       return all;
-    case Kind::blocks: {
+    case NodeKind::blocks: {
       const std::int64_t samples = std::min(entries, node.entries());
       double squares = 0;
       double sum = 0;
@@ -59,7 +59,7 @@ Moments moments(const Node& node, std::int64_t entries) {
       const double spread = std::max(0.0, squares / n - (sum / n) * (sum / n));
       return {runs, size, runs * (mean * mean + spread), runs};
     }
-    case Kind::sequence: {
+    case NodeKind::sequence: {
       const std::int64_t samples = std::min(entries, node.entries());
       for (std::int64_t i = 0; i < samples; ++i)
         all.add(moments(*node.child(sample(i, samples, node.entries())), std::max<std::int64_t>(1, entries / 4)), 1);
@@ -127,7 +127,7 @@ Outline outline(const Layout& layout) {
   made.listed = found.listed / found.runs;
   const double mean = found.sum / found.runs;
   made.uneven = std::sqrt(std::max(0.0, found.squares / found.runs - mean * mean)) / mean;
-  if (form->kind == Kind::loop && form->children[0]->kind == Kind::run) made.stride = form->stride;
+  if (form->kind == NodeKind::loop && form->children[0]->kind == NodeKind::run) made.stride = form->stride;
   return made;
 }
 

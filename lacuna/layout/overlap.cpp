@@ -57,7 +57,7 @@ std::optional<bool> decide_nest(const Node& node) {
   };
   std::vector<Loop> loops;
   const Node* body = &node;
-  for (; body->kind == Kind::loop; body = body->children[0].get()) loops.push_back({std::abs(body->stride), body->count});
+  for (; body->kind == NodeKind::loop; body = body->children[0].get()) loops.push_back({std::abs(body->stride), body->count});
   const std::optional<bool> inner = decide(*body);
   if (inner.value_or(true)) return inner;
   std::ranges::sort(loops, {}, &Loop::stride);
@@ -72,9 +72,9 @@ std::optional<bool> decide_nest(const Node& node) {
 
 // Calls use(offset, length) for the bounding interval of each entry.
 void each_interval(const Node& node, const auto& use) {
-  if (node.kind == Kind::blocks) {
+  if (node.kind == NodeKind::blocks) {
     for (std::size_t i = 0; i < node.offsets.size(); ++i) use(node.offsets[i], node.starts[i + 1] - node.starts[i]);
-  } else if (node.kind == Kind::list) {
+  } else if (node.kind == NodeKind::list) {
     const Node& child = *node.children[0];
     for (const std::int64_t at : node.offsets) use(at + child.low, child.high - child.low);
   } else {
@@ -103,7 +103,7 @@ bool intervals_meet(const Node& node) {
 // Entries whose bounding intervals are disjoint do not meet; whether they overlap is then up to each.
 std::optional<bool> decide_entries(const Node& node) {
   // an interval is a run, without gaps
-  const bool solid = node.kind == Kind::blocks || (node.kind == Kind::list && node.leaf);
+  const bool solid = node.kind == NodeKind::blocks || (node.kind == NodeKind::list && node.leaf);
   const bool meet = intervals_meet(node);
   if (solid) return meet;
   if (meet && node.runs <= kSortLimit) return std::nullopt;
@@ -119,8 +119,8 @@ std::optional<bool> decide_entries(const Node& node) {
 std::optional<bool> decide(const Node& node) {
   if (node.size > node.high - node.low) return true;  // more bytes than places for them
   switch (node.kind) {
-    case Kind::run: return false;
-    case Kind::loop: return decide_nest(node);
+    case NodeKind::run: return false;
+    case NodeKind::loop: return decide_nest(node);
     default: return decide_entries(node);
   }
 }

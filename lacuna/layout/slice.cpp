@@ -12,7 +12,7 @@ namespace {
 // Runs that are looked through for the form they would have alone: a few microseconds.
 constexpr std::int64_t kFew = 64;
 
-Item placed(std::int64_t at, const NodePtr& node) { return {at, node->size, node->kind == Kind::run ? nullptr : node}; }
+Item placed(std::int64_t at, const NodePtr& node) { return {at, node->size, node->kind == NodeKind::run ? nullptr : node}; }
 
 std::int64_t start_of(const Node& node, std::int64_t i) {
   return node.starts.empty() ? i * node.children[0]->size : node.starts[static_cast<std::size_t>(i)];
@@ -32,16 +32,16 @@ Item listed(std::vector<std::int64_t> offsets, const Item& each) {
 
 // Entries [from, to) of a node of which each is its child, or a run.
 Result<Item> entries(const Node& node, std::int64_t at, std::int64_t from, std::int64_t to) {
-  if (node.kind == Kind::loop) return repeat(placed(at + node.offset(from), node.children[0]), to - from, node.stride);
+  if (node.kind == NodeKind::loop) return repeat(placed(at + node.offset(from), node.children[0]), to - from, node.stride);
   std::vector<std::int64_t> offsets(node.offsets.begin() + from, node.offsets.begin() + to);
   for (std::int64_t& offset : offsets) offset += at;
-  if (node.kind == Kind::blocks || node.children[0]->kind == Kind::run) {
+  if (node.kind == NodeKind::blocks || node.children[0]->kind == NodeKind::run) {
     if (to - from <= kFew) {
       std::vector<std::int64_t> lengths(offsets.size());
       for (std::int64_t i = from; i < to; ++i) lengths[static_cast<std::size_t>(i - from)] = start_of(node, i + 1) - start_of(node, i);
       return join_runs(std::move(offsets), std::move(lengths));
     }
-    if (node.kind == Kind::list) return listed(std::move(offsets), placed(0, node.children[0]));
+    if (node.kind == NodeKind::list) return listed(std::move(offsets), placed(0, node.children[0]));
     std::vector<std::int64_t> starts(node.starts.begin() + from, node.starts.begin() + to + 1);
     for (std::int64_t& start : starts) start -= start_of(node, from);
     const std::int64_t origin = offsets.front();
@@ -57,7 +57,7 @@ Result<void> cut(const NodePtr& node, std::int64_t at, std::int64_t from, std::i
     items.push_back(placed(at, node));
     return {};
   }
-  if (node->kind == Kind::run) {
+  if (node->kind == NodeKind::run) {
     items.push_back({at + from, to - from, nullptr});
     return {};
   }
@@ -66,7 +66,7 @@ Result<void> cut(const NodePtr& node, std::int64_t at, std::int64_t from, std::i
     const std::int64_t start = start_of(*node, i);
     const std::int64_t low = std::max(from, start) - start;
     const std::int64_t high = std::min(to, start_of(*node, i + 1)) - start;
-    if (node->kind == Kind::blocks) {
+    if (node->kind == NodeKind::blocks) {
       items.push_back({at + node->offset(i) + low, high - low, nullptr});
       return {};
     }
@@ -74,7 +74,7 @@ Result<void> cut(const NodePtr& node, std::int64_t at, std::int64_t from, std::i
   };
   const std::int64_t first = entry_at(*node, from);
   const std::int64_t last = entry_at(*node, to - 1);
-  if (node->kind == Kind::sequence) {
+  if (node->kind == NodeKind::sequence) {
     for (std::int64_t i = first; i <= last; ++i) LACUNA_TRY(within(i));
     return {};
   }

@@ -34,15 +34,15 @@ class Writer {
   void integer(std::int64_t value) { number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63)); }
   void node(const Node& node) {
     byte(static_cast<std::byte>(node.kind));
-    if (node.kind == Kind::run) return integer(node.size);
+    if (node.kind == NodeKind::run) return integer(node.size);
     integer(node.entries());
-    if (node.kind == Kind::loop) integer(node.stride);
+    if (node.kind == NodeKind::loop) integer(node.stride);
     for (std::size_t i = 0; i < node.offsets.size(); ++i) {
       if (i > 0) integer(node.offsets[i] - node.offsets[i - 1]);
-      if (node.kind == Kind::blocks) integer(node.starts[i + 1] - node.starts[i]);
-      if (node.kind == Kind::sequence) this->node(*node.children[i]);
+      if (node.kind == NodeKind::blocks) integer(node.starts[i + 1] - node.starts[i]);
+      if (node.kind == NodeKind::sequence) this->node(*node.children[i]);
     }
-    if (node.kind != Kind::sequence && !node.children.empty()) this->node(*node.children[0]);
+    if (node.kind != NodeKind::sequence && !node.children.empty()) this->node(*node.children[0]);
   }
 
   std::vector<std::byte> bytes;
@@ -102,13 +102,13 @@ class Reader {
 
   Result<Item> node(int depth) {
     if (depth > limits_.max_depth) return base::fail(base::Code::limit, fmt::format("wire form: nested deeper than {}", limits_.max_depth));
-    const auto kind = static_cast<Kind>(LACUNA_TRY(byte()));
+    const auto kind = static_cast<NodeKind>(LACUNA_TRY(byte()));
     switch (kind) {
-      case Kind::run: return Item{0, LACUNA_TRY(positive("a length")), nullptr};
-      case Kind::loop: return loop(depth);
-      case Kind::list: return list(depth);
-      case Kind::blocks: return blocks();
-      case Kind::sequence: return sequence(depth);
+      case NodeKind::run: return Item{0, LACUNA_TRY(positive("a length")), nullptr};
+      case NodeKind::loop: return loop(depth);
+      case NodeKind::list: return list(depth);
+      case NodeKind::blocks: return blocks();
+      case NodeKind::sequence: return sequence(depth);
     }
     return malformed(fmt::format("a node of kind {}", static_cast<int>(kind)));
   }

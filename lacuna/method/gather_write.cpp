@@ -33,16 +33,16 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)));
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  const auto runs = static_cast<double>(bill.pair().src.runs);
-  const double writes = lists_of(runs, limits.max_sge, bill.pair().bytes(), limits);
-  bill.haul({.requests = writes,
-             .doorbells = writes,
-             .gathers = runs,
-             .scatters = writes,
-             .pieces = runs,
-             .staging = static_cast<double>(bill.pair().bytes())});
-  bill.unpack(Bill::When::after);
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  const auto runs = static_cast<double>(cost_items.pair().src.runs);
+  const double writes = lists_of(runs, limits.max_sge, cost_items.pair().bytes(), limits);
+  cost_items.haul({.requests = writes,
+                   .doorbells = writes,
+                   .gathers = runs,
+                   .scatters = writes,
+                   .pieces = runs,
+                   .staging = static_cast<double>(cost_items.pair().bytes())});
+  cost_items.unpack(CostItems::When::after);
 }
 
 }  // namespace
@@ -54,6 +54,6 @@ extern const Method kGatherWrite{.name = "gather_write",
                                  .exposes = Exposes::nothing,
                                  .indirect_keys = false,
                                  .make = &make,
-                                 .bill = &bill};
+                                 .cost_items = &cost_items};
 
 }  // namespace lacuna::method

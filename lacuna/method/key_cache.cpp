@@ -130,7 +130,7 @@ void KeyCache::complete(const nic::Completion& completion) {
   entry.state = entry.state == State::binding ? State::bound : State::free;
 }
 
-Result<bool> Warming::step(KeyCache& keys, KeyCache::Wish wish, std::span<const Part> parts, Counters& counters) {
+Result<bool> Warming::step(KeyCache& keys, KeyCache::Wish wish, std::span<const StreamRange> parts, Counters& counters) {
   if (wish.base != base_) done_ = 0;
   base_ = wish.base;
   for (const std::size_t most = std::min(parts.size(), keys.capacity() / 2 + 1); done_ < most; ++done_) {

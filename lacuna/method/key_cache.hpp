@@ -60,7 +60,7 @@ class KeyCache {
     const Layout& layout;
     std::byte* base;
     const nic::Region& region;
-    Part part;
+    StreamRange part;
     KeyRoom room;  ///< the same for which the part was cut
     nic::Rights rights;
     bool may_wait = false;  ///< something of the asker's own is in flight that will give a key back
@@ -80,7 +80,7 @@ class KeyCache {
  private:
   struct Name {
     layout::Digest digest;
-    Part part;
+    StreamRange part;
     std::uint64_t base = 0;
     std::uint32_t lkey = 0;
     std::uint32_t rights = 0;
@@ -109,7 +109,7 @@ class KeyCache {
 class Warming {
  public:
   /// One step; true once it is done for `wish.base`. The wish's part is filled in. Errors: as lease().
-  Result<bool> step(KeyCache& keys, KeyCache::Wish wish, std::span<const Part> parts, Counters& counters);
+  Result<bool> step(KeyCache& keys, KeyCache::Wish wish, std::span<const StreamRange> parts, Counters& counters);
 
  private:
   std::byte* base_ = nullptr;

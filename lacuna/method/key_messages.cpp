@@ -10,7 +10,7 @@ struct Message {
   std::size_t parts;
 };
 
-std::vector<Message> group(const std::vector<Part>& parts, int keys, std::int64_t most_bytes) {
+std::vector<Message> group(const std::vector<StreamRange>& parts, int keys, std::int64_t most_bytes) {
   std::vector<Message> messages;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<Message> group(const std::vector<Part>& parts, int keys, std::int64_
 
 class KeyMessages : public Operation {
  public:
-  KeyMessages(Endpoint& endpoint, const Layout& own, const Memory& memory, std::vector<Part> parts, std::vector<Message> messages,
+  KeyMessages(Endpoint& endpoint, const Layout& own, const Memory& memory, std::vector<StreamRange> parts, std::vector<Message> messages,
               const KeyRoom& room, bool receiving)
       : Operation(endpoint, own, memory),
         parts_(std::move(parts)),
@@ -51,7 +51,7 @@ class KeyMessages : public Operation {
     if (fetched_for_ != base_) forget();
     fetched_for_ = base_;
     for (const Message& message = messages_[next_]; list_.size() < message.parts;) {
-      const Part& part = parts_[message.first + list_.size()];
+      const StreamRange& part = parts_[message.first + list_.size()];
       auto lease = LACUNA_TRY(endpoint_.keys().lease({own_, base_, *region_, part, room_, rights_, retired_ < next_}, counters_));
       if (!lease) return false;
       list_.push_back(lease->sge(part.bytes));
@@ -79,7 +79,7 @@ class KeyMessages : public Operation {
     leases_.clear();
   }
 
-  std::vector<Part> parts_;
+  std::vector<StreamRange> parts_;
   std::vector<Message> messages_;
   KeyRoom room_;
   nic::Rights rights_;
@@ -133,7 +133,7 @@ class Receiver final : public KeyMessages {
 
 Made make_key_messages(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, int keys, const KeyRoom& room) {
   const std::int64_t most = largest_message(endpoint.limits());
-  std::vector<Part> parts = cut(transfer.src, transfer.dst, room, most);
+  std::vector<StreamRange> parts = cut(transfer.src, transfer.dst, room, most);
   std::vector<Message> messages = group(parts, std::min(keys, endpoint.limits().indirect.keys), most);
   if (role == Role::sender) {
     return std::make_unique<Sender>(endpoint, transfer.src, memory, std::move(parts), std::move(messages), room, false);

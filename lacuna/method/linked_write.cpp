@@ -5,13 +5,13 @@
 namespace lacuna::method {
 namespace {
 
-constexpr int kQueue = Endpoint::Options().max_send_wr;  // the usual one; a bill knows no endpoint
+constexpr int kQueue = Endpoint::Options().max_send_wr;  // the usual one; cost items know no endpoint
 
 Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory) {
   return make_piecewise(role, endpoint, transfer, memory, endpoint.options().max_send_wr);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, kQueue); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) { piecewise_cost_items(cost_items, limits, kQueue); }
 
 }  // namespace
 
@@ -22,6 +22,6 @@ extern const Method kLinkedWrite{.name = "linked_write",
                                  .exposes = Exposes::destination,
                                  .indirect_keys = false,
                                  .make = &make,
-                                 .bill = &bill};
+                                 .cost_items = &cost_items};
 
 }  // namespace lacuna::method

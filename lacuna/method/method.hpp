@@ -299,9 +299,9 @@ enum class Role { sender, receiver };
 
 /// The work of one transfer, item by item, and the time that it takes: some is done before anything moves, some in
 /// between, some after. What is done in between, the CPUs, the engines of both devices and the wire do side by side: it
-/// takes as long as the slowest, and what the first unit has to wait for each of the others. A method writes the bill;
-/// the guide has the prices.
-class Bill {
+/// takes as long as the slowest, and what the first unit has to wait for each of the others. A method writes the cost
+/// items; the guide has the prices.
+class CostItems {
  public:
   /// aside: a CPU's work that no peer waits for
   enum class When : std::uint8_t { before, between, after, aside };
@@ -328,13 +328,13 @@ class Bill {
   };
 
   /// `cold`: the data is in no cache. `uses`: transfers for which a binding of an indirect key holds; 0: any number.
-  Bill(const Prices& prices, const nic::PathInfo& path, const layout::PairOutline& pair, bool cold = false, double uses = 0)
+  CostItems(const Prices& prices, const nic::PathInfo& path, const layout::PairOutline& pair, bool cold = false, double uses = 0)
       : prices_(prices), path_(path), pair_(pair), cold_(cold), uses_(uses) {}
   [[nodiscard]] const layout::PairOutline& pair() const { return pair_; }
   void pack(When when, double calls = 1);  ///< before haul()
   void unpack(When when, double calls = 1);
   void haul(const Haul& haul);
-  /// The last thing on a bill; said again, it takes the place of what was said before.
+  /// The last thing on the cost items; said again, it takes the place of what was said before.
   void notify(Role initiator, Notify notify);
   void bind(double keys, double entries);
 
@@ -357,7 +357,7 @@ class Bill {
     if (path_.mover == nic::Mover::initiator && (who == Who::fetch || who == Who::place)) who = initiator_;
     if (path_.mover == nic::Mover::both && who == Who::fetch) who = Who::sender;
     if (path_.mover == nic::Mover::both && who == Who::place) who = Who::receiver;
-    item_.at(items_++) = {when, stage, who, ns};  // throws: a method that writes longer bills has to say so here
+    item_.at(items_++) = {when, stage, who, ns};  // throws: a method that writes more of them has to say so here
     account(when, who, ns);
   }
   void add(When when, Stage stage, Who who, Price of, double count) {
@@ -425,7 +425,7 @@ struct Method {
   Exposes exposes;
   bool indirect_keys;  ///< needs a NIC that has them
   Result<std::unique_ptr<Operation>> (*make)(Role, Endpoint&, const Transfer&, const Memory&);
-  void (*bill)(Bill&, const nic::Limits&);  ///< what it does; the notification comes on top
+  void (*cost_items)(CostItems&, const nic::Limits&);  ///< what it does; the notification comes on top
 
   [[nodiscard]] bool one_sided() const { return notifies.size() > 1; }
   /// Whether this end is told nothing when a transfer is over.

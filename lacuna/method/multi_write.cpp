@@ -9,7 +9,7 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_piecewise(role, endpoint, transfer, memory, 1);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_piecewise(bill, limits, 1); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) { piecewise_cost_items(cost_items, limits, 1); }
 
 }  // namespace
 
@@ -20,6 +20,6 @@ extern const Method kMultiWrite{.name = "multi_write",
                                 .exposes = Exposes::destination,
                                 .indirect_keys = false,
                                 .make = &make,
-                                .bill = &bill};
+                                .cost_items = &cost_items};
 
 }  // namespace lacuna::method

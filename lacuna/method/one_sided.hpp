@@ -22,7 +22,7 @@ using Made = Result<std::unique_ptr<Operation>>;
 /// What fits one work request and one sge.
 [[nodiscard]] std::int64_t largest_message(const nic::Limits& limits);
 
-/// For bills: so many requests carry a stream, if each carries at most `most` bytes;
+/// For cost items: so many requests carry a stream, if each carries at most `most` bytes;
 [[nodiscard]] double messages_of(std::int64_t bytes, const nic::Limits& limits,
                                  std::int64_t most = std::numeric_limits<std::int64_t>::max());
 /// and so many if each has a list of at most `list` entries.

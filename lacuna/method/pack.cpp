@@ -12,10 +12,12 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_packed(role, endpoint, transfer, memory, kWhole);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  bill.pack(Bill::When::before);
-  bill.haul({.messages = true, .requests = messages_of(bill.pair().bytes(), limits), .staging = static_cast<double>(bill.pair().bytes())});
-  bill.unpack(Bill::When::after);
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  cost_items.pack(CostItems::When::before);
+  cost_items.haul({.messages = true,
+                   .requests = messages_of(cost_items.pair().bytes(), limits),
+                   .staging = static_cast<double>(cost_items.pair().bytes())});
+  cost_items.unpack(CostItems::When::after);
 }
 
 }  // namespace
@@ -27,6 +29,6 @@ extern const Method kPack{.name = "pack",
                           .exposes = Exposes::nothing,
                           .indirect_keys = false,
                           .make = &make,
-                          .bill = &bill};
+                          .cost_items = &cost_items};
 
 }  // namespace lacuna::method

@@ -15,21 +15,21 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_packed(role, endpoint, transfer, memory, kChunks);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  const double chunks = messages_of(bill.pair().bytes(), limits, kChunks.bytes);
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  const double chunks = messages_of(cost_items.pair().bytes(), limits, kChunks.bytes);
   const bool one = chunks < 2;
   // The last chunk is seldom a whole one: what the first has to itself is a whole one's share.
-  const double turns = std::max(1.0, static_cast<double>(bill.pair().bytes()) / static_cast<double>(kChunks.bytes));
-  bill.pack(one ? Bill::When::before : Bill::When::between, turns);
-  bill.haul({.messages = true,
-             .requests = turns,
-             .doorbells = chunks,
-             .gathers = chunks,
-             .scatters = chunks,
-             .pieces = chunks,
-             .staging = std::min(static_cast<double>(bill.pair().bytes()), static_cast<double>(kChunks.bytes) * kChunks.depth),
-             .credits = std::max(0.0, chunks - kChunks.depth_of_devices)});
-  bill.unpack(one ? Bill::When::after : Bill::When::between, turns);
+  const double turns = std::max(1.0, static_cast<double>(cost_items.pair().bytes()) / static_cast<double>(kChunks.bytes));
+  cost_items.pack(one ? CostItems::When::before : CostItems::When::between, turns);
+  cost_items.haul({.messages = true,
+                   .requests = turns,
+                   .doorbells = chunks,
+                   .gathers = chunks,
+                   .scatters = chunks,
+                   .pieces = chunks,
+                   .staging = std::min(static_cast<double>(cost_items.pair().bytes()), static_cast<double>(kChunks.bytes) * kChunks.depth),
+                   .credits = std::max(0.0, chunks - kChunks.depth_of_devices)});
+  cost_items.unpack(one ? CostItems::When::after : CostItems::When::between, turns);
 }
 
 }  // namespace
@@ -41,6 +41,6 @@ extern const Method kPackPipelined{.name = "pack_pipelined",
                                    .exposes = Exposes::nothing,
                                    .indirect_keys = false,
                                    .make = &make,
-                                   .bill = &bill};
+                                   .cost_items = &cost_items};
 
 }  // namespace lacuna::method

@@ -39,16 +39,16 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<Sender>(endpoint, transfer, memory, LACUNA_TRY(Notice::create(endpoint, transfer.notify)), std::move(staging));
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  const double writes = messages_of(bill.pair().bytes(), limits);
-  bill.pack(Bill::When::before);
-  bill.haul({.requests = writes,
-             .doorbells = writes,
-             .gathers = writes,
-             .scatters = writes,
-             .pieces = writes,
-             .staging = static_cast<double>(bill.pair().bytes())});
-  bill.unpack(Bill::When::after);
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  const double writes = messages_of(cost_items.pair().bytes(), limits);
+  cost_items.pack(CostItems::When::before);
+  cost_items.haul({.requests = writes,
+                   .doorbells = writes,
+                   .gathers = writes,
+                   .scatters = writes,
+                   .pieces = writes,
+                   .staging = static_cast<double>(cost_items.pair().bytes())});
+  cost_items.unpack(CostItems::When::after);
 }
 
 }  // namespace
@@ -60,6 +60,6 @@ extern const Method kPackWrite{.name = "pack_write",
                                .exposes = Exposes::nothing,
                                .indirect_keys = false,
                                .make = &make,
-                               .bill = &bill};
+                               .cost_items = &cost_items};
 
 }  // namespace lacuna::method

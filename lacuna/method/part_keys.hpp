@@ -36,7 +36,7 @@ class PartKeys {
   [[nodiscard]] std::vector<Target::Part> offer() const;
 
  private:
-  PartKeys(Endpoint& endpoint, const Layout& own, const Memory& memory, nic::Rights rights, std::vector<Part> parts)
+  PartKeys(Endpoint& endpoint, const Layout& own, const Memory& memory, nic::Rights rights, std::vector<StreamRange> parts)
       : endpoint_(&endpoint), own_(own), memory_(memory), rights_(rights), parts_(std::move(parts)) {}
   static PartKeys create(Endpoint& endpoint, Role role, const Transfer& transfer, const Memory& memory, nic::Rights rights);
   Result<bool> lease(std::size_t part, std::byte* base, bool may_wait, Counters& counters);
@@ -45,7 +45,7 @@ class PartKeys {
   Layout own_;
   Memory memory_;
   nic::Rights rights_;
-  std::vector<Part> parts_;
+  std::vector<StreamRange> parts_;
   std::size_t next_ = 0;
   Warming warming_;
   bool pending_ = false;       // the last lease is that of part next_, not used yet

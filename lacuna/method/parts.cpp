@@ -16,9 +16,9 @@ std::optional<layout::Strip> loop_at(layout::Cursor& cursor, const KeyRoom& room
   return fits ? std::optional(strip) : std::nullopt;
 }
 
-class Side {
+class KeyedSide {
  public:
-  Side(const layout::Layout& layout, const KeyRoom& room) : cursor_(layout), room_(room) {}
+  KeyedSide(const layout::Layout& layout, const KeyRoom& room) : cursor_(layout), room_(room) {}
 
   // Bytes from `from` on that a list can hold.
   std::int64_t list_reach(std::int64_t from, std::int64_t most) {
@@ -56,7 +56,7 @@ class Side {
 
 }  // namespace
 
-Shape shape_of(const layout::Layout& layout, Part part, const KeyRoom& room) {
+Shape shape_of(const layout::Layout& layout, StreamRange part, const KeyRoom& room) {
   layout::Cursor cursor(layout);
   cursor.seek(part.from);
   Shape shape;
@@ -79,10 +79,10 @@ Shape shape_of(const layout::Layout& layout, Part part, const KeyRoom& room) {
   return shape;
 }
 
-std::vector<Part> cut(const layout::Layout& one, const layout::Layout& other, const KeyRoom& room, std::int64_t most_bytes) {
-  std::vector<Part> parts;
-  Side first(one, room);
-  Side second(other, room);
+std::vector<StreamRange> cut(const layout::Layout& one, const layout::Layout& other, const KeyRoom& room, std::int64_t most_bytes) {
+  std::vector<StreamRange> parts;
+  KeyedSide first(one, room);
+  KeyedSide second(other, room);
   for (std::int64_t at = 0; at < one.size(); at += parts.back().bytes) {
     std::int64_t bytes = std::min(first.reach(at, most_bytes), second.reach(at, most_bytes));
     // A loop that is cut within a block needs a list, for which it may be too long.

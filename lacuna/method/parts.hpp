@@ -10,10 +10,10 @@
 namespace lacuna::method {
 
 /// A stretch of the packed stream.
-struct Part {
+struct StreamRange {
   std::int64_t from = 0;
   std::int64_t bytes = 0;
-  auto operator<=>(const Part&) const = default;
+  auto operator<=>(const StreamRange&) const = default;
 };
 
 /// What a key may hold: the NIC's limits, or less.
@@ -35,10 +35,11 @@ struct Shape {
   [[nodiscard]] bool direct() const { return repeat == 0 && runs.size() <= 1; }
 };
 /// The part must be one that cut() returned for this layout and this room.
-[[nodiscard]] Shape shape_of(const layout::Layout& layout, Part part, const KeyRoom& room);
+[[nodiscard]] Shape shape_of(const layout::Layout& layout, StreamRange part, const KeyRoom& room);
 
 /// Cuts the common stream of two layouts of equal size into parts that need at most one key on either side: few and
 /// large ones, at the same positions for both. No part is larger than `most_bytes`. An empty stream has no parts.
-[[nodiscard]] std::vector<Part> cut(const layout::Layout& one, const layout::Layout& other, const KeyRoom& room, std::int64_t most_bytes);
+[[nodiscard]] std::vector<StreamRange> cut(const layout::Layout& one, const layout::Layout& other, const KeyRoom& room,
+                                           std::int64_t most_bytes);
 
 }  // namespace lacuna::method

@@ -36,8 +36,8 @@ class Pieces {
   }
 
  private:
-  struct Side {
-    explicit Side(const Layout& layout) : cursor(layout) {}
+  struct PieceCursor {
+    explicit PieceCursor(const Layout& layout) : cursor(layout) {}
     void rewind() {
       cursor.seek(0);
       strip = {};
@@ -57,7 +57,7 @@ class Pieces {
     std::int64_t next = 0;  // of the strip's runs
     layout::Run rest{};     // of the run before that
   };
-  Side src_, dst_;
+  PieceCursor src_, dst_;
 };
 
 class Sender final : public Initiator {
@@ -94,9 +94,9 @@ Made make_piecewise(Role role, Endpoint& endpoint, const Transfer& transfer, con
                                   Pieces(transfer.src, transfer.dst));
 }
 
-void bill_piecewise(Bill& bill, const nic::Limits& limits, int chain) {
-  const double pieces = std::max(bill.pair().pieces, messages_of(bill.pair().bytes(), limits));
-  bill.haul({.requests = pieces, .doorbells = std::ceil(pieces / chain), .gathers = pieces, .scatters = pieces, .pieces = pieces});
+void piecewise_cost_items(CostItems& cost_items, const nic::Limits& limits, int chain) {
+  const double pieces = std::max(cost_items.pair().pieces, messages_of(cost_items.pair().bytes(), limits));
+  cost_items.haul({.requests = pieces, .doorbells = std::ceil(pieces / chain), .gathers = pieces, .scatters = pieces, .pieces = pieces});
 }
 
 }  // namespace lacuna::method

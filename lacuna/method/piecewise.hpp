@@ -9,6 +9,6 @@ namespace lacuna::method {
 Made make_piecewise(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory& memory, int chain);
 
 /// A write for each piece, `chain` of them with a doorbell.
-void bill_piecewise(Bill& bill, const nic::Limits& limits, int chain);
+void piecewise_cost_items(CostItems& cost_items, const nic::Limits& limits, int chain);
 
 }  // namespace lacuna::method

@@ -34,11 +34,11 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
                                     LACUNA_TRY(Flag::create(endpoint)));
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  const auto runs = static_cast<double>(bill.pair().dst.runs);
-  const double reads = lists_of(runs, limits.max_sge_rd, bill.pair().bytes(), limits);
-  bill.pack(Bill::When::before);
-  bill.haul({.reading = true, .requests = reads, .doorbells = reads, .gathers = reads, .scatters = runs, .pieces = runs});
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  const auto runs = static_cast<double>(cost_items.pair().dst.runs);
+  const double reads = lists_of(runs, limits.max_sge_rd, cost_items.pair().bytes(), limits);
+  cost_items.pack(CostItems::When::before);
+  cost_items.haul({.reading = true, .requests = reads, .doorbells = reads, .gathers = reads, .scatters = runs, .pieces = runs});
 }
 
 }  // namespace
@@ -50,6 +50,6 @@ extern const Method kScatterRead{.name = "scatter_read",
                                  .exposes = Exposes::nothing,
                                  .indirect_keys = false,
                                  .make = &make,
-                                 .bill = &bill};
+                                 .cost_items = &cost_items};
 
 }  // namespace lacuna::method

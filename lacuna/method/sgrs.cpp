@@ -82,15 +82,15 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<Receiver>(endpoint, transfer.dst, transfer.src, memory);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) {
-  const layout::PairOutline& pair = bill.pair();
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  const layout::PairOutline& pair = cost_items.pair();
   const double messages = lists_of(pair.paired, limits.max_sge, pair.bytes(), limits);
-  bill.haul({.messages = true,
-             .requests = messages,
-             .doorbells = messages,
-             .gathers = std::max(static_cast<double>(pair.src.runs), messages),
-             .scatters = std::max(static_cast<double>(pair.dst.runs), messages),
-             .pieces = pair.pieces});
+  cost_items.haul({.messages = true,
+                   .requests = messages,
+                   .doorbells = messages,
+                   .gathers = std::max(static_cast<double>(pair.src.runs), messages),
+                   .scatters = std::max(static_cast<double>(pair.dst.runs), messages),
+                   .pieces = pair.pieces});
 }
 
 }  // namespace
@@ -102,6 +102,6 @@ extern const Method kSgrs{.name = "sgrs",
                           .exposes = Exposes::destination,
                           .indirect_keys = false,
                           .make = &make,
-                          .bill = &bill};
+                          .cost_items = &cost_items};
 
 }  // namespace lacuna::method

@@ -9,13 +9,13 @@ bool reachable(const Endpoint& endpoint, const nic::Region& region) {
   return path == nullptr || !path->shared_only || region.shared();
 }
 
-Result<Words::Place> Words::take(nic::Context& context) {
+Result<Words::Word> Words::take(nic::Context& context) {
   constexpr std::int64_t kApart = 128, kWords = 32;
   if (free_.empty()) {
     const auto memory = std::make_shared<const nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context, kApart * kWords)));
     for (std::int64_t i = kWords; i-- > 0;) free_.push_back({memory, i * kApart});
   }
-  Place place = std::move(free_.back());
+  Word place = std::move(free_.back());
   free_.pop_back();
   __atomic_store_n(place.word(), 0, __ATOMIC_RELAXED);
   return place;
@@ -23,7 +23,7 @@ Result<Words::Place> Words::take(nic::Context& context) {
 
 Result<Flag> Flag::create(Endpoint& endpoint) { return Flag(endpoint.words(), LACUNA_TRY(endpoint.words().take(endpoint.context()))); }
 
-Flag::Flag(Words& words, Words::Place place)
+Flag::Flag(Words& words, Words::Word place)
     : words_(&words), place_(std::move(place)), sge_(place_.memory->sge(place_.offset, sizeof(std::uint64_t))) {}
 
 Flag::~Flag() {

@@ -15,18 +15,18 @@ using Staging = std::shared_ptr<const nic::RegisteredBuffer>;
 /// more than most transfers do.
 class Words {
  public:
-  struct Place {
+  struct Word {
     std::shared_ptr<const nic::RegisteredBuffer> memory;
     std::int64_t offset = 0;
     [[nodiscard]] std::uint64_t* word() const { return reinterpret_cast<std::uint64_t*>(memory->buffer.data() + offset); }
   };
   /// One that is 0. Errors: those of RegisteredBuffer::create().
-  Result<Place> take(nic::Context& context);
+  Result<Word> take(nic::Context& context);
   /// Nobody writes it any more.
-  void give_back(Place place) { free_.push_back(std::move(place)); }
+  void give_back(Word place) { free_.push_back(std::move(place)); }
 
  private:
-  std::vector<Place> free_;
+  std::vector<Word> free_;
 };
 
 /// A word that one end polls and the other writes. Both count transfers; the word holds the number of the last one that
@@ -50,9 +50,9 @@ class Flag {
   [[nodiscard]] bool raised(nic::Context& context) const { return context.load_flag(place_.word()) >= transfers_; }
 
  private:
-  Flag(Words& words, Words::Place place);
+  Flag(Words& words, Words::Word place);
   Words* words_;
-  Words::Place place_;  // null memory: moved from
+  Words::Word place_;  // null memory: moved from
   nic::Sge sge_;
   std::uint64_t transfers_ = 0;
   bool going_ = false;

@@ -1,7 +1,7 @@
 // umr_chunked: like umr_send, but with many small keys in a list instead of one large one. Where a device searches a
 // key's list for each packet, as the collapse of UMR with long lists suggests (F23; paper_findings, note 1), short
 // lists avoid the search; and each is bound by a request that holds it inline.
-#include "lacuna/method/key_bill.hpp"
+#include "lacuna/method/key_cost_items.hpp"
 #include "lacuna/method/key_messages.hpp"
 
 namespace lacuna::method {
@@ -18,7 +18,9 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_key_messages(role, endpoint, transfer, memory, limits.max_sge, inline_room(limits));
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, inline_room(limits), {.messages = true}, limits.max_sge); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  key_cost_items(cost_items, limits, inline_room(limits), {.messages = true}, limits.max_sge);
+}
 
 }  // namespace
 
@@ -29,6 +31,6 @@ extern const Method kUmrChunked{.name = "umr_chunked",
                                 .exposes = Exposes::destination,
                                 .indirect_keys = true,
                                 .make = &make,
-                                .bill = &bill};
+                                .cost_items = &cost_items};
 
 }  // namespace lacuna::method

@@ -1,6 +1,6 @@
 // umr_read: umr_write the other way round: the receiver reads through an indirect key at the source into one of its
 // own.
-#include "lacuna/method/key_bill.hpp"
+#include "lacuna/method/key_cost_items.hpp"
 #include "lacuna/method/part_keys.hpp"
 
 namespace lacuna::method {
@@ -18,7 +18,9 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<OffersKeys<Source>>(std::move(keys), endpoint, transfer, memory, std::move(notice), std::move(ready), Staging());
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {.reading = true}, 1); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  key_cost_items(cost_items, limits, key_room(limits), {.reading = true}, 1);
+}
 
 }  // namespace
 
@@ -29,6 +31,6 @@ extern const Method kUmrRead{.name = "umr_read",
                              .exposes = Exposes::source,
                              .indirect_keys = true,
                              .make = &make,
-                             .bill = &bill};
+                             .cost_items = &cost_items};
 
 }  // namespace lacuna::method

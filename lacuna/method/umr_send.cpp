@@ -1,6 +1,6 @@
 // umr_send: an indirect key on either side, one send and one receive of one entry each for each part of the stream that
 // one key can hold: usually one for all. No CPU copies.
-#include "lacuna/method/key_bill.hpp"
+#include "lacuna/method/key_cost_items.hpp"
 #include "lacuna/method/key_messages.hpp"
 
 namespace lacuna::method {
@@ -10,7 +10,9 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return make_key_messages(role, endpoint, transfer, memory, 1, key_room(endpoint.limits()));
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {.messages = true}, 1); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) {
+  key_cost_items(cost_items, limits, key_room(limits), {.messages = true}, 1);
+}
 
 }  // namespace
 
@@ -21,6 +23,6 @@ extern const Method kUmrSend{.name = "umr_send",
                              .exposes = Exposes::destination,
                              .indirect_keys = true,
                              .make = &make,
-                             .bill = &bill};
+                             .cost_items = &cost_items};
 
 }  // namespace lacuna::method

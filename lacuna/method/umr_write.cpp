@@ -1,6 +1,6 @@
 // umr_write: an indirect key on either side, one write for each part of the stream that one key can hold: usually one
 // for all. No CPU copies; the receiver posts nothing and polls nothing but the notification.
-#include "lacuna/method/key_bill.hpp"
+#include "lacuna/method/key_cost_items.hpp"
 #include "lacuna/method/part_keys.hpp"
 
 namespace lacuna::method {
@@ -16,7 +16,7 @@ Made make(Role role, Endpoint& endpoint, const Transfer& transfer, const Memory&
   return std::make_unique<OffersKeys<Landing>>(std::move(keys), endpoint, transfer, memory, std::move(notice), Staging(), 0);
 }
 
-void bill(Bill& bill, const nic::Limits& limits) { bill_keys(bill, limits, key_room(limits), {}, 1); }
+void cost_items(CostItems& cost_items, const nic::Limits& limits) { key_cost_items(cost_items, limits, key_room(limits), {}, 1); }
 
 }  // namespace
 
@@ -27,6 +27,6 @@ extern const Method kUmrWrite{.name = "umr_write",
                               .exposes = Exposes::destination,
                               .indirect_keys = true,
                               .make = &make,
-                              .bill = &bill};
+                              .cost_items = &cost_items};
 
 }  // namespace lacuna::method

@@ -150,24 +150,24 @@ class IndirectKey {
 /// bind request's binding has a list of one entry, whose address is the memory's own, not an offset. The region need
 /// not grant the peer anything itself; one that is written into has to grant local writes. A bound window is
 /// invalidated before it is bound again. Local requests cannot use it. Destroy it before its region.
-class Window {
+class MemoryWindow {
  public:
-  Window() = default;
-  Window(Context& context, std::uint32_t key) : context_(&context), key_(key) {}
-  Window(Window&& other) noexcept { swap(other); }
-  Window& operator=(Window&& other) noexcept {
+  MemoryWindow() = default;
+  MemoryWindow(Context& context, std::uint32_t key) : context_(&context), key_(key) {}
+  MemoryWindow(MemoryWindow&& other) noexcept { swap(other); }
+  MemoryWindow& operator=(MemoryWindow&& other) noexcept {
     swap(other);
     return *this;
   }
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-  ~Window();
+  MemoryWindow(const MemoryWindow&) = delete;
+  MemoryWindow& operator=(const MemoryWindow&) = delete;
+  ~MemoryWindow();
   /// For the next binding: another one each time, so that an old one never fits a new binding. With it the peer reaches
   /// the memory once the bind request is complete, and until the request that invalidates it is.
   std::uint32_t next_key();
 
  private:
-  void swap(Window& other) noexcept {
+  void swap(MemoryWindow& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(key_, other.key_);
   }

@@ -87,11 +87,11 @@ IndirectKey::~IndirectKey() {
   if (context_ != nullptr) context_->destroy_indirect_key(key_);
 }
 
-Window::~Window() {
+MemoryWindow::~MemoryWindow() {
   if (context_ != nullptr) context_->destroy_window(key_);
 }
 
-std::uint32_t Window::next_key() { return key_ = context_->next_window_key(key_); }
+std::uint32_t MemoryWindow::next_key() { return key_ = context_->next_window_key(key_); }
 
 std::vector<std::string> nic_names() {
   std::vector<std::string> names;

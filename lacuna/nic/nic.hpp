@@ -250,7 +250,7 @@ class Context {
   /// For bindings of up to `entries` entries. Errors: limit, out_of_memory, unsupported (a NIC without indirect keys).
   virtual Result<IndirectKey> create_indirect_key(int entries) = 0;
   /// Errors: limit, unsupported (a NIC without memory windows).
-  virtual Result<Window> create_window() { return base::fail(base::Code::unsupported, "this NIC has no memory windows"); }
+  virtual Result<MemoryWindow> create_window() { return base::fail(base::Code::unsupported, "this NIC has no memory windows"); }
 
   // Queues.
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(int entries) = 0;
@@ -283,7 +283,7 @@ class Context {
   friend class Buffer;
   friend class Region;
   friend class IndirectKey;
-  friend class Window;
+  friend class MemoryWindow;
   virtual void free(std::span<std::byte> bytes) = 0;
   virtual void deregister(std::uint32_t lkey) = 0;
   virtual void destroy_indirect_key(std::uint32_t key) = 0;

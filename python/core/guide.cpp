@@ -1,4 +1,4 @@
-// The guide for Python: bills at prices (for the fit), choices and explanations.
+// The guide for Python: cost items at prices (for the fit), choices and explanations.
 #include "core.hpp"
 
 #include <nanobind/ndarray.h>
@@ -26,9 +26,9 @@ Way way_of(const std::string& method, const std::string& path, const std::string
 }
 
 // Many ways to move many pairs, priced at once: what a fit evaluates again and again.
-class Bills {
+class PricedWays {
  public:
-  explicit Bills(const std::string& nic) : limits_(value_or_raise(measure::limits_from_json(nic))) {}
+  explicit PricedWays(const std::string& nic) : limits_(value_or_raise(measure::limits_from_json(nic))) {}
 
   void add(const std::string& method, const std::string& path, const std::string& notify, const Layout& send, const Layout& receive,
            bool cold) {
@@ -55,12 +55,12 @@ class Bills {
     const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Row& row = rows_[i];
-      method::Bill bill(all, *limits_.path(row.way.path), row.pair, row.cold);
-      row.way.method->bill(bill, limits_);
-      if (row.way.method->one_sided()) bill.notify(row.way.method->initiator, row.way.notify);
-      data[3 * i] = bill.latency_ns();
-      data[3 * i + 1] = bill.cpu_ns(method::Role::sender);
-      data[3 * i + 2] = bill.cpu_ns(method::Role::receiver);
+      method::CostItems cost_items(all, *limits_.path(row.way.path), row.pair, row.cold);
+      row.way.method->cost_items(cost_items, limits_);
+      if (row.way.method->one_sided()) cost_items.notify(row.way.method->initiator, row.way.notify);
+      data[3 * i] = cost_items.latency_ns();
+      data[3 * i + 1] = cost_items.cpu_ns(method::Role::sender);
+      data[3 * i + 2] = cost_items.cpu_ns(method::Role::receiver);
     }
     return {data, {rows_.size(), 3}, owner};
   }
@@ -145,7 +145,7 @@ class Chooser {
     return made;
   }
   guide::Guide guide_;
-  const guide::Peer* peer_;
+  const guide::PeerClass* peer_;
 };
 
 nb::tuple case_of(const std::string& layout, const std::string& shape, bool cold) {
@@ -154,12 +154,12 @@ nb::tuple case_of(const std::string& layout, const std::string& shape, bool cold
 }
 
 void bind_choosing(nb::module_& m) {
-  nb::class_<Bills>(m, "Bills", "Ways to move pairs of layouts, to be priced together. `nic`: a worker's limits, JSON.")
+  nb::class_<PricedWays>(m, "PricedWays", "Ways to move pairs of layouts, to be priced together. `nic`: a worker's limits, JSON.")
       .def(nb::init<const std::string&>(), "nic"_a)
-      .def("add", &Bills::add, "method"_a, "path"_a, "notify"_a, "send"_a, "receive"_a, "cold"_a = false)
-      .def("priced", &Bills::priced, "prices"_a, "A row each: latency, CPU time of sender and receiver, in nanoseconds.")
-      .def("features", &Bills::features, "A row each: what biases are sums of.")
-      .def("__len__", &Bills::size);
+      .def("add", &PricedWays::add, "method"_a, "path"_a, "notify"_a, "send"_a, "receive"_a, "cold"_a = false)
+      .def("priced", &PricedWays::priced, "prices"_a, "A row each: latency, CPU time of sender and receiver, in nanoseconds.")
+      .def("features", &PricedWays::features, "A row each: what biases are sums of.")
+      .def("__len__", &PricedWays::size);
   nb::class_<Chooser>(
       m, "Guide",
       "Chooses the way to move one layout into another, and says why. `nic`: local, model, model:PLATFORM. `message_us`: what a "
@@ -197,15 +197,15 @@ void bind_prices(nb::module_& m) {
         return std::vector<double>(prices.begin(), prices.end());
       },
       "path"_a, "message_us"_a = 0.0, "Prices where nothing was measured.");
-  m.def("bias_limit", [] { return guide::kMostBias; }, "The largest factor on a billed time.");
+  m.def("bias_limit", [] { return guide::kMostBias; }, "The largest factor on a expected time.");
   m.def("same_class", &guide::Profile::same_class, "message_us"_a, "other_us"_a,
         "Whether peers to which a message of 16 KiB takes so long are alike; 0, where that is not known, is like any.");
   m.def("speed_factor", &guide::Profile::speed_factor, "message_us"_a, "class_us"_a,
         "How many times as long as usual in a class of peers transfers take while a message of 16 KiB takes so long.");
-  m.def("hysteresis_of", &guide::Peer::hysteresis_of, "error_median"_a,
+  m.def("hysteresis_of", &guide::PeerClass::hysteresis_of, "error_median"_a,
         "What is usually best is left only for a way that it is expected to take 1 + hysteresis times as long as, where nothing near was "
         "measured.");
-  m.def("prior_weight", [] { return guide::Nearby::kPriorWeight; }, "So many near pairs say that bills and biases are right.");
+  m.def("prior_weight", [] { return guide::Nearby::kPriorWeight; }, "So many near pairs say that cost items and biases are right.");
 }
 
 void bind_pairs(nb::module_& m) {

@@ -138,7 +138,7 @@ AssertionResult streams(const Recipe& recipe, std::uint64_t seed) {
   const std::string text = text_of(recipe, seed);
   const Announced announced(text);
   Random random(~seed);
-  const copy::Step& step = copy::Plan::of(recipe.layout).root();
+  const copy::Step& step = copy::CopyPlan::of(recipe.layout).root();
   const std::int64_t at = recipe.layout.form_offset();
   const Fragment whole{0, recipe.size()};
   {

@@ -34,7 +34,7 @@ List lengths() {
 
 // One side of a move: where its blocks are, and the numbers behind it.
 struct Placed {
-  Side side;
+  BlockSide side;
   Access access = Access::stride;
   List offsets;
   std::vector<std::int32_t> narrow;

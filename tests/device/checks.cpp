@@ -67,7 +67,7 @@ testing::AssertionResult moves(std::span<const Case> cases, std::uint64_t seed, 
     if (const auto done = copy::reference::transpack(c.from, from.back()->expected(), c.to, to.back()->expected()); !done)
       return testing::AssertionFailure() << done.error().text();
   }
-  const auto plan = device::Plan::make(the_device_owned(), pairs, alignment);
+  const auto plan = device::CopyPlan::make(the_device_owned(), pairs, alignment);
   if (!plan) return testing::AssertionFailure() << plan.error().text();
   if (const auto moved = plan->move(addresses, nullptr); !moved) return testing::AssertionFailure() << moved.error().text();
   if (const auto waited = the_device().wait(nullptr); !waited) return testing::AssertionFailure() << waited.error().text();

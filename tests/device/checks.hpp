@@ -1,4 +1,4 @@
-// The property of device::Plan: it moves what copy::reference moves, and touches nothing else. On the device that
+// The property of device::CopyPlan: it moves what copy::reference moves, and touches nothing else. On the device that
 // LACUNA_TEST_DEVICE names: the emulated one, if it names none.
 #pragma once
 

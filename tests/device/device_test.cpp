@@ -45,7 +45,7 @@ TEST(DeviceMemory, KernelsStayWithinIt) {
   const Pair pair{bytes(65), bytes(65)};
   void* from = value(the_device().allocate(64));
   void* to = value(the_device().allocate(65));
-  const auto plan = value(device::Plan::make(the_device_owned(), std::span(&pair, 1)));
+  const auto plan = value(device::CopyPlan::make(the_device_owned(), std::span(&pair, 1)));
   const device::Addresses addresses{from, to};
   EXPECT_DEATH(
       {
@@ -74,8 +74,8 @@ TEST(DevicePlan, ReachesFar) {
       const Pair pack{layout, bytes(layout.size())};
       const device::Addresses there{dense, far};
       const device::Addresses back{far, dense};
-      const auto unpacking = value(device::Plan::make(the_device_owned(), std::span(&unpack, 1)));
-      const auto packing = value(device::Plan::make(the_device_owned(), std::span(&pack, 1)));
+      const auto unpacking = value(device::CopyPlan::make(the_device_owned(), std::span(&unpack, 1)));
+      const auto packing = value(device::CopyPlan::make(the_device_owned(), std::span(&pack, 1)));
       done(unpacking.move(std::span(&there, 1), nullptr));
       for (std::int64_t i = 0; i < 3; ++i)
         EXPECT_EQ(std::memcmp(read(far + i * (apart + skew), run).data(), data.data() + i * run, static_cast<std::size_t>(run)), 0);
@@ -114,7 +114,7 @@ TEST(DeviceStreams, AreInOrderAndWaitForOneAnother) {
   device::Event event = value(the_device().create_event());
   device::Event end = value(the_device().create_event());
   const Pair pair{bytes(size), bytes(size)};
-  const auto plan = value(device::Plan::make(the_device_owned(), std::span(&pair, 1)));
+  const auto plan = value(device::CopyPlan::make(the_device_owned(), std::span(&pair, 1)));
   for (int round = 1; round < 20; ++round) {
     const device::Addresses addresses{a, b};
     done(the_device().fill(a, static_cast<std::uint8_t>(round), size, first));

@@ -136,7 +136,7 @@ TEST(DevicePlan, NestedAtRandom) {
 TEST(DevicePlan, ManyLayoutsInOneLaunch) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     std::vector<Case> cases;
-    for (std::size_t i = 0; i < device::Plan::kMostPairs >> (seed % 4); ++i) {
+    for (std::size_t i = 0; i < device::CopyPlan::kMostPairs >> (seed % 4); ++i) {
       Dice dice(seed * 100 + i);
       dice.budget = 1 << 10;
       dice.receive = true;
@@ -155,12 +155,12 @@ TEST(DevicePlan, OfNothing) {
 // More units than one part can have, of memory that is not there: the parts alone.
 TEST(DevicePlan, Refuses) {
   const device::Pair unequal{bytes(3), bytes(4)};
-  EXPECT_EQ(device::Plan::make(the_device_owned(), std::span(&unequal, 1)).error().code, base::Code::invalid_argument);
-  const std::vector<device::Pair> many(device::Plan::kMostPairs + 1, device::Pair{bytes(4), bytes(4)});
-  EXPECT_EQ(device::Plan::make(the_device_owned(), many).error().code, base::Code::invalid_argument);
+  EXPECT_EQ(device::CopyPlan::make(the_device_owned(), std::span(&unequal, 1)).error().code, base::Code::invalid_argument);
+  const std::vector<device::Pair> many(device::CopyPlan::kMostPairs + 1, device::Pair{bytes(4), bytes(4)});
+  EXPECT_EQ(device::CopyPlan::make(the_device_owned(), many).error().code, base::Code::invalid_argument);
   const device::Pair pair{bytes(4), bytes(4)};
-  EXPECT_EQ(device::Plan::make(the_device_owned(), std::span(&pair, 1), 3).error().code, base::Code::invalid_argument);
-  const auto plan = value(device::Plan::make(the_device_owned(), std::span(&pair, 1), 4));
+  EXPECT_EQ(device::CopyPlan::make(the_device_owned(), std::span(&pair, 1), 3).error().code, base::Code::invalid_argument);
+  const auto plan = value(device::CopyPlan::make(the_device_owned(), std::span(&pair, 1), 4));
   EXPECT_EQ(plan.move({}, nullptr).error().code, base::Code::invalid_argument);
   const device::Addresses odd{reinterpret_cast<void*>(2), reinterpret_cast<void*>(4)};
   EXPECT_EQ(plan.move(std::span(&odd, 1), nullptr).error().code, base::Code::invalid_argument);

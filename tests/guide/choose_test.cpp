@@ -23,7 +23,7 @@ using guide::Explanation;
 using guide::Force;
 using guide::Guide;
 using guide::Objective;
-using guide::Peer;
+using guide::PeerClass;
 using guide::Placement;
 using guide::Way;
 using method::Method;
@@ -40,7 +40,7 @@ struct OneWire {
     return choice ? choice->way.method->name : choice.error().message;
   }
   Guide guide;
-  const Peer& peer;
+  const PeerClass& peer;
 };
 
 // --- each has its place ----------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ TEST(Choose, EachMethodWinsSomewhere) {
   EXPECT_EQ(won.size(), method::methods().size());
 }
 
-// multi_write does what linked_write does with more doorbells. What a bill does not know may favour it all the same.
+// multi_write does what linked_write does with more doorbells. What cost items do not know may favour it all the same.
 TEST(Choose, ABiasOfWhatIsMeasuredMakesMultiWriteWin) {
   const auto all = winners();
   const Winner& linked = *std::ranges::find(all, std::string_view("linked_write"), &Winner::method);
@@ -134,7 +134,7 @@ TEST(Choose, ABiasOfWhatIsMeasuredMakesMultiWriteWin) {
   profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::post)] = 0.1;
   profile.classes[0].paths[0].prices[static_cast<std::size_t>(Price::build)] = 1;
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}, 1000), profile);
+  const PeerClass& peer = guide.add(mock_nic({kWire}, 1000), profile);
   const Choice chosen = guide.choose(linked.src, linked.dst, peer).value();
   EXPECT_EQ(chosen.way.method->name, "multi_write");
 }
@@ -241,7 +241,7 @@ TEST(Choose, LeavesWhatAPathDoesNotReach) {
     for (Prices& all : some) {
       for (double& price : all) price = std::exp2(static_cast<double>(random.between(-10, 20)));
     }
-    const Peer& peer =
+    const PeerClass& peer =
         guide.add(mock_nic({kMapped, kKernel}, 1000), mock_profile({{nic::Path::mapped, some[0]}, {nic::Path::kernel, some[1]}}));
     const Placement placement{.src_shared = random.one_in(2),
                               .dst_shared = random.one_in(2),

@@ -25,7 +25,7 @@ using guide::Choice;
 using guide::Explanation;
 using guide::Guide;
 using guide::Objective;
-using guide::Peer;
+using guide::PeerClass;
 using guide::Placement;
 using guide::Way;
 using method::Method;
@@ -33,7 +33,7 @@ using support::Random;
 
 constexpr Objective kObjectives[] = {Objective::latency, Objective::bandwidth, Objective::cpu};
 
-double merit(const guide::Plan& plan, Objective objective) {
+double merit(const guide::ExpectedCost& plan, Objective objective) {
   return objective == Objective::latency     ? plan.latency_ns
          : objective == Objective::bandwidth ? plan.busiest_ns
                                              : plan.cpu_ns[0] + plan.cpu_ns[1];
@@ -49,7 +49,7 @@ nic::Limits usual_nic() { return mock_nic({kMapped, kKernel, kWire}, 1000); }
 
 TEST(Memo, TheSameAgain) {
   Guide guide;
-  const Peer& peer = guide.add(usual_nic(), {});
+  const PeerClass& peer = guide.add(usual_nic(), {});
   const Layout src = vector(100, 8, 30);
   const Choice first = guide.choose(src, bytes(800), peer).value();
   EXPECT_TRUE(same(first, guide.choose(src, bytes(800), peer).value()));
@@ -61,11 +61,11 @@ TEST(Memo, TheSameAgain) {
 // Every placement of every peer has an answer of its own, in whatever order they are asked for.
 TEST(Memo, KnowsPlacementsAndPeersApart) {
   Guide guide;
-  const Peer* peers[] = {&guide.add(usual_nic(), {}), &guide.add(usual_nic(), {}, 2.7), &guide.add(mock_nic({kWire}), {}),
-                         &guide.add(mock_nic({kKernel}, 10), mock_profile({{nic::Path::kernel, prices({{Price::pack_run, 1000}})}}))};
+  const PeerClass* peers[] = {&guide.add(usual_nic(), {}), &guide.add(usual_nic(), {}, 2.7), &guide.add(mock_nic({kWire}), {}),
+                              &guide.add(mock_nic({kKernel}, 10), mock_profile({{nic::Path::kernel, prices({{Price::pack_run, 1000}})}}))};
   std::set<std::string> answers;
   for (int round = 0; round < 2; ++round) {
-    for (const Peer* peer : peers) {
+    for (const PeerClass* peer : peers) {
       for (int bits = 0; bits < 32; ++bits) {
         for (const Objective objective : kObjectives) {
           const Placement placement{.src_shared = (bits & 1) != 0,
@@ -88,7 +88,7 @@ TEST(Memo, KnowsPlacementsAndPeersApart) {
 
 TEST(Memo, TheWayBackIsAnotherWay) {
   Guide guide;
-  const Peer& peer = guide.add(usual_nic(), mock_profile({{nic::Path::mapped, prices({{Price::pack_run, 1}})}}));
+  const PeerClass& peer = guide.add(usual_nic(), mock_profile({{nic::Path::mapped, prices({{Price::pack_run, 1}})}}));
   const Choice there = guide.choose(vector(100, 8, 30), bytes(800), peer, {.objective = Objective::cpu}).value();
   const Choice back = guide.choose(bytes(800), vector(100, 8, 30), peer, {.objective = Objective::cpu}).value();
   EXPECT_EQ(there.way, guide.explain(vector(100, 8, 30), bytes(800), peer, {.objective = Objective::cpu})->candidates.front().way);
@@ -99,8 +99,8 @@ TEST(Memo, TheWayBackIsAnotherWay) {
 TEST(Memo, MorePairsThanItHolds) {
   Guide guide;
   Guide forgetful;
-  const Peer& peer = guide.add(usual_nic(), {});
-  const Peer& alike = forgetful.add(usual_nic(), {});
+  const PeerClass& peer = guide.add(usual_nic(), {});
+  const PeerClass& alike = forgetful.add(usual_nic(), {});
   for (int round = 0; round < 2; ++round) {
     for (std::int64_t i = 0; i < 12'000; ++i) {
       const Layout src = vector(2 + i % 400, 8 + i / 400, 1000);
@@ -114,7 +114,7 @@ TEST(Memo, MorePairsThanItHolds) {
 // An error is not remembered as an answer.
 TEST(Memo, DoesNotKeepErrors) {
   Guide guide;
-  const Peer& peer = guide.add(usual_nic(), {});
+  const PeerClass& peer = guide.add(usual_nic(), {});
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(guide.choose(bytes(8), bytes(9), peer));
 }
 
@@ -138,7 +138,7 @@ guide::Profile random_profile(Random& random, const nic::Limits& limits) {
   return profile;
 }
 
-void expect_sound(const Explanation& why, const Choice& choice, const Peer& peer) {
+void expect_sound(const Explanation& why, const Choice& choice, const PeerClass& peer) {
   const Objective objective = why.placement.objective;
   const Candidate& best = why.candidates.front();
   EXPECT_EQ(best.way, choice.way);
@@ -165,7 +165,7 @@ void expect_sound(const Explanation& why, const Choice& choice, const Peer& peer
     EXPECT_NEAR(stages, c.plan.latency_ns, 1e-9 * stages);
     EXPECT_LE(c.factor, guide::kMostBias * 1.000001);
     EXPECT_GE(c.factor, 1 / guide::kMostBias / 1.000001);
-    const guide::Plan alone = Guide::expect(c.way, why.pair, peer, why.placement);
+    const guide::ExpectedCost alone = Guide::expect(c.way, why.pair, peer, why.placement);
     EXPECT_EQ(alone.latency_ns, c.plan.latency_ns);
     EXPECT_EQ(alone.busiest_ns, c.plan.busiest_ns);
   }
@@ -190,7 +190,7 @@ TEST(Explain, HasEveryWayOnceTheChosenOneFirst) {
     limits.paths[1].available = !random.one_in(3);
     if (random.one_in(3)) limits.indirect = {};
     Guide guide;
-    const Peer& peer = guide.add(limits, random_profile(random, limits));
+    const PeerClass& peer = guide.add(limits, random_profile(random, limits));
     const support::Sample src = support::random_layout(random);
     const support::Sample dst = support::random_layout_of_size(random, src.layout.size());
     const Placement placement{.src_shared = random.one_in(2),

@@ -120,10 +120,10 @@ TEST(ProfileClass, OfNoneIsUsual) {
     made.classes[0].message_us = 3;
     return made;
   };
-  const guide::Peer& near = guide.add(mock_nic({kMapped}), profile(), 3.1);
+  const guide::PeerClass& near = guide.add(mock_nic({kMapped}), profile(), 3.1);
   EXPECT_EQ(near.routes()[0].prices, prices({{Price::post, 1}}));
   EXPECT_TRUE(near.profile().warnings.empty());
-  const guide::Peer& far = guide.add(mock_nic({kMapped}), profile(), 30);
+  const guide::PeerClass& far = guide.add(mock_nic({kMapped}), profile(), 30);
   EXPECT_EQ(far.routes()[0].prices, guide::usual_prices(nic::Path::mapped, 30));
   ASSERT_EQ(far.profile().warnings.size(), 1U);
   EXPECT_TRUE(far.profile().warnings[0].contains("30.0 us")) << far.profile().warnings[0];

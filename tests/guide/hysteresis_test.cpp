@@ -12,7 +12,7 @@ namespace LACUNA_TEST_FILE {
 
 using guide::Choice;
 using guide::Guide;
-using guide::Peer;
+using guide::PeerClass;
 using guide::Profile;
 using guide::Way;
 using method::Price;
@@ -37,7 +37,7 @@ class Hysteresis : public testing::Test {
  protected:
   Hysteresis() {
     Guide guide;
-    const Peer& peer = guide.add(mock_nic({kWire}), mock_profile({}));
+    const PeerClass& peer = guide.add(mock_nic({kWire}), mock_profile({}));
     usual_ = guide.choose(kSrc, kDst, peer).value();
     const Way over[] = {usual_.way};
     other_ = guide.choose_beside(over, kSrc, kDst, peer, {}).value();
@@ -45,7 +45,7 @@ class Hysteresis : public testing::Test {
   [[nodiscard]] Profile profile(double error_median, double gain) const { return profile_of(error_median, usual_, other_, gain); }
   [[nodiscard]] Way chosen(double error_median, double gain) const {
     Guide guide;
-    const Peer& peer = guide.add(mock_nic({kWire}), profile(error_median, gain));
+    const PeerClass& peer = guide.add(mock_nic({kWire}), profile(error_median, gain));
     return guide.choose(kSrc, kDst, peer).value().way;
   }
   Choice usual_, other_;
@@ -115,7 +115,7 @@ TEST_F(Hysteresis, IsThatOfTheWorstPath) {
 // Of what a force leaves, too, one is usually best.
 TEST_F(Hysteresis, IsOfWhatAForceLeaves) {
   Guide forced({.method = method::find("gather_write").value(), .path = {}});
-  const Peer& plain = forced.add(mock_nic({kWire}), mock_profile({}));
+  const PeerClass& plain = forced.add(mock_nic({kWire}), mock_profile({}));
   const Choice usual = forced.choose(kSrc, kDst, plain).value();
   const Way over[] = {usual.way};
   const Choice other = forced.choose_beside(over, kSrc, kDst, plain, {}).value();
@@ -128,21 +128,21 @@ TEST_F(Hysteresis, IsOfWhatAForceLeaves) {
 }
 
 TEST_F(Hysteresis, IsBounded) {
-  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostHysteresis) - 0.001), usual_.way);
-  EXPECT_EQ(chosen(0.5, std::log(1 + Peer::kMostHysteresis) + 0.001), other_.way);
+  EXPECT_EQ(chosen(0.5, std::log(1 + PeerClass::kMostHysteresis) - 0.001), usual_.way);
+  EXPECT_EQ(chosen(0.5, std::log(1 + PeerClass::kMostHysteresis) + 0.001), other_.way);
 }
 
 TEST_F(Hysteresis, IsThereWhereSomethingWasMeasured) {
   Guide guide;
   EXPECT_EQ(guide.add(mock_nic({kWire}), mock_profile({})).hysteresis(), 0);
   EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.04, 0)).hysteresis(), 1.5 * 0.04);
-  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.3, 0)).hysteresis(), Peer::kMostHysteresis);
+  EXPECT_EQ(guide.add(mock_nic({kWire}), profile(0.3, 0)).hysteresis(), PeerClass::kMostHysteresis);
 }
 
 // What a program found out for this pair is no expectation.
 TEST_F(Hysteresis, IsNoneForWhatWasLearned) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0));
+  const PeerClass& peer = guide.add(mock_nic({kWire}), profile(0.5, 0));
   const Layout unlike = vector(64, 256, 1024);
   const Way before = guide.choose(unlike, bytes(unlike.size()), peer).value().way;
   ASSERT_EQ(guide.choose(kSrc, kDst, peer).value().way, usual_.way);
@@ -157,7 +157,7 @@ TEST_F(Hysteresis, IsNoneForWhatWasLearned) {
 // A program that learns finds out that the other way takes less, though by less than the hysteresis, and keeps to it.
 TEST_F(Hysteresis, IsNoHindranceToLearning) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.02));
+  const PeerClass& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.02));
   guide::Learner learner({.learning = guide::Learning::on, .one_in = 10});
   Way last;
   for (int i = 0; i < 5000; ++i) {
@@ -187,7 +187,7 @@ TEST_F(Hysteresis, IsNoneForTheNextBest) {
 
 TEST_F(Hysteresis, IsExplained) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
+  const PeerClass& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer);
   ASSERT_TRUE(why) << why.error().text();
   EXPECT_EQ(why->candidates[0].way, usual_.way);
@@ -195,7 +195,7 @@ TEST_F(Hysteresis, IsExplained) {
   const std::string text = guide::describe(*why);
   EXPECT_TRUE(text.contains("\n  kept as what is usually best: too little is known here of what seems to take less\n")) << text;
   EXPECT_TRUE(text.contains("9.5% less, within the profile's error")) << text;
-  const Peer& exact = guide.add(mock_nic({kWire}), profile(0, 0.1));
+  const PeerClass& exact = guide.add(mock_nic({kWire}), profile(0, 0.1));
   EXPECT_FALSE(guide::describe(guide.explain(kSrc, kDst, exact).value()).contains("kept as")) << "the best one needs no excuse";
 }
 
@@ -203,7 +203,7 @@ TEST_F(Hysteresis, IsExplained) {
 // is kept.
 TEST_F(Hysteresis, HoldsForCrossoversToo) {
   Guide guide;
-  const Peer& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
+  const PeerClass& peer = guide.add(mock_nic({kWire}), profile(0.5, 0.1));
   const auto why = guide.explain(kSrc, kDst, peer).value();
   EXPECT_EQ(why.candidates[0].way, usual_.way);
   EXPECT_EQ(why.candidates[0].crossover, "");

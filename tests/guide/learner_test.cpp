@@ -61,7 +61,7 @@ class Learns : public testing::Test {
   std::uint64_t next() { return (state_ = state_ * 6364136223846793005 + 1442695040888963407) >> 33; }
 
   guide::Guide guide_;
-  const guide::Peer* peer_ = nullptr;
+  const guide::PeerClass* peer_ = nullptr;
   std::map<std::string, double> truth_;
   double base_ns_ = 0.2, noise_ = 0;
   std::uint64_t state_ = 7;
@@ -328,7 +328,7 @@ TEST_F(LearnedFile, IsPartOfTheProfile) {
     guide::Profile profile = guide::find_profile("local");
     profile.classes = mock_profile({{nic::Path::wire, kPrices}}).classes;
     profile.classes[0].message_us = message_us;
-    const guide::Peer& peer = guide.add(mock_nic({kWire}), profile);
+    const guide::PeerClass& peer = guide.add(mock_nic({kWire}), profile);
     return guide.choose_beside(beside, src, bytes(src.size()), peer, {}).value().way;
   };
   const Way first = choose();

@@ -112,7 +112,7 @@ TEST(NearbyChoices, FollowWhatWasMeasured) {
   const Prices some = prices({{Price::post, 100}, {Price::pack_byte, 0.1}, {Price::pack_far_byte, 0.1}, {Price::entry, 12}});
   const auto choose = [&](const guide::Profile& profile, const Layout& src) {
     guide::Guide guide;
-    const guide::Peer& peer = guide.add(mock_nic({kWire}), profile);
+    const guide::PeerClass& peer = guide.add(mock_nic({kWire}), profile);
     const auto chosen = guide.choose(src, bytes(src.size()), peer);
     return std::pair(std::string(chosen->way.method->name), chosen->plan.latency_ns);
   };

@@ -7,7 +7,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using guide::Guide;
-using guide::Peer;
+using guide::PeerClass;
 using guide::Profile;
 
 constexpr double kUsual = 3;
@@ -31,10 +31,10 @@ TEST(SpeedFactor, IsInAllThatIsExpectedAndInNoChoice) {
   const Layout dst = bytes(src.size());
   const layout::PairOutline pair = layout::outline(src, dst);
   Guide guide;
-  const Peer& usual = guide.add(mock_nic({kWire}), measured(), kUsual);
+  const PeerClass& usual = guide.add(mock_nic({kWire}), measured(), kUsual);
   const guide::Explanation expected = guide.explain(src, dst, usual).value();
   for (const double message_us : {0.0, 2.0, 3.9}) {
-    const Peer& peer = guide.add(mock_nic({kWire}), measured(), message_us);
+    const PeerClass& peer = guide.add(mock_nic({kWire}), measured(), message_us);
     const double factor = Profile::speed_factor(message_us, kUsual);
     EXPECT_EQ(peer.speed_factor(), factor);
     const guide::Choice choice = guide.choose(src, dst, peer).value();
@@ -65,7 +65,7 @@ TEST(SpeedFactor, IsInWhatWasMeasuredOnce) {
   profile.classes[0].ways = {way};
   profile.classes[0].seen.assign(50, {.pair = pair, .cold = false, .us = {1.5 * billed_us}});
   for (const double message_us : {kUsual, 3.9}) {
-    const Peer& peer = guide.add(mock_nic({kWire}), profile, message_us);
+    const PeerClass& peer = guide.add(mock_nic({kWire}), profile, message_us);
     const double expected_us = 1.5 * billed_us * Profile::speed_factor(message_us, kUsual);
     EXPECT_NEAR(Guide::expect(way, pair, peer, {}).latency_ns / 1e3, expected_us, 0.05 * expected_us);
   }

@@ -24,7 +24,7 @@ LACUNA_TIER(gate, "*WrongProfile.*TwoProcesses/SmallMessages");
 
 using guide::Choice;
 using guide::Guide;
-using guide::Peer;
+using guide::PeerClass;
 using guide::Placement;
 using guide::Way;
 using method::Endpoint;
@@ -131,7 +131,7 @@ struct Field {
 base::Result<Way> agree(const End& end, const Pair& pair, const Placement& placement, Random& random, int rank, nic::Bootstrap& bootstrap) {
   if (rank == 1) return Way::decode(LACUNA_TRY(swap(bootstrap, std::array<std::byte, Way::kBytes>{})));
   Guide guide;
-  const Peer& peer = guide.add(end.endpoints.front()->limits(), wrong_profile(random, end.context->limits()));
+  const PeerClass& peer = guide.add(end.endpoints.front()->limits(), wrong_profile(random, end.context->limits()));
   const auto choice = guide.choose(pair.src, pair.dst, peer, placement);
   if (!choice) return std::unexpected(choice.error());
   LACUNA_TRY(swap(bootstrap, choice->way.encode()));
@@ -172,7 +172,7 @@ std::string transfer(const End& end, std::uint64_t seed, int rank, nic::Bootstra
   if (way.method->uninformed(role == Role::sender ? Role::receiver : Role::sender, way.notify)) LACUNA_END_TRY(end.mailbox->send(seed));
   LACUNA_END_TRY(barrier(bootstrap));
   if (rank == 0) return {};
-  const std::string wrong = measure::examine(own, field.base, measure::Windows(own, span_of(own)), stream);
+  const std::string wrong = measure::examine(own, field.base, measure::CheckedRanges(own, span_of(own)), stream);
   return wrong.empty() ? wrong : name + wrong;
 }
 
@@ -257,7 +257,7 @@ TEST_P(WrongProfile, MovesEveryByteInVirtualTime) {
     Random random(seed);
     const Pair pair = random_pair(random);
     Guide guide;
-    const Peer& peer = guide.add(limits, wrong_profile(random, limits));
+    const PeerClass& peer = guide.add(limits, wrong_profile(random, limits));
     const Placement placement{.told = random.one_in(2), .objective = static_cast<guide::Objective>(random.below(3))};
     const auto choice = guide.choose(pair.src, pair.dst, peer, placement);
     ASSERT_TRUE(choice) << choice.error().text();

@@ -56,14 +56,14 @@ Bounds bounds() {
 #endif
 }
 
-// By the method's own bill.
+// By the method's own cost items.
 double requests(const method::Method& method, const Case& c, const nic::Limits& limits, nic::Path path) {
   method::Prices prices{};
   prices[static_cast<std::size_t>(method::Price::build)] = 1;
   const layout::PairOutline outline = layout::outline(c.send, c.receive);
-  method::Bill bill(prices, *limits.path(path), outline);
-  method.bill(bill, limits);
-  return bill.cpu_ns(method.initiator);
+  method::CostItems cost_items(prices, *limits.path(path), outline);
+  method.cost_items(cost_items, limits);
+  return cost_items.cpu_ns(method.initiator);
 }
 
 // What is to be done: a case, and the methods that move it.

@@ -41,7 +41,7 @@ base::Result<Arrays> Arrays::make(nic::Context& context, const Case& c, int rank
   measure::lay_pattern(buffer.bytes());
   nic::Region region = LACUNA_TRY(context.register_memory(buffer.bytes(), {}));
   std::byte* base = buffer.data() + measure::kGuard;
-  return Arrays{std::move(buffer), std::move(region), base, measure::Windows(c.receive, c.receive_span)};
+  return Arrays{std::move(buffer), std::move(region), base, measure::CheckedRanges(c.receive, c.receive_span)};
 }
 
 std::string move_verified(const method::Method& method, method::Notify notify, method::Endpoint& endpoint, const Case& c,

@@ -23,7 +23,7 @@ struct Arrays {
   nic::Buffer buffer;
   nic::Region region;  // over the guards too: a method that wrote there would not be stopped by its keys
   std::byte* base = nullptr;
-  measure::Windows windows;  // that the receiver looks at
+  measure::CheckedRanges windows;  // that the receiver looks at
 
   static base::Result<Arrays> make(nic::Context& context, const corpus::Case& c, int rank);
 };

@@ -15,8 +15,8 @@ LACUNA_LEFT_OUT(thread, "Parts.*");
 using layout::Layout;
 using layout::Run;
 using method::KeyRoom;
-using method::Part;
 using method::Shape;
+using method::StreamRange;
 
 // The runs of a shape, or of a part of a layout, with neighbours merged: blocks that touch are one to a walk and two to
 // a loop.
@@ -35,7 +35,7 @@ std::vector<Run> runs_of(const Shape& shape) {
   }
   return runs;
 }
-std::vector<Run> runs_of(const Layout& layout, Part part) {
+std::vector<Run> runs_of(const Layout& layout, StreamRange part) {
   std::vector<Run> runs;
   layout::Cursor cursor(layout);
   cursor.seek(part.from);
@@ -45,7 +45,7 @@ std::vector<Run> runs_of(const Layout& layout, Part part) {
 
 void expect_sound(const Layout& one, const Layout& other, const KeyRoom& room, std::int64_t most_bytes) {
   std::int64_t at = 0;
-  for (const Part& part : method::cut(one, other, room, most_bytes)) {
+  for (const StreamRange& part : method::cut(one, other, room, most_bytes)) {
     ASSERT_EQ(part.from, at);
     ASSERT_GT(part.bytes, 0);
     ASSERT_LE(part.bytes, most_bytes);

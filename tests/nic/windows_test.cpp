@@ -38,7 +38,7 @@ std::string write_through(Spoil spoil, int rank, nic::Bootstrap& bootstrap) {
     LACUNA_END_TRY(barrier(bootstrap));
     return {};
   }
-  nic::Window window = LACUNA_END_TRY(rig.context->create_window());
+  nic::MemoryWindow window = LACUNA_END_TRY(rig.context->create_window());
   std::uint32_t key = 0;
   const nic::Sge piece = rig.sge(kFrom, kLength);
   const auto bind = [&]() -> std::string {
@@ -84,7 +84,7 @@ std::string write_through(Spoil spoil, int rank, nic::Bootstrap& bootstrap) {
 
 std::string refusals(int /*rank*/, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::wire, kBytes));
-  nic::Window window = LACUNA_END_TRY(rig.context->create_window());
+  nic::MemoryWindow window = LACUNA_END_TRY(rig.context->create_window());
   const nic::Sge two[] = {rig.sge(0, 8), rig.sge(100, 8)};
   const Binding pieces{.key = window.next_key(), .list = two};
   const auto posted = rig.qp->post_send({.opcode = Opcode::bind, .binding = &pieces});

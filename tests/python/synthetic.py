@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from conftest import METHODS, NIC, guide, look, row
-from lacuna._core import Bills, usual_prices
+from lacuna._core import PricedWays, usual_prices
 from numpy.typing import NDArray
 
 from lacuna.guide.fitting import Observation, limits_text
@@ -32,7 +32,7 @@ WAYS: tuple[Way, ...] = (
 
 def billed(pairs: Sequence[Pair], prices: Sequence[float], ways: Sequence[Way] = WAYS) -> Vector:
     """A row for each way to move each pair: latency, CPU time of sender and receiver, in microseconds."""
-    bills = Bills(limits_text(ONE_PATH))
+    bills = PricedWays(limits_text(ONE_PATH))
     for pair in pairs:
         for method, path, notify in ways:
             bills.add(method, path, notify, pair.send, pair.receive)
@@ -40,7 +40,7 @@ def billed(pairs: Sequence[Pair], prices: Sequence[float], ways: Sequence[Way] =
 
 
 def features(pairs: Sequence[Pair], ways: Sequence[Way] = WAYS) -> Vector:
-    bills = Bills(limits_text(ONE_PATH))
+    bills = PricedWays(limits_text(ONE_PATH))
     for pair in pairs:
         for method, path, notify in ways:
             bills.add(method, path, notify, pair.send, pair.receive)

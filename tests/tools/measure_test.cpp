@@ -25,7 +25,7 @@ class Field {
       : what_(what),
         size_(static_cast<std::size_t>(what.receive_span + 2 * measure::kGuard)),
         memory_(static_cast<std::byte*>(std::malloc(size_)), &std::free) {
-    for (const measure::Windows::Window& window : windows_.list())
+    for (const measure::CheckedRanges::CheckedRange& window : windows_.list())
       measure::lay_pattern({base() + window.from, static_cast<std::size_t>(window.to - window.from)});
   }
   [[nodiscard]] std::byte* base() const { return memory_.get() + measure::kGuard; }
@@ -41,7 +41,7 @@ class Field {
 
  private:
   const corpus::Case& what_;
-  measure::Windows windows_{what_.receive, what_.receive_span, what_.shared_gaps};
+  measure::CheckedRanges windows_{what_.receive, what_.receive_span, what_.shared_gaps};
   std::size_t size_;
   std::unique_ptr<std::byte, decltype(&std::free)> memory_;
 };
@@ -82,8 +82,8 @@ TEST(Proof, NoticesEveryByteNearTheBlocksOfASparseLayout) {
   for (const std::int64_t block : {16, 4096}) {
     const corpus::Case what = corpus::blocks_case(block, 4, gap, corpus::Shape::symmetric, false).value();
     std::int64_t looked_at = 0;
-    const measure::Windows windows(what.receive, what.receive_span);
-    for (const measure::Windows::Window& window : windows.list()) looked_at += window.to - window.from;
+    const measure::CheckedRanges windows(what.receive, what.receive_span);
+    for (const measure::CheckedRanges::CheckedRange& window : windows.list()) looked_at += window.to - window.from;
     EXPECT_LT(looked_at, 100'000);
     const std::int64_t second = gap + block;
     const std::int64_t places[] = {-measure::kGuard,

@@ -53,9 +53,9 @@ Result<Workspace> Workspace::apart(nic::Context& context, const Case& what, int 
       std::make_unique<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context, bytes_at(what, rank), {.relaxed = true})));
   Workspace space(own->buffer.data() + kGuard, own->region, what, rank);
   const Layout& layout = rank == 0 ? what.send : what.receive;
-  const Windows windows(layout, rank == 0 ? what.send_span : what.receive_span, what.shared_gaps);
+  const CheckedRanges windows(layout, rank == 0 ? what.send_span : what.receive_span, what.shared_gaps);
   for (std::int64_t copy = 0; copy < what.copies; ++copy) {
-    for (const Windows::Window& window : windows.list())
+    for (const CheckedRanges::CheckedRange& window : windows.list())
       lay_pattern({space.base(copy) + window.from, static_cast<std::size_t>(window.to - window.from)});
     poison(layout, space.base(copy));
   }

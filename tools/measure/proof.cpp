@@ -74,7 +74,7 @@ void write_stream(const Layout& layout, std::byte* base, std::span<const std::by
 
 void lay_pattern(std::span<std::byte> memory) { make_noise(kPatternSeed, address(memory.data()), memory); }
 
-Windows::Windows(const Layout& layout, std::int64_t span, bool shared_gaps) {
+CheckedRanges::CheckedRanges(const Layout& layout, std::int64_t span, bool shared_gaps) {
   const bool whole = !shared_gaps && span <= kDense;
   const std::int64_t guard = shared_gaps ? kSharedGuard : kGuard;
   std::vector<layout::Run> runs;
@@ -100,7 +100,7 @@ void poison(const Layout& layout, std::byte* base) {
   each_run(layout, [&](layout::Run run, std::int64_t) { lay_pattern({base + run.offset, static_cast<std::size_t>(run.length)}); });
 }
 
-std::string examine(const Layout& layout, std::byte* base, const Windows& windows, std::span<const std::byte> stream) {
+std::string examine(const Layout& layout, std::byte* base, const CheckedRanges& windows, std::span<const std::byte> stream) {
   std::string wrong;
   std::int64_t block = 0;
   each_run(layout, [&](layout::Run run, std::int64_t position) {
@@ -115,7 +115,7 @@ std::string examine(const Layout& layout, std::byte* base, const Windows& window
     lay_pattern(got);
     ++block;
   });
-  for (const Windows::Window& window : windows.list()) {
+  for (const CheckedRanges::CheckedRange& window : windows.list()) {
     const std::int64_t at = first_stray(base + window.from, window.to - window.from);
     if (at < 0) continue;
     if (wrong.empty())

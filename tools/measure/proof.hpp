@@ -20,18 +20,18 @@ void write_stream(const Layout& layout, std::byte* base, std::span<const std::by
 void lay_pattern(std::span<std::byte> memory);
 
 /// Where a layout's gaps are looked at: all of them and a guard at either end; or, of a large span, what is near a run.
-class Windows {
+class CheckedRanges {
  public:
-  struct Window {
+  struct CheckedRange {
     std::int64_t from;  // offsets from the layout's base
     std::int64_t to;
   };
   /// Of a layout within [0, span). `shared_gaps`: other copies lie in the gaps, beyond a cache line around each run.
-  Windows(const Layout& layout, std::int64_t span, bool shared_gaps = false);
-  [[nodiscard]] std::span<const Window> list() const { return list_; }
+  CheckedRanges(const Layout& layout, std::int64_t span, bool shared_gaps = false);
+  [[nodiscard]] std::span<const CheckedRange> list() const { return list_; }
 
  private:
-  std::vector<Window> list_;
+  std::vector<CheckedRange> list_;
 };
 
 inline constexpr std::int64_t kGuard = 4096;      // bytes around a layout, or around a run, which nobody may touch
@@ -42,6 +42,6 @@ void poison(const Layout& layout, std::byte* base);
 /// Nothing if the layout at `base` holds `stream` and the windows around it the pattern; else a sentence that names the
 /// first wrong byte of the stream, or of the gaps. Afterwards all of it holds the pattern. No transfer into it may be
 /// under way.
-[[nodiscard]] std::string examine(const Layout& layout, std::byte* base, const Windows& windows, std::span<const std::byte> stream);
+[[nodiscard]] std::string examine(const Layout& layout, std::byte* base, const CheckedRanges& windows, std::span<const std::byte> stream);
 
 }  // namespace lacuna::measure

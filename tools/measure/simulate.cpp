@@ -44,7 +44,7 @@ class Side {
   [[nodiscard]] method::Memory memory() const { return {&memory_.region}; }
   void write(std::span<const std::byte> stream) const { write_stream(layout_, base(), stream); }
   void clean() const {
-    for (const Windows::Window& window : windows_.list()) lay_pattern({base() + window.from, base() + window.to});
+    for (const CheckedRanges::CheckedRange& window : windows_.list()) lay_pattern({base() + window.from, base() + window.to});
   }
   [[nodiscard]] Result<void> check(std::span<const std::byte> stream) const {
     const std::string wrong = examine(layout_, base(), windows_, stream);
@@ -55,7 +55,7 @@ class Side {
  private:
   Side(const Layout& layout, std::int64_t span) : layout_(layout), windows_(layout, span) {}
   Layout layout_;
-  Windows windows_;
+  CheckedRanges windows_;
   nic::RegisteredBuffer memory_;
 };
 

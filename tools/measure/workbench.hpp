@@ -90,7 +90,7 @@ class Workbench {
   std::vector<Combination> combinations_;
   std::array<std::vector<std::byte>, kSeeds> streams_;
   std::vector<std::byte> read_;  // rank 1: where it reads its data to
-  Windows windows_;
+  CheckedRanges windows_;
   bool clean_ = true;           // rank 1: what was not transferred to, and what was examined, holds the pattern
   std::int64_t transfers_ = 0;  // of all combinations; the same at both ranks
   std::int64_t peers_preemptions_ = 0;

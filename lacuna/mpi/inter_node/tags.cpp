@@ -26,7 +26,7 @@ void ChunkTags::learn(int to, Sent& sent) {
   for (;;) {
     int found = 0;
     Status status{};
-    Report report{};
+    EndedTags report{};
     if (told_by([&] { return host().Iprobe(to, kNone, comm_, &found, &status); }) != kSuccess || found == 0) return;
     if (told_by([&] { return host().Recv(report.data(), sizeof report, host().byte, to, kNone, comm_, &status); }) != kSuccess) return;
     for (const std::uint16_t tag : report) {

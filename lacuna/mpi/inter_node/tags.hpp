@@ -40,10 +40,10 @@ class ChunkTags {
     std::bitset<kNone> used;
     int last = 0, count = 0;
   };
-  using Report = std::array<std::uint16_t, kAtOnce>;
+  using EndedTags = std::array<std::uint16_t, kAtOnce>;
   struct Received {
     std::vector<std::uint16_t> ended;
-    Report said{};  ///< the host reads it as long as there is a request
+    EndedTags said{};  ///< the host reads it as long as there is a request
     Request request{};
     bool goes = false;
   };

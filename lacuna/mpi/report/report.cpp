@@ -45,7 +45,7 @@ MessageReport::MessageReport() {
 
 void MessageReport::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) try {
   const std::scoped_lock lock(mutex_);
-  Line& line = lines_[{way, type->layout().digest(), elements, peer}];
+  ReportLine& line = lines_[{way, type->layout().digest(), elements, peer}];
   if (line.messages++ == 0) {
     line.way = way;
     line.form = type->layout().describe();
@@ -64,7 +64,7 @@ bool MessageReport::samples(const Type* type, Count elements, int peer, Way way)
 
 void MessageReport::sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns) try {
   const std::scoped_lock lock(mutex_);
-  Line& line = lines_[{way, type->layout().digest(), elements, peer}];
+  ReportLine& line = lines_[{way, type->layout().digest(), elements, peer}];
   ++line.samples;
   line.sampled_ns += ns;
 } catch (const std::bad_alloc&) {

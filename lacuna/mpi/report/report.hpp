@@ -44,7 +44,7 @@ class MessageReport {
   void print(int world_rank);
 
  private:
-  struct Line {
+  struct ReportLine {
     Way way;
     std::int64_t messages = 0, bytes = 0, ns = 0;
     std::int64_t samples = 0, sampled_ns = 0;
@@ -54,7 +54,7 @@ class MessageReport {
   bool on_ = false;
   std::atomic<bool> lost_ = false;  ///< there was no memory for a line
   Mutex mutex_;
-  std::map<Key, Line> lines_;
+  std::map<Key, ReportLine> lines_;
 };
 
 }  // namespace lacuna::mpi

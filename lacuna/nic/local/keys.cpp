@@ -13,25 +13,26 @@ std::uint32_t index_of(std::uint32_t key) { return key >> kGenerationBits; }
 
 using base::read_once;
 
-struct Seen {
+struct EntrySnapshot {
   std::uint64_t addr, length, place;
   std::uint32_t entries, repeat;
 };
 
 // The entry of `key`, if that covers [addr, addr + length) and grants all of `rights`.
-std::optional<Seen> check(const SharedMemory& table, std::uint32_t key, std::uint64_t addr, std::uint64_t length, std::uint32_t rights) {
+std::optional<EntrySnapshot> check(const SharedMemory& table, std::uint32_t key, std::uint64_t addr, std::uint64_t length,
+                                   std::uint32_t rights) {
   const std::uint32_t index = index_of(key);
   if (key == 0 || index >= kMaxKeys) return std::nullopt;
   const KeyEntry& entry = reinterpret_cast<const KeyEntry*>(table.data())[index];
   if (entry.key.load(std::memory_order_seq_cst) != key) return std::nullopt;
-  const Seen seen{read_once(entry.addr), read_once(entry.length), read_once(entry.place), read_once(entry.entries),
-                  read_once(entry.repeat)};
+  const EntrySnapshot seen{read_once(entry.addr), read_once(entry.length), read_once(entry.place), read_once(entry.entries),
+                           read_once(entry.repeat)};
   if ((read_once(entry.rights) & rights) != rights || addr < seen.addr || length > seen.length || addr - seen.addr > seen.length - length)
     return std::nullopt;
   return seen;
 }
 
-bool append_region(const Seen& seen, std::uint64_t addr, std::uint64_t length, std::vector<Extent>& extents) {
+bool append_region(const EntrySnapshot& seen, std::uint64_t addr, std::uint64_t length, std::vector<Extent>& extents) {
   std::uint64_t offset = kNotShared;
   if (seen.place != kNotShared && __builtin_add_overflow(seen.place, addr - seen.addr, &offset)) return false;
   extents.push_back({addr, length, offset});
@@ -41,7 +42,7 @@ bool append_region(const Seen& seen, std::uint64_t addr, std::uint64_t length, s
 // Follows an indirect key.
 class Translator {
  public:
-  Translator(const Keys& keys, const Seen& seen, std::uint32_t rights, std::size_t most, std::vector<Extent>& extents)
+  Translator(const Keys& keys, const EntrySnapshot& seen, std::uint32_t rights, std::size_t most, std::vector<Extent>& extents)
       : keys_(keys), seen_(seen), rights_(rights), most_(most), extents_(extents) {}
 
   std::optional<std::uint64_t> run(std::uint64_t at, std::uint64_t bytes) {
@@ -86,7 +87,7 @@ class Translator {
       if (at + done < piece.start || within >= piece.length) return std::nullopt;
       const std::uint64_t part = std::min(bytes - done, piece.length - within);
       const std::uint64_t addr = piece.addr + number * piece.stride + within;
-      const std::optional<Seen> region = check(keys_.table, piece.key, addr, part, rights_);
+      const std::optional<EntrySnapshot> region = check(keys_.table, piece.key, addr, part, rights_);
       if (!region || region->entries != 0 || !append_region(*region, addr, part, extents_)) return std::nullopt;
       done += part;
     }
@@ -94,7 +95,7 @@ class Translator {
   }
 
   const Keys& keys_;
-  const Seen& seen_;
+  const EntrySnapshot& seen_;
   std::uint32_t rights_;
   std::size_t most_;
   std::vector<Extent>& extents_;
@@ -120,7 +121,7 @@ std::optional<std::uint64_t> resolve(const Keys& keys, std::span<const Sge> list
     const std::uint64_t part = std::min(bytes - done, sge.length - from);
     std::uint64_t addr = 0;
     if (__builtin_add_overflow(sge.addr, from, &addr)) return std::nullopt;
-    const std::optional<Seen> seen = check(keys.table, sge.lkey, addr, part, rights);
+    const std::optional<EntrySnapshot> seen = check(keys.table, sge.lkey, addr, part, rights);
     if (!seen) return std::nullopt;
     if (seen->entries == 0) {
       if (!append_region(*seen, addr, part, extents)) return std::nullopt;

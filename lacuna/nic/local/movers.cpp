@@ -41,9 +41,9 @@ bool reachable(const Extent& extent, bool to_write) {
 }
 
 // A list as the kernel takes it: IOV_MAX entries at a time.
-class Window {
+class IovecRange {
  public:
-  explicit Window(std::span<const Extent> list) : rest_(list) { refill(); }
+  explicit IovecRange(std::span<const Extent> list) : rest_(list) { refill(); }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] const iovec* data() const { return entries_.data() + first_; }
   [[nodiscard]] std::size_t size() const { return count_; }
@@ -102,8 +102,8 @@ Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const 
 
 Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs) {
   const auto call = direction == Direction::to_peer ? &process_vm_writev : &process_vm_readv;
-  Window local(ours);
-  Window remote(theirs);
+  IovecRange local(ours);
+  IovecRange remote(theirs);
   while (!local.empty()) {
     const ssize_t n = call(static_cast<pid_t>(peer.process), local.data(), local.size(), remote.data(), remote.size(), 0);
     if (n < 0 && errno == ESRCH) return Status::retry_exc_err;

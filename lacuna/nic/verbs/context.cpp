@@ -172,7 +172,7 @@ void Context::destroy_indirect_key(std::uint32_t key) {
   if (keys_) keys_->destroy(key);
 }
 
-Result<Window> Context::create_window() {
+Result<MemoryWindow> Context::create_window() {
   if (std::cmp_greater_equal(windows_.size(), limits_.windows) && limits_.windows > 0)
     return base::fail(base::Code::limit, fmt::format("{} windows exist; {} takes no more", windows_.size(), name_));
   if (limits_.windows == 0) return base::fail(base::Code::unsupported, fmt::format("{} has no memory windows of type 2", device_->name()));
@@ -180,7 +180,7 @@ Result<Window> Context::create_window() {
   if (!window) return std::unexpected(base::system_error(fmt::format("ibv_alloc_mw on {}", device_->name()), errno));
   const std::uint32_t key = window->rkey;
   windows_.insert_or_assign(key >> kVariantBits, std::move(window));
-  return Window(*this, key);
+  return MemoryWindow(*this, key);
 }
 
 Result<void> Context::check_window(const Binding& binding) const {

@@ -51,7 +51,7 @@ class Context final : public RealContext {
   Result<Buffer> allocate(std::size_t bytes) override;
   Result<Region> register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) override;
   Result<IndirectKey> create_indirect_key(int entries) override;
-  Result<Window> create_window() override;
+  Result<MemoryWindow> create_window() override;
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;

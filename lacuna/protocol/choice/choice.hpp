@@ -44,7 +44,7 @@ class Choices {
  private:
   const Options& options_;
   guide::Guide guide_;
-  const guide::Peer* peer_;  // what the other ranks are to the guide
+  const guide::PeerClass* peer_;  // what the other ranks are to the guide
   guide::Learner learner_;
   std::string learned_file_;
   Reuse reuse_;

@@ -42,7 +42,7 @@ struct Costs {
 // As the drawing in cut.hpp: what the stages of the first part take one after another, and for the rest the slowest
 // stage.
 std::optional<Costs> costs(const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
-                           const guide::Peer& peer, const guide::Placement& placement) {
+                           const guide::PeerClass& peer, const guide::Placement& placement) {
   const auto at_once = guide.choose(src, dst, peer, placement);
   guide::Placement again = placement;
   again.uses = 0;
@@ -97,7 +97,7 @@ Result<Options> Options::from_environment(Options options) {
 }
 
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
-               const guide::Peer& peer, const guide::Placement& placement, double saved_ns) {
+               const guide::PeerClass& peer, const guide::Placement& placement, double saved_ns) {
   const std::int64_t bytes = src.size();
   part = std::max(part, bytes / kMostParts + 1);
   const bool there = sides[0].registered && sides[1].registered;

@@ -49,7 +49,7 @@ inline constexpr std::int64_t kMostParts = 1 << 20;
 /// Of a message of `src.size()` bytes. `part`: as Options::part_bytes. `saved_ns`: what earlier messages of the same
 /// memory would have saved together (choice/reuse.hpp).
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
-               const guide::Peer& peer, const guide::Placement& placement, double saved_ns = 0);
+               const guide::PeerClass& peer, const guide::Placement& placement, double saved_ns = 0);
 
 /// In words.
 std::string describe(const Cut& cut);

@@ -125,8 +125,8 @@ bool Registrations::doubtful(const Layout& layout, const std::byte* base) const 
   if (layout.true_extent() - layout.size() < page_bytes()) return false;
   // What strides through memory lies in one array; a list may name several, with anything between them.
   const layout::Node* node = layout.form();
-  while (node->kind == layout::Kind::loop) node = node->children.front().get();
-  return node->kind != layout::Kind::run || !mapped(base + layout.true_lower_bound(), layout.true_extent());
+  while (node->kind == layout::NodeKind::loop) node = node->children.front().get();
+  return node->kind != layout::NodeKind::run || !mapped(base + layout.true_lower_bound(), layout.true_extent());
 }
 
 bool Registrations::has(std::span<const std::byte> bytes, nic::Rights rights) { return find(bytes, rights) != nullptr; }

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, hysteresis_of, pair_place, price_names, prior_weight, usual_prices
+from lacuna._core import PricedWays, Layout, hysteresis_of, pair_place, price_names, prior_weight, usual_prices
 from lacuna.guide.calibration import layouts_of, observations
 from lacuna.guide.fitting import Observation, Vector, fit, limits_text
 from lacuna.guide.pairs import Pair
@@ -108,7 +108,7 @@ class Explorer:
         usual = np.full(times.shape, np.inf)
         for i, (method, path, notify) in enumerate(self._ways):
             fitted = self._fitted[path]
-            bills = Bills(limits_text(self._nic))
+            bills = PricedWays(limits_text(self._nic))
             for send, receive in pairs:
                 bills.add(method, path, notify, send, receive)
             billed = bills.priced([fitted.prices[name] for name in price_names()])[:, 0] / 1e3

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import Bills, Layout, bias_limit, price_names, usual_prices
+from lacuna._core import PricedWays, Layout, bias_limit, price_names, usual_prices
 from lacuna.worker.hardware import Nic
 from lacuna.worker.protocol import written
 
@@ -127,7 +127,7 @@ class _Fit:
     """Rows, and how far prices are from them."""
 
     def __init__(self, nic: Nic, rows: Sequence[Observation], usual: Vector) -> None:
-        self.bills = Bills(limits_text(nic))
+        self.bills = PricedWays(limits_text(nic))
         for row in rows:
             self.bills.add(row.method, row.path, row.notify, row.send, row.receive, row.cold)
         self.measured = np.array([[r.latency_us, r.cpu_send_us, r.cpu_recv_us] for r in rows]).reshape(-1, 3) * 1e3

@@ -34,7 +34,7 @@ constexpr std::int64_t kPart = 100'000;
 
 struct Bench {
   guide::Guide guide;
-  const guide::Peer* peer = nullptr;
+  const guide::PeerClass* peer = nullptr;
   Bench() {
     const auto world = support::value(
         nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = 2}));

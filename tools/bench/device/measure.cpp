@@ -13,8 +13,8 @@
 #include "lacuna/base/base.hpp"
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/device/program.hpp"
+#include "tools/bench/device/baselines.hpp"
 #include "tools/bench/device/bench.hpp"
-#include "tools/bench/device/rivals.hpp"
 #include "tools/bench/device/rows.hpp"
 #include "tools/corpus/ddtbench.hpp"
 
@@ -93,7 +93,7 @@ class Bench {
  public:
   explicit Bench(const DeviceRequest& request)
       : request_(request), memory_(memory_of(request)), device_(must(device::open(request.device))) {
-    if (request.device.starts_with("cuda:")) rivals_ = must(Rivals::make(device_));
+    if (request.device.starts_with("cuda:")) baselines_ = must(Baselines::make(device_));
     stream_ = must(device_->create_stream());
     begin_ = must(device_->create_event());
     end_ = must(device_->create_event());
@@ -125,7 +125,7 @@ class Bench {
               {"version", base::version()}}}};
   }
 
-  // One row: ours, the rivals, and a contiguous copy of as many sectors.
+  // One row: ours, the baselines, and a contiguous copy of as many sectors.
   json row(const DeviceRow& row) {
     const Pair pair{row.from, row.to};
     const Traffic read = traffic_of(row.from, false);
@@ -138,14 +138,14 @@ class Bench {
     tuning.squares = request_.squares;
     if (request_.window_run > 0) std::ranges::fill(tuning.window_run, request_.window_run);
     const std::int64_t started = base::now_ns();
-    const device::Plan plan = must(device::make_plan(device_, std::span(&pair, 1), 16, tuning));
+    const device::CopyPlan plan = must(device::make_plan(device_, std::span(&pair, 1), 16, tuning));
     const double plan_ms = static_cast<double>(base::now_ns() - started) / 1e6;
     const Addresses addresses{from_, to_};
 
     std::vector<Contender> all{
         {"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
         {"contiguous", [&] { return device_->copy(to_, from_, std::min(traffic / 2, memory_), stream_).has_value(); }}};
-    for (Contender& rival : rivals(pair, addresses)) all.push_back(std::move(rival));
+    for (Contender& baseline : baselines(pair, addresses)) all.push_back(std::move(baseline));
 
     std::map<std::string, double> us = times(all, request_.warm);
     const bool right = verify(row, plan);
@@ -189,7 +189,7 @@ class Bench {
     const std::int64_t bytes = row.from.size();
     const Pair whole{row.from, row.to};
     const Layout dense = Layout::bytes(bytes).value();
-    const device::Plan direct = must(device::Plan::make(device_, std::span(&whole, 1)));
+    const device::CopyPlan direct = must(device::CopyPlan::make(device_, std::span(&whole, 1)));
     void* const far = found_;
     const Addresses out = to_host ? Addresses{from_, far} : Addresses{far, to_};
     const Addresses staged = to_host ? Addresses{from_, scratch_} : Addresses{scratch_, to_};
@@ -204,8 +204,8 @@ class Bench {
          }},
         {"contiguous",
          [&] { return (to_host ? device_->copy(far, from_, bytes, stream_) : device_->copy(to_, far, bytes, stream_)).has_value(); }}};
-    for (Contender& rival : rivals(whole, out)) {
-      if (rival.name != "element") all.push_back(std::move(rival));
+    for (Contender& baseline : baselines(whole, out)) {
+      if (baseline.name != "element") all.push_back(std::move(baseline));
     }
     std::map<std::string, double> us = times(all, request_.warm);
     std::map<std::string, double> gb;
@@ -224,7 +224,7 @@ class Bench {
       addresses.push_back({from_, static_cast<std::byte*>(to_) + at});
       at += (face.size() + 255) / 256 * 256;
     }
-    const device::Plan plan = must(device::Plan::make(device_, pairs));
+    const device::CopyPlan plan = must(device::CopyPlan::make(device_, pairs));
     std::vector<double> ours;
     std::vector<double> nothing;
     const auto timed = [&](auto&& launch, std::vector<double>& into) {
@@ -235,7 +235,7 @@ class Bench {
     };
     for (int i = 0; i < 500; ++i) {
       timed([&] { return plan.move(addresses, stream_).has_value(); }, ours);
-      timed([&] { return rivals_ == nullptr || rivals_->nothing(stream_); }, nothing);
+      timed([&] { return baselines_ == nullptr || baselines_->nothing(stream_); }, nothing);
     }
     must(device_->fill(to_, 0xA5, at, stream_));
     must(plan.move(addresses, stream_));
@@ -290,7 +290,7 @@ class Bench {
     constexpr std::int64_t count = 8192;
     const Pair pair{Layout::paged(page, corpus::ddtbench_list(count * 4, count, 7)).value(),
                     Layout::paged(page, corpus::ddtbench_list(count * 4, count, 8)).value()};
-    const device::Plan plan = must(device::Plan::make(device_, std::span(&pair, 1)));
+    const device::CopyPlan plan = must(device::CopyPlan::make(device_, std::span(&pair, 1)));
     const Addresses addresses{theirs, to_};
     std::map<std::string, double> us =
         times({{"lacuna", [&] { return plan.move(std::span(&addresses, 1), stream_).has_value(); }},
@@ -308,8 +308,8 @@ class Bench {
  private:
   static constexpr std::int64_t kScratch = std::int64_t{256} << 20;  // more than any L2
 
-  std::vector<Contender> rivals(const Pair& pair, Addresses addresses) {
-    return rivals_ == nullptr ? std::vector<Contender>{} : rivals_->of(pair, addresses, stream_);
+  std::vector<Contender> baselines(const Pair& pair, Addresses addresses) {
+    return baselines_ == nullptr ? std::vector<Contender>{} : baselines_->of(pair, addresses, stream_);
   }
 
   void* allocate(std::int64_t bytes) { return must(device_->allocate(bytes)); }
@@ -317,7 +317,7 @@ class Bench {
   // Medians of the contenders, in turn; cold: all caches hold something else.
   std::map<std::string, double> times(const std::vector<Contender>& all, bool warm) {
     std::map<std::string, std::vector<double>> samples;
-    const bool on_gpu = rivals_ != nullptr;  // else times tell nothing, and there is no cache to fill
+    const bool on_gpu = baselines_ != nullptr;  // else times tell nothing, and there is no cache to fill
     for (int repeat = 0; repeat <= (on_gpu ? request_.repeats : 1); ++repeat) {
       for (const Contender& contender : all) {
         if (warm || !on_gpu)
@@ -336,7 +336,7 @@ class Bench {
     return medians;
   }
 
-  bool verify(const DeviceRow& row, const device::Plan& plan, const void* from = nullptr) {
+  bool verify(const DeviceRow& row, const device::CopyPlan& plan, const void* from = nullptr) {
     const std::int64_t bytes = end_of(row.to);
     const Addresses addresses{from != nullptr ? from : from_, to_};
     must(device_->fill(to_, 0xA5, bytes, stream_));
@@ -351,7 +351,7 @@ class Bench {
   const DeviceRequest& request_;
   std::int64_t memory_;  // bytes of each side
   std::shared_ptr<device::Device> device_;
-  std::unique_ptr<Rivals> rivals_;
+  std::unique_ptr<Baselines> baselines_;
   device::Stream stream_ = nullptr;
   device::Event begin_ = nullptr;
   device::Event end_ = nullptr;

@@ -27,7 +27,7 @@ void add_lacuna(Exchange& exchange, const std::string& name, int peer, protocol:
 // As the receiver of such a message will find: both ranks know it before they begin.
 bool possible(const Case& what, const Connection::Forced& way) {
   guide::Guide guide(way.force);
-  const guide::Peer& peer = guide.add(way.ranks->context().limits(), guide::usual_profile(std::string(kNic)));
+  const guide::PeerClass& peer = guide.add(way.ranks->context().limits(), guide::usual_profile(std::string(kNic)));
   return guide.choose(what.send.layout, what.receive.layout, peer, {.src_shared = false, .dst_shared = false, .uses = 1}).has_value();
 }
 

@@ -10,17 +10,17 @@ namespace lacuna::bench {
 namespace {
 
 using corpus::Datatype;
-using layout::Kind;
 using layout::Node;
+using layout::NodeKind;
 using List = Datatype::List;
 
 // Of 8 and what `node` counts in: 8, 4, 2 or 1.
 std::int64_t element_of(const Node& node) {
   std::int64_t common = 8;
   const auto divides = [&](std::int64_t number) { common = std::gcd(common, number); };
-  divides(node.kind == Kind::run ? node.size : node.stride);
+  divides(node.kind == NodeKind::run ? node.size : node.stride);
   for (const std::int64_t offset : node.offsets) divides(offset);
-  if (node.kind == Kind::blocks)
+  if (node.kind == NodeKind::blocks)
     for (const std::int64_t start : node.starts) divides(start);
   for (const auto& child : node.children) divides(element_of(*child));
   return common;
@@ -32,21 +32,21 @@ Datatype run_of(std::int64_t bytes, std::int64_t element) {
 
 Datatype type_of(const Node& node, std::int64_t element) {
   switch (node.kind) {
-    case Kind::run: return run_of(node.size, element);
-    case Kind::loop: return Datatype::hvector(node.count, 1, node.stride, type_of(*node.children[0], element));
-    case Kind::list: return Datatype::hindexed_block(1, node.offsets, type_of(*node.children[0], element));
-    case Kind::blocks: {
+    case NodeKind::run: return run_of(node.size, element);
+    case NodeKind::loop: return Datatype::hvector(node.count, 1, node.stride, type_of(*node.children[0], element));
+    case NodeKind::list: return Datatype::hindexed_block(1, node.offsets, type_of(*node.children[0], element));
+    case NodeKind::blocks: {
       List lengths;
       for (std::size_t i = 0; i + 1 < node.starts.size(); ++i) lengths.push_back((node.starts[i + 1] - node.starts[i]) / element);
       return Datatype::hindexed(lengths, node.offsets, Datatype::basic(element));
     }
-    case Kind::sequence: break;
+    case NodeKind::sequence: break;
   }
   throw std::logic_error("a sequence has no constructor of its own");
 }
 
 bool has_sequence(const Node& node) {
-  return node.kind == Kind::sequence || std::ranges::any_of(node.children, [](const auto& child) { return has_sequence(*child); });
+  return node.kind == NodeKind::sequence || std::ranges::any_of(node.children, [](const auto& child) { return has_sequence(*child); });
 }
 
 Datatype list_of(const layout::Layout& layout) {

@@ -58,7 +58,7 @@ Pair million_blocks() {
 
 void choose(benchmark::State& state, const Pair& pair, bool remembered) {
   guide::Guide chooser;
-  const guide::Peer& peer = chooser.add(guide::limits_of("local").value(), guide::usual_profile("local"));
+  const guide::PeerClass& peer = chooser.add(guide::limits_of("local").value(), guide::usual_profile("local"));
   for (auto _ : state) {
     if (!remembered) {
       state.PauseTiming();
@@ -71,7 +71,8 @@ void choose(benchmark::State& state, const Pair& pair, bool remembered) {
   }
 }
 
-// As `lacuna guide` would have it that found the usual prices, but for pairs that it measured: bills are made at both.
+// As `lacuna guide` would have it that found the usual prices, but for pairs that it measured: cost items are priced at
+// both.
 guide::Profile measured_profile(const lacuna::nic::Limits& limits) {
   guide::Profile made = guide::usual_profile("local");
   made.classes.resize(1);
@@ -86,7 +87,7 @@ void choose_each_once(benchmark::State& state, bool measured) {
   for (std::int64_t i = 0; i < 4096; ++i) layouts.push_back(Layout::hvector(100 + i, 1, 100, Layout::bytes(64).value()).value());
   guide::Guide chooser;
   const lacuna::nic::Limits limits = guide::limits_of("local").value();
-  const guide::Peer& peer = chooser.add(limits, measured ? measured_profile(limits) : guide::usual_profile("local"));
+  const guide::PeerClass& peer = chooser.add(limits, measured ? measured_profile(limits) : guide::usual_profile("local"));
   std::size_t next = 0;
   for (auto _ : state) {
     if (next == layouts.size()) {

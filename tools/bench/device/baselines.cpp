@@ -1,4 +1,4 @@
-#include "tools/bench/device/rivals.hpp"
+#include "tools/bench/device/baselines.hpp"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 namespace lacuna::bench {
 
-std::span<const device::cuda::Image> rival_images();
+std::span<const device::cuda::Image> baseline_images();
 
 namespace {
 
@@ -39,7 +39,7 @@ CUdeviceptr at(const void* base, std::int64_t offset) { return reinterpret_cast<
 
 }  // namespace
 
-struct Rivals::State {
+struct Baselines::State {
   const device::cuda::Driver* driver = nullptr;
   std::shared_ptr<device::Device> device;
   CUfunction naive = nullptr;
@@ -54,14 +54,14 @@ struct Rivals::State {
   }
 };
 
-Rivals::Rivals() : state_(std::make_unique<State>()) {}
-Rivals::~Rivals() { state_->forget(); }
+Baselines::Baselines() : state_(std::make_unique<State>()) {}
+Baselines::~Baselines() { state_->forget(); }
 
-base::Result<std::unique_ptr<Rivals>> Rivals::make(std::shared_ptr<device::Device> device) {
+base::Result<std::unique_ptr<Baselines>> Baselines::make(std::shared_ptr<device::Device> device) {
   const auto& driver = device::cuda::driver();
   if (!driver) return std::unexpected(driver.error());
-  auto rivals = std::make_unique<Rivals>();
-  State& state = *rivals->state_;
+  auto baselines = std::make_unique<Baselines>();
+  State& state = *baselines->state_;
   state.driver = &*driver;
   state.device = std::move(device);
   CUdevice gpu{};
@@ -69,24 +69,24 @@ base::Result<std::unique_ptr<Rivals>> Rivals::make(std::shared_ptr<device::Devic
   if (driver->device_get(&gpu, 0) != CUDA_SUCCESS || driver->retain_context(&context, gpu) != CUDA_SUCCESS ||
       driver->push_context(context) != CUDA_SUCCESS)
     return base::fail(base::Code::unsupported, "no context");
-  for (const auto& image : rival_images()) {
+  for (const auto& image : baseline_images()) {
     CUmodule module = nullptr;
     if (driver->load_module(&module, image.code.data) != CUDA_SUCCESS) continue;
     if (driver->module_function(&state.naive, module, "naive") == CUDA_SUCCESS &&
         driver->module_function(&state.nothing, module, "nothing") == CUDA_SUCCESS)
       break;
   }
-  if (state.nothing == nullptr) return base::fail(base::Code::unsupported, "the rivals' kernels do not load");
+  if (state.nothing == nullptr) return base::fail(base::Code::unsupported, "the baselines' kernels do not load");
   void* file = dlopen("libcuda.so.1", RTLD_NOW);
   state.copy_3d = reinterpret_cast<decltype(&cuMemcpy3DAsync)>(dlsym(file, "cuMemcpy3DAsync_v2"));
   if (auto* find = reinterpret_cast<FindFunction*>(dlsym(file, "cuGetProcAddress_v2"))) {
     void* found = nullptr;
     if (find("cuMemcpyBatchAsync", &found, 12080, 0, nullptr) == CUDA_SUCCESS) state.batch = reinterpret_cast<BatchCopy*>(found);
   }
-  return rivals;
+  return baselines;
 }
 
-bool Rivals::nothing(Stream stream) {
+bool Baselines::nothing(Stream stream) {
   return state_->driver->launch(state_->nothing, 1, 1, 1, 32, 1, 1, 0, static_cast<CUstream>(stream), nullptr, nullptr) == CUDA_SUCCESS;
 }
 
@@ -94,7 +94,7 @@ namespace {
 
 // What all contenders of one case are made of.
 struct Made {
-  Rivals::State* state;
+  Baselines::State* state;
   const Pair& pair;
   Addresses addresses;
   Stream stream;
@@ -200,7 +200,7 @@ std::optional<Contender> Made::batch() const {
 
 }  // namespace
 
-std::vector<Contender> Rivals::of(const Pair& pair, Addresses addresses, Stream stream) {
+std::vector<Contender> Baselines::of(const Pair& pair, Addresses addresses, Stream stream) {
   state_->forget();
   const Made made{state_.get(), pair, addresses, stream};
   std::vector<Contender> found;

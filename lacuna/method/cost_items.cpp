@@ -1,4 +1,4 @@
-// Bills: items with their times, and how they add up.
+// Cost items with their times, and how they add up.
 #include <algorithm>
 #include <bit>
 
@@ -43,7 +43,7 @@ double log2_of(double value) {
 std::string_view stage_name(Stage stage) { return kStageNames.at(static_cast<std::size_t>(stage)); }
 std::string_view price_name(Price price) { return kPriceNames.at(static_cast<std::size_t>(price)); }
 
-void Bill::add_bytes(When when, Stage stage, Who who, Price near, Price far, double bytes, double footprint) {
+void CostItems::add_bytes(When when, Stage stage, Who who, Price near, Price far, double bytes, double footprint) {
   // The share that comes from beyond grows with the logarithm of what is touched.
   const double near_at = log2_of(price(Price::near_bytes));
   const double range = std::max(0.01, log2_of(price(Price::far_bytes)) - near_at);
@@ -52,12 +52,12 @@ void Bill::add_bytes(When when, Stage stage, Who who, Price near, Price far, dou
 }
 
 // Lines that the other CPU has in its own cache, unless it has touched more since than there is room for.
-void Bill::add_lines(When when, Stage stage, Who who, Price of, double lines, double touched) {
+void CostItems::add_lines(When when, Stage stage, Who who, Price of, double lines, double touched) {
   const double left = std::clamp(log2_of(touched) - log2_of(price(Price::held_bytes)), 0.0, 1.0);
   add(when, stage, who, of, lines * (1 - left));
 }
 
-void Bill::copy(When when, double calls, Role role) {
+void CostItems::copy(When when, double calls, Role role) {
   const bool packs = role == Role::sender;
   const layout::Outline& side = packs ? pair_.src : pair_.dst;
   if (side.contiguous()) return;
@@ -76,12 +76,12 @@ void Bill::copy(When when, double calls, Role role) {
   if (when == When::between) requests_ = std::max(requests_, calls);
 }
 
-void Bill::pack(When when, double calls) { copy(when, calls, Role::sender); }
-void Bill::unpack(When when, double calls) { copy(when, calls, Role::receiver); }
+void CostItems::pack(When when, double calls) { copy(when, calls, Role::sender); }
+void CostItems::unpack(When when, double calls) { copy(when, calls, Role::receiver); }
 
 // The entries of keys at one end. A unit that the path moves begins with an entry that is looked for while the units
 // before are on their way; the further ones of the same unit wait for one another.
-void Bill::translate(Who who, const layout::Outline& side, double entries, const Haul& h) {
+void CostItems::translate(Who who, const layout::Outline& side, double entries, const Haul& h) {
   if (entries <= 0) return;
   const double keys = h.keys;
   const double n = entries / keys;
@@ -106,7 +106,7 @@ void Bill::translate(Who who, const layout::Outline& side, double entries, const
 
 // What a CPU moves to or from the other one's cache: a program has read what it got before that is overwritten, and has
 // written what it sends. Cold data is in no cache, but staging is: the transfer before went through it.
-void Bill::between_caches(const Haul& h) {
+void CostItems::between_caches(const Haul& h) {
   const auto bytes = static_cast<double>(pair_.bytes());
   if (bytes <= 0) return;
   const auto line = static_cast<double>(kLine);
@@ -129,7 +129,7 @@ void Bill::between_caches(const Haul& h) {
   }
 }
 
-void Bill::haul(const Haul& h) {
+void CostItems::haul(const Haul& h) {
   const bool device = path_.mover == nic::Mover::device;
   const auto bytes = static_cast<double>(pair_.bytes());
   const Who target = h.reading ? Who::sender : Who::receiver;
@@ -189,7 +189,7 @@ void Bill::haul(const Haul& h) {
   if (cold_ && !device) add(When::between, Stage::wire, initiator_, Price::cold_line, pair_.src.lines + pair_.dst.lines);
 }
 
-void Bill::notify(Role initiator, Notify notify) {
+void CostItems::notify(Role initiator, Notify notify) {
   if (notified_) {  // another one instead
     const Item& last = item_[--items_];
     account(last.when, last.who, -last.ns);
@@ -203,7 +203,7 @@ void Bill::notify(Role initiator, Notify notify) {
   add(When::after, Stage::notify, path_.mover == nic::Mover::device ? Who::wire : who, which, 1);
 }
 
-void Bill::bind(double keys, double entries) {
+void CostItems::bind(double keys, double entries) {
   if (uses_ <= 0 || entries <= 0) return;
   add(When::before, Stage::registration, Who::sender, Price::bind, keys / uses_);
   add(When::before, Stage::registration, Who::sender, Price::bind_entry, entries / uses_);
@@ -212,14 +212,14 @@ void Bill::bind(double keys, double entries) {
   add(When::aside, Stage::registration, Who::receiver, Price::bind_entry, entries / uses_);
 }
 
-double Bill::latency_ns() const {
+double CostItems::latency_ns() const {
   const std::array<double, kWho> share = shares();
   double ns = alone_;
   for (std::size_t who = 0; who < kWho; ++who) ns += between_[who] * share[who];
   return ns;
 }
 
-std::array<double, kStages> Bill::stages_ns() const {
+std::array<double, kStages> CostItems::stages_ns() const {
   const std::array<double, kWho> share = shares();
   std::array<double, kStages> stages{};
   for (std::size_t i = 0; i < items_; ++i) {
@@ -230,8 +230,8 @@ std::array<double, kStages> Bill::stages_ns() const {
   return stages;
 }
 
-double Bill::cpu_ns(Role role) const { return whole_[static_cast<std::size_t>(role == Role::sender ? Who::sender : Who::receiver)]; }
+double CostItems::cpu_ns(Role role) const { return whole_[static_cast<std::size_t>(role == Role::sender ? Who::sender : Who::receiver)]; }
 
-double Bill::busiest_ns() const { return std::ranges::max(whole_); }
+double CostItems::busiest_ns() const { return std::ranges::max(whole_); }
 
 }  // namespace lacuna::method

@@ -1,4 +1,4 @@
-// Bills against work: with one price of 1 and all others 0 a bill counts one thing, and that is what an operation
+// Cost items against work: with one price of 1 and all others 0 they count one thing, and that is what an operation
 // really does.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using layout::PairOutline;
-using method::Bill;
+using method::CostItems;
 using method::Endpoint;
 using method::Method;
 using method::Notify;
@@ -49,21 +49,21 @@ struct Counted {
   double receives, receive_entries;     // of the other
 };
 
-// What one price, alone, makes of a bill; `who`: whose time it is.
-double billed(const Method& method, const PairOutline& pair, const nic::Limits& limits, Price price, Role who) {
+// What one price, alone, makes of the cost items; `who`: whose time it is.
+double priced(const Method& method, const PairOutline& pair, const nic::Limits& limits, Price price, Role who) {
   const Prices one = prices({{price, 1}});
-  Bill bill(one, kWire, pair);
-  method.bill(bill, limits);
-  return bill.cpu_ns(who);
+  CostItems cost_items(one, kWire, pair);
+  method.cost_items(cost_items, limits);
+  return cost_items.cpu_ns(who);
 }
 
 // `passive` posts entries only where it posts receives.
 Counted counted(const Method& method, const PairOutline& pair, const nic::Limits& limits) {
   const Role active = method.initiator;
   const Role passive = active == Role::sender ? Role::receiver : Role::sender;
-  return {billed(method, pair, limits, Price::build, active), billed(method, pair, limits, Price::post, active),
-          billed(method, pair, limits, Price::build_entry, active), billed(method, pair, limits, Price::receive, passive),
-          billed(method, pair, limits, Price::build_entry, passive)};
+  return {priced(method, pair, limits, Price::build, active), priced(method, pair, limits, Price::post, active),
+          priced(method, pair, limits, Price::build_entry, active), priced(method, pair, limits, Price::receive, passive),
+          priced(method, pair, limits, Price::build_entry, passive)};
 }
 
 // A notification that adds no request: with the last write, or none.
@@ -102,17 +102,17 @@ std::string count(const nic::OpenOptions& options, int rank, nic::Bootstrap& boo
       const auto& active = m.initiator == Role::sender ? mine : both;
       const auto& passive = m.initiator == Role::sender ? both : mine;
       const PairOutline outline = layout::outline(pair.src, pair.dst);
-      const Counted bill = counted(m, outline, context->limits());
+      const Counted cost_items = counted(m, outline, context->limits());
       const auto expect = [&](const char* what, double is, std::int64_t should) {
         if (is == static_cast<double>(should)) return;
-        wrong += fmt::format("{}, {} runs {} {}: the bill has {} {}, the operation {}\n", m.name, pair.src.run_count(), pair.name,
+        wrong += fmt::format("{}, {} runs {} {}: the cost items have {} {}, the operation {}\n", m.name, pair.src.run_count(), pair.name,
                              pair.dst.run_count(), is, what, should);
       };
-      expect("requests", bill.requests, active[0]);
-      expect("doorbells", bill.doorbells, active[1]);
-      expect("entries", bill.entries, active[2]);
-      if (!m.one_sided()) expect("receives", bill.receives, passive[3]);
-      if (!m.one_sided()) expect("entries of receives", bill.receive_entries, passive[2]);
+      expect("requests", cost_items.requests, active[0]);
+      expect("doorbells", cost_items.doorbells, active[1]);
+      expect("entries", cost_items.entries, active[2]);
+      if (!m.one_sided()) expect("receives", cost_items.receives, passive[3]);
+      if (!m.one_sided()) expect("entries of receives", cost_items.receive_entries, passive[2]);
     }
   }
   return wrong;
@@ -126,8 +126,8 @@ TEST(BillCounts, WhatOperationsDoWithListsOnlyTwoThreads) {
   EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return count(lists, rank, b); }), "");
 }
 
-// Both ends bind at the same time: a bill has the entries of the one that has more. Each pair has endpoints without
-// keys.
+// Both ends bind at the same time: the cost items have the entries of the one that has more. Each pair has endpoints
+// without keys.
 std::string bindings(const nic::OpenOptions& options, int rank, nic::Bootstrap& bootstrap) {
   const Method& m = *method::find("umr_send").value();
   for (const Pair& pair : pairs()) {
@@ -142,12 +142,12 @@ std::string bindings(const nic::OpenOptions& options, int rank, nic::Bootstrap& 
     const std::int64_t theirs = LACUNA_END_TRY(swap(bootstrap, mine));
     const PairOutline outline = layout::outline(pair.src, pair.dst);
     const Prices one = prices({{Price::bind_entry, 1}});
-    Bill bill(one, kWire, outline, false, 1);
-    m.bill(bill, context->limits());
+    CostItems cost_items(one, kWire, outline, false, 1);
+    m.cost_items(cost_items, context->limits());
     const auto most = static_cast<double>(std::max(mine, theirs));
-    if (bill.latency_ns() != most)
-      return fmt::format("{} runs {} {}: the bill binds {}, the ends {} and {}", pair.src.run_count(), pair.name, pair.dst.run_count(),
-                         bill.latency_ns(), mine, theirs);
+    if (cost_items.latency_ns() != most)
+      return fmt::format("{} runs {} {}: the cost items bind {}, the ends {} and {}", pair.src.run_count(), pair.name, pair.dst.run_count(),
+                         cost_items.latency_ns(), mine, theirs);
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// What the methods with indirect keys put on their bills.
+// What the methods with indirect keys add as cost items.
 #pragma once
 
 #include "lacuna/method/key_cache.hpp"
@@ -8,6 +8,6 @@ namespace lacuna::method {
 
 /// Parts of the stream that a key of `room` on either side holds, `list` of them in a request's list; `haul` says how
 /// the requests move.
-void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill::Haul haul, int list);
+void key_cost_items(CostItems& cost_items, const nic::Limits& limits, const KeyRoom& room, CostItems::Haul haul, int list);
 
 }  // namespace lacuna::method

@@ -17,15 +17,15 @@ struct Contender {
 };
 
 /// What is needed of the driver beyond the seam.
-class Rivals {
+class Baselines {
  public:
   struct State;
   /// Errors: unsupported.
-  static base::Result<std::unique_ptr<Rivals>> make(std::shared_ptr<device::Device> device);
-  Rivals();
-  ~Rivals();
-  Rivals(const Rivals&) = delete;
-  Rivals& operator=(const Rivals&) = delete;
+  static base::Result<std::unique_ptr<Baselines>> make(std::shared_ptr<device::Device> device);
+  Baselines();
+  ~Baselines();
+  Baselines(const Baselines&) = delete;
+  Baselines& operator=(const Baselines&) = delete;
 
   /// Those that can move the pair: "element" (one thread for each element), "2D", "3D", "batch".
   std::vector<Contender> of(const device::Pair& pair, device::Addresses addresses, device::Stream stream);

@@ -1,4 +1,4 @@
-#include "lacuna/method/key_bill.hpp"
+#include "lacuna/method/key_cost_items.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +25,8 @@ double longer_of(double entries, double room, double keys) {
 
 }  // namespace
 
-void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill::Haul haul, int list) {
-  const layout::PairOutline& pair = bill.pair();
+void key_cost_items(CostItems& cost_items, const nic::Limits& limits, const KeyRoom& room, CostItems::Haul haul, int list) {
+  const layout::PairOutline& pair = cost_items.pair();
   haul.gather_keys = entries_of(pair.src, room);
   haul.scatter_keys = entries_of(pair.dst, room);
   // Both sides are cut where either's key is full.
@@ -37,8 +37,8 @@ void bill_keys(Bill& bill, const nic::Limits& limits, const KeyRoom& room, Bill:
   haul.requests = haul.doorbells = std::ceil(haul.keys / std::max(1, list));
   haul.gathers = haul.scatters = haul.keys;
   haul.pieces = pair.pieces;
-  bill.haul(haul);
-  bill.bind(haul.keys, std::max(haul.gather_keys, haul.scatter_keys));  // both ends bind at the same time
+  cost_items.haul(haul);
+  cost_items.bind(haul.keys, std::max(haul.gather_keys, haul.scatter_keys));  // both ends bind at the same time
 }
 
 }  // namespace lacuna::method

@@ -1,4 +1,4 @@
-// What bills count, by hand, and how their items add up.
+// What cost items count, by hand, and how they add up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 using layout::PairOutline;
-using method::Bill;
+using method::CostItems;
 using method::Method;
 using method::Notify;
 using method::Role;
@@ -35,9 +35,9 @@ nic::Limits limits() {
 double number_of(const char* name, const Layout& src, const Layout& dst, Price price, const nic::PathInfo& path = kWire) {
   const Prices one = prices({{price, 1}});
   const PairOutline pair = layout::outline(src, dst);
-  Bill bill(one, path, pair);
-  method::find(name).value()->bill(bill, limits());
-  return bill.busiest_ns();
+  CostItems cost_items(one, path, pair);
+  method::find(name).value()->cost_items(cost_items, limits());
+  return cost_items.busiest_ns();
 }
 
 // A unit of the wire for each block, so that each block is looked for once, and half of its key is passed on average:
@@ -88,14 +88,14 @@ TEST(BillCounts, ByHand) {
   EXPECT_EQ(number_of("umr_read", src, dst, Price::request, kMapped), 1);  // the receiver's, if it reads
 }
 
-// What a price of 1 for each line makes of a bill, where a cache holds so many bytes.
+// What a price of 1 for each line makes of the cost items, where a cache holds so many bytes.
 double lines(std::string_view method, const Layout& src, const Layout& dst, Price price, double held_bytes,
              const nic::PathInfo& path = kMapped, bool cold = false) {
   const Prices one = prices({{price, 1}, {Price::held_bytes, held_bytes}});
   const PairOutline pair = layout::outline(src, dst);
-  Bill bill(one, path, pair, cold);
-  method::find(method).value()->bill(bill, limits());
-  return bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver);
+  CostItems cost_items(one, path, pair, cold);
+  method::find(method).value()->cost_items(cost_items, limits());
+  return cost_items.cpu_ns(Role::sender) + cost_items.cpu_ns(Role::receiver);
 }
 
 // Lines that are in the other CPU's cache: what it has read before it is overwritten, and what it has written before it
@@ -184,10 +184,10 @@ TEST(BillCounts, ContiguousSidesCopyNothing) {
       prices({{Price::copy_call, 1}, {Price::pack_run, 1}, {Price::unpack_run, 1}, {Price::pack_byte, 1}, {Price::unpack_byte, 1}});
   for (const Method& method : method::methods()) {
     const PairOutline pair = layout::outline(bytes(100'000), bytes(100'000));
-    Bill bill(all, kWire, pair);
-    method.bill(bill, limits());
-    EXPECT_EQ(bill.latency_ns(), 0) << method.name;
-    EXPECT_EQ(bill.cpu_ns(Role::sender) + bill.cpu_ns(Role::receiver), 0) << method.name;
+    CostItems cost_items(all, kWire, pair);
+    method.cost_items(cost_items, limits());
+    EXPECT_EQ(cost_items.latency_ns(), 0) << method.name;
+    EXPECT_EQ(cost_items.cpu_ns(Role::sender) + cost_items.cpu_ns(Role::receiver), 0) << method.name;
   }
 }
 
@@ -197,9 +197,9 @@ TEST(BillCounts, BindingsBySharesOfTheirUses) {
   const std::int64_t places[] = {0, 10, 25, 70};
   const PairOutline pair = layout::outline(Layout::hindexed_block(1, places, bytes(4)).value(), bytes(16));
   const auto latency = [&](double uses) {
-    Bill bill(binds, kWire, pair, false, uses);
-    method::find("umr_write").value()->bill(bill, limits());
-    return bill.latency_ns();
+    CostItems cost_items(binds, kWire, pair, false, uses);
+    method::find("umr_write").value()->cost_items(cost_items, limits());
+    return cost_items.latency_ns();
   };
   EXPECT_EQ(latency(0), 0);
   EXPECT_EQ(latency(1), 312);
@@ -220,14 +220,14 @@ TEST(BillSums, StagesAreTheLatency) {
     const PairOutline pair = layout::outline(src, dst);
     const Method& method = method::methods()[static_cast<std::size_t>(random.below(std::ssize(method::methods())))];
     const nic::PathInfo& path = paths[static_cast<std::size_t>(i % 3)];
-    Bill bill(some, path, pair, random.one_in(2), random.one_in(2) ? 0 : 7);
-    method.bill(bill, limits());
-    if (method.one_sided()) bill.notify(method.initiator, method.notifies.front());
-    const auto stages = bill.stages_ns();
+    CostItems cost_items(some, path, pair, random.one_in(2), random.one_in(2) ? 0 : 7);
+    method.cost_items(cost_items, limits());
+    if (method.one_sided()) cost_items.notify(method.initiator, method.notifies.front());
+    const auto stages = cost_items.stages_ns();
     const double sum = std::accumulate(stages.begin(), stages.end(), 0.0);
-    ASSERT_NEAR(sum, bill.latency_ns(), 1e-9 * sum) << method.name;
+    ASSERT_NEAR(sum, cost_items.latency_ns(), 1e-9 * sum) << method.name;
     for (const double ns : stages) ASSERT_GE(ns, 0);
-    ASSERT_GE(bill.busiest_ns(), std::max(bill.cpu_ns(Role::sender), bill.cpu_ns(Role::receiver)));
+    ASSERT_GE(cost_items.busiest_ns(), std::max(cost_items.cpu_ns(Role::sender), cost_items.cpu_ns(Role::receiver)));
   }
 }
 
@@ -236,16 +236,16 @@ TEST(BillSums, SideBySideOnADevice) {
   const Prices some = prices({{Price::entry, 10}, {Price::write_byte, 1}, {Price::start, 5}});
   const PairOutline pair = layout::outline(vector(100, 1024, 3000), bytes(102'400));
   const Method& sgrs = *method::find("sgrs").value();
-  Bill device(some, kWire, pair);
-  sgrs.bill(device, limits());
+  CostItems device(some, kWire, pair);
+  sgrs.cost_items(device, limits());
   // Entries: 1000 ns; the wire: 102,400 ns. The first of 100 units waits for its entries.
   EXPECT_DOUBLE_EQ(device.latency_ns(), 5 + 102'400 + 1000 / 100.0);
   EXPECT_DOUBLE_EQ(device.stages_ns()[static_cast<std::size_t>(Stage::fetch)], 10);
   EXPECT_DOUBLE_EQ(device.busiest_ns(), 5 + 102'400);
   EXPECT_EQ(device.cpu_ns(Role::sender), 0);
   const Prices same = prices({{Price::entry, 10}, {Price::write_byte, 1}, {Price::write_far_byte, 1}, {Price::start, 5}});
-  Bill cpu(same, kMapped, pair);
-  sgrs.bill(cpu, limits());
+  CostItems cpu(same, kMapped, pair);
+  sgrs.cost_items(cpu, limits());
   EXPECT_DOUBLE_EQ(cpu.latency_ns(), 5 + 102'400 + 1000);
   EXPECT_DOUBLE_EQ(cpu.cpu_ns(Role::sender), 102'400 + 1000);
 }
@@ -254,12 +254,12 @@ TEST(BillSums, SideBySideOnADevice) {
 TEST(BillSums, WhatIsDoneAsideTakesTimeButNoLatency) {
   const Prices some = prices({{Price::receive, 70}});
   const PairOutline pair = layout::outline(bytes(8), bytes(8));
-  Bill bill(some, kWire, pair);
-  method::find("pack").value()->bill(bill, limits());
-  EXPECT_EQ(bill.latency_ns(), 0);
-  EXPECT_EQ(bill.cpu_ns(Role::receiver), 70);
-  EXPECT_EQ(bill.cpu_ns(Role::sender), 0);
-  EXPECT_EQ(bill.busiest_ns(), 70);
+  CostItems cost_items(some, kWire, pair);
+  method::find("pack").value()->cost_items(cost_items, limits());
+  EXPECT_EQ(cost_items.latency_ns(), 0);
+  EXPECT_EQ(cost_items.cpu_ns(Role::receiver), 70);
+  EXPECT_EQ(cost_items.cpu_ns(Role::sender), 0);
+  EXPECT_EQ(cost_items.busiest_ns(), 70);
 }
 
 TEST(BillSums, TheLastNotificationCounts) {
@@ -273,12 +273,12 @@ TEST(BillSums, TheLastNotificationCounts) {
   const PairOutline pair = layout::outline(bytes(8), bytes(8));
   const auto latency = [&](const char* name, std::initializer_list<Notify> said) {
     const Method& method = *method::find(name).value();
-    Bill bill(some, kWire, pair);
-    method.bill(bill, limits());
-    for (const Notify notify : said) bill.notify(method.initiator, notify);
-    const auto stages = bill.stages_ns();
-    EXPECT_DOUBLE_EQ(std::accumulate(stages.begin(), stages.end(), 0.0), bill.latency_ns());
-    return bill.latency_ns();
+    CostItems cost_items(some, kWire, pair);
+    method.cost_items(cost_items, limits());
+    for (const Notify notify : said) cost_items.notify(method.initiator, notify);
+    const auto stages = cost_items.stages_ns();
+    EXPECT_DOUBLE_EQ(std::accumulate(stages.begin(), stages.end(), 0.0), cost_items.latency_ns());
+    return cost_items.latency_ns();
   };
   EXPECT_EQ(latency("pack_write", {}), 7);
   EXPECT_EQ(latency("pack_write", {Notify::none}), 8);
@@ -296,12 +296,12 @@ TEST(BillSums, APipelineTakesItsSlowest) {
   const PairOutline pair = layout::outline(vector(1024, 1024, 2048), vector(1024, 1024, 3000));  // 32 chunks of 32 KiB
   constexpr double kBytes = 1 << 20;
   for (const auto& [name, latency] : {std::pair{"pack", 3 * kBytes}, {"pack_pipelined", 2 * kBytes + kBytes / 32}}) {
-    Bill bill(some, kWire, pair);
-    method::find(name).value()->bill(bill, limits());
-    EXPECT_DOUBLE_EQ(bill.latency_ns(), latency) << name;
-    EXPECT_DOUBLE_EQ(bill.cpu_ns(Role::sender), kBytes);
-    EXPECT_DOUBLE_EQ(bill.cpu_ns(Role::receiver), 2 * kBytes);
-    EXPECT_DOUBLE_EQ(bill.busiest_ns(), 2 * kBytes);
+    CostItems cost_items(some, kWire, pair);
+    method::find(name).value()->cost_items(cost_items, limits());
+    EXPECT_DOUBLE_EQ(cost_items.latency_ns(), latency) << name;
+    EXPECT_DOUBLE_EQ(cost_items.cpu_ns(Role::sender), kBytes);
+    EXPECT_DOUBLE_EQ(cost_items.cpu_ns(Role::receiver), 2 * kBytes);
+    EXPECT_DOUBLE_EQ(cost_items.busiest_ns(), 2 * kBytes);
   }
 }
 

@@ -1,5 +1,5 @@
-// rivals.cu: a kernel as MPI libraries have them, one thread for each element and a 64-bit division for each loop; and
-// one that does nothing.
+// baselines.cu: a kernel as MPI libraries have them, one thread for each element and a 64-bit division for each loop;
+// and one that does nothing.
 #include "lacuna/device/kernel.hpp"
 
 using namespace lacuna::device::kernel;
