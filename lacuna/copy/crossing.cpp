@@ -66,6 +66,38 @@ class Group {
   std::array<Loop, Nest::kMost> loops_;
 };
 
+// A tile that is short on one side, because there are gaps, has others close by on that side. These come next, over
+// stretches of so many bytes, so that lines and pages are visited once; other loops stay around.
+constexpr std::int64_t kStretch = 1024;
+
+class NearLoops {
+ public:
+  // Takes the loop of the nest whose entries lie closest on one side, of tiles that are `extent` bytes long there.
+  void take(Nest& nest, std::int64_t Loop::* side, std::int64_t extent, Walk& walk) {
+    if (nest.depth == 0 || extent * 2 > kStretch) return;
+    const std::size_t closest = densest(nest, side);
+    const Loop loop = nest.loops[closest];
+    const std::int64_t step = std::abs(loop.*side);
+    if (step == 0 || step * 2 > kStretch) return;
+    nest.remove(closest);
+    const std::int64_t room = kStretch / step;
+    const std::int64_t pieces = (loop.count + room - 1) / room;
+    const std::int64_t piece = (loop.count + pieces - 1) / pieces;
+    walk.add(Around(loop, piece));
+    near_[count_++] = {piece, loop.from, loop.to};
+  }
+  // Makes them the innermost ones, that with the shorter steps within the other.
+  void put(Walk& walk) {
+    const auto step = [](const Loop& loop) { return std::min(std::abs(loop.from), std::abs(loop.to)); };
+    if (count_ == 2 && step(near_[0]) < step(near_[1])) std::swap(near_[0], near_[1]);
+    for (std::size_t i = 0; i < count_; ++i) walk.add_inside(Around(near_[i]));
+  }
+
+ private:
+  std::array<Loop, 2> near_;
+  std::size_t count_ = 0;
+};
+
 // Short elements take long enough to be moved for the lines of a cache to come by themselves; so do lines of a near
 // cache.
 constexpr std::int64_t kAskedFor = 8;
@@ -93,7 +125,11 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
     Group& longer = &shorter == &rows ? columns : rows;
     grown = shorter.grow(rest, walk_, from_, to_) || longer.grow(rest, walk_, from_, to_);
   }
+  NearLoops near;
+  near.take(rest, &Loop::to, rows.count() * rows.step(), walk_);
+  near.take(rest, &Loop::from, columns.count() * columns.step(), walk_);
   walk_.add_all(rest);
+  near.put(walk_);
   rows.list(&Loop::from, row_from_.data());
   columns.list(&Loop::to, column_to_.data());
   tile_ = {.rows = rows.count(),
@@ -109,6 +145,7 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
     inner_ = walk_.take_innermost();
   }
   kernel_ = tile_kernel(tile_, stream && gathered_ == 0);
+  ahead_ = kernel_.small ? static_cast<std::size_t>(std::clamp<std::int64_t>(kSmallTile / bytes, 1, kMostAhead)) : 1;
 }
 
 void Crossing::move_gathered(Tile tile, const std::byte* from, std::byte* to) const {
@@ -130,16 +167,38 @@ void Crossing::move(const std::byte* from, std::byte* to) const {
   tile.row_from = row_from_.data();
   tile.column_to = column_to_.data();
   if (gathered_ > 0) return move_gathered(tile, from, to);
-  const auto run = [&](const std::byte* next) {
-    tile.next = asks_ ? next : nullptr;
-    if (tile.from != nullptr) kernel_.run(tile);
+  if (!asks_) {
+    return walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
+      tile.from = f;
+      tile.to = t;
+      kernel_.run(tile);
+    });
+  }
+  struct At {
+    const std::byte* from;
+    std::byte* to;
+  };
+  std::array<At, kMostAhead> waiting;
+  std::size_t begun = 0, moved = 0;
+  const auto run = [&] {
+    const At& first = waiting[moved++ % kMostAhead];
+    tile.from = first.from;
+    tile.to = first.to;
+    kernel_.run(tile);
   };
   walk_.run(from + from_, to + to_, [&](const std::byte* f, std::byte* t) {
-    run(f);
-    tile.from = f;
-    tile.to = t;
+    if (begun - moved == ahead_) {
+      const std::int64_t step = f - waiting[(begun - 1) % kMostAhead].from;
+      tile.next_step = 0 < step && step < kLine ? step : 0;
+      tile.next_from = f;
+      tile.next_to = t;
+      run();
+    }
+    waiting[begun++ % kMostAhead] = {f, t};
   });
-  run(nullptr);
+  tile.next_from = nullptr;
+  tile.next_to = nullptr;
+  while (moved < begun) run();
 }
 
 }  // namespace lacuna::copy

@@ -15,6 +15,7 @@ namespace lacuna::copy {
 
 class Crossing {
  public:
+  static constexpr std::size_t kMostAhead = 64;
   /// `stream`: the destination is in no cache. Requires is_crossed(nest).
   Crossing(const Nest& nest, bool stream);
 
@@ -32,7 +33,9 @@ class Crossing {
   std::array<std::int64_t, kTileColumns> column_to_;
   Tile tile_;
   TileKernel kernel_;
-  bool asks_;  // for the lines of the next tile: they are in no cache
+  bool asks_;          // for the lines of tiles that come later: they are in no cache
+  bool asks_to_;       // also for those that are written
+  std::size_t ahead_;  // so many tiles later
   // bytes of tiles that follow one another in the destination and leave the caches together
   std::int64_t gathered_ = 0;
   Around inner_;  // their loop

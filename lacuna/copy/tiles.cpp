@@ -18,11 +18,16 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
 
+Index into_line(const std::byte* at) { return reinterpret_cast<std::intptr_t>(at) & (kLine - 1); }
+
 // Asks for the lines of the next tile, row by row, while this one is moved: as many at a time as what is moved has.
-class Ahead {
+class RowsAhead {
  public:
-  explicit Ahead(const Tile& tile)
-      : next_(tile.next), row_from_(tile.row_from), rows_(tile.next != nullptr ? tile.rows : 0), bytes_(tile.columns * tile.column_step) {}
+  explicit RowsAhead(const Tile& tile)
+      : next_(tile.next_from),
+        row_from_(tile.row_from),
+        rows_(tile.next_from != nullptr ? tile.rows : 0),
+        bytes_(tile.columns * tile.column_step) {}
   // For as many bytes as that.
   void ask(Index bytes) {
     for (due_ += bytes; due_ > 0 && row_ < rows_; due_ -= bytes_, ++row_) {
@@ -40,6 +45,43 @@ class Ahead {
   Index due_ = 0;
 };
 
+// The same for small tiles whose rows and columns are shorter than lines, or hardly longer: a later tile's columns are
+// asked for as well, since each of their lines is read before a part of it is written.
+class StretchesAhead {
+ public:
+  explicit StretchesAhead(const Tile& tile)
+      : rows_{tile.next_from, tile.row_from, tile.next_from != nullptr ? tile.rows : 0, tile.columns * tile.column_step},
+        columns_{tile.next_to, tile.column_to, tile.next_to != nullptr ? tile.columns : 0, tile.rows * tile.row_step},
+        fresh_(tile.next_step > 0 ? tile.next_step : kLine) {}
+  void ask(Index bytes) {
+    for (rows_.due += bytes; rows_.due > 0 && rows_.next < rows_.count; rows_.due -= rows_.bytes, ++rows_.next) {
+      const std::byte* const row = rows_.base + rows_.at[rows_.next];
+      const std::byte* const last = row + rows_.bytes - 1;
+      if (into_line(last) >= fresh_) continue;
+      for (const std::byte* line = row; line < last; line += kLine) __builtin_prefetch(line);
+      __builtin_prefetch(last);
+    }
+    for (columns_.due += bytes; columns_.due > 0 && columns_.next < columns_.count; columns_.due -= columns_.bytes, ++columns_.next) {
+      const std::byte* const column = columns_.base + columns_.at[columns_.next];
+      const std::byte* const last = column + columns_.bytes - 1;
+      for (const std::byte* line = column; line < last; line += kLine) __builtin_prefetch(line, 1);
+      __builtin_prefetch(last, 1);
+    }
+  }
+
+ private:
+  struct Stretches {
+    const std::byte* base;
+    const Index* at;
+    Index count;
+    Index bytes;
+    Index next = 0;
+    Index due = 0;
+  };
+  Stretches rows_, columns_;
+  Index fresh_;  // a row's last line is new if the row ends so close to its beginning
+};
+
 // Blocks that fill the tile; the last one of a row or column overlaps the one before, and moves some elements again.
 template <class B>
 struct Registers {
@@ -47,7 +89,7 @@ struct Registers {
   static constexpr Index kRows = B::kRows;
   static constexpr Index kColumns = B::kColumns;
   static constexpr Index kLength = B::kWidth / std::max(B::kRows, B::kColumns);
-  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, auto& ahead) {
     const std::byte* from = tile.from + column * kLength;
     for (Index r = 0; r < tile.rows; r += kRows) {
       const Index row = std::min(r, tile.rows - kRows);
@@ -71,7 +113,7 @@ struct FewColumns {
   static constexpr bool kExact = true;
   static constexpr Index kColumns = B::kElements;
   static constexpr Index kLength = sizeof(T);
-  static void column(const Tile& tile, Index, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void column(const Tile& tile, Index, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     const Few<T> part(columns);
     for (Index r = 0; r < tile.rows; r += B::kRows) {
       const Index row = std::min(r, tile.rows - B::kRows);
@@ -88,7 +130,7 @@ struct FewRows {
   static constexpr bool kExact = false;
   static constexpr Index kColumns = B::kColumns;
   static constexpr Index kLength = sizeof(T);
-  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void column(const Tile& tile, Index column, Index, std::byte* to, const Index* column_to, auto& ahead) {
     ahead.ask(tile.rows * kColumns * kLength);
     move_wide<B>(tile.from + column * kLength, tile.row_from, to, column_to, Few<T>(tile.rows));
   }
@@ -101,7 +143,7 @@ struct Cells {
   static constexpr bool kExact = true;
   static constexpr Index kColumns = kLine / Most;
   static constexpr Index kLength = Most;
-  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     if (columns == kColumns && kColumns <= 8) return rows<std::min<Index>(kColumns, 8)>(tile, column, columns, to, column_to, ahead);
     rows<0>(tile, column, columns, to, column_to, ahead);
   }
@@ -109,7 +151,7 @@ struct Cells {
  private:
   // `Columns` of them, or as many as there are if it is 0.
   template <Index Columns>
-  static void rows(const Tile& tile, Index column, Index all, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void rows(const Tile& tile, Index column, Index all, std::byte* to, const Index* column_to, auto& ahead) {
     constexpr Index kAtATime = 16;
     const Tile t = tile;
     const Index columns = Columns > 0 ? Columns : all;
@@ -137,7 +179,7 @@ struct Cells12 {
   static constexpr bool kExact = true;
   static constexpr Index kColumns = 16;
   static constexpr Index kLength = 12;
-  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, Ahead& ahead) {
+  static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     const Tile t = tile;
     const hn::FixedTag<std::uint32_t, 4> d;
     const auto three = hn::FirstN(d, 3);
@@ -160,7 +202,7 @@ struct Cells12 {
 #define LACUNA_MASKED_LOADS 0
 #endif
 
-template <class Way>
+template <class Way, class Ahead>
 void move_tile(const Tile& t) {
   const Tile tile = t;
   constexpr Index side = Way::kColumns;
@@ -174,7 +216,7 @@ void move_tile(const Tile& t) {
 // `bytes` bytes whose first lies as far into its line as `to` does.
 template <bool Stream>
 void write_out(const std::byte* from, std::byte* to, Index bytes) {
-  const Index head = std::min(-reinterpret_cast<std::intptr_t>(to) & (kLine - 1), bytes);
+  const Index head = std::min(-into_line(to) & (kLine - 1), bytes);
   std::memcpy(to, from, static_cast<std::size_t>(head));
   const hn::CappedTag<std::uint8_t, kWidest> d;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
@@ -198,13 +240,12 @@ template <class Way, bool Stream>
 void stage_tile(const Tile& t) {
   const Tile tile = t;
   constexpr Index side = Way::kColumns;
-  Ahead ahead(tile);
+  RowsAhead ahead(tile);
   constexpr Index pitch = kTileRows * Way::kLength + 2 * kLine;
   alignas(kLine) std::byte stage[side * pitch];
   Index staged[side] = {};
   const Index bytes = tile.rows * tile.length;
   const bool one = tile.column_pitch == bytes;
-  const auto into_line = [](const std::byte* to) { return reinterpret_cast<std::intptr_t>(to) & (kLine - 1); };
   for (Index c = 0; c < tile.columns; c += side) {
     const Index column = Way::kExact ? c : std::min(c, tile.columns - side);
     const Index columns = std::min(side, tile.columns - column);
@@ -236,10 +277,17 @@ TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cy
   const Index bytes = shape.rows * shape.length;
   const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
   const bool dense = shape.row_step == shape.length;
-  const bool streams = stream && dense && run >= kFewestStreamed;
-  if (streams) return {&stage_tile<Way, true>, name, true, cycles};
-  const bool collide = dense && bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns));
-  return {collide ? &stage_tile<Way, false> : &move_tile<Way>, name, false, cycles};
+  TileKernel kernel{.run = &move_tile<Way, RowsAhead>, .name = name, .cycles = cycles};
+  if (stream && dense && run >= kFewestStreamed) {
+    kernel.run = &stage_tile<Way, true>;
+    kernel.streams = true;
+  } else if (dense && bytes >= kFewestStaged && columns_collide(shape.column_pitch, std::min(Way::kColumns, shape.columns))) {
+    kernel.run = &stage_tile<Way, false>;
+  } else if (stream && bytes * shape.columns <= kSmallTile) {
+    kernel.run = &move_tile<Way, StretchesAhead>;
+    kernel.small = true;
+  }
+  return kernel;
 }
 
 template <class T>

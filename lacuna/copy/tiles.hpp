@@ -21,9 +21,11 @@ namespace lacuna::copy {
 /// Block (row r, column c) lies at from + row_from[r] + c * column_step and goes to to + column_to[c] + r * row_step.
 struct Tile {
   const std::byte* from = nullptr;
-  /// `from` of the tile that follows, whose lines are asked for meanwhile; null: do not
-  const std::byte* next = nullptr;
   std::byte* to = nullptr;
+  /// `from` of a tile that comes later, whose lines are asked for meanwhile; null: do not
+  const std::byte* next_from = nullptr;
+  std::int64_t next_step = 0;    ///< not 0: the tile before that one began so many bytes before, and was asked for
+  std::byte* next_to = nullptr;  ///< the same of `to`, for kernels of small tiles alone
   const std::int64_t* row_from = nullptr;
   const std::int64_t* column_to = nullptr;
   std::int64_t rows = 0;
@@ -36,11 +38,13 @@ struct Tile {
 
 inline constexpr std::int64_t kTileRows = 512;  ///< at most; what is staged for streaming stores stays in the L2 cache
 inline constexpr std::int64_t kTileColumns = 512;
+inline constexpr std::int64_t kSmallTile = 8 << 10;  ///< bytes: it is moved before the lines of the next one could come
 
 struct TileKernel {
   void (*run)(const Tile& tile) = nullptr;
   const char* name = "";
   bool streams = false;
+  bool small = false;  ///< asks for the lines of `next_to` too, and is done before those of the next tile could come
   /// for each byte, in the caches, on an EPYC of 2024: to decide between ways that are right in any case
   double cycles = 0;
 };

@@ -54,6 +54,13 @@ class Walk {
     for (; at > 0 && step(loops_[at - 1]) > step(loop); --at) loops_[at] = loops_[at - 1];
     loops_[at] = loop;
   }
+  /// Makes a loop the innermost one.
+  void add_inside(const Around& loop) {
+    if (loop.count == 1) return;
+    std::copy_backward(loops_.begin(), loops_.begin() + depth_, loops_.begin() + depth_ + 1);
+    loops_[0] = loop;
+    ++depth_;
+  }
   /// The loop whose entries of so many bytes follow one another on `to`, if there is one, becomes the innermost.
   bool follow(std::int64_t bytes) {
     for (std::size_t i = 0; i < depth_; ++i) {
@@ -90,7 +97,7 @@ class Walk {
   }
 
   std::size_t depth_ = 0;
-  std::array<Around, Nest::kMost> loops_;
+  std::array<Around, Nest::kMost + 2> loops_;
 };
 
 /// A loop the other way round where it goes down on one side, which is free as long as nothing is packed. `from` and
