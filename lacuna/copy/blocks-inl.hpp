@@ -88,43 +88,69 @@ struct Pair {
   }
 };
 
-// Up to 32 * Words bytes, more than one word less: all of them without a branch, the last one overlaps.
-template <class W, int Words>
+// Up to Words words of N bytes, more than one word less: all of them without a branch, the last one overlaps.
+template <class W, int Words, Index N = 32>
 struct Several {
   static void move(Index length, const std::byte* from, std::byte* to) {
-    const W last(from + length - 32);
-    W(from).store(to);
-    if constexpr (Words > 2) W(from + 32).store(to + 32);
-    if constexpr (Words > 3) W(from + 64).store(to + 64);
-    last.store(to + length - 32);
+#pragma GCC unroll 8
+    for (Index at = 0; at < (Words - 1) * N; at += N) W(from + at).store(to + at);
+    W(from + length - N).store(to + length - N);
   }
 };
 
-// More: 128 bytes at a time, then 32; the last 32 overlap. memcpy is no faster at any length here, and up to sixteen
-// times slower where source and destination are a multiple of 4 KiB apart, less a little (its string moves then wait
-// for themselves).
-template <class W>
+// More: four words of N bytes at a time, then one; the last one overlaps. memcpy is no faster, and up to sixteen times
+// slower where source and destination are a multiple of 4 KiB apart, less a little (its string moves then wait for
+// themselves).
+template <class W, Index N = 32>
 struct Vectors {
-  static constexpr Index kAligned = 1024;  // from here on stores that cross no line pay for the way there
+  // From here on stores that cross no line pay for the way there.
+  static constexpr Index kAligned = N == 64 ? 448 : 1024;
   static void move(Index length, const std::byte* from, std::byte* to) {
-    const W last(from + length - 32);
     Index at = 0;
     if (length >= kAligned) {
       W(from).store(to);
-      at = 32 - (reinterpret_cast<std::intptr_t>(to) & 31);
+      at = N - (reinterpret_cast<std::intptr_t>(to) & (N - 1));
     }
-    for (; at + 128 <= length; at += 128) {
+    for (; at + 4 * N <= length; at += 4 * N) {
       const W a(from + at);
-      const W b(from + at + 32);
-      const W c(from + at + 64);
-      const W d(from + at + 96);
+      const W b(from + at + N);
+      const W c(from + at + 2 * N);
+      const W d(from + at + 3 * N);
       a.store(to + at);
-      b.store(to + at + 32);
-      c.store(to + at + 64);
-      d.store(to + at + 96);
+      b.store(to + at + N);
+      c.store(to + at + 2 * N);
+      d.store(to + at + 3 * N);
     }
-    for (; at < length - 32; at += 32) W(from + at).store(to + at);
-    last.store(to + length - 32);
+    for (; at < length - N; at += N) W(from + at).store(to + at);
+    W(from + length - N).store(to + length - N);
+  }
+};
+
+// Blocks of more than 128 bytes. Vectors of 64 bytes where all CPUs of the instruction set keep their clock with them.
+// On an EPYC of 2024 they are up to twice as fast as those of 32 in the caches, on one of 2022 as fast.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+using Wide = Word<64>;
+inline constexpr Index kWide = 64;
+#else
+using Wide = Word<32>;
+inline constexpr Index kWide = 32;
+#endif
+
+// Blocks of some KiB that are in a second-level cache, with what is around them: there memcpy's string moves are up to
+// 1.7 times as fast as any loop, since these read no line that is overwritten (an EPYC of 2024). In the first-level
+// cache loops are faster, beyond the second both are the same.
+struct Long {
+  // Whether that is so of blocks of this length, `all` bytes together.
+  static bool by_memcpy(Index length, Index all) { return length >= 3072 && all >= 24 << 10 && all <= 1 << 20; }
+  static void move(Index length, const std::byte* from, std::byte* to) { move(length, from, to, by_memcpy(length, length)); }
+  static void move(Index length, const std::byte* from, std::byte* to, bool by_memcpy) {
+    // String moves wait for themselves where the two are nearly a multiple of 4 KiB apart.
+    const Index apart = (to - from) & 4095;
+    if (by_memcpy && (apart == 0 || (apart >= 64 && apart <= 4096 - 128))) {
+      std::memcpy(to, from, static_cast<std::size_t>(length));
+    } else {
+      Vectors<Wide, kWide>::move(length, from, to);
+    }
   }
 };
 

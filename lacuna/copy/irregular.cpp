@@ -41,7 +41,7 @@ HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
 
 HWY_INLINE void move_any(Index length, const std::byte* from, std::byte* to) {
   if (length <= 64) return move_short(length, from, to);
-  Vectors<Word<32>>::move(length, from, to);
+  Long::move(length, from, to);
 }
 
 enum class Dense : std::uint8_t { from, to, neither };

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "lacuna/copy/copy.hpp"
@@ -35,9 +36,17 @@ Index offset_of(const BlockSide& side, Index i) {
 template <class Block, Access From, Access To>
 void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   const Move m = move;  // a copy: what is stored could alias the original
+  const auto block = [length = m.length, by_memcpy = Long::by_memcpy(m.length, m.length * m.count * m.rows)](const std::byte* f,
+                                                                                                             std::byte* t) {
+    if constexpr (std::is_same_v<Block, Long>) {
+      Long::move(length, f, t, by_memcpy);
+    } else {
+      Block::move(length, f, t);
+    }
+  };
   for (Index row = 0; row < m.rows; ++row) {
 #pragma GCC unroll 4
-    for (Index i = 0; i < m.count; ++i) Block::move(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+    for (Index i = 0; i < m.count; ++i) block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
     from += m.from.outer;
     to += m.to.outer;
   }
@@ -182,7 +191,16 @@ constexpr KernelRow kRows[] = {
     row<Several<Warm, 2>>(33, 64, "32+32 overlapping"),
     row<Several<Word<32>, 3>>(65, 96, "32+32+32 overlapping"),
     row<Several<Word<32>, 4>>(97, 128, "32+32+32+32 overlapping"),
-    row<Vectors<Word<32>>>(129, kAny, "128 at a time"),
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+    row<Several<Wide, 3, kWide>>(129, 192, "3 x 64 overlapping"),
+    row<Several<Wide, 4, kWide>>(193, 256, "4 x 64 overlapping"),
+    row<Several<Wide, 5, kWide>>(257, 320, "5 x 64 overlapping"),
+    row<Several<Wide, 6, kWide>>(321, 384, "6 x 64 overlapping"),
+    row<Several<Wide, 7, kWide>>(385, 448, "7 x 64 overlapping"),
+    row<Long>(449, kAny, "256 at a time"),
+#else
+    row<Long>(129, kAny, "128 at a time"),
+#endif
 };
 // Where the bytes come from memory.
 constexpr KernelRow kColdRows[] = {
@@ -224,9 +242,9 @@ Run pick(const KernelRow& row, Access from, Access to) {
 
 }  // namespace
 
-// The row of a length: a table up to 128, the last row beyond.
+// The row of a length: a table up to 449, the last row beyond.
 constexpr auto kRowOf = [] {
-  std::array<std::uint8_t, 129> rows{};
+  std::array<std::uint8_t, 450> rows{};
   for (std::size_t length = 1; length < rows.size(); ++length) {
     while (std::cmp_greater(length, kRows[rows[length]].most)) ++rows[length];
   }

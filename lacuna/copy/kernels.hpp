@@ -7,8 +7,8 @@
 //        from: stride | list            to: stride | list               length
 //     ┌──────────────────────┐      ┌──────────────────────┐      ┌────────────────────────────┐
 //     │ base + row * outer   │ ───▶ │ base + row * outer   │      │ 1 2 4 8 16 32: one word    │
-//     │      + i * stride    │      │      + i * stride    │      │ to 128: some that overlap  │
-//     │  (or + offsets[i])   │      │  (or + offsets[i])   │      │ more: 128 at a time, or    │
+//     │      + i * stride    │      │      + i * stride    │      │ next: some that overlap    │
+//     │  (or + offsets[i])   │      │  (or + offsets[i])   │      │ more: four at a time, or   │
 //     └──────────────────────┘      └──────────────────────┘      │ stores that pass by caches │
 //                                                                 └────────────────────────────┘
 #pragma once

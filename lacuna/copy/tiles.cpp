@@ -137,14 +137,17 @@ struct FewRows {
 };
 #endif
 
-// One by one, as many columns at a time as share a line.
+// One by one, as many columns at a time as share a line, and eight where they need not be staged: then few lines of
+// `from` are visited again (of elements of more than 16 bytes; shorter ones were no faster).
 template <class Moved, Index Most>
 struct Cells {
   static constexpr bool kExact = true;
-  static constexpr Index kColumns = kLine / Most;
+  static constexpr Index kStaged = kLine / Most;
+  static constexpr Index kColumns = Most > 16 ? 8 : kStaged;
   static constexpr Index kLength = Most;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     if (columns == kColumns && kColumns <= 8) return rows<std::min<Index>(kColumns, 8)>(tile, column, columns, to, column_to, ahead);
+    if (columns == kStaged && kStaged <= 8) return rows<std::min<Index>(kStaged, 8)>(tile, column, columns, to, column_to, ahead);
     rows<0>(tile, column, columns, to, column_to, ahead);
   }
 
@@ -234,12 +237,18 @@ void write_out(const std::byte* from, std::byte* to, Index bytes) {
   std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
 }
 
+template <class Way>
+constexpr Index staged_columns() {
+  if constexpr (requires { Way::kStaged; }) return Way::kStaged;
+  return Way::kColumns;
+}
+
 // Columns are gathered where they stay in a cache, and leave it in whole lines, wherever these begin: each on its own,
 // or all at once where they follow one another.
 template <class Way, bool Stream>
 void stage_tile(const Tile& t) {
   const Tile tile = t;
-  constexpr Index side = Way::kColumns;
+  constexpr Index side = staged_columns<Way>();
   RowsAhead ahead(tile);
   constexpr Index pitch = kTileRows * Way::kLength + 2 * kLine;
   alignas(kLine) std::byte stage[side * pitch];
@@ -275,7 +284,7 @@ bool columns_collide(Index pitch, Index columns) {
 template <class Way>
 TileKernel kernel_of(const Tile& shape, bool stream, const char* name, double cycles) {
   const Index bytes = shape.rows * shape.length;
-  const Index run = shape.column_pitch == bytes ? std::min(Way::kColumns, shape.columns) * bytes : bytes;
+  const Index run = shape.column_pitch == bytes ? std::min(staged_columns<Way>(), shape.columns) * bytes : bytes;
   const bool dense = shape.row_step == shape.length;
   TileKernel kernel{.run = &move_tile<Way, RowsAhead>, .name = name, .cycles = cycles};
   if (stream && dense && run >= kFewestStreamed) {
@@ -316,6 +325,16 @@ TileKernel registers_of(const Tile& shape, bool stream) {
   return {};
 }
 
+// Elements of three numbers of 8 bytes.
+struct Three8 {
+  static void move(Index, const std::byte* from, std::byte* to) {
+    const Word<16> two(from);
+    const Word<8> third(from + 16);
+    two.store(to);
+    third.store(to + 16);
+  }
+};
+
 template <class Moved, Index Most>
 TileKernel cells_of(const Tile& shape, bool stream) {
   return kernel_of<Cells<Moved, Most>>(shape, stream, "one by one", 1.5 / static_cast<double>(shape.length));
@@ -341,6 +360,7 @@ TileKernel FindTiles(const Tile& shape, bool stream) {
     case 4: return cells_of<Exact<Word<4>>, 4>(shape, stream);
     case 8: return cells_of<Exact<Word<8>>, 8>(shape, stream);
     case 16: return cells_of<Exact<Word<16>>, 16>(shape, stream);
+    case 24: return cells_of<Three8, 24>(shape, stream);
     case 32: return cells_of<Exact<Word<32>>, 32>(shape, stream);
     default: break;
   }
