@@ -127,30 +127,31 @@ void scatter4(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
   }
 }
 
-#undef LACUNA_MASKED_LOADS
+#undef LACUNA_TWELVE
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-// To a dense side, blocks of 12 bytes: a masked load takes only what belongs to the block, the store writes 16 bytes,
-// of which the next block overwrites the last four. The last block of all is stored exactly.
+// To a dense side, blocks of 12 bytes: the store writes 16 bytes, of which the next block overwrites the last four. The
+// last block of all is stored exactly.
 template <Access From>
 void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   const Move m = move;
-  const hn::FixedTag<std::uint32_t, 4> d;
-  const auto three = hn::FirstN(d, 3);
   for (Index row = 0; row < m.rows; ++row) {
     const Index last = m.count - (row + 1 == m.rows ? 1 : 0);
+    Index i = 0;
+    if constexpr (From == Access::stride) {
+      const Index whole = whole_vectors(m.count, m.from.stride, 16);
 #pragma GCC unroll 4
-    for (Index i = 0; i < last; ++i) {
-      const auto v = hn::MaskedLoad(three, d, reinterpret_cast<const std::uint32_t*>(from + offset_of<From>(m.from, i)));
-      hn::StoreU(v, d, reinterpret_cast<std::uint32_t*>(to + 12 * i));
+      for (; i < whole; ++i) Word<16>(from + i * m.from.stride).store(to + 12 * i);
     }
+#pragma GCC unroll 4
+    for (; i < last; ++i) Twelve(from + offset_of<From>(m.from, i)).store(to + 12 * i);
     if (last < m.count) Pair<Word<8>, 8>::move(12, from + offset_of<From>(m.from, last), to + 12 * last);
     from += m.from.outer;
     to += m.to.outer;
   }
 }
-#define LACUNA_MASKED_LOADS 1
+#define LACUNA_TWELVE 1
 #else
-#define LACUNA_MASKED_LOADS 0
+#define LACUNA_TWELVE 0
 #endif
 
 // --- the table -------------------------------------------------------------------------------------------------------
@@ -226,9 +227,9 @@ constexpr Special kSpecials[] = {
     {8, true, Access::list32, &gather<std::uint64_t, Access::list32>, "8, two to a store"},
     {4, false, Access::stride, &scatter4<Access::stride>, "4, two to a load"},
     {4, false, Access::list32, &scatter4<Access::list32>, "4, two to a load"},
-#if LACUNA_MASKED_LOADS
-    {12, true, Access::stride, &gather12<Access::stride>, "12, masked load, overlapping stores"},
-    {12, true, Access::list32, &gather12<Access::list32>, "12, masked load, overlapping stores"},
+#if LACUNA_TWELVE
+    {12, true, Access::stride, &gather12<Access::stride>, "12, overlapping stores of 16"},
+    {12, true, Access::list32, &gather12<Access::list32>, "12, overlapping stores of 16"},
 #endif
 };
 

@@ -273,7 +273,7 @@ class Mover {
   void woven(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Index each = step.size / step.count;
     Index i = first;
-    if (step.pattern) {
+    if (step.pattern && (Pack || stream_ || step.unpacks_windows)) {
       const Index done = windows(step, *step.pattern, first, count, scattered, dense);
       i += done;
       dense += done * each;

@@ -91,6 +91,7 @@ struct Step {
   std::unique_ptr<const NestMove> packing, unpacking;  ///< crossed
   std::unique_ptr<const Pattern> pattern;              ///< nest: of blocks of a row; woven: of entries
   bool packs_windows = true;                           ///< nest: whether the pattern is for packing too
+  bool unpacks_windows = true;                         ///< woven: whether it is for unpacking to caches too
   const WindowKernels* windows = nullptr;
   Masks masks;                         ///< masked
   IrregularKernel irregular{};         ///< blocks

@@ -18,7 +18,12 @@ using RunWindow = void (*)(const ToWindow& window, const Term* terms, const Step
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 // Highway 1.0 has no permutation of bytes across a vector, hence the intrinsics. The orders of up to `Terms` terms stay
 // in registers.
-template <int Terms>
+template <bool Cold>
+__m512i load_term(__mmask64 read, const std::byte* from) {
+  return Cold && in_one_page(from, 64) ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi8(read, from);
+}
+
+template <int Terms, bool Cold>
 void move_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from,
                  std::byte* HWY_RESTRICT to) {
   __m512i order[Terms];
@@ -36,31 +41,35 @@ void move_window(const ToWindow& window, const Term* terms, const Steps& steps, 
   to += window.to;
   std::int64_t shift = 0;
   for (std::int64_t i = 0; i < steps.count; ++i, shift += steps.from, to += steps.to) {
-    __m512i all = _mm512_maskz_permutexvar_epi8(wanted[0], order[0], _mm512_maskz_loadu_epi8(read[0], at[0] + shift));
+    __m512i all = _mm512_maskz_permutexvar_epi8(wanted[0], order[0], load_term<Cold>(read[0], at[0] + shift));
 #pragma GCC unroll 8
     for (int k = 1; k < Terms; ++k)
-      all = _mm512_or_si512(all, _mm512_maskz_permutexvar_epi8(wanted[k], order[k], _mm512_maskz_loadu_epi8(read[k], at[k] + shift)));
+      all = _mm512_or_si512(all, _mm512_maskz_permutexvar_epi8(wanted[k], order[k], load_term<Cold>(read[k], at[k] + shift)));
     _mm512_mask_storeu_epi8(to, written, all);
   }
 }
+template <bool Cold>
 void move_any_window(const ToWindow& window, const Term* terms, const Steps& steps, const std::byte* HWY_RESTRICT from,
                      std::byte* HWY_RESTRICT to) {
   for (std::int64_t i = 0; i < steps.count; ++i, from += steps.from, to += steps.to) {
     __m512i all = _mm512_setzero_si512();
     for (std::int64_t k = 0; k < window.terms; ++k) {
       const Term& t = terms[k];
-      const __m512i part = _mm512_maskz_loadu_epi8(t.read, from + t.from);
+      const __m512i part = load_term<Cold>(t.read, from + t.from);
       all = _mm512_or_si512(all, _mm512_maskz_permutexvar_epi8(t.wanted, _mm512_load_si512(t.order), part));
     }
     _mm512_mask_storeu_epi8(to + window.to, window.written, all);
   }
 }
-RunWindow FindWindow(std::int64_t terms) {
-  constexpr RunWindow few[] = {&move_window<1>, &move_window<2>, &move_window<3>, &move_window<4>, &move_window<5>, &move_window<6>};
-  return terms <= 6 ? few[terms - 1] : &move_any_window;
+template <bool Cold>
+RunWindow window_of(std::int64_t terms) {
+  constexpr RunWindow few[] = {&move_window<1, Cold>, &move_window<2, Cold>, &move_window<3, Cold>,
+                               &move_window<4, Cold>, &move_window<5, Cold>, &move_window<6, Cold>};
+  return terms <= 6 ? few[terms - 1] : &move_any_window<Cold>;
 }
+RunWindow FindWindow(std::int64_t terms, bool cold) { return cold ? window_of<true>(terms) : window_of<false>(terms); }
 #else
-RunWindow FindWindow(std::int64_t) { return nullptr; }
+RunWindow FindWindow(std::int64_t, bool) { return nullptr; }
 #endif
 
 }  // namespace lacuna::copy::HWY_NAMESPACE
@@ -145,7 +154,7 @@ void Shuffles::add_around(const Loop& loop, Index piece, Index bytes) {
 }
 
 std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
-  if (HWY_DYNAMIC_DISPATCH(FindWindow)(1) == nullptr || nest.block > kWidth / 2) return std::nullopt;
+  if (HWY_DYNAMIC_DISPATCH(FindWindow)(1, false) == nullptr || nest.block > kWidth / 2) return std::nullopt;
   Shuffles made;
   std::array<Byte, kBytes> bytes;
   Nest rest = nest;
@@ -182,7 +191,7 @@ void Shuffles::move(const std::byte* from, std::byte* to, bool stream) const {
     const Steps steps{count, inner_.from, inner_.to};
     const Term* terms = terms_.data();
     for (const ToWindow& window : windows_) {
-      HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms)(window, terms, steps, f, staged ? stage.data() : t);
+      HWY_DYNAMIC_DISPATCH(FindWindow)(window.terms, stream)(window, terms, steps, f, staged ? stage.data() : t);
       terms += window.terms;
     }
     if (staged) copy_block(t, stage.data(), count * bytes_, true);

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/copy/kernels.hpp"
 
 namespace lacuna::copy {
 namespace {
 
 // Below this many bytes for each, waking a thread (some 10 us) takes longer than it saves.
 constexpr std::int64_t kShare = 256 << 10;
-constexpr std::int64_t kPage = 4096;
 
 // Bytes of the largest entries of a layout's loops that fit into `most`. Parts that are cut between two entries have
 // the loops of the whole.

@@ -174,35 +174,30 @@ struct Cells {
   }
 };
 
-#undef LACUNA_MASKED_LOADS
+#undef LACUNA_TWELVE
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-// Blocks of 12 bytes to dense rows: a masked load takes what belongs to the block; the store writes 16 bytes, of which
-// the next row overwrites the last four. The last row is stored exactly.
+// Blocks of 12 bytes to dense rows: the store writes 16 bytes, of which the next row overwrites the last four. The last
+// row is stored exactly.
 struct Cells12 {
   static constexpr bool kExact = true;
   static constexpr Index kColumns = 16;
   static constexpr Index kLength = 12;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     const Tile t = tile;
-    const hn::FixedTag<std::uint32_t, 4> d;
-    const auto three = hn::FirstN(d, 3);
     const std::byte* from = t.from + column * t.column_step;
     for (Index r = 0; r + 1 < t.rows; ++r, to += kLength) {
       ahead.ask(columns * t.column_step);
       const std::byte* row = from + t.row_from[r];
 #pragma GCC unroll 4
-      for (Index c = 0; c < columns; ++c) {
-        const auto v = hn::MaskedLoad(three, d, reinterpret_cast<const std::uint32_t*>(row + c * t.column_step));
-        hn::StoreU(v, d, reinterpret_cast<std::uint32_t*>(to + column_to[c]));
-      }
+      for (Index c = 0; c < columns; ++c) Twelve(row + c * t.column_step).store(to + column_to[c]);
     }
     const std::byte* row = from + t.row_from[t.rows - 1];
     for (Index c = 0; c < columns; ++c) Pair<Word<8>, 8>::move(kLength, row + c * t.column_step, to + column_to[c]);
   }
 };
-#define LACUNA_MASKED_LOADS 1
+#define LACUNA_TWELVE 1
 #else
-#define LACUNA_MASKED_LOADS 0
+#define LACUNA_TWELVE 0
 #endif
 
 template <class Way, class Ahead>
@@ -364,8 +359,8 @@ TileKernel FindTiles(const Tile& shape, bool stream) {
     case 32: return cells_of<Exact<Word<32>>, 32>(shape, stream);
     default: break;
   }
-#if LACUNA_MASKED_LOADS
-  if (shape.length == 12 && shape.row_step == 12) return kernel_of<Cells12>(shape, stream, "masked loads, overlapping stores", 0.1);
+#if LACUNA_TWELVE
+  if (shape.length == 12 && shape.row_step == 12) return kernel_of<Cells12>(shape, stream, "overlapping stores of 16", 0.1);
 #endif
   if (shape.length < 4) return cells_of<Pair<Word<2>, 2>, 3>(shape, stream);
   if (shape.length < 8) return cells_of<Pair<Word<4>, 4>, 7>(shape, stream);

@@ -72,13 +72,16 @@ void pack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index win
   const Pattern p = pattern;
   const auto order = W::load(p.to_dense);
   const auto window = [&](Index i) { return W::permute(order, W::load(p.mask, scattered + place<Listed>(p, offsets, i))); };
+  const auto store = [](std::byte* to, const auto& v) { Store::store(to, *reinterpret_cast<const typename Store::V*>(&v)); };
   const Index full = in_full_width<Store>(p, windows);
   Index i = 0;
+  if constexpr (!Listed) {
+    const Index whole = std::min(full, whole_vectors(windows, p.stride, W::bytes));
 #pragma GCC unroll 4
-  for (; i < full; ++i, dense += p.payload) {
-    const auto v = window(i);
-    Store::store(dense, *reinterpret_cast<const typename Store::V*>(&v));
+    for (; i < whole; ++i, dense += p.payload) store(dense, W::permute(order, W::load(scattered + p.low + i * p.stride)));
   }
+#pragma GCC unroll 4
+  for (; i < full; ++i, dense += p.payload) store(dense, window(i));
   const __mmask64 exact = first_bytes(p.payload);
   for (; i < windows; ++i, dense += p.payload) W::store(dense, exact, window(i));
 }
@@ -104,11 +107,17 @@ void move_pattern(const Pattern& from, const std::int32_t* from_offsets, const P
   const Pattern b = to;
   const auto gathered = W::load(a.to_dense);
   const auto scattered = W::load(b.to_scattered);
+  const auto move = [&](Index i, const auto& window) {
+    W::store(target + place<ToListed>(b, to_offsets, i), b.mask, W::permute(scattered, W::permute(gathered, window)));
+  };
+  Index i = 0;
+  if constexpr (!FromListed) {
+    const Index whole = whole_vectors(windows, a.stride, W::bytes);
 #pragma GCC unroll 2
-  for (Index i = 0; i < windows; ++i) {
-    const auto dense = W::permute(gathered, W::load(a.mask, source + place<FromListed>(a, from_offsets, i)));
-    W::store(target + place<ToListed>(b, to_offsets, i), b.mask, W::permute(scattered, dense));
+    for (; i < whole; ++i) move(i, W::load(source + a.low + i * a.stride));
   }
+#pragma GCC unroll 2
+  for (; i < windows; ++i) move(i, W::load(a.mask, source + place<FromListed>(a, from_offsets, i)));
 }
 template <bool FromListed, bool ToListed>
 void move_any(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
