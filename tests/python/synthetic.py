@@ -14,12 +14,13 @@ from lacuna.guide.fitting import Observation, limits_text
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import Cell, pair_cell
 from lacuna.guide.run_record import Guide
-from lacuna.worker.records import Method, Probe, Way
+from lacuna.worker.records import Method, Probe, Row, Subject, Way
 
 Vector = NDArray[np.float64]
 
 ONE_PATH = replace(NIC, paths=NIC.paths[:1])
 """As quick to fit as a NIC can be."""
+SUBJECT = Subject("pairs", "some pair", 64, 1, 64, "symmetric", "warm")
 WAYS: tuple[Way, ...] = (
     ("pack", "mapped", "none"),
     ("pack_write", "mapped", "flag"),
@@ -52,11 +53,16 @@ def observed(pairs: Sequence[Pair], times: Vector, ways: Sequence[Way] = WAYS) -
     for i, pair in enumerate(pairs):
         own = times[i * len(ways) : (i + 1) * len(ways)]
         best = own[:, 0].min()
-        made += [
-            Observation(*way, pair.send, pair.receive, False, *map(float, us), behind=float(us[0] / best))
-            for way, us in zip(ways, own, strict=True)
-        ]
+        for way, us in zip(ways, own, strict=True):
+            made.append(Observation(timed(SUBJECT, way, us), pair.send, pair.receive, behind=float(us[0] / best)))
     return made
+
+
+def timed(subject: Subject, way: Way, us: Vector) -> Row:
+    """`us`: latency, CPU time of sender and receiver."""
+    method, path, notify = way
+    measured = row(subject, method, float(us[0]), path=path, notify=notify)
+    return replace(measured, cpu_send_us=float(us[1]), cpu_recv_us=float(us[2]))
 
 
 def run_of(
@@ -69,9 +75,7 @@ def run_of(
     cells = [pair_cell(pair, required=True) for pair in pairs]
     made = replace(guide(), nic=ONE_PATH, methods=methods)
     for i, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
-        for (method, path, notify), (us, send, receive) in zip(WAYS, billed([pair], prices(i)), strict=True):
-            measured = row(cell.subject, method, float(us), path=path, notify=notify)
-            made.rows.append(replace(measured, cpu_send_us=float(send), cpu_recv_us=float(receive)))
+        made.rows += [timed(cell.subject, way, us) for way, us in zip(WAYS, billed([pair], prices(i)), strict=True)]
         made.looks.append(look(cell.subject, Probe(message_us(i), 7.0, 7.0), at=float(i)))
     return made, cells
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
@@ -14,12 +14,13 @@ from rich.text import Text
 from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
 from lacuna.report.html import Raw, code, figure, note, page, paragraph, section, table
-from lacuna.report.row_tables import RowTable
+from lacuna.report.row_tables import Cell, RowTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 R = TypeVar("R", bound=BenchResult)
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Picture:
     of_page: Figure | None = None
     """A larger one for the page, where there is room."""
     words: str = ""
+
+
+def table_of(columns: Mapping[str, Callable[[Row], Cell]], rows: Iterable[Row], texts: int = 1) -> RowTable:
+    """A line for each row. `columns`: what stands there, by its heading."""
+    return RowTable([*columns], [[cell(row) for cell in columns.values()] for row in rows], texts)
 
 
 class Presentation(ABC, Generic[R]):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -17,8 +18,11 @@ from lacuna.bench.result import BenchResult, Mpi
 from lacuna.mpi.applications import ApplicationError, MissingError
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
+from lacuna.worker.grouping import grouped
 from lacuna.worker.json_lines import RowError
 from lacuna.worker.process import WorkerError
+
+QUICK_PAYLOAD = 1 << 20
 
 K = TypeVar("K")
 C = TypeVar("C")
@@ -96,15 +100,24 @@ def ask_each(result: BenchResult, contenders: dict[str, C], case: str, ask: Call
                 del contenders[name]
 
 
-def chosen_cases(
-    cases: Sequence[Mapping[str, Any]], *, quick: bool, pattern: str = "", quick_payload: int
-) -> list[int]:
+def race_in_time(
+    console: Console,
+    result: BenchResult,
+    contenders: dict[str, C],
+    cases: Sequence[tuple[str, Callable[[str, C], None]]],
+    deadline: float,
+    what: str,
+) -> None:
+    """All contenders in each case for which there is time. A case is its name, and what asks one of them about it."""
+    for name, ask in cases_in_time(console, result, cases, lambda case: case[0], deadline, what):
+        ask_each(result, contenders, name, ask)
+
+
+def chosen_cases(cases: Sequence[Mapping[str, Any]], *, quick: bool, pattern: str = "") -> list[int]:
     """Cases by their index: contiguous ones, then one of each family, then the next of each; so that a run that is cut
-    short has seen every family. Quick: of each family the largest of `quick_payload` at most, and the smallest."""
-    families: dict[tuple[str, str], list[int]] = {}
-    for i, case in enumerate(cases):
-        if pattern.lower() in f"{case['suite']} {case['name']}".lower():
-            families.setdefault((case["suite"], case["family"]), []).append(i)
+    short has seen every family. Quick: of each family the largest of QUICK_PAYLOAD at most, and the smallest."""
+    named = (i for i, case in enumerate(cases) if pattern.lower() in f"{case['suite']} {case['name']}".lower())
+    families = grouped(named, lambda i: (cases[i]["suite"], cases[i]["family"]))
     chosen: list[int] = []
     later: list[list[int]] = []
     for (suite, _), members in families.items():
@@ -113,8 +126,7 @@ def chosen_cases(
             continue
         members.sort(key=lambda i: -int(cases[i]["payload_bytes"]))
         if quick and not pattern:
-            small = [i for i in members if int(cases[i]["payload_bytes"]) <= quick_payload] or members[-1:]
+            small = [i for i in members if int(cases[i]["payload_bytes"]) <= QUICK_PAYLOAD] or members[-1:]
             members = list(dict.fromkeys([small[0], small[-1]]))
         later.append(members)
-    longest = max(map(len, later), default=0)
-    return chosen + [members[k] for k in range(longest) for members in later if k < len(members)]
+    return chosen + [i for turn in zip_longest(*later) for i in turn if i is not None]

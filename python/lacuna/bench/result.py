@@ -89,3 +89,13 @@ def worst_of(name: str, rows: Sequence[CaseRow], figure: Callable[[CaseRow], flo
 def ratio_of(ours: Iterable[float], theirs: Iterable[float]) -> Median:
     """Of times by round."""
     return median_of(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def ratios_of(ours: Sequence[float], hand: Sequence[float], host: Sequence[float]) -> dict[str, Any]:
+    """The members of a row that are ratios over packing by hand and over the MPI's own datatypes, with intervals."""
+    found = {"ratio_vs_hand": ratio_of(ours, hand), "ratio_vs_host": ratio_of(ours, host)}
+    return {
+        f"{name}{end}": value
+        for name, ratio in found.items()
+        for end, value in (("", ratio.value), ("_low", ratio.low), ("_high", ratio.high))
+    }

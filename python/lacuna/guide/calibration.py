@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from math import log
 from pathlib import Path
@@ -28,9 +28,10 @@ from lacuna.guide.contests import is_told, told_methods
 from lacuna.guide.fitting import MOST_ROWS, Fitted, Observation, fit
 from lacuna.guide.noise_check import message_time, moved
 from lacuna.guide.plan import Cell
-from lacuna.guide.profile_merge import refined
+from lacuna.guide.profile_merge import SeenPair, refined, seen_members
 from lacuna.guide.run_record import Look, Run
 from lacuna.worker.client import Worker
+from lacuna.worker.grouping import grouped
 from lacuna.worker.hardware import Nic
 from lacuna.worker.records import BY_HAND, Row, Subject
 
@@ -46,40 +47,20 @@ of their own chooses better than the usual prices do."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A pair that was measured. Near it the choice believes this more than prices."""
-
-    pair: list[float]
-    """As pair_numbers() has it."""
-    cold: bool
-    us: dict[str, float]
-    """By "method/path/notify"."""
-
-
-@dataclass(frozen=True)
 class PeerClass:
     """Peers alike, as the scheduler places them."""
 
     message_us: float
     """What the worker's message takes between them; 0 where it is not measured."""
     paths: list[Fitted]
-    seen: tuple[Seen, ...] = ()
+    seen: dict[SeenPair, dict[str, float]] = field(default_factory=dict)
+    """Measured pairs, and the microseconds of each "method/path/notify". Near them the choice believes these more than
+    prices."""
 
     def document(self) -> dict[str, Any]:
-        ways = sorted({way for seen in self.seen for way in seen.us})
-        return {
-            "message_us": round(self.message_us, 3),
-            "paths": {f.path: f.to_json() for f in self.paths},
-            "ways": ways,
-            "seen": [
-                {
-                    "pair": [_short(n) for n in s.pair],
-                    "cold": s.cold,
-                    "us": [_short(s.us.get(way, 0.0)) for way in ways],
-                }
-                for s in self.seen
-            ],
-        }
+        paths = {f.path: f.to_json() for f in self.paths}
+        seen = {pair: {way: _short(us) for way, us in times.items()} for pair, times in self.seen.items()}
+        return {"message_us": round(self.message_us, 3), "paths": paths, **seen_members(seen)}
 
 
 def _short(value: float) -> float | int:
@@ -205,31 +186,13 @@ def observations(
 ) -> dict[Subject, list[Observation]]:
     """What is to be fitted: Lacuna's own methods, but not those that were given up after one transfer."""
     told = told_methods(rows)
-    found: dict[Subject, list[Row]] = {}
-    for row in rows:
-        if row.method not in BY_HAND and not row.censored and row.subject in layouts:
-            found.setdefault(row.subject, []).append(row)
+    fitting = (r for r in rows if r.method not in BY_HAND and not r.censored and r.subject in layouts)
     made = {}
-    for subject, own in found.items():
+    for subject, own in grouped(fitting, lambda row: row.subject).items():
         send, receive = layouts[subject]
         weight = _PAIRS_WEIGHT if subject.experiment == "pairs" else _COLD_WEIGHT if subject.cache == "cold" else 1.0
         best = min((r.latency_us for r in own if is_told(r, told)), default=0.0)
-        made[subject] = [
-            Observation(
-                r.method,
-                r.path,
-                r.notify,
-                send,
-                receive,
-                subject.cache == "cold",
-                r.latency_us,
-                r.cpu_send_us,
-                r.cpu_recv_us,
-                r.latency_us / best if best else 1.0,
-                weight,
-            )
-            for r in own
-        ]
+        made[subject] = [Observation(r, send, receive, r.latency_us / best if best else 1.0, weight) for r in own]
     return made
 
 
@@ -283,22 +246,24 @@ def _binding_prices(bindings: Sequence[tuple[int, float]]) -> dict[str, float]:
     return {"bind": 1e3 * max(0.0, median(t - entry * n for n, t in bindings)), "bind_entry": 1e3 * entry}
 
 
-def _seen(rows: Sequence[Observation]) -> Seen:
-    times = {f"{r.method}/{r.path}/{r.notify}": r.latency_us for r in rows}
-    return Seen(pair_numbers(rows[0].send, rows[0].receive), rows[0].cold, times)
+def _seen(cells: Iterable[Sequence[Observation]]) -> dict[SeenPair, dict[str, float]]:
+    """Of cells of the same two layouts the first."""
+    found: dict[SeenPair, dict[str, float]] = {}
+    for own in cells:
+        first, times = own[0], {"/".join(r.row.way): r.row.latency_us for r in own}
+        pair = tuple(map(_short, pair_numbers(first.send, first.receive)))
+        found.setdefault((pair, first.row.subject.cache == "cold"), times)
+    return found
 
 
 def _at_usual_speed(rows: Sequence[Observation], factor: float) -> list[Observation]:
     """What they would have taken, had the peers been as quick as those of their class usually are."""
-    return [
-        replace(
-            r,
-            latency_us=r.latency_us / factor,
-            cpu_send_us=r.cpu_send_us / factor,
-            cpu_recv_us=r.cpu_recv_us / factor,
-        )
-        for r in rows
-    ]
+
+    def faster(row: Row) -> Row:
+        times = (row.latency_us / factor, row.cpu_send_us / factor, row.cpu_recv_us / factor)
+        return replace(row, latency_us=times[0], cpu_send_us=times[1], cpu_recv_us=times[2])
+
+    return [replace(observed, row=faster(observed.row)) for observed in rows]
 
 
 def calibrate(
@@ -312,7 +277,7 @@ def calibrate(
     times = {s: t for s, t in message_times(run.looks, still=run.peer is not None).items() if s in seen}
     groups = classes_of(times) or [set(seen)]
     fewest = _FEWEST_ROWS * sum(path.available for path in run.nic.paths)
-    made = []
+    made, unclassed = [], len(seen)
     for group in groups:
         message_us = median(times[s] for s in group if s in times) if times else 0.0
         own = {s: _at_usual_speed(seen[s], speed_factor(times.get(s, 0.0), message_us)) for s in seen if s in group}
@@ -322,9 +287,9 @@ def calibrate(
         fitted = fit(run.nic, rows, message_us, most_rows)
         for path in fitted:
             path.prices.update(_binding_prices(bindings))
-        made.append((len(rows), PeerClass(message_us, fitted, tuple(map(_seen, own.values())))))
+        made.append((len(rows), PeerClass(message_us, fitted, _seen(own.values()))))
+        unclassed -= len(own)
     if not made:
         return None
     made.sort(key=lambda c: -c[0])  # the first is taken where the class is not known
-    unclassed = len(seen) - sum(len(c.seen) for _, c in made)
     return Profile(run.lacuna_version, run.created, run.nic, [c for _, c in made], run.peer is not None, unclassed)

@@ -64,7 +64,7 @@ _EXPLORED_MS = 60.0
 _EXPLORED_CENSOR_MS = 100.0
 
 Progress = Callable[[int, int, float], None]
-"""Told after each cell: how many looks are done, how many there will be, and how many seconds are left."""
+"""Told after each cell, or pair: how many looks are done, how many there will be, and how many seconds are left."""
 
 
 def measure(
@@ -195,7 +195,8 @@ class _Campaign:
             cost = costs[cell.subject]
             if _DEARER * (cost.setup_ms + cost.measuring_ms) / 1e3 > self.left:
                 continue
-            disturbed = not _quiet_look(self.result.looks, cell.subject, usual)
+            counted = [x for x in self.result.looks if x.counts and x.subject == cell.subject]
+            disturbed = all(disturbance(x, usual) for x in counted)
             rows: list[Row] = []
             grant = Grant(max(20.0, cost.measuring_ms), 1e5)
             left_out = () if disturbed else _far_behind(self.rows[cell.subject])
@@ -260,11 +261,6 @@ class _Campaign:
         except WorkerError as e:
             result.errors.append(Failure(str(e), cell.label))
             raise
-
-
-def _quiet_look(looks: Sequence[Look], subject: Subject, usual: Probe) -> bool:
-    """Whether a look at the cell that counts was quiet."""
-    return any(x.counts and x.subject == subject and not disturbance(x, usual) for x in looks)
 
 
 def _far_behind(rows: Sequence[Row]) -> tuple[LeftOut, ...]:

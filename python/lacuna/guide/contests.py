@@ -7,12 +7,12 @@ with one; what a notification costs is told apart. Censored rows never compete.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from lacuna.guide.run_record import Run
+from lacuna.worker.grouping import grouped
 from lacuna.worker.records import BY_HAND, Cache, Method, Row, Shape, Subject
 
 _NO_INTERVAL = 0.10
@@ -32,9 +32,8 @@ def interval(row: Row) -> tuple[float, float]:
 def overlap(a: Row, b: Row) -> bool:
     """Whether two rows of a cell cannot be told apart. They are compared by how far they were behind the best, round by
     round, where that is known: a disturbance that hits both does not blur it."""
-    (a_low, a_high), (b_low, b_high) = _behind(a) or interval(a), _behind(b) or interval(b)
-    if (_behind(a) is None) != (_behind(b) is None):
-        (a_low, a_high), (b_low, b_high) = interval(a), interval(b)
+    one, two = _behind(a), _behind(b)
+    (a_low, a_high), (b_low, b_high) = (one, two) if one and two else (interval(a), interval(b))
     return a_low <= b_high and b_low <= a_high
 
 
@@ -74,9 +73,7 @@ class Contest:
 def contests(guide: Run) -> list[Contest]:
     """One contest for each cell, in the order of measurement."""
     told = told_methods(guide.rows)
-    cells: dict[Subject, list[Row]] = defaultdict(list)
-    for row in guide.rows:
-        cells[row.subject].append(row)
+    cells = grouped(guide.rows, lambda row: row.subject)
     return [contest_of(subject, rows, told) for subject, rows in cells.items()]
 
 
@@ -131,14 +128,12 @@ SHAPE_TEXT: dict[Shape, str] = {
 
 def grids(all_contests: Iterable[Contest]) -> list[Grid]:
     """The grid contests by shape and cache state; warm before cold, shapes in the order of the plan."""
-    found: dict[tuple[Cache, Shape], dict[tuple[int, int], Contest]] = defaultdict(dict)
-    for c in all_contests:
-        if c.subject.experiment == "grid":
-            s = c.subject
-            found[s.cache, s.shape][s.block_bytes, s.block_count] = c
     order = list(SHAPE_TEXT)
+    of_grids = (c for c in all_contests if c.subject.experiment == "grid")
+    found = grouped(of_grids, lambda c: (c.subject.cache, c.subject.shape))
     keys = sorted(found, key=lambda key: (key[0] != "warm", order.index(key[1])))
-    return [Grid(shape, cache, found[cache, shape]) for cache, shape in keys]
+    cells = {key: {(c.subject.block_bytes, c.subject.block_count): c for c in found[key]} for key in keys}
+    return [Grid(shape, cache, cells[cache, shape]) for cache, shape in keys]
 
 
 def ddtbench(all_contests: Iterable[Contest]) -> list[Contest]:
@@ -161,10 +156,7 @@ def family(contest: Contest) -> str:
 
 def one_of_each_family(layouts: Sequence[Contest]) -> list[Contest]:
     """The middle size of each family."""
-    by_family: dict[str, list[Contest]] = defaultdict(list)
-    for c in layouts:
-        by_family[family(c)].append(c)
-    return [sizes[(len(sizes) - 1) // 2] for sizes in by_family.values()]
+    return [sizes[(len(sizes) - 1) // 2] for sizes in grouped(layouts, family).values()]
 
 
 def method_order(guide: Run) -> list[str]:
@@ -186,20 +178,12 @@ class Censored:
 
 
 def censored(guide: Run) -> list[Censored]:
-    groups: dict[Combo, list[Row]] = defaultdict(list)
-    for row in guide.rows:
-        if row.censored:
-            groups[row.method, row.path].append(row)
-    return [
-        Censored(
-            method,
-            path,
-            len({r.subject for r in rows}),
-            min(r.latency_us for r in rows),
-            max(r.latency_us for r in rows),
-        )
-        for (method, path), rows in sorted(groups.items())
-    ]
+    groups = grouped((row for row in guide.rows if row.censored), lambda row: (row.method, row.path))
+    found = []
+    for (method, path), rows in sorted(groups.items()):
+        times = [row.latency_us for row in rows]
+        found.append(Censored(method, path, len({row.subject for row in rows}), min(times), max(times)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -214,12 +198,9 @@ class NotTried:
 
 
 def left_out_of_large(guide: Run) -> list[NotTried]:
-    groups: dict[Combo, list[float]] = defaultdict(list)
-    for look in guide.looks:
-        if look.number == 1:
-            for out in look.left_out:
-                groups[out.method, out.path].append(out.behind)
-    return [NotTried(m, p, len(behind), min(behind)) for (m, p), behind in sorted(groups.items())]
+    every = (out for look in guide.looks if look.number == 1 for out in look.left_out)
+    groups = grouped(every, lambda out: (out.method, out.path))
+    return [NotTried(m, p, len(outs), min(out.behind for out in outs)) for (m, p), outs in sorted(groups.items())]
 
 
 @dataclass(frozen=True)
@@ -235,14 +216,12 @@ class NotifyCost:
 
 def notify_costs(rows: Iterable[Row], methods: Sequence[Method]) -> list[NotifyCost]:
     one_sided = {m.name for m in methods if m.one_sided}
-    times: dict[tuple[str, str], dict[Subject, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for row in rows:
-        if row.method in one_sided and not row.censored:
-            times[row.method, row.path][row.subject][row.notify] = row.latency_us
+    timed = (row for row in rows if row.method in one_sided and not row.censored)
     costs = []
-    for (method, path), cells in times.items():
-        for notify in sorted({n for cell in cells.values() for n in cell} - {"none"}):
-            extra = [cell[notify] - cell["none"] for cell in cells.values() if notify in cell and "none" in cell]
+    for (method, path), own in grouped(timed, lambda row: (row.method, row.path)).items():
+        cells = [{row.notify: row.latency_us for row in cell} for cell in grouped(own, lambda r: r.subject).values()]
+        for notify in sorted({n for cell in cells for n in cell} - {"none"}):
+            extra = [cell[notify] - cell["none"] for cell in cells if notify in cell and "none" in cell]
             if extra:
                 costs.append(NotifyCost(method, path, notify, median(extra), len(extra)))
     return costs

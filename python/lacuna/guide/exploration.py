@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import PricedWays, Layout, hysteresis_of, pair_place, price_names, prior_weight, usual_prices
+from lacuna._core import Layout, PricedWays, hysteresis_of, pair_place, price_names, prior_weight, usual_prices
 from lacuna.guide.calibration import layouts_of, observations
 from lacuna.guide.fitting import Observation, Vector, fit, limits_text
 from lacuna.guide.pairs import Pair
@@ -63,7 +63,7 @@ class Explorer:
         if len(seen) < _FEWEST_SEEN:
             return False
         told = [o for own in seen.values() for o in own]
-        self._ways: list[Way] = list(dict.fromkeys((o.method, o.path, o.notify) for o in told if _competes(o)))
+        self._ways: list[Way] = list(dict.fromkeys(o.row.way for o in told if _competes(o.row)))
         self._fitted = {f.path: f for f in fit(self._nic, told, message_us, _FITTED_ROWS)}
         self._pool = [replace(pair, number=FIRST + i) for i, pair in enumerate(self._make_pool())]
         if not self._pool:
@@ -91,9 +91,9 @@ class Explorer:
         index = {way: i for i, way in enumerate(self._ways)}
         for k, own in enumerate(seen.values()):
             for o in own:
-                i = index.get((o.method, o.path, o.notify))
+                i = index.get(o.row.way)
                 if i is not None:
-                    measured[k, i] = np.log(o.latency_us)
+                    measured[k, i] = np.log(o.row.latency_us)
         usual = np.argmin(np.where(np.isnan(measured), np.inf, usual), 1)
         self._places = np.concatenate([self._places, places])
         self._times = np.concatenate([self._times, measured])
@@ -184,9 +184,9 @@ class Explorer:
         return float(np.clip(np.mean(lost) / feared, 0.2, 5.0)) if feared > 0 else 1.0
 
 
-def _competes(o: Observation) -> bool:
+def _competes(row: Row) -> bool:
     """A write or a read without notification does not."""
-    return o.notify != "none" or o.method in ("pack", "pack_pipelined", "sgrs", "umr_send", "umr_chunked")
+    return row.notify != "none" or row.method in ("pack", "pack_pipelined", "sgrs", "umr_send", "umr_chunked")
 
 
 def _near(a: Vector, b: Vector) -> Vector:

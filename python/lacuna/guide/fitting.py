@@ -19,9 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lacuna._core import PricedWays, Layout, bias_limit, price_names, usual_prices
+from lacuna._core import Layout, PricedWays, bias_limit, price_names, usual_prices
+from lacuna.worker.grouping import grouped
 from lacuna.worker.hardware import Nic
 from lacuna.worker.protocol import written
+from lacuna.worker.records import Row
 
 Vector = NDArray[np.float64]
 
@@ -53,17 +55,11 @@ _FEWEST_FOR_BIAS = 12
 
 @dataclass(frozen=True)
 class Observation:
-    """One verified measurement of a way to move a pair of layouts. Times in microseconds."""
+    """One verified measurement of a way to move a pair of layouts."""
 
-    method: str
-    path: str
-    notify: str
+    row: Row
     send: Layout
     receive: Layout
-    cold: bool
-    latency_us: float
-    cpu_send_us: float
-    cpu_recv_us: float
     behind: float
     """How many times as long as the best of its pair."""
     weight: float = 1.0
@@ -128,9 +124,10 @@ class _Fit:
 
     def __init__(self, nic: Nic, rows: Sequence[Observation], usual: Vector) -> None:
         self.bills = PricedWays(limits_text(nic))
-        for row in rows:
-            self.bills.add(row.method, row.path, row.notify, row.send, row.receive, row.cold)
-        self.measured = np.array([[r.latency_us, r.cpu_send_us, r.cpu_recv_us] for r in rows]).reshape(-1, 3) * 1e3
+        for r in rows:
+            self.bills.add(*r.row.way, r.send, r.receive, r.row.subject.cache == "cold")
+        times = [(r.row.latency_us, r.row.cpu_send_us, r.row.cpu_recv_us) for r in rows]
+        self.measured = np.array(times).reshape(-1, 3) * 1e3
         self.weight = np.maximum(_LEAST_WEIGHT, np.array([max(1.0, r.behind) for r in rows]) ** -_FAR_POWER)
         self.weight *= np.array([r.weight for r in rows])
         self._usual = usual
@@ -178,7 +175,7 @@ def _bias(
     most = np.log(bias_limit())
     biases: dict[str, list[float]] = {}
     factors = np.ones(len(rows))
-    names = np.array([f"{r.method}/{r.notify}" for r in rows])
+    names = np.array([f"{r.row.method}/{r.row.notify}" for r in rows])
     for name in dict.fromkeys(names.tolist()):
         own = np.flatnonzero(names == name)
         if len(own) < _FEWEST_FOR_BIAS:
@@ -196,10 +193,5 @@ def _bias(
 
 def fit(nic: Nic, rows: Iterable[Observation], message_us: float = 0.0, most_rows: int = MOST_ROWS) -> list[Fitted]:
     """Each path that has rows. `message_us`: what a message takes between these peers. `most_rows`: of a path."""
-    by_path: dict[str, list[Observation]] = {}
-    for row in rows:
-        by_path.setdefault(row.path, []).append(row)
-    made = []
-    for path, observed in by_path.items():
-        made.append(fit_path(nic, path, observed, message_us, most_rows))
-    return made
+    by_path = grouped(rows, lambda observed: observed.row.path)
+    return [fit_path(nic, path, observed, message_us, most_rows) for path, observed in by_path.items()]

@@ -16,6 +16,7 @@ from statistics import median, median_low
 
 from lacuna._core import same_class
 from lacuna.guide.run_record import Look
+from lacuna.worker.grouping import grouped
 from lacuna.worker.records import Conditions, Probe, Subject
 
 _OFF = 1.15
@@ -111,11 +112,8 @@ def disturbance(look: Look, usual: Probe) -> str:
 
 def states(looks: Sequence[Look]) -> dict[Subject, list[Probe]]:
     """The probes of each cell, of the looks that count."""
-    found: dict[Subject, list[Probe]] = {}
-    for look in looks:
-        if look.counts:
-            found.setdefault(look.subject, []).extend(look.conditions.probes)
-    return found
+    counted = grouped((look for look in looks if look.counts), lambda look: look.subject)
+    return {subject: [p for look in own for p in look.conditions.probes] for subject, own in counted.items()}
 
 
 def check_noise(looks: Sequence[Look]) -> NoiseVerdict | None:

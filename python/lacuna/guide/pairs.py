@@ -7,7 +7,6 @@ orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,14 +119,7 @@ class _Maker:
 
     def pair(self) -> Pair:
         payload = int(self.scaled(_LEAST_PAYLOAD, _MOST_PAYLOAD)) // 8 * 8
-        kinds: list[Callable[[int], _Side]] = [
-            self.regular,
-            self.irregular,
-            self.paged,
-            self.face,
-            self.structs,
-            self.contiguous,
-        ]
+        kinds = [self.regular, self.irregular, self.paged, self.face, self.structs, self.contiguous]
         send = kinds[int(self._random.integers(len(kinds)))](payload)
         # Two contiguous sides are no question.
         others = kinds[:-1] if send.layout.run_count == 1 else kinds

@@ -13,7 +13,7 @@ from typing import Literal
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.run_record import LeftOut
 from lacuna.units import bytes_text
-from lacuna.worker.records import SHAPES, Cache, Family, Hello, Shape, Subject
+from lacuna.worker.records import SHAPES, Cache, Family, Hello, Shape, Size, Subject
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -124,12 +124,8 @@ class Cell:
     @property
     def setup_ms(self) -> float:
         """The same for what comes before measuring: filling the arrays and checking one transfer by every method."""
-        return (
-            5.0
-            + 2 * self.round_ms
-            + self.combos * self.touched_bytes / 6e6
-            + (15.0 if self.subject.cache == "cold" else 0.0)
-        )
+        flushed_ms = 15.0 if self.subject.cache == "cold" else 0.0
+        return 5.0 + 2 * self.round_ms + self.combos * self.touched_bytes / 6e6 + flushed_ms
 
     @property
     def visit_transfers(self) -> int:
@@ -176,27 +172,23 @@ def grid_cell(block_bytes: int, block_count: int, shape: Shape, cache: Cache, *,
 def ai_cell(family: Family, most_payload: int, *, required: bool) -> Cell:
     size = family.sizes[0]
     average = max(1, size.payload_bytes // max(1, size.blocks))
-    return Cell(
-        Subject("ai", f"{family.name} {size.dims}", average, size.blocks, size.payload_bytes, "symmetric", "warm"),
-        {"kind": "ai", "name": family.name, "most_payload": most_payload},
-        2 * size.payload_bytes,
-        required,
-        notifies=notifies_for(size.payload_bytes),
-    )
+    spec = {"kind": "ai", "name": family.name, "most_payload": most_payload}
+    return _suite_cell("ai", family, size, average, spec, 2 * size.payload_bytes, required)
 
 
 def ddtbench_cell(family: Family, index: int, *, required: bool) -> Cell:
     size = family.sizes[index]
     average = max(1, round(size.payload_bytes / max(1, size.blocks)))
-    return Cell(
-        Subject(
-            "ddtbench", f"{family.name} {size.dims}", average, size.blocks, size.payload_bytes, "symmetric", "warm"
-        ),
-        {"kind": "ddtbench", "name": family.name, "size": index},
-        size.span_bytes,
-        required,
-        notifies=notifies_for(size.payload_bytes),
-    )
+    spec = {"kind": "ddtbench", "name": family.name, "size": index}
+    return _suite_cell("ddtbench", family, size, average, spec, size.span_bytes, required)
+
+
+def _suite_cell(
+    suite: str, family: Family, size: Size, block: int, spec: dict[str, object], touched: int, required: bool
+) -> Cell:
+    payload = size.payload_bytes
+    subject = Subject(suite, f"{family.name} {size.dims}", block, size.blocks, payload, "symmetric", "warm")
+    return Cell(subject, spec, touched, required, notifies=notifies_for(payload))
 
 
 def pair_cell(pair: Pair, *, required: bool, cold: bool = False, notifies: tuple[str, ...] | None = None) -> Cell:
@@ -252,13 +244,13 @@ def quick(corpus: Sequence[Family]) -> list[Cell]:
 
 def full(corpus: Sequence[Family], ai: Sequence[Family] = (), most_payload: int = AI_PAYLOAD) -> list[Cell]:
     """Three shapes warm and cold, every size of each DDTBench family, and the transfers of AI systems."""
+    promised: dict[Cache, tuple[tuple[int, ...], tuple[int, ...]]] = {
+        "warm": (QUICK_BLOCKS, QUICK_COUNTS),
+        "cold": (COLD_BLOCKS, COLD_COUNTS),
+    }
     cells = [
-        grid_cell(b, n, s, "warm", required=b in QUICK_BLOCKS and n in QUICK_COUNTS)
-        for s in SHAPES
-        for b, n in _full_grid(s)
-    ]
-    cells += [
-        grid_cell(b, n, s, "cold", required=b in COLD_BLOCKS and n in COLD_COUNTS and b * n <= 4 * MIB)
+        grid_cell(b, n, s, cache, required=b in blocks and n in counts and b * n <= QUICK_MESSAGE_CAP)
+        for cache, (blocks, counts) in promised.items()
         for s in SHAPES
         for b, n in _full_grid(s)
     ]
@@ -278,11 +270,9 @@ SIMULATED_PAYLOAD = 4 * MIB
 def simulated(cells: Iterable[Cell]) -> list[Cell]:
     """What is worth asking of a simulated NIC: its CPUs' caches have no memory, so nothing is cold; and large transfers
     take long. All notifications, since a world costs the same for each."""
-    return [
-        replace(cell, notifies=())
-        for cell in cells
-        if cell.subject.cache == "warm" and cell.subject.payload_bytes <= SIMULATED_PAYLOAD
-    ]
+    return with_all_notifications(
+        cell for cell in cells if cell.subject.cache == "warm" and cell.subject.payload_bytes <= SIMULATED_PAYLOAD
+    )
 
 
 def _full_grid(shape: Shape) -> list[tuple[int, int]]:

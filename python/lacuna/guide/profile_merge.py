@@ -81,12 +81,13 @@ def _seen(classes: Iterable[Class], message_us: float) -> dict[str, Any]:
             took = {way: us * factor for way, us in zip(one["ways"], seen["us"], strict=True) if us > 0}
             times = {way: float(f"{us:.6g}") for way, us in took.items()}
             pairs.setdefault((tuple(seen["pair"]), seen["cold"]), times)
-    newest = list(pairs.items())[:MOST_SEEN]
-    ways = sorted({way for _, times in newest for way in times})
-    return {
-        "ways": ways,
-        "seen": [
-            {"pair": list(pair), "cold": cold, "us": [times.get(way, 0) for way in ways]}
-            for (pair, cold), times in newest
-        ],
-    }
+    return seen_members(dict(list(pairs.items())[:MOST_SEEN]))
+
+
+def seen_members(pairs: Mapping[SeenPair, Mapping[str, float]]) -> dict[str, Any]:
+    """The members of a class that measured pairs are; 0 where a way was not measured."""
+    ways = sorted({way for times in pairs.values() for way in times})
+    seen = []
+    for (pair, cold), times in pairs.items():
+        seen.append({"pair": list(pair), "cold": cold, "us": [times.get(way, 0) for way in ways]})
+    return {"ways": ways, "seen": seen}

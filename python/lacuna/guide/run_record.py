@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from lacuna.worker.hardware import Machine, Nic, RemoteMachine
-from lacuna.worker.protocol import Positive, SchemaError, Whole, member, parsed, read, written
+from lacuna.worker.protocol import Positive, SchemaError, Whole, member, parsed, read, written_in_lines
 from lacuna.worker.records import SCHEMA, Conditions, Failure, Method, Row, Skip, Subject, flat, row_members
 from lacuna.worker.result import Result
 
@@ -77,17 +77,13 @@ class Run(Result):
     """The other machine; None where both processes were on one."""
 
     def to_json(self) -> str:
-        """The text of the file: readable, and one row to a line, for grep and diff."""
-        parts = {
+        """The text of the file."""
+        lists = {
             "looks": [flat(look, "subject", "conditions") for look in self.looks],
             "repeats": [flat(repeat, "subject") for repeat in self.repeats],
             "rows": [row_members(row) for row in self.rows],
         }
-        lists = [
-            f' "{name}": [\n' + ",\n".join(f"  {written(item, indent=0)}" for item in items) + "\n ]"
-            for name, items in parts.items()
-        ]
-        return written(self.head()).removesuffix("\n}") + ",\n" + ",\n".join(lists) + "\n}\n"
+        return written_in_lines(self.head(), lists)
 
     def head(self) -> dict[str, object]:
         """All but the long lists."""

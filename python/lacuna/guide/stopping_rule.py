@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from statistics import fmean, geometric_mean
+from typing import Any
 
-from lacuna.guide.contests import Contest, contest_of, told_methods
+from lacuna.guide.contests import Combo, Contest, contest_of, contests
 from lacuna.guide.noise_check import check_noise, disturbance
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import LeftOut, Repeat, Run
+from lacuna.worker.grouping import grouped
 from lacuna.worker.records import BY_HAND, Row, Subject
 
 HOPELESS = 5.0
@@ -35,7 +38,15 @@ _CLOSE = 1.12
 _SAMPLE = 0.15
 """Of the other cells so many, drawn by lot, for repeatability."""
 
-Combo = tuple[str, str]
+_JOINED: dict[str, Callable[[Sequence[Any]], Any]] = {
+    **dict.fromkeys(("latency_us", "behind"), geometric_mean),
+    **dict.fromkeys(("ci_low_us", "ci_level", "behind_low"), min),
+    **dict.fromkeys(("ci_high_us", "behind_high"), max),
+    **dict.fromkeys(("cpu_send_us", "cpu_recv_us", "copy_send_us", "copy_recv_us"), fmean),
+    **dict.fromkeys(("samples", "visits"), sum),
+}
+"""How several looks become one row: geometric means, since each look is one draw from all states that memory and
+machine may be in; joined intervals, since what lies between two looks is part of what is not known."""
 
 
 def neighbours(subject: Subject) -> list[Subject]:
@@ -73,13 +84,10 @@ class Pruning:
         guessed = {c: min(self._guess(c, n) for n in near) for c in combos - self._kept(near)}
         limit = HOPELESS if len(near) > 1 else _ALONE
         return tuple(
-            LeftOut(method, path, round(self._least((method, path), near), 2))
-            for (method, path), times in sorted(guessed.items())
+            LeftOut(*combo, round(min(self._behind[n][combo] for n in near), 2))
+            for combo, times in sorted(guessed.items())
             if times >= limit
         )
-
-    def _least(self, combo: Combo, near: Sequence[Subject]) -> float:
-        return min(self._behind[n][combo] for n in near)
 
     def _guess(self, combo: Combo, near: Subject) -> float:
         """How far behind in the next larger cell, if what happened up to this one goes on; never more than here."""
@@ -109,16 +117,11 @@ def worth_another_look(cells: Sequence[Cell], result: Run, number: int) -> list[
     looks = [look for look in result.looks if look.counts]
     quiet_looks = Counter(look.subject for look in looks if not disturbance(look, noise.usual))
     disturbed = [look.subject for look in looks if not quiet_looks[look.subject]]
-    told = told_methods(result.rows)
-    rows: dict[Subject, list[Row]] = {}
-    for row in result.rows:
-        rows.setdefault(row.subject, []).append(row)
-    close: list[Subject] = []
-    others: list[Subject] = []
-    for subject, found in rows.items():
-        (close if _close(contest_of(subject, found, told)) else others).append(subject)
+    found = contests(result)
+    close = [contest.subject for contest in found if _close(contest)]
+    others = [contest.subject for contest in found if not _close(contest)]
     close.sort(key=lambda subject: quiet_looks[subject])
-    lot = random.Random(len(rows))
+    lot = random.Random(len(found))
     sample = [subject for subject in others if number == 2 and lot.random() < _SAMPLE]
     order = dict.fromkeys([*disturbed, *_alternating(close, sample)])
     return [by_subject[subject] for subject in order if subject in by_subject]
@@ -142,49 +145,19 @@ def _close(contest: Contest) -> bool:
 
 def pooled(looks: Sequence[Sequence[Row]]) -> list[Row]:
     """The rows of a cell after several looks, of which the later ones left out what was far behind."""
-    by_combo: dict[tuple[str, str, str], list[Row]] = {}
-    for rows in looks:
-        for row in rows:
-            by_combo.setdefault((row.method, row.path, row.notify), []).append(row)
-    return [_mean([r for r in rows if not r.censored] or rows[:1]) for rows in by_combo.values()]
+    by_way = grouped(chain.from_iterable(looks), lambda row: row.way)
+    return [_mean([r for r in rows if not r.censored] or rows[:1]) for rows in by_way.values()]
 
 
 def _mean(rows: Sequence[Row]) -> Row:
-    """Geometric means: each look is one draw from all states that memory and machine may be in. The intervals are
-    joined, for what lies between two looks is part of what is not known."""
+    """A member that one of the rows lacks is not known of all of them."""
     if len(rows) == 1:
         return rows[0]
-
-    def known(name: str) -> list[float]:
-        values = [getattr(row, name) for row in rows]
-        return [v for v in values if v is not None]
-
-    def mean(name: str) -> float | None:
-        values = known(name)
-        return geometric_mean(values) if len(values) == len(rows) else None
-
-    def least(name: str) -> float | None:
-        return min(known(name)) if len(known(name)) == len(rows) else None
-
-    def most(name: str) -> float | None:
-        return max(known(name)) if len(known(name)) == len(rows) else None
-
-    return replace(
-        rows[0],
-        latency_us=geometric_mean(row.latency_us for row in rows),
-        ci_low_us=least("ci_low_us"),
-        ci_high_us=most("ci_high_us"),
-        ci_level=least("ci_level"),
-        cpu_send_us=fmean(row.cpu_send_us for row in rows),
-        cpu_recv_us=fmean(row.cpu_recv_us for row in rows),
-        copy_send_us=fmean(row.copy_send_us for row in rows),
-        copy_recv_us=fmean(row.copy_recv_us for row in rows),
-        samples=sum(row.samples for row in rows),
-        visits=sum(row.visits for row in rows),
-        behind=mean("behind"),
-        behind_low=least("behind_low"),
-        behind_high=most("behind_high"),
-    )
+    members = {name: [getattr(row, name) for row in rows] for name in _JOINED}
+    joined: dict[str, Any] = {
+        name: None if None in values else _JOINED[name](values) for name, values in members.items()
+    }
+    return replace(rows[0], **joined)
 
 
 def repeat_of(

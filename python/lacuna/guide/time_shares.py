@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, linear_regression
 
 from lacuna.guide.plan import Cell
 
@@ -59,13 +60,9 @@ class SetupModel:
 
     def learn(self, guess_ms: float, seen_ms: float) -> None:
         self._points.append((1 / guess_ms, seen_ms / guess_ms))
-        n = len(self._points)
-        mean_x = sum(x for x, _ in self._points) / n
-        mean_y = sum(y for _, y in self._points) / n
-        spread = sum((x - mean_x) ** 2 for x, _ in self._points)
-        slope = sum((x - mean_x) * (y - mean_y) for x, y in self._points) / spread
-        self._fixed = max(0.0, slope)
-        self._factor = max(0.0, mean_y - self._fixed * mean_x)
+        x, y = zip(*self._points, strict=True)
+        self._fixed = max(0.0, linear_regression(x, y).slope)
+        self._factor = max(0.0, fmean(y) - self._fixed * fmean(x))
 
 
 class Pacer:

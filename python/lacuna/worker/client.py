@@ -47,8 +47,7 @@ class Worker(LineProcess):
         self, executable: Path, nic: str, timeout: float, options: Sequence[str] = (), remote: RemoteHost | None = None
     ) -> None:
         """Starts the worker and waits for its hello. `timeout`: seconds of silence after which it is given up.
-        `remote`:
-        its receiver is on another machine."""
+        `remote`: its receiver is on another machine."""
         self._timeout = timeout
         more = remote.options if remote else ()
         variables = {**os.environ, **remote.variables} if remote else None

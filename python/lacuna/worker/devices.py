@@ -60,14 +60,8 @@ class Device:
 
     def facts(self) -> list[tuple[str, str]]:
         """Pairs of a subject and what there is to say about it."""
-        about = ", ".join(
-            part
-            for part in (
-                f"driver {self.driver}" if self.driver else "",
-                f"firmware {self.firmware}" if self.firmware else "",
-            )
-            if part
-        )
+        named = {"driver": self.driver, "firmware": self.firmware}
+        about = ", ".join(f"{what} {name}" for what, name in named.items() if name)
         said, found = self.advertised, self.probed
         rows = [("device", EMULATED if self.emulated else about or "no driver is named")]
         rows += [("port", str(port)) for port in self.ports]

@@ -25,22 +25,13 @@ class LineError(Exception):
 class SilenceError(LineError):
     """No line arrived before the deadline."""
 
-    def __init__(self) -> None:
-        super().__init__("fell silent")
-
 
 class EndError(LineError):
     """The other end closed, or is gone."""
 
-    def __init__(self) -> None:
-        super().__init__("died")
-
 
 class EndlessError(LineError):
     """More than `LONGEST_LINE` bytes came, and no end of a line."""
-
-    def __init__(self) -> None:
-        super().__init__("sent an endless line")
 
 
 class RowError(Exception):
@@ -60,13 +51,13 @@ class Lines:
         """The next line, without its end; waits until `deadline` on the monotonic clock. Raises LineError."""
         while b"\n" not in self._heard:
             if len(self._heard) > LONGEST_LINE:
-                raise EndlessError
+                raise EndlessError("sent an endless line")
             left = max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select([self._source, *self._aside], [], [], left)
             for descriptor in ready:
                 self._take(descriptor)
             if self._source not in ready and left == 0:
-                raise SilenceError
+                raise SilenceError("fell silent")
         line, _, self._heard = self._heard.partition(b"\n")
         return line
 
@@ -82,7 +73,7 @@ class Lines:
         elif chunk:
             self._heard += chunk
         else:
-            raise EndError
+            raise EndError("died")
 
 
 def answer(line: bytes, member: str) -> dict[str, Any]:

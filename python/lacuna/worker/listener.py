@@ -56,19 +56,18 @@ class Listener(LineProcess):
         """Until the machine that came is done. Raises WorkerError where none comes, or it goes wrong."""
         deadline = time.monotonic() + come_within
         met = False
-        while (line := self._next(deadline if not met else None, come_within)) is not None:
+        while True:
+            try:
+                line = self.line_or_end(time.monotonic() + _PATIENCE if met else deadline)
+            except SilenceError:
+                if met:
+                    continue
+                raise WorkerError(f"no machine came within {come_within:g} s") from None
+            if line is None:  # the worker has ended in order
+                return
             event = self.parse(line, _event)
             met = met or isinstance(event, Met)
             yield event
-
-    def _next(self, deadline: float | None, come_within: float) -> bytes | None:
-        """The next line; None once the worker has ended in order."""
-        while True:
-            try:
-                return self.line_or_end(deadline or time.monotonic() + _PATIENCE)
-            except SilenceError:
-                if deadline is not None:
-                    raise WorkerError(f"no machine came within {come_within:g} s") from None
 
 
 def _event(said: Mapping[str, Any]) -> Met | Refused:

@@ -4,7 +4,7 @@ a field with a default may be missing, as it is in files of an earlier version."
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -46,3 +46,12 @@ def member(value: Mapping[str, Any], name: str, where: str) -> Any:
 def written(value: object, *, indent: int = 1) -> str:
     """As JSON. With an indent of 0 on one line."""
     return msgspec.json.format(msgspec.json.encode(value), indent=indent).decode()
+
+
+def written_in_lines(head: object, lists: Mapping[str, Iterable[object]]) -> str:
+    """The text of a file: a head, then these members, each item on a line, for grep and diff."""
+    members = [
+        f' "{name}": [\n' + ",\n".join(f"  {written(item, indent=0)}" for item in items) + "\n ]"
+        for name, items in lists.items()
+    ]
+    return written(head).removesuffix("\n}") + ",\n" + ",\n".join(members) + "\n}\n"

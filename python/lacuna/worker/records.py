@@ -186,6 +186,10 @@ class Row:
             raise ValueError("a censored row has no reason")
 
     @property
+    def way(self) -> Way:
+        return self.method, self.path, self.notify
+
+    @property
     def bandwidth_mbs(self) -> float:
         """Payload over latency, in 10^6 bytes a second."""
         return self.subject.payload_bytes / self.latency_us

@@ -15,12 +15,14 @@ from conftest import PATIENCE
 from typer.testing import CliRunner
 
 import lacuna
+from lacuna.bench.copies import families_picture
 from lacuna.bench.copies import picture as copies_figures
 from lacuna.bench.copies.arrays_race import ArraysRace
 from lacuna.bench.copies.command import CopyBench, planned
 from lacuna.bench.copies.families import ELEMENTS, FAMILIES, SIZES, drawn
+from lacuna.bench.copies.figures import OPERATIONS
 from lacuna.bench.copies.page import CopyPresentation
-from lacuna.bench.copies.rows import CACHES, OPERATIONS, Against, Copies, CopyRow
+from lacuna.bench.copies.rows import CACHES, Against, Copies, CopyRow
 from lacuna.bench.result import Mpi
 from lacuna.cli.app import app
 from lacuna.mpi import installations
@@ -121,6 +123,16 @@ def test_the_picture_shows_the_largest_of_each_kind() -> None:
     for one in rows:
         one.kind = "k"
     assert [r.case for r in copies_figures.selection(rows)] == ["b"]
+
+
+def test_all_panels_of_a_picture_have_grid_lines() -> None:
+    whole = result(*(row("a", o, k) for o in OPERATIONS for k in CACHES))
+    of_seed = [drawn_row("permutation", o) for o in OPERATIONS]
+    for drawn_figure in (copies_figures.bandwidth(whole, whole.rows), families_picture.times_over_memcpy(of_seed)):
+        assert drawn_figure
+        assert len(drawn_figure.axes) > 2
+        for axes in drawn_figure.axes:
+            assert all(line.get_visible() for line in axes.get_xgridlines())
 
 
 # --- layouts from a seed ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from conftest import PATIENCE
 from typer.testing import CliRunner, Result
 
-from lacuna.bench.messages.command import QUICK_PAYLOAD, MessageBench, find_bench
+from lacuna.bench.messages.command import MessageBench, find_bench
 from lacuna.bench.messages.page import MessagePresentation
 from lacuna.bench.messages.rows import LARGE, MessageRow, Messages, rows_from
 from lacuna.bench.race import chosen_cases
@@ -165,7 +165,7 @@ def test_a_run_cut_short_has_seen_every_family() -> None:
         cases += [{"suite": "ddtbench", "family": family, "name": f"{family} {n}", "payload_bytes": n} for n in sizes]
 
     def chosen(*, quick: bool, pattern: str = "") -> list[int]:
-        return chosen_cases(cases, quick=quick, pattern=pattern, quick_payload=QUICK_PAYLOAD)
+        return chosen_cases(cases, quick=quick, pattern=pattern)
 
     assert chosen(quick=False) == [0, 1, 3, 7, 2, 6, 4, 8, 5, 9]
     assert chosen(quick=True) == [0, 1, 2, 6, 5, 9], "the largest of 1 MiB at most, the smallest"

@@ -106,7 +106,7 @@ def test_only_own_methods_that_were_not_given_up_are_fitted() -> None:
         row(grid_subject(128), "pack", 2.0),
     ]
     (own,) = observations(rows, {subject: (VECTOR, VECTOR)}).values()
-    assert [(o.method, o.behind) for o in own] == [("pack", 1.0), ("sgrs", 1.5)]
+    assert [(o.row.method, o.behind) for o in own] == [("pack", 1.0), ("sgrs", 1.5)]
 
 
 def test_a_run_gives_a_profile_of_its_peers() -> None:
@@ -136,7 +136,7 @@ def test_what_slow_moments_took_is_taken_as_at_the_usual_speed() -> None:
     (measured,) = profile.classes
     assert measured.message_us == pytest.approx(usual_us)
     assert measured.paths[0].error_median < 0.02
-    took = [s.us[f"{WAYS[0][0]}/{WAYS[0][1]}/{WAYS[0][2]}"] for s in measured.seen]
+    took = [s[f"{WAYS[0][0]}/{WAYS[0][1]}/{WAYS[0][2]}"] for s in measured.seen.values()]
     assert took == pytest.approx(list(billed(some_pairs(31), list(usual))[:: len(WAYS), 0]), rel=1e-6)
 
 

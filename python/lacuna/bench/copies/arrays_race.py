@@ -56,7 +56,7 @@ class ArraysRace:
         """`torch`: another module than the one that is installed."""
         self._memories = Memories()
         self.versions = {"NumPy": np.__version__}
-        self._torch = torch or _installed_torch()
+        self._torch = torch or (importlib.import_module("torch") if importlib.util.find_spec("torch") else None)
         if self._torch:
             self._torch.set_num_threads(1)
             self.versions["torch"] = str(self._torch.__version__)
@@ -88,10 +88,6 @@ class ArraysRace:
         verify()
         ours = samples.pop("lacuna")
         return {name: _against(name, ours, theirs) for name, theirs in samples.items()}
-
-
-def _installed_torch() -> Any:
-    return importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 
 # --- the contenders ---------------------------------------------------------------------------------------------------

@@ -15,9 +15,11 @@ from lacuna import clock
 from lacuna.bench.copies.arrays_race import ArraysRace
 from lacuna.bench.copies.drawn import DrawnCase
 from lacuna.bench.copies.families import drawn
-from lacuna.bench.copies.rows import CACHES, OPERATIONS, Copies, against, row_from, special_from
+from lacuna.bench.copies.figures import OPERATIONS
+from lacuna.bench.copies.rows import CACHES, Copies, against, row_from, special_from
 from lacuna.bench.race import ask_each, cases_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
+from lacuna.worker.grouping import grouped
 from lacuna.worker.json_lines import RowError
 from lacuna.worker.process import BenchProcess, find_executable
 
@@ -155,11 +157,5 @@ def planned(hello: dict[str, Any], *, quick: bool, pattern: str = "") -> list[in
     chosen = [i for i, name in enumerate(names) if pattern.lower() in name.lower()]
     if not quick or pattern:
         return chosen
-    seen: dict[str, int] = {}
-    kept = []
-    for i in chosen:
-        kind = hello["cases"][i]["kind"]
-        seen[kind] = seen.get(kind, 0) + 1
-        if seen[kind] % 6 == 1:
-            kept.append(i)
-    return kept
+    kinds = grouped(chosen, lambda i: hello["cases"][i]["kind"])
+    return sorted(i for members in kinds.values() for i in members[::6])

@@ -205,10 +205,7 @@ def _shape(rng: Random, rank: int, elements: int) -> list[int]:
 
 
 def _dense_strides(element: int, shape: list[int]) -> list[int]:
-    strides = [element] * len(shape)
-    for axis in range(len(shape) - 1, 0, -1):
-        strides[axis - 1] = strides[axis] * shape[axis]
-    return strides
+    return [element * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def _permuted(element: int, shape: list[int], axes: list[int]) -> Nest:

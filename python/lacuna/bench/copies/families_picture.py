@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lacuna.bench.copies.figures import by_element, families
-from lacuna.bench.copies.rows import OPERATIONS, CopyRow
+from lacuna.bench.copies.figures import OPERATIONS, by_element, by_family
+from lacuna.bench.copies.rows import CopyRow
 from lacuna.medians import geomean
 from lacuna.report.palette import BY_HAND, LACUNA, other
 from lacuna.report.style import INK, case_axis, in_style, ratio_axis
@@ -34,10 +34,10 @@ def times_over_memcpy(rows: Sequence[CopyRow]) -> Figure | None:
         _panel(axes, found)
         axes.set_title(_TITLES[operation])
         axes.set_xlabel("time over memcpy's")
-    case_axis(grid[0], [name.replace("_", " ") for name in lines])
-    keys = [Line2D([], [], linestyle="none", marker=m, color=c, markersize=5, label=n) for n, (m, c, _) in _shown(rows)]
-    keys.append(Line2D([], [], linestyle="none", marker="|", color=BY_HAND, markersize=7, label="by hand"))
-    keys.append(Line2D([], [], linestyle="none", marker="|", color=INK, markersize=11, label="lacuna, geometric mean"))
+        case_axis(axes, [name.replace("_", " ") for name in lines])
+    marks = [(m, 5, c, n) for n, (m, c, _) in _MARKS.items() if any(_over_memcpy(r, n) for r in rows)]
+    marks += [("|", 7, BY_HAND, "by hand"), ("|", 11, INK, "lacuna, geometric mean")]
+    keys = [Line2D([], [], linestyle="none", marker=m, markersize=s, color=c, label=n) for m, s, c, n in marks]
     drawn.legend(handles=keys, loc="outside upper center", ncols=len(keys))
     return drawn
 
@@ -45,14 +45,9 @@ def times_over_memcpy(rows: Sequence[CopyRow]) -> Figure | None:
 def _lines(rows: Sequence[CopyRow]) -> dict[str, list[CopyRow]]:
     """Families, permutations by element."""
     found: dict[str, list[CopyRow]] = {}
-    for family in families(rows):
-        own = [r for r in rows if r.kind == family]
+    for family, own in by_family(rows).items():
         found |= by_element(family, own) if family == "permutation" else {family: own}
     return found
-
-
-def _shown(rows: Sequence[CopyRow]) -> list[tuple[str, tuple[str, str, float]]]:
-    return [(name, mark) for name, mark in _MARKS.items() if any(_over_memcpy(r, name) for r in rows)]
 
 
 def _over_memcpy(row: CopyRow, name: str) -> float | None:
@@ -80,7 +75,4 @@ def _panel(axes: Axes, lines: Sequence[Sequence[CopyRow]]) -> None:
         if rows:
             mean = geomean([r.memcpy.ratio for r in rows])
             axes.plot([mean], [y], linestyle="none", marker="|", markersize=11, color=INK, zorder=5)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
-    axes.tick_params(axis="y", length=0)
     ratio_axis(axes, min(seen) / 1.3, max(seen) * 1.3, _TICKS)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lacuna.medians import geomean
+from lacuna.worker.grouping import grouped
 
 if TYPE_CHECKING:
     from lacuna.bench.copies.rows import Against, CopyRow
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 _LARGE = 8 << 20
 """Bytes from which on a row is in no second-level cache, and mostly in none."""
 
-_OPERATIONS = ("pack", "unpack", "transpack")
+OPERATIONS = ("pack", "unpack", "transpack")
 
-OTHERS = ("memcpy", "numpy", "torch", "hand", "dense_side")
-"""What rows from a seed are compared with, beside the limit."""
+OTHERS = {"memcpy": "memcpy", "numpy": "NumPy", "torch": "torch", "hand": "by hand", "dense_side": "one side dense"}
+"""What rows from a seed are compared with, beside the limit: by the member of a row the heading."""
 
 
 def ratio_figures(name: str, found: Sequence[Against]) -> dict[str, float]:
@@ -34,8 +35,7 @@ def family_figures(rows: Sequence[CopyRow]) -> dict[str, float]:
     """Of each family by what Lacuna is compared with: of all rows, of each operation, and of permutations by element
     and by size."""
     found: dict[str, float] = {}
-    for family in families(rows):
-        own = [r for r in rows if r.kind == family]
+    for family, own in by_family(rows).items():
         for name, some in {family: own, **divided(family, own)}.items():
             for other in OTHERS:
                 found |= ratio_figures(f"{name}_vs_{other}", compared(some, other))
@@ -46,13 +46,13 @@ def family_figures(rows: Sequence[CopyRow]) -> dict[str, float]:
     return found | ratio_figures("drawn_transpack_vs_dense_side", compared(rows, "dense_side"))
 
 
-def families(rows: Sequence[CopyRow]) -> list[str]:
-    return list(dict.fromkeys(r.kind for r in rows))
+def by_family(rows: Sequence[CopyRow]) -> dict[str, list[CopyRow]]:
+    return grouped(rows, lambda row: row.kind)
 
 
 def divided(family: str, rows: Sequence[CopyRow]) -> dict[str, list[CopyRow]]:
     """The rows of a family by the names that their figures have."""
-    found = {f"{family}_{operation}": [r for r in rows if r.operation == operation] for operation in _OPERATIONS}
+    found = {f"{family}_{operation}": [r for r in rows if r.operation == operation] for operation in OPERATIONS}
     if family == "permutation":
         found |= by_element(family, rows)
         found[f"{family}_4B_and_more"] = [r for r in rows if r.element >= 4]
@@ -63,8 +63,8 @@ def divided(family: str, rows: Sequence[CopyRow]) -> dict[str, list[CopyRow]]:
 
 
 def by_element(family: str, rows: Sequence[CopyRow]) -> dict[str, list[CopyRow]]:
-    elements = sorted({r.element for r in rows})
-    return {f"{family}_{element}B": [r for r in rows if r.element == element] for element in elements}
+    own = grouped(sorted(rows, key=lambda row: row.element), lambda row: row.element)
+    return {f"{family}_{element}B": some for element, some in own.items()}
 
 
 def compared(rows: Sequence[CopyRow], other: str) -> list[Against]:

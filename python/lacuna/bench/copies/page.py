@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from lacuna.bench.copies.figures import by_element, compared, divided, families, limit_share
+from lacuna.bench.copies.figures import OPERATIONS, OTHERS, by_element, by_family, compared, divided, limit_share
 from lacuna.bench.copies.rows import Against, Copies, CopyRow
 from lacuna.bench.presentation import Picture, Presentation
 from lacuna.medians import geomean
@@ -55,7 +55,7 @@ class CopyPresentation(Presentation[Copies]):
 
     def figures(self) -> RowTable:
         rows: list[list[str | Text]] = []
-        own = tuple(f"{family}_" for family in families(self._drawn()))
+        own = tuple(f"{family}_" for family in by_family(self._drawn()))
         for name, value in self.result.summary().items():
             goal = _GOALS.get(name)
             if goal is None and name.startswith(own):
@@ -91,7 +91,7 @@ class CopyPresentation(Presentation[Copies]):
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
         words = f"Seed {self.result.seed}. A pair is the geometric mean and the largest lower end of an interval."
         yield "Families of layouts that the seed draws", words, self._families(self._drawn(), True)
-        for operation in ("pack", "unpack", "transpack"):
+        for operation in OPERATIONS:
             rows = [r for r in self.result.rows if r.operation == operation]
             yield f"{operation}: every row", "", self._table(rows)
 
@@ -101,25 +101,20 @@ class CopyPresentation(Presentation[Copies]):
     def _families(self, rows: list[CopyRow], with_operations: bool) -> RowTable:
         """A line for each family, for permutations of each element, and for each operation."""
         lines: dict[str, list[CopyRow]] = {}
-        for family in families(rows):
-            own = [r for r in rows if r.kind == family]
+        for family, own in by_family(rows).items():
             lines[family] = own
             if with_operations:
                 lines |= divided(family, own)
             elif family == "permutation":
                 lines |= by_element(family, own)
-        others = [name for name in _OTHERS if compared(rows, name)]
-        head = ["family", "rows", *(_OTHERS[name] for name in others), "of limit"]
+        others = [name for name in OTHERS if compared(rows, name)]
+        head = ["family", "rows", *(OTHERS[name] for name in others), "of limit"]
         return RowTable(head, [_family_cells(name, some, others) for name, some in lines.items() if some])
 
     def _table(self, rows: Iterable[CopyRow]) -> RowTable:
         mpis = [mpi.name for mpi in self.result.mpis]
         head = ["layout", "cache", "bytes", "ns", "by hand", "memcpy", "NumPy", "of limit", *mpis]
         return RowTable(head, [_cells(row, mpis) for row in rows], texts=2)
-
-
-_OTHERS = {"memcpy": "memcpy", "numpy": "NumPy", "torch": "torch", "hand": "by hand", "dense_side": "one side dense"}
-"""By the member of a row the heading."""
 
 
 def _family_cells(name: str, rows: list[CopyRow], others: list[str]) -> list[str]:

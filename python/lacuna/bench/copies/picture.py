@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from lacuna.bench.copies.figures import by_family
 from lacuna.bench.copies.rows import Copies, CopyRow
 from lacuna.report.palette import BY_HAND, LACUNA, other
 from lacuna.report.style import INK, RULE, case_axis, in_style
@@ -21,12 +22,7 @@ _LONGEST_NAME = 34
 
 def selection(rows: Sequence[CopyRow]) -> list[CopyRow]:
     """Of each kind of layout the one with most bytes: what fits into one picture."""
-    largest: dict[str, tuple[int, str]] = {}
-    for row in rows:
-        size = (row.bytes, row.case)
-        if row.kind not in largest or size > largest[row.kind]:
-            largest[row.kind] = size
-    kept = {case for _, case in largest.values()}
+    kept = {max((row.bytes, row.case) for row in own)[1] for own in by_family(rows).values()}
     return [row for row in rows if row.case in kept]
 
 
@@ -41,27 +37,22 @@ def bandwidth(copies: Copies, rows: Sequence[CopyRow]) -> Figure | None:
     height = 1.3 + _ROW_INCHES * len(cases)
     drawn = Figure(figsize=(3.1 + 2.15 * len(panels), height), layout="constrained")
     grid = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (operation, cache) in zip(grid, panels, strict=True):
-        found = {r.case: r for r in rows if (r.operation, r.cache) == (operation, cache)}
-        _panel(axes, [found.get(case) for case in cases], copies)
-        axes.set_title(f"{operation}, {cache}")
+    for axes, panel in zip(grid, panels, strict=True):
+        _panel(axes, {cases.index(r.case): r for r in rows if (r.operation, r.cache) == panel}, copies)
+        axes.set_title(", ".join(panel))
         axes.set_xlabel("GB/s of payload")
-    case_axis(grid[0], [shortened(case, _LONGEST_NAME) for case in cases])
+        case_axis(axes, [shortened(case, _LONGEST_NAME) for case in cases])
     drawn.legend(handles=_keys(copies), loc="outside upper center", ncols=4 + len(copies.mpis))
     return drawn
 
 
-def _panel(axes: Axes, rows: Sequence[CopyRow | None], copies: Copies) -> None:
+def _panel(axes: Axes, rows: Mapping[int, CopyRow], copies: Copies) -> None:
+    """`rows`: by the line that each has."""
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
-    axes.tick_params(axis="y", length=0)  # one axis is shared by all panels
-    for y, row in enumerate(rows):
-        if row is None:
-            continue
+    for y, row in rows.items():
         ours = row.bytes / row.lacuna_ns
         limit, hand = ours * row.limit.ratio, ours * row.hand.ratio
         axes.plot([hand, ours], [y, y], color=RULE, linewidth=2.2, zorder=1)

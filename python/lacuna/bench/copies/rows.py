@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lacuna.bench.copies.figures import compared, family_figures, ratio_figures
+from lacuna.bench.copies.figures import OPERATIONS, compared, family_figures, ratio_figures
 from lacuna.bench.result import BenchResult
 from lacuna.medians import geomean
 from lacuna.worker.protocol import read
 
-OPERATIONS = ("pack", "unpack", "transpack")
 CACHES = ("warm", "cold")
 
 FEWEST_BYTES = 1024

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from lacuna.bench.device.rows import DeviceRun, summaries
-from lacuna.bench.presentation import Picture, Presentation
+from lacuna.bench.device.rows import DeviceRow, DeviceRun, summaries
+from lacuna.bench.presentation import Picture, Presentation, table_of
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
 
@@ -44,16 +44,12 @@ class DevicePresentation(Presentation[DeviceRun]):
         yield Picture("Shares of the limit", "device.png", shares(self.result), caption)
 
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
-        rows = [
-            [
-                row.group,
-                row.name,
-                bytes_text(row.payload),
-                us_text(row.ours),
-                f"{row.share:.2f}",
-                ", ".join(f"{name} {us_text(us)}" for name, us in row.us.items() if name != "lacuna"),
-            ]
-            for row in self.result.rows
-        ]
-        head = ["layouts", "layout", "bytes", "Lacuna, µs", "share of the limit", "others, µs"]
-        yield "Every row", "", RowTable(head, rows, texts=2)
+        columns: dict[str, Callable[[DeviceRow], str]] = {
+            "layouts": lambda r: r.group,
+            "layout": lambda r: r.name,
+            "bytes": lambda r: bytes_text(r.payload),
+            "Lacuna, µs": lambda r: us_text(r.ours),
+            "share of the limit": lambda r: f"{r.share:.2f}",
+            "others, µs": lambda r: ", ".join(f"{n} {us_text(us)}" for n, us in r.us.items() if n != "lacuna"),
+        }
+        yield "Every row", "", table_of(columns, self.result.rows, 2)

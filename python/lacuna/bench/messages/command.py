@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from lacuna.bench.messages.rows import Messages, rows_from
-from lacuna.bench.race import ask_each, cases_in_time, chosen_cases, start_all
+from lacuna.bench.race import chosen_cases, race_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.job import Job
 from lacuna.mpi.launch import launch
@@ -24,7 +24,6 @@ _SILENCE = 120.0
 
 QUICK_SECONDS = 55.0
 SECONDS = 900.0
-QUICK_PAYLOAD = 1 << 20
 
 
 def find_bench() -> Path:
@@ -47,16 +46,9 @@ class MessageBench(Job):
         super().__init__(mpi.name, started, [bench, mpi.shim(folder), "SOCKET", bootstrap], folder, silence)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What one case in one job gets."""
-
-    milliseconds: float
-    fewest: int
-
-
-_QUICK = Effort(100, 9)
-_FULL = Effort(600, 21)
+_QUICK = {"milliseconds": 100.0, "fewest": 9}
+_FULL = {"milliseconds": 600.0, "fewest": 21}
+"""What one case in one job gets, in the words of the request."""
 
 
 @dataclass(frozen=True)
@@ -77,18 +69,13 @@ class MessageRace:
             if not jobs:
                 return
             cases = next(iter(jobs.values())).hello["cases"]
-            chosen = chosen_cases(cases, quick=self.quick, pattern=self.only, quick_payload=QUICK_PAYLOAD)
+            chosen = chosen_cases(cases, quick=self.quick, pattern=self.only)
             if not chosen:
                 raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
-
-            def name(case: int) -> str:
-                return str(cases[case]["name"])
-
-            for case in cases_in_time(console, result, chosen, name, self.deadline, "cases"):
-                ask_each(result, jobs, name(case), partial(self._ask, case))
+            planned = [(str(cases[case]["name"]), partial(self._ask, case)) for case in chosen]
+            race_in_time(console, result, jobs, planned, self.deadline, "cases")
 
     def _ask(self, case: int, mpi: str, job: MessageBench) -> None:
-        effort = _QUICK if self.quick else _FULL
-        answer = job.ask(measure=case, milliseconds=effort.milliseconds, fewest=effort.fewest, forced=self.forced)
+        answer = job.ask(measure=case, forced=self.forced, **(_QUICK if self.quick else _FULL))
         self.result.rows += rows_from(answer, mpi)
         self.result.left_out += [f"{mpi}: {answer['case']}: {refused}" for refused in answer["refused"]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lacuna.bench.messages.rows import OURS, MessageRow, Messages, fastest
-from lacuna.bench.presentation import Picture, Presentation
+from lacuna.bench.presentation import Picture, Presentation, table_of
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
 
@@ -20,9 +20,6 @@ _MEANINGS = (
 )
 _NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "by hand", "forced": "forced"}
 _WORST = 8
-
-
-_HEAD = ["case", "bytes", "MPI", "against", "Lacuna, µs", "it, µs", "ratio", "95 % interval", "rounds"]
 
 
 class MessagePresentation(Presentation[Messages]):
@@ -71,18 +68,15 @@ class MessagePresentation(Presentation[Messages]):
 
     def _table(self, rows: Iterable[MessageRow]) -> RowTable:
         ours = {(r.mpi, r.suite, r.case): r for r in self.result.rows if r.competitor == OURS}
-        return RowTable(_HEAD, [_cells(row, ours[row.mpi, row.suite, row.case]) for row in rows])
-
-
-def _cells(row: MessageRow, ours: MessageRow) -> list[str]:
-    return [
-        row.case,
-        bytes_text(row.payload_bytes),
-        row.mpi,
-        _NAMES.get(row.competitor, row.competitor) + (f", {row.loop}" if row.loop else ""),
-        us_text(ours.latency_us),
-        us_text(row.latency_us),
-        f"{row.ratio:.2f}",
-        f"{row.ratio_low:.2f} to {row.ratio_high:.2f}",
-        str(row.rounds),
-    ]
+        columns: dict[str, Callable[[MessageRow], str]] = {
+            "case": lambda r: r.case,
+            "bytes": lambda r: bytes_text(r.payload_bytes),
+            "MPI": lambda r: r.mpi,
+            "against": lambda r: _NAMES.get(r.competitor, r.competitor) + (f", {r.loop}" if r.loop else ""),
+            "Lacuna, µs": lambda r: us_text(ours[r.mpi, r.suite, r.case].latency_us),
+            "it, µs": lambda r: us_text(r.latency_us),
+            "ratio": lambda r: f"{r.ratio:.2f}",
+            "95 % interval": lambda r: f"{r.ratio_low:.2f} to {r.ratio_high:.2f}",
+            "rounds": lambda r: str(r.rounds),
+        }
+        return table_of(columns, rows)

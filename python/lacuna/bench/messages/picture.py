@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from lacuna.bench.messages.rows import MessageRow, Messages
 from lacuna.report.palette import other
 from lacuna.report.style import INK, case_axis, in_style, ratio_axis
+from lacuna.worker.grouping import grouped
 
 _BAR = 0.8
 """Of the room of a group, what its bars take."""
@@ -46,10 +47,9 @@ def ratios(messages: Messages) -> Figure | None:
 
 def _largest(rows: Sequence[MessageRow]) -> list[MessageRow]:
     """Of each family the case of most bytes."""
-    most: dict[str, tuple[int, str]] = {}
-    for row in rows:
-        most[row.family] = max(most.get(row.family, (0, "")), (row.payload_bytes, row.case))
-    return [row for row in rows if most[row.family][1] == row.case]
+    families = grouped(rows, lambda row: row.family)
+    largest = {name: max((row.payload_bytes, row.case) for row in own)[1] for name, own in families.items()}
+    return [row for row in rows if largest[row.family] == row.case]
 
 
 def _panel(axes: Axes, rows: Sequence[MessageRow], groups: Sequence[str], names: Sequence[str]) -> None:

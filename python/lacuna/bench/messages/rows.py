@@ -9,6 +9,7 @@ from typing import Any
 from lacuna.bench.result import BenchResult, geomean_of, worst_of
 from lacuna.split_half import fastest as fastest_by_half
 from lacuna.split_half import judged, regret
+from lacuna.worker.grouping import grouped
 from lacuna.worker.protocol import read
 
 LARGE = 32 << 10
@@ -65,12 +66,8 @@ class Messages(BenchResult):
 
 def fastest(rows: Iterable[MessageRow]) -> list[MessageRow]:
     """Of each case the row of the MPI with which it takes the least time. Its ratio was measured in that MPI's job."""
-    found: dict[tuple[str, str], MessageRow] = {}
-    for row in rows:
-        key = (row.suite, row.case)
-        if key not in found or row.latency_us < found[key].latency_us:
-            found[key] = row
-    return list(found.values())
+    cases = grouped(rows, lambda row: (row.suite, row.case)).values()
+    return [min(of_all_mpis, key=lambda row: row.latency_us) for of_all_mpis in cases]
 
 
 def _figures(rows: Sequence[MessageRow], against: str) -> dict[str, Any]:

@@ -120,16 +120,10 @@ def _blocks(
     if remote == "contiguous":
         name += "_to_contiguous"
     sender_blocks = count * (4 if shape == "sender_finer" else 1)
+    sizes = {"block_bytes": block, "block_count": count, "gap_bytes": gap}
     return Cell(
         Subject(experiment, name, block, count, block * count, shape, "warm"),
-        {
-            "kind": "blocks",
-            "block_bytes": block,
-            "block_count": count,
-            "gap_bytes": gap,
-            "shape": shape,
-            "remote": remote,
-        },
+        {"kind": "blocks", **sizes, "shape": shape, "remote": remote},
         block * count + min(gap, _WINDOW) * sender_blocks,
         required=True,
         methods=methods,
@@ -142,19 +136,12 @@ def _contiguous(experiment: str, payload: int) -> Cell:
 
 
 def _stencil(experiment: str, methods: tuple[str, ...], points: int, point_bytes: int) -> Cell:
-    count = (points + 1) // 2
+    count, payload = (points + 1) // 2, points * point_bytes
+    layout = f"stencil_{points}x{point_bytes}B"
     return Cell(
-        Subject(
-            experiment,
-            f"stencil_{points}x{point_bytes}B",
-            points * point_bytes // count,
-            count,
-            points * point_bytes,
-            "symmetric",
-            "warm",
-        ),
+        Subject(experiment, layout, payload // count, count, payload, "symmetric", "warm"),
         {"kind": "stencil", "points": points, "point_bytes": point_bytes},
-        points * point_bytes + _WINDOW * count,
+        payload + _WINDOW * count,
         required=True,
         methods=methods,
     )

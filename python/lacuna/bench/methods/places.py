@@ -47,13 +47,6 @@ class View:
     def references(self) -> list[str]:
         return list(dict.fromkeys(name for p in self.panels for s in p.spots for name in s.references))
 
-    @property
-    def unit(self) -> str:
-        return "MB/s" if self.experiment.shows == "bandwidth" else "µs"
-
-    def value(self, row: Row) -> float:
-        return row.bandwidth_mbs if self.experiment.shows == "bandwidth" else row.latency_us
-
     def text(self, row: Row) -> str:
         if self.experiment.shows == "bandwidth":
             return f"{row.bandwidth_mbs:,.0f}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +73,6 @@ class MpiBench:
         self.library = preload_library(abi_of(started.version))
         program: list[str | Path] = [bench, installation.shim(folder), "SOCKET"]
         front = {"LD_PRELOAD": preloaded(self.library, started.environment)["LD_PRELOAD"]}
-        self._stack = ExitStack()
         self._jobs: dict[Side, Job] = {}
         with ExitStack() as starting:
             for side in (*_SIDES, *(FORCED if forced else ())):
@@ -119,33 +117,31 @@ class MpiBench:
             self._ask(side, close=True)
 
     def _race(self, case: int, effort: Effort) -> Raced:
-        contenders: list[tuple[Side, int]] = []
-        names: list[Contender] = []
+        contenders: dict[Contender, int] = {}
         refused: list[str] = []
         for side in self._jobs:
             opened = self._ask(side, open=case)
             for i, name in enumerate(map(str, opened["contenders"])):
                 if not isinstance(side, str) or name == JUDGED:
-                    contenders.append((side, i))
-                    names.append((side, name))
+                    contenders[side, name] = i
             if not isinstance(side, str):
                 refused += [f"{_text(side)}: {reason}" for reason in opened["refused"]]
-        for side, i in contenders:
+        for (side, _), i in contenders.items():
             self._ask(side, verify=i)
         for side in self._jobs:
             self._ask(side, pace=True)
-        samples: dict[Contender, list[float]] = {name: [] for name in names}
+        samples: dict[Contender, list[float]] = {contender: [] for contender in contenders}
         chance = random.Random(1)
-        order = list(range(len(contenders)))
+        order = list(contenders)
         start = time.monotonic()
         for done in range(1, effort.most + 1):
             chance.shuffle(order)
-            for turn in order:
-                side, i = contenders[turn]
-                samples[names[turn]].append(float(self._ask(side, batch=i)["us"]))
+            for contender in order:
+                answer = self._ask(contender[0], batch=contenders[contender])
+                samples[contender].append(float(answer["us"]))
             if done >= effort.fewest and time.monotonic() - start > effort.milliseconds / 1e3:
                 break
-        for side, i in contenders:
+        for (side, _), i in contenders.items():
             self._ask(side, verify=i)
         return Raced(samples, refused)
 
@@ -155,7 +151,7 @@ class MpiBench:
         for turn in range(turns):
             for side in sorted(_SIDES, reverse=turn % 2 == 1):
                 answer = self._ask(side, commit=times // turns, blocks=blocks, seed=turn)
-                found[side] += _numbers(answer["us"])
+                found[side] += map(float, answer["us"])
         return found
 
     def _ask(self, side: Side, **command: Any) -> dict[str, Any]:
@@ -170,10 +166,6 @@ class MpiBench:
 
 def _text(side: Side) -> str:
     return side if isinstance(side, str) else _SIDES[side]
-
-
-def _numbers(values: Sequence[Any]) -> list[float]:
-    return [float(value) for value in values]
 
 
 def _check(name: str, send_in: str, library: Path | None) -> None:

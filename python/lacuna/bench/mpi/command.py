@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +15,11 @@ import typer
 from rich.console import Console
 
 from lacuna import clock
-from lacuna.bench.messages.command import QUICK_PAYLOAD
 from lacuna.bench.mpi import programs
 from lacuna.bench.mpi.client import Effort, MpiBench
 from lacuna.bench.mpi.programs import Programs, Task
 from lacuna.bench.mpi.rows import COMMIT, LATENCY, MpiRun, cost_of, forced_from, name_of, rows_from
-from lacuna.bench.race import ask_each, cases_in_time, chosen_cases, start_all
+from lacuna.bench.race import chosen_cases, race_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.two_hosts import HostsError
 from lacuna.mpi.two_hosts import two_hosts as two_hosts_here
@@ -41,15 +40,9 @@ _COMMIT_BLOCKS = 1000
 _COMMIT_NAME = f"commit of {_COMMIT_BLOCKS} blocks"
 
 
-@dataclass(frozen=True)
-class _Efforts:
-    case: Effort
-    latency: Effort
-    """Of the 8 bytes: nanoseconds are asked for, so there are more rounds."""
-
-
-_QUICK = _Efforts(Effort(100, 9), Effort(0, 300))
-_FULL = _Efforts(Effort(600, 21), Effort(0, 600, 600))
+_QUICK, _FULL = Effort(100, 9), Effort(600, 21)
+_QUICK_LATENCY, _FULL_LATENCY = Effort(0, 300), Effort(0, 600, 600)
+"""Of the 8 bytes: nanoseconds are asked for, so there are more rounds."""
 
 
 def variables() -> dict[str, str]:
@@ -94,28 +87,21 @@ class MpiRace:
             if not benches:
                 return
             cases = next(iter(benches.values())).hello["cases"]
-            chosen: list[int | None] = [
-                *chosen_cases(cases, quick=self.quick, pattern=self.only, quick_payload=QUICK_PAYLOAD)
+            planned: list[tuple[str, Callable[[str, MpiBench], None]]] = [
+                (str(cases[i]["name"]), partial(self._race, i, cases[i]))
+                for i in chosen_cases(cases, quick=self.quick, pattern=self.only)
             ]
             if self.only.lower() in _COMMIT_NAME:
-                chosen.insert(0, None)
-            if not chosen and not self.tasks:
+                planned.insert(0, (_COMMIT_NAME, self._commit))
+            if not planned and not self.tasks:
                 raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
-
-            def name(case: int | None) -> str:
-                return _COMMIT_NAME if case is None else str(cases[case]["name"])
-
             ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self.tasks else 1)
-            for case in cases_in_time(console, result, chosen, name, ends, "cases"):
-                if case is None:
-                    ask_each(result, benches, name(case), self._commit)
-                else:
-                    ask_each(result, benches, name(case), partial(self._race, case, cases[case]))
+            race_in_time(console, result, benches, planned, ends, "cases")
 
     def _race(self, case: int, of: Mapping[str, Any], mpi: str, bench: MpiBench) -> None:
-        efforts = _QUICK if self.quick else _FULL
         small = of["suite"] == "contiguous"
-        raced = bench.race(case, efforts.latency if small else efforts.case)
+        quick, full = (_QUICK_LATENCY, _FULL_LATENCY) if small else (_QUICK, _FULL)
+        raced = bench.race(case, quick if self.quick else full)
         if small:
             plain, preloaded = (raced.samples[side, "reference"] for side in (False, True))
             self.result.costs.append(cost_of(mpi, LATENCY, plain, preloaded))
@@ -143,5 +129,5 @@ class MpiRace:
                 self.result.left_out.append(f"{name}: {task.name}")
 
         if mpis:
-            for task in cases_in_time(console, self.result, tasks, lambda t: t.name, self.deadline, "programs"):
-                ask_each(self.result, mpis, task.name, partial(run, task))
+            planned = [(task.name, partial(run, task)) for task in tasks]
+            race_in_time(console, self.result, mpis, planned, self.deadline, "programs")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lacuna.bench.mpi.program_rows import ProgramRow
 from lacuna.bench.mpi.rows import ForcedRow, MpiRow, MpiRun
-from lacuna.bench.presentation import Picture, Presentation
+from lacuna.bench.presentation import Picture, Presentation, table_of
 from lacuna.report.html import Raw, code, section
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
@@ -34,17 +34,50 @@ _PROGRAMS = (
 )
 _WORST = 8
 
-_TEXTS = 2
-_HEAD = ["case", "MPI", "bytes", "hand, µs", "MPI, µs", "Lacuna", "vs hand", "vs MPI", "rounds"]
-_PROGRAM_TEXTS = 2
-_PROGRAM_HEAD = ["case", "MPI", "ranks", "hosts", "bytes", "hand, µs", "MPI, µs", "Lacuna", "vs hand", "vs MPI"]
-_FORCED_TEXTS = 3
-_FORCED_HEAD = ["case", "MPI", "best", "bytes", "blocks", "chosen, µs", "best, µs", "ratio", "rounds"]
-_METHOD_TEXTS = 4
-_METHOD_HEAD = [
-    *("case", "MPI", "method", "", "bytes", "µs"),
-    *("95 % interval", "MB/s", "packing overhead", "vs hand", "vs MPI"),
-]
+
+def _ratio(ratio: float, low: float, high: float) -> str:
+    return f"{ratio:.2f} [{low:.2f}, {high:.2f}]"
+
+
+_RATIOS: dict[str, Callable[[MpiRow | ProgramRow], str]] = {
+    "vs hand": lambda r: _ratio(r.ratio_vs_hand, r.ratio_vs_hand_low, r.ratio_vs_hand_high),
+    "vs MPI": lambda r: _ratio(r.ratio_vs_host, r.ratio_vs_host_low, r.ratio_vs_host_high),
+}
+_PROGRAM: dict[str, Callable[[ProgramRow], str]] = {
+    "case": lambda r: r.case,
+    "MPI": lambda r: r.mpi,
+    "ranks": lambda r: str(r.ranks),
+    "hosts": lambda r: str(r.hosts),
+    "bytes": lambda r: bytes_text(r.payload_bytes),
+    "hand, µs": lambda r: us_text(r.hand_us),
+    "MPI, µs": lambda r: us_text(r.host_us),
+    "Lacuna": lambda r: us_text(r.lacuna_us),
+    **_RATIOS,
+}
+_FORCED: dict[str, Callable[[ForcedRow], str]] = {
+    "case": lambda r: r.case,
+    "MPI": lambda r: r.mpi,
+    "best": lambda r: r.best,
+    "bytes": lambda r: bytes_text(r.payload_bytes),
+    "blocks": lambda r: f"{r.blocks:,}",
+    "chosen, µs": lambda r: us_text(r.automatic_us),
+    "best, µs": lambda r: us_text(r.ways_us[r.best]),
+    "ratio": lambda r: f"{r.ratio:.2f}",
+    "rounds": lambda r: str(r.rounds),
+}
+_METHOD: dict[str, Callable[[MpiRow], str]] = {
+    "case": lambda r: r.case,
+    "MPI": lambda r: r.mpi,
+    "method": lambda r: r.method + (f", {r.loop}" if r.loop else ""),
+    "": lambda r: "preloaded" if r.preloaded else "plain",
+    "bytes": lambda r: bytes_text(r.payload_bytes),
+    "µs": lambda r: us_text(r.latency_us),
+    "95 % interval": lambda r: f"{us_text(r.ci_low_us)} to {us_text(r.ci_high_us)}",
+    "MB/s": lambda r: f"{r.bandwidth_MBps:,.0f}",
+    "packing overhead": lambda r: f"{100 * r.packing_overhead:.0f} %",
+    "vs hand": lambda r: f"{r.ratio_vs_hand:.2f}",
+    "vs MPI": lambda r: f"{r.ratio_vs_host:.2f}",
+}
 
 
 class MpiPresentation(Presentation[MpiRun]):
@@ -74,8 +107,8 @@ class MpiPresentation(Presentation[MpiRun]):
         by_host = sorted(rows, key=lambda r: -r.ratio_vs_host_low)[:_WORST]
         yield "Where it is slowest against the MPI without it", self._datatypes(by_host)
         slowest = sorted(self.result.forced, key=lambda r: -r.ratio)[:_WORST]
-        yield "Where its choice is slowest against the best that it can be told", _forced(slowest)
-        yield "Programs", _programs(self.result.programs)
+        yield "Where its choice is slowest against the best that it can be told", table_of(_FORCED, slowest, 3)
+        yield "Programs", table_of(_PROGRAM, self.result.programs, 2)
 
     def remarks(self) -> Iterator[str]:
         if self.result.programs:
@@ -89,11 +122,10 @@ class MpiPresentation(Presentation[MpiRun]):
         yield Picture("Programs", "mpi-programs.png", programs(self.result), caption, words=_PROGRAMS)
 
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
-        yield "Programs: every row", "", _programs(self.result.programs)
+        yield "Programs: every row", "", table_of(_PROGRAM, self.result.programs, 2)
         yield "Datatypes: every row", "", self._datatypes(self.result.judged())
-        yield "Against what can be forced", "", _forced(self.result.forced)
-        methods = RowTable(_METHOD_HEAD, [_method_cells(row) for row in self.result.rows], _METHOD_TEXTS)
-        yield "DDTBench: every method", _METHODS, methods
+        yield "Against what can be forced", "", table_of(_FORCED, self.result.forced, 3)
+        yield "DDTBench: every method", _METHODS, table_of(_METHOD, self.result.rows, 4)
 
     def more_sections(self) -> Iterator[Raw]:
         if self.result.variables:
@@ -103,75 +135,14 @@ class MpiPresentation(Presentation[MpiRun]):
     def _datatypes(self, rows: Iterable[MpiRow]) -> RowTable:
         plain = {(r.mpi, r.case, r.method): r for r in self.result.rows if not r.preloaded}
 
-        def cells(row: MpiRow) -> list[str]:
-            return [
-                row.case,
-                row.mpi,
-                bytes_text(row.payload_bytes),
-                us_text(plain[row.mpi, row.case, "manual"].latency_us),
-                us_text(plain[row.mpi, row.case, row.method].latency_us),
-                us_text(row.latency_us),
-                *_ratios(row),
-                str(row.rounds),
-            ]
-
-        return RowTable(_HEAD, [cells(row) for row in rows], _TEXTS)
-
-
-def _ratios(row: MpiRow | ProgramRow) -> tuple[str, str]:
-    return (
-        f"{row.ratio_vs_hand:.2f} [{row.ratio_vs_hand_low:.2f}, {row.ratio_vs_hand_high:.2f}]",
-        f"{row.ratio_vs_host:.2f} [{row.ratio_vs_host_low:.2f}, {row.ratio_vs_host_high:.2f}]",
-    )
-
-
-def _forced(rows: Iterable[ForcedRow]) -> RowTable:
-    return RowTable(_FORCED_HEAD, [_forced_cells(row) for row in rows], _FORCED_TEXTS)
-
-
-def _programs(rows: Iterable[ProgramRow]) -> RowTable:
-    return RowTable(_PROGRAM_HEAD, [_program_cells(row) for row in rows], _PROGRAM_TEXTS)
-
-
-def _forced_cells(row: ForcedRow) -> list[str]:
-    return [
-        row.case,
-        row.mpi,
-        row.best,
-        bytes_text(row.payload_bytes),
-        f"{row.blocks:,}",
-        us_text(row.automatic_us),
-        us_text(row.ways_us[row.best]),
-        f"{row.ratio:.2f}",
-        str(row.rounds),
-    ]
-
-
-def _program_cells(row: ProgramRow) -> list[str]:
-    return [
-        row.case,
-        row.mpi,
-        str(row.ranks),
-        str(row.hosts),
-        bytes_text(row.payload_bytes),
-        us_text(row.hand_us),
-        us_text(row.host_us),
-        us_text(row.lacuna_us),
-        *_ratios(row),
-    ]
-
-
-def _method_cells(row: MpiRow) -> list[str]:
-    return [
-        row.case,
-        row.mpi,
-        row.method + (f", {row.loop}" if row.loop else ""),
-        "preloaded" if row.preloaded else "plain",
-        bytes_text(row.payload_bytes),
-        us_text(row.latency_us),
-        f"{us_text(row.ci_low_us)} to {us_text(row.ci_high_us)}",
-        f"{row.bandwidth_MBps:,.0f}",
-        f"{100 * row.packing_overhead:.0f} %",
-        f"{row.ratio_vs_hand:.2f}",
-        f"{row.ratio_vs_host:.2f}",
-    ]
+        columns: dict[str, Callable[[MpiRow], str]] = {
+            "case": lambda r: r.case,
+            "MPI": lambda r: r.mpi,
+            "bytes": lambda r: bytes_text(r.payload_bytes),
+            "hand, µs": lambda r: us_text(plain[r.mpi, r.case, "manual"].latency_us),
+            "MPI, µs": lambda r: us_text(plain[r.mpi, r.case, r.method].latency_us),
+            "Lacuna": lambda r: us_text(r.latency_us),
+            **_RATIOS,
+            "rounds": lambda r: str(r.rounds),
+        }
+        return table_of(columns, rows, 2)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lacuna.bench.result import ratio_of
+from lacuna.bench.result import ratios_of
 from lacuna.medians import median_of
 
 COLLECTIVES = "collectives"
@@ -62,7 +62,6 @@ def rows_from(
         plain, preloaded = lines[::2], lines[1::2]
         hand, host = _medians(plain, "hand_us"), _medians(plain, "datatype_us")
         ours = _medians(preloaded, "datatype_us")
-        by_hand, by_host = ratio_of(ours, hand), ratio_of(ours, host)
         rows.append(
             ProgramRow(
                 mpi=mpi,
@@ -74,12 +73,7 @@ def rows_from(
                 hand_us=median_of(hand).value,
                 host_us=median_of(host).value,
                 lacuna_us=median_of(ours).value,
-                ratio_vs_hand=by_hand.value,
-                ratio_vs_hand_low=by_hand.low,
-                ratio_vs_hand_high=by_hand.high,
-                ratio_vs_host=by_host.value,
-                ratio_vs_host_low=by_host.low,
-                ratio_vs_host_high=by_host.high,
+                **ratios_of(ours, hand, host),
                 pairs=len(pairs),
             )
         )

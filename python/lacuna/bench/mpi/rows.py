@@ -9,9 +9,10 @@ from typing import Any
 
 from lacuna.bench.messages.rows import LARGE
 from lacuna.bench.mpi.program_rows import ProgramRow
-from lacuna.bench.result import BenchResult, geomean_of, ratio_of, worst_of
+from lacuna.bench.result import BenchResult, geomean_of, ratio_of, ratios_of, worst_of
 from lacuna.medians import median_of
 from lacuna.split_half import fastest, halves_of, regret
+from lacuna.worker.grouping import grouped
 
 METHODS = ("manual", "mpi_ddt", "mpi_pack_ddt", "reference")
 """DDTBench's: loops around contiguous messages, the datatype itself, MPI_Pack and MPI_Unpack around them, and as many
@@ -137,9 +138,8 @@ class MpiRun(BenchResult):
                 found["latency_8B_extra_ns"] = cost.extra_us * 1e3
             else:
                 found["commit_us_1000_blocks"] = {"plain": cost.plain_us, "preloaded": cost.preloaded_us}
-        programs = [row for row in self.programs if row.mpi == mpi]
-        for group in dict.fromkeys(row.group for row in programs):
-            members = [row for row in programs if row.group == group]
+        programs = (row for row in self.programs if row.mpi == mpi)
+        for group, members in grouped(programs, lambda row: row.group).items():
             found |= geomean_of(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
             found |= geomean_of(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
         return found
@@ -173,8 +173,6 @@ def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Seq
         if (False, method) not in methods:
             continue
         own = median_of(times)
-        hand = ratio_of(times, methods[False, "manual"])
-        host = ratio_of(times, methods[False, method])
         rows.append(
             MpiRow(
                 **_of_case(case, mpi),
@@ -186,12 +184,7 @@ def rows_from(case: Mapping[str, Any], mpi: str, samples: Mapping[Contender, Seq
                 ci_high_us=own.high,
                 bandwidth_MBps=int(case["payload_bytes"]) / own.value,
                 packing_overhead=1 - ratio_of(methods[preloaded, "reference"], times).value,
-                ratio_vs_hand=hand.value,
-                ratio_vs_hand_low=hand.low,
-                ratio_vs_hand_high=hand.high,
-                ratio_vs_host=host.value,
-                ratio_vs_host_low=host.low,
-                ratio_vs_host_high=host.high,
+                **ratios_of(times, methods[False, "manual"], methods[False, method]),
                 rounds=len(times),
             )
         )

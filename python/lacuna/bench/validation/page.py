@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from lacuna.bench.presentation import Picture, Presentation
+from lacuna.bench.presentation import Picture, Presentation, table_of
 from lacuna.bench.validation.validation import Judged, Validation
 from lacuna.report.row_tables import RowTable
 from lacuna.units import gain_text, us_text
 
 _WORST = 8
+_COLUMNS: dict[str, Callable[[Judged], str]] = {
+    "layouts": lambda p: p.name,
+    "chosen": lambda p: " ".join(p.chosen),
+    "best": lambda p: " ".join(p.best),
+    "chosen, µs": lambda p: us_text(p.chosen_us),
+    "best, µs": lambda p: us_text(p.best_us),
+    "over best": lambda p: gain_text(p.regret) if p.regret >= 1.05 else f"{p.regret:.2f}×",
+}
 
 
 class ValidationPresentation(Presentation[Validation]):
@@ -34,7 +42,7 @@ class ValidationPresentation(Presentation[Validation]):
         return RowTable(["over best", "average", "95 %", "most"], rows)
 
     def worst(self) -> Iterator[tuple[str, RowTable]]:
-        yield "The worst", _table(sorted(self.result.pairs, key=lambda p: -p.regret)[:_WORST])
+        yield "The worst", table_of(_COLUMNS, sorted(self.result.pairs, key=lambda p: -p.regret)[:_WORST], 3)
 
     def remarks(self) -> Iterator[str]:
         result = self.result
@@ -53,19 +61,4 @@ class ValidationPresentation(Presentation[Validation]):
         yield Picture("Choices and rules", "validation.png", figure(self.result), "Time over that of the best way")
 
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
-        yield "Every pair", "", _table(self.result.pairs)
-
-
-def _table(pairs: Sequence[Judged]) -> RowTable:
-    rows = [
-        [
-            pair.name,
-            " ".join(pair.chosen),
-            " ".join(pair.best),
-            us_text(pair.chosen_us),
-            us_text(pair.best_us),
-            gain_text(pair.regret) if pair.regret >= 1.05 else f"{pair.regret:.2f}×",
-        ]
-        for pair in pairs
-    ]
-    return RowTable(["layouts", "chosen", "best", "chosen, µs", "best, µs", "over best"], rows, texts=3)
+        yield "Every pair", "", table_of(_COLUMNS, self.result.pairs, 3)

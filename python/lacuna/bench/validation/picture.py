@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lacuna.bench.validation.validation import Validation
+from lacuna.guide.baselines import TABLE_3
+from lacuna.medians import geomean
 from lacuna.report.palette import LACUNA, ink
 from lacuna.report.style import INK, in_style, method_keys
 from lacuna.units import bytes_text
@@ -30,7 +32,7 @@ def figure(made: Validation) -> Figure | None:
     _shares(left, made)
     _pairs(right, made)
     title = f"{len(made.pairs)} random pairs of layouts on {made.nic}"
-    ours, theirs = made.regret_geomean, made.table3_regret_geomean
+    ours, theirs = made.regret_geomean, geomean(made.regrets_of(TABLE_3.name))
     judgement = f"the chosen way takes {ours:.3f} times as long as the best one, Table 3's choice {theirs:.2f} times"
     drawn.suptitle(f"{title}\n{judgement}", fontsize=10)
     return drawn

@@ -7,7 +7,7 @@ was lucky once is not the one to reach. The chosen way is timed on the same halv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, prod, sqrt
 from statistics import median
@@ -17,14 +17,15 @@ from lacuna import clock
 from lacuna._core import Guide
 from lacuna.bench.result import BenchResult
 from lacuna.bench.validation.pair_measurement import measure_pair
-from lacuna.guide.baselines import RULES, TABLE_3, Ruled, regret_figures, ruled
+from lacuna.guide.baselines import RULES, Ruled, regret_figures, ruled
+from lacuna.guide.campaign import Progress
 from lacuna.guide.contests import is_told, told_methods
 from lacuna.guide.fitting import limits_text
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.medians import geomean
 from lacuna.split_half import fastest, judged, regret
 from lacuna.worker.client import Worker
-from lacuna.worker.protocol import written
+from lacuna.worker.protocol import written_in_lines
 from lacuna.worker.records import BY_HAND, Failure, Row, Way
 
 PAIRS = 500
@@ -33,10 +34,6 @@ BUDGET_MS = 120.0
 _TRIES = 3
 """Of a pair whose peers moved while it was measured: what was measured then are some ways in one state and others in
 another. The last one counts in any case; failures are told of all."""
-
-
-Progress = Callable[[int, int, float], None]
-"""Told after each pair: how many are done, how many there are, and how many seconds are left."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +107,6 @@ class Validation(BenchResult):
         return [p.rules[rule].regret for p in self.pairs if rule in p.rules]
 
     @property
-    def table3_regret_geomean(self) -> float:
-        return geomean(self.regrets_of(TABLE_3.name))
-
-    @property
     def rules(self) -> dict[str, dict[str, float]]:
         """Of each rule what the head has of the choice."""
         return {rule.name: regret_figures(found) for rule in RULES if (found := self.regrets_of(rule.name))}
@@ -135,8 +128,7 @@ class Validation(BenchResult):
         own = {"seed": self.seed, "measured_again": self.again, "profile_warnings": self.profile}
         all_have = {"created": self.created, "lacuna_version": self.lacuna_version, "command": self.command}
         head = {"schema": self.schema, **all_have, "nic": self.nic, **self.summary(), **own, "errors": self.errors}
-        pairs = ",\n".join(f"  {written(pair.to_json(), indent=0)}" for pair in self.pairs)
-        return written(head).removesuffix("\n}") + f',\n "pairs": [\n{pairs}\n ]\n}}\n'
+        return written_in_lines(head, {"pairs": [pair.to_json() for pair in self.pairs]})
 
 
 def validate(worker: Worker, made: Validation, progress: Progress, sample: Sample) -> None:
@@ -168,9 +160,7 @@ def judge(guide: Guide, pair: Pair, rows: Sequence[Row], message_us: float = 0.0
     """The choice for one pair against what was measured of it; None where nothing was."""
     told = told_methods(rows)
     halves = {
-        (r.method, r.path, r.notify): r.half_us or (r.latency_us, r.latency_us)
-        for r in rows
-        if r.method not in BY_HAND and is_told(r, told)
+        r.way: r.half_us or (r.latency_us, r.latency_us) for r in rows if r.method not in BY_HAND and is_told(r, told)
     }
     if not halves:
         return None
