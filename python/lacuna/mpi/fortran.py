@@ -39,7 +39,7 @@ def compiler_of(installation: MpiInstallation, module: str = "mpi") -> Compiler:
             (gfortran, f"-I{modules[0]}", f"-I{prefix / 'include'}"),
             (f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lmpifort", "-lmpi"),
         )
-    wrapper = installation.mpicc.with_name(installation.mpicc.name.replace("mpicc", "mpifort"))
+    wrapper = installation.beside("mpifort")
     if not os.access(wrapper, os.X_OK):
         raise NoFortranError(f"{installation.name} comes without Fortran")
     return Compiler((str(wrapper),))

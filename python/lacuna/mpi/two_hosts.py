@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lacuna.mpi.installations import run_tool
+
 NAMES = ("lacuna-a", "lacuna-b")
 NETWORK = "10.77.0.0/24"
 INTERFACE = "wire"
@@ -118,9 +120,9 @@ def _remove(space: str) -> None:
 
 
 def _run(*command: str) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise HostsError(f"no two hosts on this machine: {e}") from e
+    def failure(reason: str) -> HostsError:
+        return HostsError(f"no two hosts on this machine: {reason}")
+
+    done = run_tool(command, failure)
     if done.returncode != 0:
-        raise HostsError(f"no two hosts on this machine: {' '.join(command)}: {done.stderr.strip()}")
+        raise failure(f"{' '.join(command)}: {done.stderr.strip()}")
