@@ -84,7 +84,7 @@ def env(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
     print(f"export LD_PRELOAD={shlex.quote(preloaded(library, dict(os.environ))['LD_PRELOAD'])}")
 
 
-app.command("demo", help=mpi_demo.HELP)(mpi_demo.run)
+app.command("demo")(mpi_demo.run)
 
 
 @app.command("doctor")

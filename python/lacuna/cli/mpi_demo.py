@@ -12,7 +12,7 @@ from lacuna import units
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.progress import Meter
-from lacuna.cli.options import JsonOption, budget_option, exit_statuses
+from lacuna.cli.options import JsonOption, budget_option
 from lacuna.mpi import demo
 from lacuna.mpi.applications import ApplicationError, LateError
 from lacuna.mpi.demo import Demonstration, Verdict
@@ -22,19 +22,6 @@ from lacuna.worker.protocol import written
 
 _BUDGET = 10.0
 _TOO_BUSY = "Is the machine busy, or are there more ranks than CPUs? --budget SECONDS gives the runs more time."
-
-HELP = f"""Show what Lacuna does for an MPI program: a halo exchange, plain and preloaded by turns, verified.
-
-    The exchange sends columns of a block of doubles by MPI's derived datatypes. Each run compares every byte that
-    arrived, and every byte beside it.
-
-    \b
-    Examples:
-      lacuna mpi demo
-      lacuna mpi demo --mpi /opt/mpich/bin/mpicc --ranks 4
-      lacuna mpi demo --json -
-
-    {exit_statuses("a byte was wrong, or no run ended in time", "there is no MPI, or none that is known", "")}"""
 
 
 def run(
@@ -51,6 +38,20 @@ def run(
     budget: Annotated[float, budget_option("10", "Wall time at most.")] = _BUDGET,
     data: JsonOption = None,
 ) -> None:
+    """Show what Lacuna does for an MPI program: a halo exchange, plain and preloaded by turns, verified.
+
+    Ranks send one another columns of a block of doubles, by MPI's derived datatypes. Each run compares every byte that
+    arrives, and every byte beside it. The last line says whether this machine gains.
+
+    \b
+    Examples:
+      lacuna mpi demo
+      lacuna mpi demo --mpi /opt/mpich/bin/mpicc --ranks 4
+      lacuna mpi demo --json -
+
+    Exit status: 0, 1 if a byte was wrong or no run ended in time, 2 for wrong usage, 3 if there is no MPI, or none that
+    is known.
+    """
     delivery = Delivery(data, None)
     console = delivery.console()
     try:
@@ -96,12 +97,21 @@ def show(console: Console, found: Demonstration) -> None:
 
 def conclusion(found: Demonstration) -> str:
     """One sentence that says whether this machine gains."""
-    pairs = f"{found.ratio_low:.2f} to {found.ratio_high:.2f} in {found.pairs} pairs of runs"
     takes = f"with Lacuna the exchange takes {found.ratio:.2f} of the MPI's time"
+    without = f"{found.ratio_low:.2f} to {found.ratio_high:.2f} without any one run"
+    unclear = f"Whether this machine gains is unclear: {takes}"
+    slowest = found.slowest_us
     match found.verdict:
         case Verdict.GAINS:
-            return f"This machine gains: {takes} ({pairs})."
+            return f"This machine gains: {takes} ({without})."
         case Verdict.LOSES:
-            return f"This machine does not gain: {takes} ({pairs})."
+            return f"This machine does not gain: {takes} ({without})."
+        case Verdict.UNCLEAR if slowest > demo.WAITED_US:
+            return (
+                f"{unclear}, but ranks had to wait for CPUs ({units.us_text(slowest)} µs); other work on this machine, "
+                "or more ranks than CPUs, is the cause."
+            )
+        case Verdict.UNCLEAR if found.pairs == 1:
+            return f"{unclear}, but there was time for one pair of runs only; --budget gives more."
         case Verdict.UNCLEAR:
-            return f"Whether this machine gains is unclear: {takes}, but pairs of runs differ ({pairs}); is it busy?"
+            return f"{unclear} ({without})."

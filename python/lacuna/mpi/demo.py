@@ -6,6 +6,7 @@ thing to build for every platform."""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +35,16 @@ PAIRS = 3
 SIZE_SECONDS = 0.08
 """Of each size, in a run."""
 LARGEST = 2048
+WAITED_US = 500.0
+"""An exchange of 32 KiB on one node takes less than a tenth of this, unless a rank waits until another program, or
+another rank, leaves it a CPU: a slice of the scheduler's is some milliseconds."""
 _OWN_SECONDS = 0.5
 """What the command takes before and after."""
 _LAUNCHERS = ("mpirun", "mpiexec")
 
 
 class Verdict(StrEnum):
-    """What all pairs of runs say alike."""
+    """What the runs say, whichever of them is left out."""
 
     GAINS = "gains"
     LOSES = "loses"
@@ -48,7 +53,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Size:
-    """One exchange. Times are in microseconds: medians of the medians of runs."""
+    """One exchange. Times are in microseconds: the least of the medians of runs."""
 
     case: str
     sent_bytes: int
@@ -60,7 +65,7 @@ class Size:
     preloaded_us: float
     """By datatypes, with Lacuna preloaded."""
     ratio: float
-    """preloaded_us over plain_us, of two runs one after the other; the median of pairs."""
+    """preloaded_us over plain_us."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,10 @@ class Demonstration:
     """The least of those of the pairs."""
     ratio_high: float
     verdict: Verdict
+
+    @property
+    def slowest_us(self) -> float:
+        return slowest_of(self.sizes)
 
 
 Lines = Sequence[Mapping[str, Any]]
@@ -124,7 +133,8 @@ def measure(
             return program.run(given, ranks=ranks, preload=preload, seconds=max(1.0, left))
 
         pairs = _run_pairs(run, deadline)
-    sizes, ratios = compare(pairs)
+    sizes = compare(pairs)
+    ratio, low, high = ratio_of(pairs)
     return Demonstration(
         schema=SCHEMA,
         mpi=mpi,
@@ -138,10 +148,10 @@ def measure(
         machine=_machine(),
         pairs=len(pairs),
         sizes=sizes,
-        ratio=geomean([size.ratio for size in sizes]),
-        ratio_low=min(ratios),
-        ratio_high=max(ratios),
-        verdict=judge(ratios),
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
+        verdict=judge(slowest_of(sizes), low, high),
     )
 
 
@@ -164,33 +174,54 @@ def _run_pairs(run: Callable[[int, bool], Lines], deadline: float) -> list[tuple
     return pairs
 
 
-def compare(pairs: Sequence[tuple[Lines, Lines]]) -> tuple[tuple[Size, ...], list[float]]:
-    """The sizes, and of each pair the geometric mean of their ratios. Raises ApplicationError where runs are not
-    alike."""
+def compare(pairs: Sequence[tuple[Lines, Lines]]) -> tuple[Size, ...]:
+    """Raises ApplicationError where runs are not alike."""
     cases = [[(line["case"], line["bytes"]) for line in side] for pair in pairs for side in pair]
     if any(one != cases[0] for one in cases):
         raise ApplicationError("runs of the halo exchange do not print the same sizes")
-    sizes, all_ratios = [], []
+    plain, preloaded = ([pair[side] for pair in pairs] for side in (0, 1))
+    sizes = []
     for i, (case, sent) in enumerate(cases[0]):
-        plain, preloaded = ([_median(pair[side][i], "datatype_us") for pair in pairs] for side in (0, 1))
-        hand = [_median(pair[0][i], "hand_us") for pair in pairs if pair[0][i]["hand_us"]]
-        ratios = [ours / theirs for ours, theirs in zip(preloaded, plain, strict=True)]
-        middle = statistics.median
-        by_hand = middle(hand) if hand else None
-        sizes.append(Size(case, sent, by_hand, middle(plain), middle(preloaded), middle(ratios)))
-        all_ratios.append(ratios)
-    return tuple(sizes), [geomean(ratios) for ratios in zip(*all_ratios, strict=True)]
+        by_hand = _least(plain, i, "hand_us") if plain[0][i]["hand_us"] else None
+        theirs, ours = (_least(runs, i, "datatype_us") for runs in (plain, preloaded))
+        sizes.append(Size(case, sent, by_hand, theirs, ours, ours / theirs))
+    return tuple(sizes)
 
 
-def judge(ratios: Sequence[float]) -> Verdict:
-    """Of the pairs' ratios: a gain or a loss that one pair does not show is none."""
-    if max(ratios) < 1:
-        return Verdict.GAINS
-    return Verdict.LOSES if min(ratios) > 1 else Verdict.UNCLEAR
+def ratio_of(pairs: Sequence[tuple[Lines, Lines]]) -> tuple[float, float, float]:
+    """The geometric mean of the sizes' ratios; and what it is at least and at most without any one of the plain and
+    any one of the preloaded runs. Of a single pair the two are not known: 0 and infinity."""
+
+    def mean(pairs: Sequence[tuple[Lines, Lines]]) -> float:
+        return geomean([size.ratio for size in compare(pairs)])
+
+    if len(pairs) < 2:
+        return mean(pairs), 0, math.inf
+    plain, preloaded = zip(*pairs, strict=True)
+    fewer = len(pairs) - 1
+    parts = [
+        mean(list(zip(some, others, strict=True)))
+        for some in combinations(plain, fewer)
+        for others in combinations(preloaded, fewer)
+    ]
+    return mean(pairs), min(parts), max(parts)
 
 
-def _median(line: Mapping[str, Any], key: str) -> float:
-    return statistics.median(line[key])
+def slowest_of(sizes: Sequence[Size]) -> float:
+    """By datatypes, in microseconds."""
+    return max(us for size in sizes for us in (size.plain_us, size.preloaded_us))
+
+
+def judge(slowest: float, low: float, high: float) -> Verdict:
+    """A gain or a loss that hangs on a single run is none; nor is one of ranks that waited for a CPU."""
+    if slowest > WAITED_US or low <= 1 <= high:
+        return Verdict.UNCLEAR
+    return Verdict.GAINS if high < 1 else Verdict.LOSES
+
+
+def _least(runs: Sequence[Lines], size: int, key: str) -> float:
+    """Of the medians of runs: what else a machine does can only make one longer."""
+    return min(statistics.median(run[size][key]) for run in runs)
 
 
 def _program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -39,17 +40,23 @@ def lines(*times: float, hand: tuple[float, ...] = (5.0,)) -> Lines:
 # --- what is found ----------------------------------------------------------------------------------------------------
 
 
-def test_sizes_and_ratios_of_pairs() -> None:
+def test_of_each_size_the_least_median() -> None:
     pairs = [(lines(10, 20), lines(5, 5)), (lines(10, 40), lines(10, 10)), (lines(40, 20), lines(8, 5))]
-    sizes, ratios = demo.compare(pairs)
+    sizes = demo.compare(pairs)
     assert [(s.case, s.sent_bytes, s.hand_us) for s in sizes] == [("size 0", 1024, 5), ("size 1", 2048, 5)]
-    assert [(s.plain_us, s.preloaded_us) for s in sizes] == [(10, 8), (20, 5)]
-    assert [s.ratio for s in sizes] == [0.5, 0.25]
-    assert ratios == pytest.approx([0.125**0.5, 0.5, 0.05**0.5])
+    assert [(s.plain_us, s.preloaded_us, s.ratio) for s in sizes] == [(10, 5, 0.5), (20, 5, 0.25)]
+
+
+def test_the_ratio_with_and_without_any_one_run() -> None:
+    ratio, low, high = demo.ratio_of([(lines(10, 40), lines(5, 10)), (lines(90, 80), lines(6, 30))])
+    assert ratio == pytest.approx((5 / 10 * 10 / 40) ** 0.5)
+    assert low == pytest.approx((5 / 90 * 10 / 80) ** 0.5)
+    assert high == pytest.approx((6 / 10 * 30 / 40) ** 0.5)
+    assert demo.ratio_of([(lines(10), lines(5))]) == (0.5, 0, math.inf)
 
 
 def test_nothing_is_packed_by_hand_in_python() -> None:
-    (size,), _ = demo.compare([(lines(10, hand=()), lines(5, hand=()))])
+    (size,) = demo.compare([(lines(10, hand=()), lines(5, hand=()))])
     assert size.hand_us is None
 
 
@@ -59,16 +66,19 @@ def test_runs_that_are_not_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratios", "verdict"),
+    ("slowest", "low", "high", "verdict"),
     [
-        ((0.5, 0.9, 0.99), Verdict.GAINS),
-        ((0.5, 0.9, 1.01), Verdict.UNCLEAR),
-        ((1.01, 1.5), Verdict.LOSES),
-        ((1.0,), Verdict.UNCLEAR),
+        (30, 0.5, 0.99, Verdict.GAINS),
+        (30, 0.5, 1.01, Verdict.UNCLEAR),
+        (30, 1.01, 1.5, Verdict.LOSES),
+        (30, 1.0, 1.0, Verdict.UNCLEAR),
+        (30, 0, math.inf, Verdict.UNCLEAR),
+        (4000, 0.01, 0.02, Verdict.UNCLEAR),
+        (4000, 10, 20, Verdict.UNCLEAR),
     ],
 )
-def test_a_gain_is_one_of_all_pairs(ratios: tuple[float, ...], verdict: Verdict) -> None:
-    assert demo.judge(ratios) is verdict
+def test_a_gain_is_one_whichever_run_is_left_out(slowest: float, low: float, high: float, verdict: Verdict) -> None:
+    assert demo.judge(slowest, low, high) is verdict
 
 
 # --- which MPI --------------------------------------------------------------------------------------------------------
@@ -211,7 +221,15 @@ def test_a_run_that_comes_late_ends_it(made_up: Callable[..., list[bool]]) -> No
 
 
 @pytest.mark.usefixtures("still_clock")
-@pytest.mark.parametrize(("ours", "said"), [(5, "This machine gains: "), (20, "does not gain: "), (10, "is unclear: ")])
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [
+        (5, "This machine gains: "),
+        (20, "does not gain: "),
+        (10, "is unclear: "),
+        (4000, "wait for CPUs (4,000 µs)"),
+    ],
+)
 def test_the_last_line_is_the_verdict(made_up: Callable[..., list[bool]], ours: float, said: str) -> None:
     made_up(lambda _, preload: lines(ours if preload else 10))
     done = CliRunner().invoke(app, ["mpi", "demo", "--mpi", "/bin/true"])
