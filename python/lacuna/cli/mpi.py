@@ -58,10 +58,7 @@ def preload(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
 
     Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
     """
-    try:
-        print(preload_library(abi or abi_of_launcher(find_mpirun(mpirun))))
-    except MpiError as e:
-        command_exit.fail(str(e))
+    print(_library(abi, mpirun))
 
 
 @app.command()
@@ -77,11 +74,8 @@ def env(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
 
     Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
     """
-    try:
-        library = preload_library(abi or abi_of_launcher(find_mpirun(mpirun)))
-    except MpiError as e:
-        command_exit.fail(str(e))
-    print(f"export LD_PRELOAD={shlex.quote(preloaded(library, dict(os.environ))['LD_PRELOAD'])}")
+    named = preloaded(_library(abi, mpirun), dict(os.environ))["LD_PRELOAD"]
+    print(f"export LD_PRELOAD={shlex.quote(named)}")
 
 
 app.command("demo")(mpi_demo.run)
@@ -167,6 +161,13 @@ def run(
     except MpiError as e:
         command_exit.fail(str(e))
     os.execve(launcher, [str(launcher), *context.args], environment)
+
+
+def _library(abi: str | None, mpirun: str | None) -> Path:
+    try:
+        return preload_library(abi or abi_of_launcher(find_mpirun(mpirun)))
+    except MpiError as e:
+        command_exit.fail(str(e))
 
 
 def _abi_of(arguments: list[str], launcher: Path) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import lacuna
 from lacuna.mpi.installations import MpiInstallation, run_tool
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
-from lacuna.mpi.launch import Launch, launch
+from lacuna.mpi.launch import Launch, end_launcher, launch
 
 NAMES = ("fft2d", "stencil2d", "faces3d")
 
@@ -145,7 +144,7 @@ def _run(line: Sequence[str], environment: Mapping[str, str], title: str, second
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(seconds)
         finally:
-            _end(process)
+            end_launcher(process, 5)
         out.seek(0)
         err.seek(0)
         if code == 0:
@@ -154,13 +153,3 @@ def _run(line: Sequence[str], environment: Mapping[str, str], title: str, second
         if code is None:
             raise LateError(f"{title} took longer than {seconds:.0f} s: {said}")
         raise ApplicationError(f"{title} ended with {code}: {said}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """A launcher that is asked to end ends its ranks."""
-    for ending in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, ending)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)

@@ -221,7 +221,7 @@ def judge(slowest: float, low: float, high: float) -> Verdict:
 
 def _least(runs: Sequence[Lines], size: int, key: str) -> float:
     """Of the medians of runs: what else a machine does can only make one longer."""
-    return min(statistics.median(run[size][key]) for run in runs)
+    return min(statistics.median(map(float, run[size][key])) for run in runs)
 
 
 def _program(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -108,15 +108,20 @@ def _has_mpi(library: str) -> bool:
     return "PMPI_Init" in functions_of(Path(library)) or Path(library).name.startswith(("libmpi.", "libmpich."))
 
 
+def symbols_of(elf: ELFFile, *sections: str) -> Iterator[tuple[str, bool]]:
+    """Names, and whether this file defines them."""
+    for name in sections:
+        section = elf.get_section_by_name(name)
+        if isinstance(section, SymbolTableSection):
+            yield from ((symbol.name, symbol["st_shndx"] != "SHN_UNDEF") for symbol in section.iter_symbols())
+
+
 def functions_of(library: Path) -> frozenset[str]:
     """Those of MPI that a library defines. Empty: it has none, or cannot be read."""
     try:
         with library.open("rb") as stream:
-            section = ELFFile(stream).get_section_by_name(".dynsym")
-            if not isinstance(section, SymbolTableSection):
-                return frozenset()
-            names = (symbol.name for symbol in section.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF")
-            return frozenset(name for name in names if name.startswith(("MPI_", "PMPI_")))
+            found = symbols_of(ELFFile(stream), ".dynsym")
+            return frozenset(name for name, defined in found if defined and name.startswith(("MPI_", "PMPI_")))
     except (OSError, ELFError):
         return frozenset()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -55,37 +58,41 @@ def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
         name, _ = name_and_abi(said)
     except MpiError as e:
         raise MpiInstallationError(f"{installation.name}: {mpiexec}: {e}") from e
-    if hosts is not None:
-        return _across(hosts, name, (str(hosts.enter), NAMES[0], str(mpiexec)), place, said)
-    if name.startswith(_INTEL):
+    options, variables = _across(hosts, name) if hosts else _here(name)
+    if name.startswith(_OPEN_MPI):
+        place |= _AS_ROOT
+    elif name.startswith(_INTEL) and not hosts:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
-        fabrics = _chosen({"I_MPI_FABRICS": "shm"})
-        line = (str(mpiexec), "-hosts", "localhost", "-n", "2")
-        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
-    if not name.startswith(_OPEN_MPI):
-        return Launch((str(mpiexec), "-n", "2"), {**os.environ, **place}, "ch4, shared memory", said)
-    components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader" if _is_before_5(name) else "self,sm"})
-    line = (str(mpiexec), "--bind-to", "none", "-n", "2")
-    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+    front = (str(hosts.enter), NAMES[0]) if hosts else ()
+    shown = ", ".join(f"{variable.removeprefix('OMPI_MCA_')} {value}" for variable, value in variables.items())
+    line = (*front, str(mpiexec), *options, "-n", "2")
+    return Launch(line, {**os.environ, **place, **variables}, shown or "ch4, shared memory", said)
 
 
-def _across(hosts: Hosts, name: str, here: tuple[str, ...], place: dict[str, str], said: str) -> Launch:
-    """`here`: what starts mpiexec on one of the hosts."""
+def _here(name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The options of an MPI's mpiexec, and the variables that say what messages go through."""
+    if name.startswith(_OPEN_MPI):
+        btl = "self,vader" if _is_before_5(name) else "self,sm"
+        return ("--bind-to", "none"), _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
+    if name.startswith(_INTEL):
+        return ("-hosts", "localhost"), _chosen({"I_MPI_FABRICS": "shm"})
+    return (), {}
+
+
+def _across(hosts: Hosts, name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The same for two hosts."""
     agent, names = str(hosts.agent), ",".join(NAMES)
     if not name.startswith(_OPEN_MPI):
         # UCX would find the other host's memory by the kernel, and that host at an address which both have.
         ucx = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
-        only_tcp = {"FI_PROVIDER": "tcp"} if name.startswith(_INTEL) else ucx
-        line = (*here, "-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1", "-n", "2")
-        return Launch(line, {**os.environ, **place, **only_tcp}, _text(only_tcp), said)
+        options = ("-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1")
+        return options, {"FI_PROVIDER": "tcp"} if name.startswith(_INTEL) else ucx
+    slots = ",".join(f"{host}:64" for host in NAMES)
+    own = ("--bind-to", "none", "--map-by", "node", "--host", slots)
+    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_btl_tcp_if_include": NETWORK}
     if _is_before_5(name):
-        btl, starter = "self,vader,tcp", ("--mca", "plm_rsh_agent", agent)
-    else:
-        btl, starter = "self,sm,tcp", ("--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent)
-    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl, "OMPI_MCA_btl_tcp_if_include": NETWORK}
-    slots = ",".join(f"{name}:64" for name in NAMES)
-    line = (*here, "--bind-to", "none", "--map-by", "node", *starter, "--host", slots, "-n", "2")
-    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+        return (*own, "--mca", "plm_rsh_agent", agent), components | {"OMPI_MCA_btl": "self,vader,tcp"}
+    return (*own, "--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent), components
 
 
 def _is_before_5(name: str) -> bool:
@@ -107,5 +114,11 @@ def _chosen(ours: dict[str, str]) -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in ours.items()}
 
 
-def _text(variables: dict[str, str]) -> str:
-    return ", ".join(f"{name.removeprefix('OMPI_MCA_')} {value}" for name, value in variables.items())
+def end_launcher(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """A launcher that is asked to end, ends its ranks; then it has `seconds`."""
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, ending)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)

@@ -12,7 +12,8 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+
+from lacuna.mpi.interposer import symbols_of
 
 LIBRARIES = {
     "libmpi.so.40": "openmpi",
@@ -104,7 +105,7 @@ def read_program(file: Path) -> Program | None:
         with file.open("rb") as stream:
             elf = ELFFile(stream)
             has_interpreter = any(segment["p_type"] == "PT_INTERP" for segment in elf.iter_segments())
-            symbols = list(_symbols(elf))
+            symbols = list(symbols_of(elf, ".dynsym", ".symtab"))
             wanted = list(_needed(elf, file))
     except (ELFError, OSError):
         return None
@@ -118,14 +119,6 @@ def read_program(file: Path) -> Program | None:
         is_setuid=bool(file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)),
         defines_mpi="MPI_Init" in defined or "MPI_Send" in defined,
     )
-
-
-def _symbols(elf: ELFFile) -> Iterator[tuple[str, bool]]:
-    """Names, and whether this file defines them."""
-    for name in (".dynsym", ".symtab"):
-        section = elf.get_section_by_name(name)
-        if isinstance(section, SymbolTableSection):
-            yield from ((symbol.name, symbol["st_shndx"] != "SHN_UNDEF") for symbol in section.iter_symbols())
 
 
 def _needed(elf: ELFFile, file: Path) -> Iterator[tuple[str, tuple[Path, ...]]]:

@@ -100,15 +100,8 @@ def _connect(spaces: tuple[str, str]) -> None:
         _run("ip", "-n", space, "link", "set", "lo", "up")
         _run("ip", "-n", space, "link", "set", INTERFACE, "up")
     for space in spaces:  # up to a second, in which some libraries do not see the interface
-        _run(
-            "ip",
-            "netns",
-            "exec",
-            space,
-            "sh",
-            "-c",
-            f"until grep -q up /sys/class/net/{INTERFACE}/operstate; do sleep 0.05; done",
-        )
+        is_up = f"until grep -q up /sys/class/net/{INTERFACE}/operstate; do sleep 0.05; done"
+        _run("ip", "netns", "exec", space, "sh", "-c", is_up)
 
 
 def _remove(space: str) -> None:
