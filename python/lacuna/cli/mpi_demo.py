@@ -109,7 +109,7 @@ def conclusion(found: Demonstration) -> str:
         case Verdict.UNCLEAR if slowest > demo.WAITED_US:
             return (
                 f"{unclear}, but ranks had to wait for CPUs ({units.us_text(slowest)} µs); other work on this machine, "
-                "or more ranks than CPUs, is the cause."
+                "or more ranks than CPUs, may be why."
             )
         case Verdict.UNCLEAR if found.pairs == 1:
             return f"{unclear}, but there was time for one pair of runs only; --budget gives more."

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import PATIENCE
 from mpi_ready import run as programs
+from mpi_ready import run_application
 from typer.testing import CliRunner
 
 from lacuna.cli.app import app
@@ -298,6 +299,14 @@ def test_python_finds_a_wrong_byte(mpi: MpiInstallation, spoiled: str, tmp_path:
         program.run(given, seconds=PATIENCE)
     said = str(failed.value)
     assert "wrong bytes" in said or said.endswith(": ")  # MPICH's launcher now and then loses what ranks said
+
+
+def test_python_with_a_rank_between_two_others(mpi: MpiInstallation) -> None:
+    started = launch(mpi)
+    script = demo.sources() / "examples" / "mini" / "halo.py"
+    given = {"library": mpi.library(name_and_abi(started.version)[1]), "largest": 256, "seconds": 0.001}
+    (row,) = run_application(Program(mpi, "halo", script, started, (sys.executable, "-P")), given, ranks=3)
+    assert (row["ranks"], row["bytes"]) == (3, 2 * 4096)
 
 
 def test_lacuna_mpirun_starts_it_with_the_library(mpi: MpiInstallation) -> None:
