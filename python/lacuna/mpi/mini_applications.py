@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lacuna.mpi.applications import ApplicationError, MissingError, Program, flags_of, sources
-from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.applications import ApplicationError, Program, flags_of, sources
+from lacuna.mpi.fortran import compiler_of
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import Launch
 
@@ -48,10 +48,7 @@ def build(installation: MpiInstallation, mini: Mini, started: Launch, folder: Pa
     if not source.endswith(".f90"):
         compile_in(mini.source, [*c, source, str(harness), "-o", str(built), *libraries])
         return Program(installation, mini.name, built, started)
-    try:
-        fortran = compiler_of(installation)
-    except NoFortranError as e:
-        raise MissingError(str(e)) from e
+    fortran = compiler_of(installation)
     modules = folder / f"modules-{installation.name}"
     modules.mkdir(exist_ok=True)
     # MPI's module declares at most one kind of buffer for each call; programs pass others.
