@@ -94,8 +94,8 @@ class Block:
         return min(2, self._mpi.ranks - 1) * self.n * DEPTH * self.values.itemsize
 
     def exchange(self) -> None:
-        calls = [("Irecv", of_it, neighbour) for neighbour, _, of_it in self._edges]
-        calls += [("Isend", for_it, neighbour) for neighbour, for_it, _ in self._edges]
+        calls = [("Irecv", received, neighbour) for neighbour, _, received in self._edges]
+        calls += [("Isend", sent, neighbour) for neighbour, sent, _ in self._edges]
         for i, (call, column, neighbour) in enumerate(calls):
             address = ctypes.c_void_p(self.values.ctypes.data + column * self.values.itemsize)
             request = ctypes.byref(self._requests, i * ctypes.sizeof(self._mpi.handle))
@@ -110,7 +110,7 @@ class Block:
         self.values[:] = -1
         self.values[:, inside] = right[:, inside]
         self.exchange()
-        right[:, (columns < 0) | (columns >= self._mpi.ranks * self.n)] = -1  # nobody sends these
+        right[:, (columns < 0) | (columns >= self._mpi.ranks * self.n)] = -1  # no rank sends these
         if not np.array_equal(self.values, right):
             print(f"halo in Python, {self.n} x {self.n}: wrong bytes", file=sys.stderr, flush=True)
             self._mpi("Abort", self._mpi.world, 1)

@@ -75,7 +75,7 @@ def show(console: Console, found: Demonstration) -> None:
     console.print(f"Halo exchange of {found.ranks} ranks, {found.mpi} ({found.transport})", soft_wrap=True)
     console.print(f"{found.machine}, {found.cpus} CPUs; {found.program}", soft_wrap=True)
     if found.not_compiled:
-        console.print("It is Python's, as there is no compiler: calls take some µs longer, with Lacuna and without.")
+        console.print("Python's, as nothing compiles one in C: calls take some µs longer, with Lacuna and without.")
     columns: dict[str, list[str]] = {
         "exchange": [size.case for size in found.sizes],
         "sent by a rank": [units.bytes_text(size.sent_bytes) for size in found.sizes],

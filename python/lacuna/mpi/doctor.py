@@ -170,23 +170,22 @@ def gain(findings: Sequence[Finding], program: str | None) -> Finding:
     """What comes first: whether the program gains on this machine, by what else was found, and what to do if not.
     `program`: as the caller named it."""
     found = {finding.what: finding for finding in findings}
-    it = program or "No MPI program"
     if wrong := next((finding for finding in findings if finding.verdict is Verdict.WRONG), None):
-        return Finding("gain", Verdict.WRONG, f"{it} {'does not gain' if program else 'gains'} here: {wrong.text}")
+        text = f"{program} does not gain here" if program else "No MPI program gains here"
+        return Finding("gain", Verdict.WRONG, f"{text}: {wrong.text}")
     if program is None:
         text = "MPI programs that send datatypes with gaps should gain here: `lacuna mpi demo` measures one"
         return Finding("gain", Verdict.OK, f"{text}, and `lacuna mpi doctor ./app` looks at yours")
-    report = f"`LACUNA_MPI_REPORT=1 lacuna mpirun -n 2 {program}` tells what it sends"
+    report = f"`LACUNA_MPI_REPORT=1 lacuna mpirun -n 2 {program}` tells what the program sends"
     if WITH_GAPS.what not in found:
-        return Finding("gain", Verdict.NOTE, f"Whether {it} gains, its file does not say: {report}")
+        return Finding("gain", Verdict.NOTE, f"The file of {program} does not say whether the program gains: {report}")
+    little = f"{program} gains little here"
     if found[WITH_GAPS.what].verdict is not Verdict.OK:
-        text = (
-            f"{it} gains little here: it makes no datatypes with gaps. If it packs by hand, let it send such datatypes"
-        )
+        text = f"{little}: the program makes no datatypes with gaps. Sending such datatypes, not packing by hand, gains"
         return Finding("gain", Verdict.NOTE, f"{text}; if its libraries make them, {report}")
     if not any(group.taken and group.what in found for group in GROUPS):
-        text = f"{it} gains little here: the MPI keeps all calls that it passes datatypes to"
-        return Finding("gain", Verdict.NOTE, f"{text}; messages and collectives would gain")
-    text = f"{it} should gain here, by the datatypes with gaps that it sends: `lacuna mpirun -n 2 {program}`"
+        text = f"{little}: the MPI keeps all calls that the program passes datatypes to; messages and collectives gain"
+        return Finding("gain", Verdict.NOTE, text)
+    text = f"{program} should gain here, by sending datatypes with gaps: `lacuna mpirun -n 2 {program}`"
     lessened = [name for name in _LESSEN if name in found and found[name].verdict is Verdict.NOTE]
     return Finding("gain", Verdict.OK, text + (f"; less than it could, see {', '.join(lessened)}" if lessened else ""))

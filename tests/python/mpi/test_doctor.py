@@ -174,8 +174,8 @@ def calls(folder: Path, *names: str) -> Path:
     [
         (("Type_vector", "Send"), Verdict.OK, "./app should gain here"),
         (("Type_vector", "Ialltoallw"), Verdict.OK, "`lacuna mpirun -n 2 ./app`"),
-        (("Type_vector", "File_write_all"), Verdict.NOTE, "the MPI keeps all calls that it passes datatypes to"),
-        (("Send",), Verdict.NOTE, "let it send such datatypes"),
+        (("Type_vector", "File_write_all"), Verdict.NOTE, "the MPI keeps all calls that the program passes"),
+        (("Send",), Verdict.NOTE, "Sending such datatypes"),
     ],
 )
 def test_the_first_line_is_whether_a_program_gains(
