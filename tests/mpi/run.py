@@ -29,7 +29,8 @@ from pathlib import Path
 
 import remembered
 
-from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.applications import MissingError
+from lacuna.mpi.fortran import compiler_of
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError, find
 from lacuna.mpi.interposer import MpiError, preload_library
 from lacuna.mpi.launch import Launch, launch
@@ -195,7 +196,7 @@ def build(peer: MpiInstallation, source: Path, folder: Path) -> Path:
     if source.suffix == ".F90":
         try:
             compiler = compiler_of(peer, "mpi_f08" if source.stem == "f08" else "mpi")
-        except NoFortranError as e:
+        except MissingError as e:
             raise CannotError(str(e)) from e
         line = [*compiler.line, *FORTRAN, str(source), "-o", str(new), *compiler.libraries]
     else:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
+from lacuna.cli import mpi_demo
 from lacuna.cli.options import JsonOption
 from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
 from lacuna.worker.protocol import written
@@ -57,10 +58,27 @@ def preload(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
 
     Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
     """
-    try:
-        print(preload_library(abi or abi_of_launcher(find_mpirun(mpirun))))
-    except MpiError as e:
-        _fail(e)
+    print(_library(abi, mpirun))
+
+
+@app.command()
+def env(abi: AbiOption = None, mpirun: MpirunOption = None) -> None:
+    """Print the line by which a batch script loads the library before the programs of the MPI on the PATH.
+
+    What LD_PRELOAD names already keeps its place before the library.
+
+    \b
+    Examples:
+      eval "$(lacuna mpi env)" && srun -n 64 ./app
+      lacuna mpi env --abi mpich >> job.sh
+
+    Exit status: 0, 2 for wrong usage, 3 if there is no MPI, or none that is known.
+    """
+    named = preloaded(_library(abi, mpirun), dict(os.environ))["LD_PRELOAD"]
+    print(f"export LD_PRELOAD={shlex.quote(named)}")
+
+
+app.command("demo")(mpi_demo.run)
 
 
 @app.command("doctor")
@@ -73,7 +91,9 @@ def doctor_command(
     mpirun: MpirunOption = None,
     data: JsonOption = None,
 ) -> None:
-    """Check this machine, and a program, for what the library will do there.
+    """Say whether a program gains on this machine, and check both for what keeps the library from working.
+
+    The first line says whether, and what to do if not. It goes by the program's file; `lacuna mpi demo` measures.
 
     \b
     Examples:
@@ -85,17 +105,20 @@ def doctor_command(
     """
     # Imported here: `lacuna mpirun` need not wait for it.
     from lacuna.mpi import doctor
+    from lacuna.mpi.program import find_program
 
     delivery = Delivery(data, None)
     findings = doctor.look_at_machine(mpirun, abi)
     if program is not None:
-        file = doctor.find_program(program)
+        file = find_program(program)
         if file is None:
             raise typer.BadParameter(f"there is no {program}", param_hint="PROGRAM")
         findings += doctor.look_at_file(file, mpirun, abi)
+    findings.insert(0, doctor.gain(findings, program))
     console = delivery.console()
+    console.print(f"{findings[0].text}.", soft_wrap=True, markup=False)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for finding in findings:
+    for finding in findings[1:]:
         table.add_row(_MARKS[finding.verdict], Text(finding.what, style="bold"), finding.text)
     console.print(table)
     delivery.write_json(written(findings) + "\n")
@@ -136,22 +159,24 @@ def run(
         launcher = find_mpirun(mpirun)
         environment = preloaded(preload_library(abi or _abi_of(context.args, launcher)), dict(os.environ))
     except MpiError as e:
-        _fail(e)
+        command_exit.fail(str(e))
     os.execve(launcher, [str(launcher), *context.args], environment)
+
+
+def _library(abi: str | None, mpirun: str | None) -> Path:
+    try:
+        return preload_library(abi or abi_of_launcher(find_mpirun(mpirun)))
+    except MpiError as e:
+        command_exit.fail(str(e))
 
 
 def _abi_of(arguments: list[str], launcher: Path) -> str:
     """The program's own, where it says which: MPICH's launcher starts programs of two. Raises MpiError."""
-    from lacuna.mpi import doctor
+    from lacuna.mpi.program import find_program, read_program
 
     for argument in arguments:
-        file = doctor.find_program(argument)
-        program = doctor.read_program(file) if file is not None else None
+        file = find_program(argument)
+        program = read_program(file) if file is not None else None
         if program is not None and program.abi is not None:
             return program.abi
     return abi_of_launcher(launcher)
-
-
-def _fail(error: MpiError) -> NoReturn:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
-    raise typer.Exit(command_exit.ENVIRONMENT)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import lacuna
-from lacuna.mpi.installations import MpiInstallation
+from lacuna.mpi.installations import MpiInstallation, run_tool
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
-from lacuna.mpi.launch import Launch, launch
+from lacuna.mpi.launch import Launch, end_launcher, launch
 
 NAMES = ("fft2d", "stencil2d", "faces3d")
 
 _LIBRARIES = {"fft2d": ("fftw3",)}
 """What a program needs besides MPI and Lacuna, by pkg-config's names."""
-
-_COMPILE_SECONDS = 300.0
 
 
 class ApplicationError(Exception):
@@ -47,6 +44,8 @@ class Program:
     name: str
     path: Path
     started: Launch
+    interpreter: tuple[str, ...] = ()
+    """What runs it: of a script, Python."""
 
     def run(
         self, arguments: Mapping[str, object], *, ranks: int = 2, preload: bool = False, seconds: float = 600.0
@@ -61,7 +60,9 @@ class Program:
             front = ["env", f"LD_PRELOAD={preloaded(library, started.environment)['LD_PRELOAD']}"]
         given = [part for name, value in arguments.items() for part in (f"--{name}", str(value))]
         title = f"{self.name} under {self.installation.name}{' with Lacuna preloaded' if preload else ''}"
-        said = _run([*started.line, *front, str(self.path), *given], started.environment, title, seconds)
+        said = _run(
+            [*started.line, *front, *self.interpreter, str(self.path), *given], started.environment, title, seconds
+        )
         try:
             rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         except ValueError as e:
@@ -106,26 +107,14 @@ def build(
     text = "".join(f'#include "{source}"\n' for source in {**own, **(instead or {})}.values())
     needed = [flag for library in _LIBRARIES.get(name, ()) for flag in flags_of(library)]
     built = folder / f"{name}-{installation.name}"
-    line = [str(_wrapper(installation)), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
+    wrapper = installation.beside("mpicxx")
+    if not os.access(wrapper, os.X_OK):
+        raise MissingError(f"{installation.name}: there is no {wrapper.name} beside {installation.mpicc}")
+    line = [str(wrapper), *flags, "-std=c++20", "-Wall", "-Wextra", "-pthread", "-x", "c++", "-"]
     line += [*(f"-I{place}" for place in include), "-o", str(built), *needed]
     line += [f"-L{library}", "-llacuna", f"-Wl,-rpath,{library}", "-ldl"]
-    try:
-        done = subprocess.run(
-            line, input=text, env=installation.environment(), capture_output=True, text=True, timeout=_COMPILE_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise ApplicationError(f"{installation.name}: cannot run {line[0]}: {e}") from e
-    if done.returncode != 0:
-        raise ApplicationError(f"{installation.name}: {line[0]} cannot compile {name}: {done.stderr.strip()[-2000:]}")
+    installation.compile(name, line, ApplicationError, text=text)
     return Program(installation, name, built, started)
-
-
-def _wrapper(installation: MpiInstallation) -> Path:
-    """The C++ compiler's, beside that of C and named like it: mpicxx.openmpi beside mpicc.openmpi."""
-    found = installation.mpicc.with_name(installation.mpicc.name.replace("mpicc", "mpicxx"))
-    if not os.access(found, os.X_OK):
-        raise MissingError(f"{installation.name}: there is no {found.name} beside {installation.mpicc}")
-    return found
 
 
 def sources() -> Path:
@@ -138,10 +127,7 @@ def sources() -> Path:
 
 def flags_of(library: str) -> list[str]:
     """Of the compiler and the linker."""
-    try:
-        done = subprocess.run(["pkg-config", "--cflags", "--libs", library], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise MissingError(f"cannot run pkg-config: {e}") from e
+    done = run_tool(["pkg-config", "--cflags", "--libs", library], MissingError)
     if done.returncode != 0:
         raise MissingError(f"{library} is not installed (Debian: lib{library}-dev): {done.stderr.strip()}")
     return done.stdout.split()
@@ -158,7 +144,7 @@ def _run(line: Sequence[str], environment: Mapping[str, str], title: str, second
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(seconds)
         finally:
-            _end(process)
+            end_launcher(process, 5)
         out.seek(0)
         err.seek(0)
         if code == 0:
@@ -167,13 +153,3 @@ def _run(line: Sequence[str], environment: Mapping[str, str], title: str, second
         if code is None:
             raise LateError(f"{title} took longer than {seconds:.0f} s: {said}")
         raise ApplicationError(f"{title} ended with {code}: {said}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """A launcher that is asked to end ends its ranks."""
-    for ending in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, ending)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)

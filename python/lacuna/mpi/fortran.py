@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 
-from lacuna.mpi.installations import MpiInstallation
-
-
-class NoFortranError(Exception):
-    """An MPI comes without Fortran, or there is no compiler; the text says which."""
+from lacuna.mpi.applications import MissingError
+from lacuna.mpi.installations import MpiInstallation, run_tool
 
 
 @dataclass(frozen=True)
@@ -23,23 +19,24 @@ class Compiler:
 
 
 def compiler_of(installation: MpiInstallation, module: str = "mpi") -> Compiler:
-    """For programs that use `module`. Raises NoFortranError."""
+    """For programs that use `module`. Raises MissingError where the MPI comes without Fortran, or there is no
+    compiler."""
     gfortran = shutil.which("gfortran")
     if gfortran is None:
-        raise NoFortranError("gfortran is not here (Debian: gfortran); `make peers` installs it")
+        raise MissingError("gfortran is not here (Debian: gfortran); `make peers` installs it")
     prefix = installation.mpicc.parent.parent
     own = prefix / "include" / "mpi" / "gfortran"
     if own.is_dir():  # Intel MPI: its own wrapper looks elsewhere than its package puts the modules
-        version = subprocess.run([gfortran, "-dumpversion"], capture_output=True, text=True, check=True).stdout.strip()
+        version = run_tool([gfortran, "-dumpversion"], MissingError).stdout.strip()
         modules = sorted(own.glob(f"{version.split('.')[0]}.*"))
         if not modules or not (modules[0] / f"{module}.mod").is_file():
-            raise NoFortranError(f"{installation.name} has no module {module} for gfortran {version}")
+            raise MissingError(f"{installation.name} has no module {module} for gfortran {version}")
         libraries = prefix / "lib"
         return Compiler(
             (gfortran, f"-I{modules[0]}", f"-I{prefix / 'include'}"),
             (f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lmpifort", "-lmpi"),
         )
-    wrapper = installation.mpicc.with_name(installation.mpicc.name.replace("mpicc", "mpifort"))
+    wrapper = installation.beside("mpifort")
     if not os.access(wrapper, os.X_OK):
-        raise NoFortranError(f"{installation.name} comes without Fortran")
+        raise MissingError(f"{installation.name} comes without Fortran")
     return Compiler((str(wrapper),))

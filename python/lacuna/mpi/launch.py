@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
+import signal
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.interposer import MpiError, name_and_abi, version_of
 from lacuna.mpi.two_hosts import INTERFACE, NAMES, NETWORK, Hosts
 
 _AS_ROOT = {
@@ -19,6 +21,7 @@ _AS_ROOT = {
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
 """Containers and test machines have no other user, and nothing here leaves the machine."""
+_INTEL, _OPEN_MPI = "Intel MPI", "Open MPI"
 
 
 @dataclass(frozen=True)
@@ -50,77 +53,60 @@ def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
     of them by turns, and their messages by TCP. Raises MpiInstallationError."""
     mpiexec = _mpiexec(installation)
     place = installation.place()
-    said = _version(installation, mpiexec, place)
-    if hosts is not None:
-        return _across(installation, hosts, mpiexec, place, said)
-    line: tuple[str, ...] = (str(mpiexec), "-n", "2")
-    if "Intel(R) MPI" in said:
+    try:
+        said = version_of(mpiexec, {**os.environ, **place})
+        name, _ = name_and_abi(said)
+    except MpiError as e:
+        raise MpiInstallationError(f"{installation.name}: {mpiexec}: {e}") from e
+    options, variables = _across(hosts, name) if hosts else _here(name)
+    if name.startswith(_OPEN_MPI):
+        place |= _AS_ROOT
+    elif name.startswith(_INTEL) and not hosts:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
-        fabrics = _chosen({"I_MPI_FABRICS": "shm"})
-        line = (str(mpiexec), "-hosts", "localhost", "-n", "2")
-        return Launch(line, {**os.environ, **place, **fabrics}, _text(fabrics), said)
-    if "HYDRA" in said:
-        return Launch(line, {**os.environ, **place}, "ch4, shared memory", said)
-    btl = "self,vader" if _open_mpi(installation, mpiexec, said) < 5 else "self,sm"
-    components = _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
-    line = (str(mpiexec), "--bind-to", "none", "-n", "2")
-    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+    front = (str(hosts.enter), NAMES[0]) if hosts else ()
+    shown = ", ".join(f"{variable.removeprefix('OMPI_MCA_')} {value}" for variable, value in variables.items())
+    line = (*front, str(mpiexec), *options, "-n", "2")
+    return Launch(line, {**os.environ, **place, **variables}, shown or "ch4, shared memory", said)
 
 
-def _across(installation: MpiInstallation, hosts: Hosts, mpiexec: Path, place: dict[str, str], said: str) -> Launch:
-    here = (str(hosts.enter), NAMES[0], str(mpiexec))
+def _here(name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The options of an MPI's mpiexec, and the variables that say what messages go through."""
+    if name.startswith(_OPEN_MPI):
+        btl = "self,vader" if _is_before_5(name) else "self,sm"
+        return ("--bind-to", "none"), _chosen({"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl})
+    if name.startswith(_INTEL):
+        return ("-hosts", "localhost"), _chosen({"I_MPI_FABRICS": "shm"})
+    return (), {}
+
+
+def _across(hosts: Hosts, name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The same for two hosts."""
     agent, names = str(hosts.agent), ",".join(NAMES)
-    if "HYDRA" in said or "Intel(R) MPI" in said:
+    if not name.startswith(_OPEN_MPI):
         # UCX would find the other host's memory by the kernel, and that host at an address which both have.
         ucx = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
-        only_tcp = {"FI_PROVIDER": "tcp"} if "Intel(R) MPI" in said else ucx
-        line = (*here, "-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1", "-n", "2")
-        return Launch(line, {**os.environ, **place, **only_tcp}, _text(only_tcp), said)
-    major = _open_mpi(installation, mpiexec, said)
-    btl = "self,vader,tcp" if major < 5 else "self,sm,tcp"
-    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": btl, "OMPI_MCA_btl_tcp_if_include": NETWORK}
-    starter = (
-        ("--mca", "plm_rsh_agent", agent) if major < 5 else ("--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent)
-    )
-    slots = ",".join(f"{name}:64" for name in NAMES)
-    line = (*here, "--bind-to", "none", "--map-by", "node", *starter, "--host", slots, "-n", "2")
-    return Launch(line, {**os.environ, **place, **_AS_ROOT, **components}, _text(components), said)
+        options = ("-launcher", "rsh", "-launcher-exec", agent, "-hosts", names, "-ppn", "1")
+        return options, {"FI_PROVIDER": "tcp"} if name.startswith(_INTEL) else ucx
+    slots = ",".join(f"{host}:64" for host in NAMES)
+    own = ("--bind-to", "none", "--map-by", "node", "--host", slots)
+    components = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_btl_tcp_if_include": NETWORK}
+    if _is_before_5(name):
+        return (*own, "--mca", "plm_rsh_agent", agent), components | {"OMPI_MCA_btl": "self,vader,tcp"}
+    return (*own, "--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent), components
+
+
+def _is_before_5(name: str) -> bool:
+    """Of Open MPI, by its name and version."""
+    return name.removeprefix(_OPEN_MPI).strip().startswith(("1.", "2.", "3.", "4."))
 
 
 def _mpiexec(installation: MpiInstallation) -> Path:
-    """Beside the compiler and named like it: mpiexec.openmpi beside mpicc.openmpi."""
-    suffix = installation.mpicc.name.removeprefix("mpicc")
-    for name in (f"mpiexec{suffix}", f"mpirun{suffix}", "mpiexec", "mpirun"):
-        found = installation.mpicc.with_name(name)
+    """Beside the compiler: named like it, or by the usual names."""
+    names = ("mpiexec", "mpirun", "mpiexec.hydra")
+    for found in (*map(installation.beside, names), *map(installation.mpicc.with_name, names)):
         if os.access(found, os.X_OK):
             return found
     raise MpiInstallationError(f"{installation.name}: there is no mpiexec beside {installation.mpicc}")
-
-
-def _version(installation: MpiInstallation, mpiexec: Path, place: dict[str, str]) -> str:
-    environment = {**os.environ, **place}
-    try:
-        done = subprocess.run(
-            [str(mpiexec), "--version"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise MpiInstallationError(f"{installation.name}: cannot run {mpiexec}: {e}") from e
-    return " ".join((done.stdout + done.stderr).split())
-
-
-def _open_mpi(installation: MpiInstallation, mpiexec: Path, said: str) -> int:
-    """Its major version. Raises MpiInstallationError where it is something else."""
-    version = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)\.", said)
-    if version is None:
-        raise MpiInstallationError(
-            f"{installation.name}: {mpiexec} says of itself {said[:80]!r}, which is no MPI known here"
-        )
-    return int(version[1])
 
 
 def _chosen(ours: dict[str, str]) -> dict[str, str]:
@@ -128,5 +114,11 @@ def _chosen(ours: dict[str, str]) -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in ours.items()}
 
 
-def _text(variables: dict[str, str]) -> str:
-    return ", ".join(f"{name.removeprefix('OMPI_MCA_')} {value}" for name, value in variables.items())
+def end_launcher(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """A launcher that is asked to end, ends its ranks; then it has `seconds`."""
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, ending)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from lacuna.mpi.applications import ApplicationError, MissingError, Program, flags_of, sources
-from lacuna.mpi.fortran import NoFortranError, compiler_of
+from lacuna.mpi.applications import ApplicationError, Program, flags_of, sources
+from lacuna.mpi.fortran import compiler_of
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.launch import Launch
-
-_COMPILE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -44,31 +41,17 @@ def build(installation: MpiInstallation, mini: Mini, started: Launch, folder: Pa
     optimised = ("-O3", "-march=native")
     c = [str(installation.mpicc), *optimised, "-std=gnu11"]
     libraries = [*(flag for library in mini.libraries for flag in flags_of(library)), "-ldl", "-lm"]
+    compile_in = partial(installation.compile, failure=ApplicationError, folder=folder)
     if not harness.exists():
-        _compile(installation, [*c, "-c", str(place / "mini.c"), "-o", str(harness)], folder)
+        compile_in("mini.c", [*c, "-c", str(place / "mini.c"), "-o", str(harness)])
     source = str(place / mini.source)
     if not source.endswith(".f90"):
-        _compile(installation, [*c, source, str(harness), "-o", str(built), *libraries], folder)
+        compile_in(mini.source, [*c, source, str(harness), "-o", str(built), *libraries])
         return Program(installation, mini.name, built, started)
-    try:
-        fortran = compiler_of(installation)
-    except NoFortranError as e:
-        raise MissingError(str(e)) from e
+    fortran = compiler_of(installation)
     modules = folder / f"modules-{installation.name}"
     modules.mkdir(exist_ok=True)
     # MPI's module declares at most one kind of buffer for each call; programs pass others.
     line = [*fortran.line, *optimised, "-ffree-line-length-none", "-fallow-argument-mismatch", "-w", f"-J{modules}"]
-    _compile(installation, [*line, source, str(harness), "-o", str(built), *fortran.libraries, *libraries], folder)
+    compile_in(mini.source, [*line, source, str(harness), "-o", str(built), *fortran.libraries, *libraries])
     return Program(installation, mini.name, built, started)
-
-
-def _compile(installation: MpiInstallation, line: Sequence[str], folder: Path) -> None:
-    try:
-        done = subprocess.run(
-            line, env=installation.environment(), cwd=folder, capture_output=True, text=True, timeout=_COMPILE_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise ApplicationError(f"{installation.name}: cannot run {line[0]}: {e}") from e
-    if done.returncode != 0:
-        said = done.stderr.strip()[-2000:]
-        raise ApplicationError(f"{installation.name}: {Path(line[0]).name} cannot compile: {said}")

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lacuna.mpi.installations import run_tool
+
 NAMES = ("lacuna-a", "lacuna-b")
 NETWORK = "10.77.0.0/24"
 INTERFACE = "wire"
@@ -98,15 +100,8 @@ def _connect(spaces: tuple[str, str]) -> None:
         _run("ip", "-n", space, "link", "set", "lo", "up")
         _run("ip", "-n", space, "link", "set", INTERFACE, "up")
     for space in spaces:  # up to a second, in which some libraries do not see the interface
-        _run(
-            "ip",
-            "netns",
-            "exec",
-            space,
-            "sh",
-            "-c",
-            f"until grep -q up /sys/class/net/{INTERFACE}/operstate; do sleep 0.05; done",
-        )
+        is_up = f"until grep -q up /sys/class/net/{INTERFACE}/operstate; do sleep 0.05; done"
+        _run("ip", "netns", "exec", space, "sh", "-c", is_up)
 
 
 def _remove(space: str) -> None:
@@ -118,9 +113,9 @@ def _remove(space: str) -> None:
 
 
 def _run(*command: str) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise HostsError(f"no two hosts on this machine: {e}") from e
+    def failure(reason: str) -> HostsError:
+        return HostsError(f"no two hosts on this machine: {reason}")
+
+    done = run_tool(command, failure)
     if done.returncode != 0:
-        raise HostsError(f"no two hosts on this machine: {' '.join(command)}: {done.stderr.strip()}")
+        raise failure(f"{' '.join(command)}: {done.stderr.strip()}")

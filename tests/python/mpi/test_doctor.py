@@ -97,7 +97,9 @@ def test_programs_that_nothing_can_be_loaded_into(tmp_path: Path) -> None:
     assert said(static)["program"][0] is Verdict.WRONG
     own = "".join(f"int MPI_{call}(void) {{ return 0; }}\n" for call in CALLS)
     inside = compile_c(own + f"int main(void) {{ return {ALL}; }}\n", tmp_path / "inside", "-rdynamic")
-    assert said(inside)["program"] == (Verdict.WRONG, f"{inside} has its MPI in itself: nothing can be preloaded")
+    verdict, text = said(inside)["program"]
+    assert verdict is Verdict.WRONG
+    assert text.startswith(f"{inside} has its MPI in itself: nothing can be preloaded; link it")
     setuid = program(tmp_path)
     setuid.chmod(0o4755)
     read = doctor.read_program(setuid)
@@ -142,18 +144,72 @@ def test_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command(tmp_path: Path) -> None:
     runner = CliRunner()
     environment = {"LACUNA_MPI_LIB_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
-    (tmp_path / "liblacuna_mpi_openmpi.so").touch()
+    for abi in ("openmpi", "mpich"):
+        (tmp_path / f"liblacuna_mpi_{abi}.so").touch()
     good = runner.invoke(
         app, ["mpi", "doctor", "--abi", "openmpi", "--json", "-", str(program(tmp_path))], env=environment
     )
     assert good.exit_code == 0, good.output
     findings = json.loads(good.stdout)
+    assert (findings[0]["what"], findings[0]["verdict"]) == ("gain", "ok")
+    shown = runner.invoke(app, ["mpi", "doctor", "--abi", "openmpi", str(tmp_path / "app")], env=environment)
+    assert shown.output.splitlines()[0] == f"{findings[0]['text']}."
     assert {"what": "program", "verdict": "ok", "text": f"{tmp_path / 'app'}, built for Open MPI 4.1 and 5"} in findings
     wrong = runner.invoke(app, ["mpi", "doctor", "--abi", "mpich", str(tmp_path / "app")], env=environment)
     assert wrong.exit_code == 1
-    assert "built for Open MPI" in wrong.output
+    assert "does not gain" in wrong.output.splitlines()[0]
+    assert "built for Open MPI" in wrong.output.splitlines()[0]
     missing = runner.invoke(app, ["mpi", "doctor", "--abi", "openmpi", str(tmp_path / "nothing")], env=environment)
     assert missing.exit_code == 2
+
+
+def calls(folder: Path, *names: str) -> Path:
+    """A program that calls these."""
+    declared = "".join(f"int MPI_{name}(void);\n" for name in names)
+    return program(folder, declared + f"int main(void) {{ return {' + '.join(f'MPI_{name}()' for name in names)}; }}\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict", "said"),
+    [
+        (("Type_vector", "Send"), Verdict.OK, "./app should gain here"),
+        (("Type_vector", "Ialltoallw"), Verdict.OK, "`lacuna mpirun -n 2 ./app`"),
+        (("Type_vector", "File_write_all"), Verdict.NOTE, "the MPI keeps all calls that the program passes"),
+        (("Send",), Verdict.NOTE, "Sending such datatypes"),
+    ],
+)
+def test_the_first_line_is_whether_a_program_gains(
+    tmp_path: Path, names: tuple[str, ...], verdict: Verdict, said: str
+) -> None:
+    read = doctor.read_program(calls(tmp_path, *names))
+    assert read is not None
+    found = doctor.gain(doctor.look_at_program(read, "openmpi"), "./app")
+    assert (found.what, found.verdict) == ("gain", verdict)
+    assert said in found.text
+
+
+def test_the_first_line_says_what_keeps_it_from_gaining(tmp_path: Path) -> None:
+    read = doctor.read_program(calls(tmp_path, "Type_vector", "Send"))
+    assert read is not None
+    of_program = doctor.look_at_program(read, "openmpi")
+    fine = doctor.Finding("direct copies", Verdict.OK, "fine")
+    slower = doctor.Finding("direct copies", Verdict.NOTE, "forbidden")
+    assert "less than it could" not in doctor.gain([fine, *of_program], "./app").text
+    assert "less than it could, see direct copies" in doctor.gain([slower, *of_program], "./app").text
+    missing = doctor.Finding("launcher", Verdict.WRONG, "no MPI was found: install one")
+    found = doctor.gain([missing, *of_program], "./app")
+    assert (found.verdict, found.text) == (Verdict.WRONG, "./app does not gain here: no MPI was found: install one")
+    assert "No MPI program gains here" in doctor.gain([missing], None).text
+    assert "`lacuna mpi demo`" in doctor.gain([fine], None).text
+
+
+def test_the_first_line_of_what_its_file_does_not_say(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nexec ./app\n")
+    for file in (script, Path("/bin/true")):
+        found = doctor.gain(doctor.look_at_file(file, None, "openmpi"), str(file))
+        assert found.verdict is Verdict.NOTE
+        assert f"LACUNA_MPI_REPORT=1 lacuna mpirun -n 2 {file}" in found.text
 
 
 def test_says_what_gpus_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
