@@ -1,7 +1,7 @@
 """Which random pair to measure next: the one for which a wrong choice is expected to cost most.
 
-What is expected of a way is what its bill says at prices fitted to the first looks, moved by what was found of near
-pairs, as the library itself will move it (lacuna/guide/nearby.hpp). How far that may be off follows from how well each
+What is expected of a way is what its cost items say at prices fitted to the first looks, moved by what was found of
+near pairs, as the library itself will move it (lacuna/guide/nearby.hpp). How far that may be off follows from how well each
 measured pair is told by the others. So there are two logarithms with a spread for each two ways, and what is lost by
 taking the one that is chosen is the expected improvement of the other (Jones, Schonlau, Welch 1998). It is scaled by
 what choices for measured pairs, each told by the others, really lost.
@@ -101,20 +101,20 @@ class Explorer:
         self._gaps = np.concatenate([self._gaps, np.clip(measured - times, -_MOST_GAP, _MOST_GAP)])
 
     def _told(self, pairs: Sequence[tuple[Layout, Layout]]) -> tuple[Vector, Vector, Vector]:
-        """Where each pair is, the logarithms of what each way is billed, biases included, in microseconds, and what it
-        is billed at the usual prices."""
+        """Where each pair is; the logarithms of what each way is expected to take, biases included, in microseconds;
+        and what the way is expected to take at the usual prices."""
         places = np.array([pair_place(send, receive) for send, receive in pairs])
         times = np.full((len(pairs), len(self._ways)), np.nan)
         usual = np.full(times.shape, np.inf)
         for i, (method, path, notify) in enumerate(self._ways):
             fitted = self._fitted[path]
-            bills = PricedWays(limits_text(self._nic))
+            priced_ways = PricedWays(limits_text(self._nic))
             for send, receive in pairs:
-                bills.add(method, path, notify, send, receive)
-            billed = bills.priced([fitted.prices[name] for name in price_names()])[:, 0] / 1e3
+                priced_ways.add(method, path, notify, send, receive)
+            expected = priced_ways.priced([fitted.prices[name] for name in price_names()])[:, 0] / 1e3
             bias = fitted.biases.get(f"{method}/{notify}")
-            times[:, i] = np.log(billed) + (bills.features() @ np.array(bias) if bias else 0.0)
-            usual[:, i] = bills.priced(usual_prices(path, self._message_us))[:, 0]
+            times[:, i] = np.log(expected) + (priced_ways.features() @ np.array(bias) if bias else 0.0)
+            usual[:, i] = priced_ways.priced(usual_prices(path, self._message_us))[:, 0]
         return places, times, usual
 
     def wanted(self, count: int = BATCH) -> list[Cell]:

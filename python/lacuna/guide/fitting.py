@@ -5,8 +5,8 @@ disturbed row counts little. Prices stay positive, since their logarithms are fi
 regularisation so weak that it decides only what few rows tell. Rows of methods far behind the best count less: what
 matters is where one method gives way to another.
 
-What a way's bill does not know is put into its bias: the logarithm of measured over billed time as a sum over a few
-features of the pair, by a ridge regression that gives outliers little weight.
+What a way's cost items do not know is put into its bias: the logarithm of measured over expected time as a sum over a
+few features of the pair, by a ridge regression that gives outliers little weight.
 
 Nothing but rows and a NIC's limits goes in, for a simulated NIC too.
 """
@@ -112,20 +112,20 @@ def fit_path(
     # found 0.002 ns for a byte instead of 0.022. Random pairs, which are few of each kind, lead out of it.
     first = [usual, _Fit(nic, _chosen_rows([r for r in rows if r.weight > 1], _FIRST_ROWS), usual).solve(usual)]
     x = fit.solve(min(first, key=fit.cost))
-    bills, measured, weight = fit.bills, fit.measured, fit.weight
-    billed = bills.priced(list(np.exp(x)))[:, 0]
-    biases, factors = _bias(rows, bills.features(), np.log(measured[:, 0] / billed), weight)
+    priced_ways, measured, weight = fit.priced_ways, fit.measured, fit.weight
+    expected = priced_ways.priced(list(np.exp(x)))[:, 0]
+    biases, factors = _bias(rows, priced_ways.features(), np.log(measured[:, 0] / expected), weight)
     prices = dict(zip(price_names(), map(float, np.exp(x)), strict=True))
-    return Fitted(path, prices, biases, billed * factors / measured[:, 0] - 1)
+    return Fitted(path, prices, biases, expected * factors / measured[:, 0] - 1)
 
 
 class _Fit:
     """Rows, and how far prices are from them."""
 
     def __init__(self, nic: Nic, rows: Sequence[Observation], usual: Vector) -> None:
-        self.bills = PricedWays(limits_text(nic))
+        self.priced_ways = PricedWays(limits_text(nic))
         for r in rows:
-            self.bills.add(*r.row.way, r.send, r.receive, r.row.subject.cache == "cold")
+            self.priced_ways.add(*r.row.way, r.send, r.receive, r.row.subject.cache == "cold")
         times = [(r.row.latency_us, r.row.cpu_send_us, r.row.cpu_recv_us) for r in rows]
         self.measured = np.array(times).reshape(-1, 3) * 1e3
         self.weight = np.maximum(_LEAST_WEIGHT, np.array([max(1.0, r.behind) for r in rows]) ** -_FAR_POWER)
@@ -133,7 +133,7 @@ class _Fit:
         self._usual = usual
 
     def residuals(self, x: Vector) -> Vector:
-        priced = self.bills.priced(list(np.exp(x)))
+        priced = self.priced_ways.priced(list(np.exp(x)))
         latency = np.log(priced[:, 0] / self.measured[:, 0])
         cpu = np.log((priced[:, 1:] + _CPU_FLOOR_NS) / (self.measured[:, 1:] + _CPU_FLOOR_NS))
         weighted = _CPU_WEIGHT * (self.weight[:, None] * cpu).ravel()
