@@ -1,9 +1,9 @@
 """Which random pair to measure next: the one for which a wrong choice is expected to cost most.
 
 What is expected of a way is what its cost items say at prices fitted to the first looks, moved by what was found of
-near pairs, as the library itself will move it (lacuna/guide/nearby.hpp). How far that may be off follows from how well each
-measured pair is told by the others. So there are two logarithms with a spread for each two ways, and what is lost by
-taking the one that is chosen is the expected improvement of the other (Jones, Schonlau, Welch 1998). It is scaled by
+near pairs, as the library itself will move it (lacuna/guide/nearby.hpp). How far that may be off follows from how well
+each measured pair is told by the others. So there are two logarithms with a spread for each two ways, and what is lost
+by taking the one that is chosen is the expected improvement of the other (Jones, Schonlau, Welch 1998). It is scaled by
 what choices for measured pairs, each told by the others, really lost.
 """
 
