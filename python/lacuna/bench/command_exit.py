@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -48,10 +48,15 @@ def fail(text: str) -> NoReturn:
     raise typer.Exit(ENVIRONMENT)
 
 
-def require(find: Callable[[], object]) -> None:
-    """Ends a command whose program is not there."""
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Ends a command that leaves nothing, if it is interrupted or lacks the program that works for it."""
     try:
-        find()
+        with terminable():
+            yield
+    except KeyboardInterrupt:
+        Console(stderr=True, highlight=False).print("Interrupted.")
+        raise typer.Exit(INTERRUPTED) from None
     except WorkerError as e:
         fail(str(e))
 

@@ -7,18 +7,42 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol
 
 import typer
 from rich.console import Console
 
 from lacuna.bench import command_exit
-from lacuna.bench.presentation import Presentation
-from lacuna.bench.result import BenchResult
 from lacuna.files import write_whole
 from lacuna.worker.process import WorkerError
 
-R = TypeVar("R", bound=BenchResult)
+
+class Delivered(Protocol):
+    """What a run found."""
+
+    errors: list[str]
+    interrupted: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing to show or to write."""
+
+    def to_json(self) -> str: ...
+
+
+class Shown(Protocol):
+    """How it is shown: a table on the terminal, files of this name in a folder."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def result(self) -> Delivered: ...
+
+    def show(self, console: Console) -> None: ...
+
+    def write(self, folder: Path) -> list[Path]:
+        """The page and the pictures; returns the files."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +88,13 @@ class Delivery:
                 files += draw(self.output)
         return files
 
-    def hand_over(self, console: Console, shown: Presentation[R]) -> None:
+    def hand_over(self, console: Console, shown: Shown) -> None:
         """Shows the tables last, to a reader who may leave."""
         files = self.write(console, shown.result.to_json(), f"{shown.name}.json", shown.write)
         shown.show(console)
         show_written(console, files)
 
-    def run(self, shown: Presentation[R], measure: Callable[[Console], None]) -> None:
+    def run(self, shown: Shown, measure: Callable[[Console], None]) -> None:
         """Measures, hands over what there is, whatever ended it, and ends the command with the status that its help
         documents."""
         console, result = self.console(), shown.result

@@ -316,7 +316,8 @@ def messages(
     deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     mpis = find_mpis(mpi or [], needed=True)
     delivery = Delivery(data, output)
-    command_exit.require(find_bench)
+    with command_exit.guarded():
+        find_bench()
     result = begun(Messages, command_line("bench messages", mpis, quick=quick, only=only, forced=forced, budget=budget))
     delivery.run(MessagePresentation(result), MessageRace(result, quick, only, forced, mpis, deadline))
 
@@ -378,7 +379,8 @@ def mpi(
     deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
     found = find_mpis(mpis or [], needed=True)
     delivery = Delivery(data, output)
-    command_exit.require(find_bench)
+    with command_exit.guarded():
+        find_bench()
     options = {"quick": quick, "only": only, "forced": forced, "no_programs": not programs, "two_hosts": two_hosts}
     result = begun(MpiRun, command_line("bench mpi", found, **options, budget=budget))
     result.variables = variables()

@@ -20,7 +20,6 @@ from lacuna.bench.validation.pair_measurement import Measured
 from lacuna.cli.options import JsonOption, NicOption, exit_statuses, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
-from lacuna.worker.process import WorkerError
 from lacuna.worker.protocol import written
 
 MOST_RUNS = 1_000_000
@@ -131,10 +130,8 @@ def explain(
     own_nic = worker_nic(nic)
     measured = None
     if measure:
-        try:
+        with command_exit.guarded():
             measured = pair_measurement.measure(own_nic, Pair("asked", send.layout, receive.layout), cold=cold)
-        except WorkerError as e:
-            command_exit.fail(str(e))
     transfer = _Transfer.of(own_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
 
     if receive is not send and destination is None:

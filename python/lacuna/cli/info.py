@@ -12,7 +12,6 @@ from lacuna.bench import command_exit
 from lacuna.cli.options import NicOption, worker_nic
 from lacuna.report import guide_tables
 from lacuna.worker.client import Worker, find_worker
-from lacuna.worker.process import WorkerError
 from lacuna.worker.protocol import written
 from lacuna.worker.records import PROTOCOL
 
@@ -37,11 +36,8 @@ def info(
 
     Exit status: 0, 2 for wrong usage, 3 if the worker is missing or fails.
     """
-    try:
-        with Worker(find_worker(), worker_nic(nic), _SILENCE) as worker:
-            hello, devices = worker.hello, worker.devices()
-    except WorkerError as e:
-        command_exit.fail(str(e))
+    with command_exit.guarded(), Worker(find_worker(), worker_nic(nic), _SILENCE) as worker:
+        hello, devices = worker.hello, worker.devices()
     untold = freed_memory_is_told()
     gpus, no_gpus = device.look()
     if as_json:

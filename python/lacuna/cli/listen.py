@@ -12,7 +12,6 @@ from lacuna.bench import command_exit
 from lacuna.worker import remote_host
 from lacuna.worker.client import find_worker
 from lacuna.worker.listener import COMES_WITHIN, Listener, Met
-from lacuna.worker.process import WorkerError
 
 OPTION = typer.Option(
     "--listen",
@@ -26,22 +25,16 @@ def run(nic: str, host: str, start_within: float, come_within: float | None) -> 
     address = remote_host.place(host, "--listen", remote_host.EVERYWHERE)
     secret = remote_host.read_secret()
     console = command_exit.console()
-    try:
-        with command_exit.terminable(), Listener(find_worker(), nic, address, secret, start_within) as listener:
-            _show(console, listener)
-            began, who = time.monotonic(), ""
-            for event in listener.events(come_within or COMES_WITHIN):
-                if isinstance(event, Met):
-                    began, who = time.monotonic(), event.who
-                    console.print(f"Measuring with {event.who}", markup=False)
-                else:
-                    console.print(f"Refused {event.who}: {event.why}", markup=False, soft_wrap=True)
-            console.print(f"Served {who} for {time.monotonic() - began:.0f} s; the results are there.", markup=False)
-    except KeyboardInterrupt:
-        Console(stderr=True, highlight=False).print("Interrupted.")
-        raise typer.Exit(command_exit.INTERRUPTED) from None
-    except WorkerError as e:
-        command_exit.fail(str(e))
+    with command_exit.guarded(), Listener(find_worker(), nic, address, secret, start_within) as listener:
+        _show(console, listener)
+        began, who = time.monotonic(), ""
+        for event in listener.events(come_within or COMES_WITHIN):
+            if isinstance(event, Met):
+                began, who = time.monotonic(), event.who
+                console.print(f"Measuring with {event.who}", markup=False)
+            else:
+                console.print(f"Refused {event.who}: {event.why}", markup=False, soft_wrap=True)
+        console.print(f"Served {who} for {time.monotonic() - began:.0f} s; the results are there.", markup=False)
     raise typer.Exit
 
 

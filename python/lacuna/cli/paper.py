@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
 from rich.text import Text
 
 from lacuna import __version__
 from lacuna.bench import command_exit
-from lacuna.bench.delivery import Delivery, show_written
+from lacuna.bench.delivery import Delivery
 from lacuna.cli.options import JsonOption, exit_statuses, find_mpis, mpi_option, output_option
 from lacuna.paper import fft_command, profiles, table4
 from lacuna.paper import fit as fitting
-from lacuna.paper.fit import Fitted, Problem
+from lacuna.paper.fit import Problem, Step
 from lacuna.paper.results import CHAPTERS, Chapter, Results
-from lacuna.paper.section import Finding, Grid
 from lacuna.paper.sections.fft import APPLICATIONS, FftChapter
 from lacuna.paper.sections.table4_findings import residuals
 from lacuna.paper.simulator import Simulator
-from lacuna.worker.process import WorkerError
+from lacuna.report.row_tables import RowTable
 from lacuna.worker.protocol import written
 
 OutputOption = Annotated[Path | None, output_option("paper", "pictures")]
@@ -41,8 +40,6 @@ QuickOption = Annotated[
     bool,
     typer.Option("--quick", help="Of the 2D FFT: smaller matrices, one round; a minute or two instead of 15 or 30."),
 ]
-
-T = TypeVar("T")
 
 app = typer.Typer(
     name="paper",
@@ -128,37 +125,64 @@ def fit(
     """
     delivery = Delivery(data, None)
     console = delivery.console()
-
-    def work(simulator: Simulator, step: Callable[[], None]) -> tuple[Problem, Fitted]:
+    with command_exit.guarded(), _simulator(console, 380, "fitting", verify=False) as (simulator, step):
         problem = Problem(simulator, profiles.load(profile), step)
-        return problem, fitting.repeat(problem)
-
-    problem, fitted = _guarded(console, 380, "fitting", work, verify=False)
+        fitted = fitting.repeat(problem)
     stored = problem.values(problem.stored)
     rows = [[n, f"{stored[n]:.4g}", f"{v:.4g}", f"{v / stored[n] - 1:+.1%}"] for n, v in fitted.values.items()]
-    console.print(_table(Grid("Parameters", ["parameter", "profile", "fitted here", "difference"], rows)))
-    console.print(_table(residuals(fitted)))
+    head = ["parameter", "profile", "fitted here", "difference"]
+    console.print(RowTable(head, rows, title="Parameters").on_terminal())
+    console.print(residuals(fitted).on_terminal())
     console.print(f"Errors: {fitted.errors.text()}")
     console.print(f"By parameters fitted without the row: {fitted.leave_one_out.text()}")
-    residuals_by_cell = [
-        {
-            "block_bytes": c.block_bytes,
-            "blocks": c.blocks,
-            "method": c.method,
-            "error": float(e),
-            "error_left_out": float(o),
-        }
-        for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
-    ]
     document = {
         "schema": 1,
         "profile": profile,
         "parameters": {n: {"profile": stored[n], "fitted": v} for n, v in fitted.values.items()},
         "errors": fitted.errors,
         "leave_one_out": fitted.leave_one_out,
-        "residuals": residuals_by_cell,
+        "residuals": [
+            {
+                "block_bytes": c.block_bytes,
+                "blocks": c.blocks,
+                "method": c.method,
+                "error": float(e),
+                "error_left_out": float(o),
+            }
+            for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
+        ],
     }
     delivery.write_json(written(document) + "\n")
+
+
+@dataclass(frozen=True)
+class PaperPresentation:
+    """What is shown of the results. `tables`: those of the sections, too."""
+
+    result: Results
+    tables: bool
+    name: str = "paper"
+
+    def show(self, console: Console) -> None:
+        result = self.result
+        for grid in (g for s in result.sections for g in s.grids if self.tables):
+            console.print(grid.on_terminal())
+        if result.findings:
+            console.print(result.table.on_terminal())
+            console.print(f"{sum(f.holds for f in result.findings)} of {len(result.findings)} findings hold.")
+        for finding in result.findings:
+            if not finding.holds:
+                console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.reason}."))
+        for what in result.left_out:
+            console.print(Text(f"Left out: {what}"))
+        for error in result.errors:
+            console.print(Text(f"ERROR: {error}", style="red"))
+
+    def write(self, folder: Path) -> list[Path]:
+        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
+        from lacuna.paper import page
+
+        return page.write(self.result, folder)
 
 
 def _run(
@@ -174,36 +198,25 @@ def _run(
     """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
     one on the PATH."""
     mpis = find_mpis(mpi) if mpi or not chapters else []
-    delivery = Delivery(data, output)
-    console = delivery.console()
     results = Results(__version__, line + "".join(f" --mpi {one.name}={one.mpicc}" for one in mpis))
-    grids = len(chapters) + len(measured) == 1
 
-    def work(simulator: Simulator, step: Callable[[], None]) -> None:
-        for chapter in chapters:
-            results.sections.append(chapter.make(simulator, lambda: None))
-            step()
-
-    try:
+    def measure(console: Console) -> None:
         if chapters:
-            _guarded(console, len(chapters), "simulating", work)
-    except typer.Exit:  # what there is, is written
-        if results.sections:
-            _deliver(console, results, delivery, grids=False)
-        raise
-    if mpis or not chapters:
-        with command_exit.terminable():
+            with _simulator(console, len(chapters), "simulating") as (simulator, step):
+                for chapter in chapters:
+                    results.sections.append(chapter.make(simulator))
+                    step()
+        if mpis or not chapters:
             fft_command.measure(console, measured, mpis, results, quick=quick)
-    elif measured:
-        results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
-    _deliver(console, results, delivery, grids=grids)
-    command_exit.end(results.errors, interrupted=results.interrupted)
+        elif measured:
+            results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
+
+    Delivery(data, output).run(PaperPresentation(results, tables=len(chapters) + len(measured) == 1), measure)
 
 
-def _guarded(
-    console: Console, steps: int, what: str, work: Callable[[Simulator, Callable[[], None]], T], *, verify: bool = True
-) -> T:
-    """Runs `work` on a simulator under a progress bar; ends the command as --help says."""
+@contextmanager
+def _simulator(console: Console, steps: int, what: str, *, verify: bool = True) -> Iterator[tuple[Simulator, Step]]:
+    """A simulator, and what moves a progress bar on by a step."""
     bar = Progress(
         TextColumn(what),
         BarColumn(bar_width=50),
@@ -213,59 +226,7 @@ def _guarded(
         disable=not console.is_terminal,
     )
     started = time.monotonic()
-    try:
-        with command_exit.terminable(), Simulator(verify=verify) as simulator, bar:
-            task = bar.add_task("", total=steps)
-            result = work(simulator, functools.partial(bar.advance, task))
-    except KeyboardInterrupt:
-        raise typer.Exit(command_exit.INTERRUPTED) from None
-    except WorkerError as e:
-        command_exit.fail(str(e))
+    with Simulator(verify=verify) as simulator, bar:
+        yield simulator, functools.partial(bar.advance, bar.add_task("", total=steps))
     if not console.is_terminal:
         console.print(f"{what} took {time.monotonic() - started:.0f} s")
-    return result
-
-
-def _deliver(console: Console, results: Results, delivery: Delivery, *, grids: bool) -> None:
-    def draw(directory: Path) -> list[Path]:
-        # Imported here: matplotlib takes half a second, which a run without pictures need not spend.
-        from lacuna.paper import page as report
-
-        return report.write(results, directory)
-
-    files = delivery.write(console, results.to_json(), "paper.json", draw)
-    if grids:
-        for grid in (g for s in results.sections for g in s.grids):
-            console.print(_table(grid))
-    if results.findings:
-        console.print(_findings(results.findings))
-    held = sum(f.holds for f in results.findings)
-    if results.findings:
-        console.print(f"{held} of {len(results.findings)} findings hold.")
-    for finding in results.findings:
-        if not finding.holds:
-            console.print(Text(f"{finding.id} does not hold ({finding.statement}): {finding.why}."))
-    for what in results.left_out:
-        console.print(Text(f"Left out: {what}"))
-    for error in results.errors:
-        console.print(Text(f"ERROR: {error}", style="red"))
-    show_written(console, files)
-
-
-def _findings(found: Sequence[Finding]) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD)
-    for name in ("id", "statement", "label", "expected", "found", ""):
-        shown.add_column(name)
-    for f in found:
-        verdict = Text("holds", style="green") if f.holds else Text("does not hold", style="red")
-        shown.add_row(f.id, f.statement, f.label, f.expected, f.got, verdict)
-    return shown
-
-
-def _table(grid: Grid) -> Table:
-    shown = Table(title=grid.title, title_justify="left", box=box.SIMPLE_HEAD)
-    for i, name in enumerate(grid.head):
-        shown.add_column(str(name), justify="left" if i == 0 else "right")
-    for row in grid.rows:
-        shown.add_row(*map(str, row))
-    return shown

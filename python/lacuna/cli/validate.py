@@ -15,7 +15,6 @@ from lacuna.bench.progress import Meter
 from lacuna.bench.validation.page import ValidationPresentation
 from lacuna.bench.validation.validation import PAIRS, SEED, Sample, Validation, validate
 from lacuna.worker.client import Worker, find_worker
-from lacuna.worker.process import WorkerError
 from lacuna.worker.remote_host import RemoteHost
 from lacuna.worker.result import begun
 
@@ -76,13 +75,8 @@ def check(nic: str, started: float, delivery: Delivery, silence: float) -> NoRet
         )
     made = _begun(nic, "lacuna guide --check")
     sample = Sample(_CHECK_PAIRS, _CHECK_SEED, _CHECK_MS, started + CHECK_SECONDS - _CHECK_END)
-    try:
-        with command_exit.terminable(), Worker(find_worker(), nic, silence) as worker:
-            validate(worker, made, lambda *_: None, sample)
-    except KeyboardInterrupt:
-        raise typer.Exit(command_exit.INTERRUPTED) from None
-    except WorkerError as e:
-        command_exit.fail(str(e))
+    with command_exit.guarded(), Worker(find_worker(), nic, silence) as worker:
+        validate(worker, made, lambda *_: None, sample)
     delivery.write_json(made.to_json())
     console = delivery.console()
     for error in made.errors:

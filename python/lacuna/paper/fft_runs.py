@@ -58,9 +58,6 @@ class Row:
     error: float
     """The largest relative error of a row of the result that was compared."""
 
-    def to_json(self) -> dict[str, object]:
-        return dict(vars(self))
-
 
 @dataclass
 class Runs:

@@ -9,7 +9,7 @@ from lacuna.files import write_whole
 from lacuna.paper import pictures, profiles
 from lacuna.paper.profiles import LABELS
 from lacuna.paper.results import Results
-from lacuna.paper.section import Finding, Grid, Section
+from lacuna.paper.section import Finding, Section
 from lacuna.report.html import Raw, figure, heading, page, paragraph, section, table, text
 from lacuna.report.style import save_png, svg
 
@@ -38,7 +38,7 @@ def write(results: Results, directory: Path) -> list[Path]:
 def _page(results: Results) -> str:
     body = "".join(
         (
-            section("Findings", paragraph(_labels(results.findings)), _findings(results.findings), paragraph(_how())),
+            section("Findings", paragraph(_labels(results.findings)), results.table.on_page(), paragraph(_HOW)),
             *(_section(s) for s in results.sections),
             _profiles(results.sections),
             _told("Not measured", results.left_out),
@@ -64,21 +64,11 @@ def _told(title: str, lines: Sequence[str]) -> str:
     return section(title, *(paragraph(line) for line in lines)) if lines else ""
 
 
-def _how() -> str:
-    return (
-        "The methods are those that run on real NICs; the bytes move, and both payload and gaps are compared. Times "
-        "come "
-        "from a profile of the platform: docs/design/model.md says what each stage is, the end of this page what each "
-        "number rests on."
-    )
-
-
-def _findings(found: Sequence[Finding]) -> Raw:
-    rows = [
-        [f.id, f.statement, f.label, f.expected, f.got, "holds" if f.holds else Raw("<b>does not hold</b>")]
-        for f in found
-    ]
-    return table(("id", "statement", "label", "expected", "found", ""), rows)
+_HOW = (
+    "The methods are those that run on real NICs; the bytes move, and both payload and gaps are compared. Times come "
+    "from a profile of the platform: docs/design/model.md says what each stage is, the end of this page what each "
+    "number rests on."
+)
 
 
 def _section(s: Section) -> Raw:
@@ -92,18 +82,14 @@ def _section(s: Section) -> Raw:
             paragraph(
                 Raw(
                     f"<b>{verdict}</b> ({f.label}): {text(f.statement)}. Expected: {text(f.expected)}. Found: "
-                    f"{text(f.got)}." + (f" {text(f.why[:1].upper() + f.why[1:])}." if f.why else "")
+                    f"{text(f.got)}." + (f" {text(f.reason[:1].upper() + f.reason[1:])}." if f.reason else "")
                 )
             )
         )
     for grid in s.grids:
-        parts += [heading(grid.title), _grid(grid)]
+        parts += [heading(grid.title), grid.on_page()]
     parts += [paragraph(note) for note in s.notes]
     return section(f"{s.id}: {s.title}", *parts)
-
-
-def _grid(grid: Grid) -> Raw:
-    return table(grid.head, grid.rows)
 
 
 def _profiles(sections: Sequence[Section]) -> Raw:
@@ -116,9 +102,6 @@ def _profiles(sections: Sequence[Section]) -> Raw:
         parts.append(heading(f"{profile.name}: {profile.title}"))
         if len(own) < len(profile.parameters):
             parts.append(paragraph("What is not listed is as in the profile it is based on."))
-        parts.append(
-            table(
-                ("parameter", "value", "label", "origin"), [[p.name, f"{p.value:.10g}", p.label, p.origin] for p in own]
-            )
-        )
+        rows = [(p.name, f"{p.value:.10g}", p.label, p.origin) for p in own]
+        parts.append(table(("parameter", "value", "label", "origin"), rows))
     return section("Parameters and their origins", *parts)

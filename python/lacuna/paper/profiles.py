@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import lacuna
 from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import SchemaError, member, parsed, read
 
 Label = Literal["calibrated", "literature", "predicted"]
 """Fitted to Table 4; a published constant, whose source the origin names; neither."""
 
-LABELS: tuple[Label, ...] = ("calibrated", "literature", "predicted")
+LABELS: tuple[Label, ...] = get_args(Label)
 
 PLATFORM_2 = "connectx5-rocev2"
 CACHE_VARIANT = "connectx5-rocev2-cache"
@@ -27,12 +27,12 @@ class ProfileError(WorkerError):
 
 @dataclass(frozen=True)
 class Parameter:
-    name: str
     value: float
     label: Label
     origin: str
     prior: float | None = None
     """Of a calibrated one: where the fit begins, and to which it is held a little."""
+    name: str = ""
     inherited: bool = False
 
 
@@ -71,28 +71,19 @@ def find(name: str) -> Path:
 
 
 def load(name: str) -> Profile:
-    file = find(name)
-    head, parameters = _read(file, depth=0)
-    return Profile(str(head.get("name", file.stem)), str(head.get("title", file.stem)), file, parameters)
+    return _read(find(name))
 
 
-def _read(file: Path, depth: int) -> tuple[dict[str, Any], dict[str, Parameter]]:
+def _read(file: Path, depth: int = 0) -> Profile:
     if depth > 8:
         raise ProfileError(f"{file}: its bases have no end")
     try:
-        head = json.loads(file.read_text())
-        own = {n: _parameter(n, entry) for n, entry in head["parameters"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        said = parsed(file.read_bytes())
+        entries = read(dict[str, Any], member(said, "parameters", "profile"), "parameters")
+        parameters = {n: replace(read(Parameter, entry, f"parameters.{n}"), name=n) for n, entry in entries.items()}
+    except (OSError, SchemaError) as e:
         raise ProfileError(f"cannot read the profile {file}: {e}") from e
-    if "base" not in head:
-        return head, own
-    _, base = _read(file.parent / f"{head['base']}.json", depth + 1)
-    inherited = {n: replace(p, inherited=True) for n, p in base.items()}
-    return head, inherited | own
-
-
-def _parameter(name: str, entry: dict[str, Any]) -> Parameter:
-    label = entry["label"]
-    if label not in LABELS:
-        raise ValueError(f"{name} is labelled {label}; it may be {', '.join(LABELS)}")
-    return Parameter(name, float(entry["value"]), label, str(entry["origin"]), entry.get("prior"))
+    if "base" in said:
+        base = _read(file.parent / f"{said['base']}.json", depth + 1).parameters
+        parameters = {n: replace(p, inherited=True) for n, p in base.items()} | parameters
+    return Profile(str(said.get("name", file.stem)), str(said.get("title", file.stem)), file, parameters)

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-from lacuna.bench.methods.experiments import EXPERIMENTS
+from rich.text import Text
+
 from lacuna.paper.fft_runs import Row
-from lacuna.paper.fit import Step
 from lacuna.paper.section import Finding, Section
 from lacuna.paper.sections import figures_of_paper, figures_of_report, policies, questions, table4_findings
 from lacuna.paper.sections.study import Study, section
 from lacuna.paper.simulator import Simulator
-
-Make = Callable[[Simulator, Step], Section]
-
-
-def _plain(make: Callable[[Simulator], Section]) -> Make:
-    return lambda simulator, _: make(simulator)
-
-
-def _study(study: Study) -> Make:
-    return lambda simulator, _: section(study, simulator)
+from lacuna.report.row_tables import RowTable
+from lacuna.worker.protocol import written
 
 
 @dataclass(frozen=True)
@@ -31,38 +23,28 @@ class Chapter:
 
     name: str
     title: str
-    make: Make
+    make: Callable[[Simulator], Section]
 
 
-def _chapters() -> list[Chapter]:
-    titles = {e.id: e.title for e in EXPERIMENTS}
-    studied = {
-        s.id: Chapter(s.id.lower(), titles[s.id], _study(s))
-        for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES)
-    }
-    figures = [chapter for which, chapter in studied.items() if which.startswith("F")]
-    report = [chapter for which, chapter in studied.items() if which.startswith("R")]
-    report.insert(1, Chapter("r5.2.2", "pack against sgrs, two-sided", _plain(figures_of_report.r522)))
-    return [
-        *figures,
-        Chapter("t3", "the guide: Table 3, and a better one", _plain(questions.guide)),
-        Chapter("table4", "latency by block size and count, with the fit's errors", table4_findings.section),
-        Chapter(
-            "texts", "where the paper's text and its own table differ (items 2 to 4)", _plain(table4_findings.texts)
-        ),
-        Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_findings.variants),
-        Chapter("constant", "what a receiver costs (item 5)", _plain(questions.constant)),
-        Chapter("overlap", "copies that overlap the wire (item 6)", _plain(questions.overlap)),
-        Chapter("unequal", "sgrs with other lists on either side (item 7)", _plain(questions.unequal_lists)),
-        *report,
-        Chapter("s2", "SGRS against Multi-W on PCI-X, with an alltoall (2005)", _plain(questions.s2)),
-        Chapter("s4", "four policies of registration (2006)", _plain(policies.s4)),
-        Chapter("alltoall", "alltoall with vector types, 4 to 256 ranks", _plain(questions.alltoall)),
-        Chapter("what-if", "NICs that are not there", _plain(questions.what_if)),
-    ]
+def _studied(study: Study) -> Chapter:
+    return Chapter(study.id.lower(), study.title, partial(section, study))
 
 
-CHAPTERS = _chapters()
+CHAPTERS = [
+    *map(_studied, figures_of_paper.STUDIES),
+    Chapter("t3", "the guide: Table 3, and a better one", questions.guide),
+    Chapter("table4", "latency by block size and count, with the fit's errors", table4_findings.section),
+    Chapter("texts", "where the paper's text and its own table differ (items 2 to 4)", table4_findings.texts),
+    Chapter("variants", "why keys for many blocks collapse: two causes (item 1)", table4_findings.variants),
+    Chapter("constant", "what a receiver costs (item 5)", questions.constant),
+    Chapter("overlap", "copies that overlap the wire (item 6)", questions.overlap),
+    Chapter("unequal", "sgrs with other lists on either side (item 7)", questions.unequal_lists),
+    *map(_studied, figures_of_report.STUDIES),
+    Chapter("s2", "SGRS against Multi-W on PCI-X, with an alltoall (2005)", questions.s2),
+    Chapter("s4", "four policies of registration (2006)", policies.s4),
+    Chapter("alltoall", "alltoall with vector types, 4 to 256 ranks", questions.alltoall),
+    Chapter("what-if", "NICs that are not there", questions.what_if),
+]
 """In the paper's order, then the report's, those of the older papers, and our own questions."""
 
 
@@ -78,28 +60,36 @@ class Results:
     interrupted: bool = False
 
     @property
+    def is_empty(self) -> bool:
+        return not (self.sections or self.errors or self.left_out)
+
+    @property
     def findings(self) -> list[Finding]:
         return [f for s in self.sections for f in s.findings]
 
+    @property
+    def table(self) -> RowTable:
+        """The findings."""
+        verdicts = {True: Text("holds", "green"), False: Text("does not hold", "bold red")}
+        rows = [(f.id, f.statement, f.label, f.expected, f.got, verdicts[f.holds]) for f in self.findings]
+        return RowTable(("id", "statement", "label", "expected", "found", ""), rows, texts=6)
+
     def to_json(self) -> str:
         data = {s.id: s.data for s in self.sections}
-        members: dict[str, object] = {
+        members = {
             "schema": 1,
             "lacuna_version": self.version,
             "command": self.command,
             "table4": data.get("Table 4"),
-            "findings": [f.to_json() for f in self.findings],
+            "findings": self.findings,
             "guide": data.get("T3"),
             "what_if": data.get("What if", {}),
-            "fft": [row.to_json() for row in self.fft],
+            "fft": self.fft,
             "errors": self.errors,
             "left_out": self.left_out,
             "sections": [
                 {
-                    "id": s.id,
-                    "title": s.title,
-                    "conditions": s.conditions,
-                    "profile": s.profile,
+                    **{name: getattr(s, name) for name in ("id", "title", "conditions", "profile")},
                     "curves": [
                         {
                             "panel": p.title,
@@ -116,4 +106,4 @@ class Results:
                 for s in self.sections
             ],
         }
-        return json.dumps(members, indent=1) + "\n"
+        return written(members) + "\n"

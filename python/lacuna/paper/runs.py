@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lacuna.bench.methods.experiments import Experiment, Point
+from lacuna.bench.methods.experiments import Experiment
 from lacuna.paper.profiles import Profile
+from lacuna.paper.section import Line
 from lacuna.paper.simulator import Parameters, Simulator, Trial
 
 Row = dict[str, float]
@@ -28,6 +29,19 @@ class Panel:
     def curve(self, method: str, what: str = "latency_us") -> list[float]:
         return [self.lines[method][x][what] for x in self.xs]
 
+    def both_ends(self, method: str, what: str) -> list[float]:
+        """The sender's time and the receiver's together: of "cpu", or of "copy", which is a part of it."""
+        return [row[f"{what}_send_us"] + row[f"{what}_recv_us"] for row in self.lines[method].values()]
+
+    def drawn(self) -> list[Line]:
+        """The latency of each method; a reference is dashed."""
+        return [Line(m, self.xs, self.curve(m), dashed=m == PLAIN) for m in self.lines]
+
+    def add(self, line: str, x: int, row: Row) -> None:
+        if x not in self.xs:
+            self.xs.append(x)
+        self.lines.setdefault(line, {})[x] = row
+
     def best(self, x: int, methods: Iterable[str]) -> str:
         return min(methods, key=lambda m: self.us(m, x))
 
@@ -45,29 +59,27 @@ def run(
     simulator: Simulator, profile: Profile, experiment: Experiment, overrides: Parameters | None = None
 ) -> dict[str, Panel]:
     """A panel for each group of points."""
-    asked = [(p, m) for p in experiment.points for m in p.cell.methods]
+    panels = {p.group: Panel(p.group) for p in experiment.points}
     if experiment.points[0].cell.verb == "keys":
-        return _keys(simulator, profile, experiment, overrides)
-    rows = simulator.transfers(profile.path, [Trial(p.cell.spec, m) for p, m in asked], overrides)
-    panels: dict[str, Panel] = {}
-    for (point, method), row in zip(asked, rows, strict=True):
-        _add(panels, point, point.reference or method, row | {"payload": float(point.cell.subject.payload_bytes)})
+        asked = [{"entries": p.x, "bytes": 4096} for p in experiment.points]
+        for point, row in zip(experiment.points, simulator.set_up(profile.path, asked, overrides), strict=True):
+            for name, member in (("create_key", "create_key_us"), ("bind_key", "bind_us")):
+                panels[point.group].add(name, point.x, {"latency_us": row[member]})
+        return panels
+    trials = [(p, m) for p in experiment.points for m in p.cell.methods]
+    rows = simulator.transfers(profile.path, [Trial(p.cell.spec, m) for p, m in trials], overrides)
+    for (point, method), row in zip(trials, rows, strict=True):
+        payload = float(point.cell.subject.payload_bytes)
+        panels[point.group].add(point.reference or method, point.x, row | {"payload": payload})
     return panels
 
 
-def _keys(
-    simulator: Simulator, profile: Profile, experiment: Experiment, overrides: Parameters | None
-) -> dict[str, Panel]:
-    rows = simulator.set_up(profile.path, [{"entries": p.x, "bytes": 4096} for p in experiment.points], overrides)
-    panels: dict[str, Panel] = {}
-    for point, row in zip(experiment.points, rows, strict=True):
-        for name, member in (("create_key", "create_key_us"), ("bind_key", "bind_us")):
-            _add(panels, point, name, {"latency_us": row[member]})
-    return panels
-
-
-def _add(panels: dict[str, Panel], point: Point, line: str, row: Row) -> None:
-    panel = panels.setdefault(point.group, Panel(point.group))
-    if point.x not in panel.xs:
-        panel.xs.append(point.x)
-    panel.lines.setdefault(line, {})[point.x] = row
+def sweep(
+    simulator: Simulator, profile: Profile, layouts: Mapping[int, Mapping[str, object]], methods: Sequence[str]
+) -> Panel:
+    """Each layout, by its x, with each method."""
+    panel = Panel("")
+    trials = [(x, Trial(layout, m)) for x, layout in layouts.items() for m in methods]
+    for (x, trial), row in zip(trials, simulator.transfers(profile.path, [t for _, t in trials]), strict=True):
+        panel.add(trial.method, x, row)
+    return panel

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lacuna.paper.profiles import Label
+from lacuna.report.row_tables import RowTable
+
+FindingLabel = Label | Literal["measured"]
+"""What decides it on the model: a fit to Table 4, a published constant, or neither, and small estimates beside them
+all. Or a measurement on this machine."""
 
 
 @dataclass(frozen=True)
@@ -15,29 +20,12 @@ class Finding:
 
     id: str
     statement: str
-    label: Label | Literal["measured"]
-    """What decides it on the model: a fit to Table 4, a published constant, or neither, and small estimates beside them
-    all. Or a measurement on this machine."""
+    label: FindingLabel
     expected: str
     got: str
     holds: bool
     reason: str = ""
     """Why it does not hold, or what it hangs on."""
-
-    @property
-    def why(self) -> str:
-        return self.reason or ("" if self.holds else "the model does not say why")
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "statement": self.statement,
-            "label": self.label,
-            "expected": self.expected,
-            "got": self.got,
-            "holds": bool(self.holds),
-            "reason": self.why,
-        }
 
 
 @dataclass(frozen=True)
@@ -59,15 +47,6 @@ class Plot:
     bytes_on_x: bool = False
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A table."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[object]]
-
-
 @dataclass
 class Section:
     id: str
@@ -77,10 +56,17 @@ class Section:
     """Of the modelled NIC; empty: measured on this machine."""
     findings: list[Finding] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
-    grids: list[Grid] = field(default_factory=list)
+    grids: list[RowTable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     data: dict[str, object] = field(default_factory=dict)
     """Numbers for paper.json that no finding holds."""
+
+    def finds(
+        self, statement: str, label: FindingLabel, expected: str, got: str, holds: bool, reason: str = "", of: str = ""
+    ) -> None:
+        """Adds a finding. `of`: its id, where that is not the section's."""
+        why = reason or ("" if holds else "the model does not say why")
+        self.findings.append(Finding(of or self.id, statement, label, expected, got, bool(holds), why))
 
 
 def us(value: float) -> str:

@@ -59,4 +59,6 @@ def _terminal_cell(cell: Cell) -> str | Text:
 
 
 def _page_cell(cell: Cell) -> Raw:
-    return Raw(method_name(cell.method) + text(cell.rest)) if isinstance(cell, MethodCell) else text(cell)
+    if isinstance(cell, MethodCell):
+        return Raw(method_name(cell.method) + text(cell.rest))
+    return Raw(f"<b>{text(cell)}</b>") if isinstance(cell, Text) and "bold" in str(cell.style) else text(cell)

@@ -123,7 +123,8 @@ def two_parameters(monkeypatch: pytest.MonkeyPatch) -> fit.Problem:
     fake = FakeSimulator()
     cells = tuple(replace(c, paper_us=fake.latency(c.trial, fake.truth)) for c in table4.cells())
     monkeypatch.setattr(table4, "cells", lambda: cells)
-    parameters = {n: profiles.Parameter(n, 1.0, "calibrated", "Table 4", prior=p) for n, p in (("a", 9.0), ("b", 1.0))}
+    priors = {"a": 9.0, "b": 1.0}
+    parameters = {n: profiles.Parameter(1.0, "calibrated", "Table 4", prior, n) for n, prior in priors.items()}
     return fit.Problem(cast(Simulator, fake), Profile("fake", "fake", Path("fake"), parameters))
 
 
@@ -154,7 +155,7 @@ def test_a_row_that_is_left_out_has_no_part_in_its_error(
 
 @pytest.mark.all
 def test_the_model_meets_table4(simulator: Simulator) -> None:
-    found = table4_findings.section(simulator, lambda: None)
+    found = table4_findings.section(simulator)
     data = found.data
     assert cast(float, data["median_error"]) <= 0.03
     assert cast(float, data["p90_error"]) <= 0.08
@@ -220,7 +221,19 @@ def test_a_crossing_is_where_one_stays_ahead() -> None:
     assert panel.best(2, ("a", "b")) == "b"
 
 
-@pytest.mark.parametrize("which", ["F21", "R5.2.1"])
+def test_what_does_not_hold_has_a_reason_and_the_sections_id() -> None:
+    made = Section("F0", "", "", PLATFORM_2)
+    made.finds("a", "predicted", "1", "1", True)
+    made.finds("b", "predicted", "1", "2", False)
+    made.finds("c", "predicted", "1", "2", False, "because", of="Item 0")
+    assert [(f.id, f.reason) for f in made.findings] == [
+        ("F0", ""),
+        ("F0", "the model does not say why"),
+        ("Item 0", "because"),
+    ]
+
+
+@pytest.mark.parametrize("which", ["F21", "R5.2.1", "R5.2.2"])
 def test_a_study_judges_and_draws(simulator: Simulator, which: str) -> None:
     study = next(s for s in (*figures_of_paper.STUDIES, *figures_of_report.STUDIES) if s.id == which)
     made = section(study, simulator)
@@ -244,7 +257,11 @@ def test_a_judge_can_say_no() -> None:
     panel = runs.Panel("", [1024, 1048576])
     panel.lines = {m: {x: {"latency_us": 10.0} for x in panel.xs} for m in ("pack", "sgrs")}
     study = Study("F17b", PLATFORM_2, next(s.judge for s in figures_of_paper.STUDIES if s.id == "F17b"))
-    assert not study.judge({"": panel}, cast(Simulator, None))[0].holds
+    made = Section("F17b", "", "", PLATFORM_2)
+    study.judge(made, {"": panel}, cast(Simulator, None))
+    (finding,) = made.findings
+    assert not finding.holds
+    assert finding.id == "F17b"
 
 
 def test_table3_and_what_is_not_dominated() -> None:
@@ -309,7 +326,7 @@ def test_a_missing_worker_is_said(tmp_path: Path) -> None:
 def test_what_was_simulated_before_a_failure_is_written(simulator: Simulator, tmp_path: Path) -> None:
     del simulator
 
-    def breaks(_: Simulator, __: fit.Step) -> Section:
+    def breaks(_: Simulator) -> Section:
         raise WorkerError("it broke")
 
     chapters = [next(c for c in CHAPTERS if c.name == "f20"), Chapter("broken", "it breaks", breaks)]
@@ -335,6 +352,8 @@ def test_the_alltoall_of_2005_is_made_of_exchanges() -> None:
     assert [r.method for r in found] == 2 * ["sgrs", "multi_write", "pack"]
     assert alltoall_2005.gains(found)[64] < alltoall_2005.gains(found, left_registered=True)[64]
     assert 0.13 < alltoall_2005.gains(found)[64] < 0.33  # what finding() takes for the paper's 23 %
-    assert alltoall_2005.finding(found).holds
-    assert alltoall_2005.plot(found).lines[0].ys == [found[0].latency_us]
-    assert len(alltoall_2005.grid(found).rows) == 2
+    made = Section("S2", "", "", "")
+    alltoall_2005.add(made, found)
+    assert [f.holds for f in made.findings] == [True]
+    assert made.plots[0].lines[0].ys == [found[0].latency_us]
+    assert len(made.grids[0].rows) == 2

@@ -9,7 +9,8 @@ from itertools import product
 from lacuna import Layout
 from lacuna._core import simulate_exchange
 from lacuna.paper.profiles import Profile
-from lacuna.paper.section import Finding, Grid, Line, Plot, us
+from lacuna.paper.section import Line, Plot, Section, us
+from lacuna.report.row_tables import RowTable
 
 RANKS = 8
 METHODS = ("sgrs", "multi_write", "pack")
@@ -49,13 +50,16 @@ def gains(found: Sequence[Row], left_registered: bool = False) -> dict[int, floa
     return {n: 1 - time[n, "sgrs"] / time[n, "multi_write"] for n in sorted({r.columns for r in found})}
 
 
-def finding(found: Sequence[Row]) -> Finding:
+_REGISTERED = {False: "registered anew", True: "left registered"}
+
+
+def add(made: Section, found: Sequence[Row]) -> None:
+    """The finding, the plot and the table."""
     by_columns = gains(found)
     best = max(by_columns.values())
     listed = ", ".join(f"{n}: {gain:.0%}" for n, gain in by_columns.items())
     left = max(gains(found, left_registered=True).values())
-    return Finding(
-        "S2",
+    made.finds(
         f"alltoall of a vector datatype among {RANKS} processes: sgrs down by up to 23 % against multi_write",
         "predicted",
         "up to 13 to 33 %",
@@ -64,27 +68,16 @@ def finding(found: Sequence[Row]) -> Finding:
         "the abstract gives neither its sizes nor its schedule, nor what becomes of memory: in what is compared each "
         "message registers its own anew; what a request costs on that NIC is an estimate of ours",
     )
-
-
-_REGISTERED = {False: "registered anew", True: "left registered"}
-
-
-def plot(found: Sequence[Row]) -> Plot:
-    lines = []
-    for left, method in product((False, True), METHODS):
-        chosen = [r for r in found if r.method == method and r.left_registered == left]
-        name = f"{method}, {_REGISTERED[left]}"
-        lines.append(Line(name, [r.columns for r in chosen], [r.latency_us for r in chosen]))
-    return Plot(f"alltoall of {RANKS} ranks", "columns", "time (µs)", lines)
-
-
-def grid(found: Sequence[Row]) -> Grid:
-    cells = {(r.columns, r.method, r.left_registered): f"{us(r.latency_us)} ({us(r.cpu_us)})" for r in found}
-    return Grid(
-        f"The alltoall of {RANKS} ranks: time, and of it a rank's CPU time",
-        ["columns", "memory", *METHODS],
-        [
-            [n, _REGISTERED[left], *(cells[n, m, left] for m in METHODS)]
-            for n, left in product(sorted({r.columns for r in found}), (False, True))
-        ],
-    )
+    rows = {(r.columns, r.method, r.left_registered): r for r in found}
+    lines = [
+        Line(f"{m}, {words}", list(by_columns), [rows[n, m, left].latency_us for n in by_columns])
+        for left, words in _REGISTERED.items()
+        for m in METHODS
+    ]
+    made.plots.append(Plot(f"alltoall of {RANKS} ranks", "columns", "time (µs)", lines))
+    table = [
+        [str(n), words, *(f"{us(rows[n, m, left].latency_us)} ({us(rows[n, m, left].cpu_us)})" for m in METHODS)]
+        for n, (left, words) in product(by_columns, _REGISTERED.items())
+    ]
+    title = f"The alltoall of {RANKS} ranks: time, and of it a rank's CPU time"
+    made.grids.append(RowTable(["columns", "memory", *METHODS], table, texts=2, title=title))

@@ -6,9 +6,11 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from lacuna.paper.fft_runs import Effort, Plan, Runs
-from lacuna.paper.section import Finding, Grid, Line, Plot, Section
+from lacuna.paper.section import Line, Plot, Section
+from lacuna.report.row_tables import RowTable
 
 _SHARES = {"packing": "packing", "communication": "communication", "fft": "transforms"}
 _TITLES = {"none": "no datatype", "send": "send", "recv": "recv", "both": "both", "native": "Lacuna, native"}
@@ -40,56 +42,63 @@ def f12a(runs: Runs, plan: Plan) -> Section:
         "one rank a node, N to 40,000, which is 26 GB). Shares of the whole transform",
         "",
     )
-    kept = [m for m in runs.mpis if all(runs.us(m, n, "none") is not None for n in plan.ns)]
-    shares = {m: {w: [_share(runs, m, n, w) for n in plan.ns] for w in _SHARES} for m in kept}
-    made.plots = [_shares_plot(m, "N", plan.ns, shares[m]) for m in kept]
-    made.grids = [_shares_grid("N", plan.ns, shares)]
-    if kept:
-        ends = {m: {w: (s[w][0], s[w][-1]) for w in ("packing", "communication")} for m, s in shares.items()}
-        made.findings = [
-            Finding(
-                "F12a",
-                "as the matrix grows, packing takes a larger share of a 2D FFT and communication a smaller one",
-                "measured",
-                f"from N = {plan.ns[0]:,} to {plan.ns[-1]:,} packing's share rises and communication's falls, under "
-                "every MPI",
-                _ends_text(ends),
-                all(
-                    e["packing"][1] > e["packing"][0] and e["communication"][1] < e["communication"][0]
-                    for e in ends.values()
-                ),
-                "both ranks are on one node: communication is copies through memory too, which grow as packing does",
-            )
-        ]
+    shares = _shares(made, runs, plan, "N", plan.ns)
+    if shares:
+        made.finds(
+            "as the matrix grows, packing takes a larger share of a 2D FFT and communication a smaller one",
+            "measured",
+            f"from N = {plan.ns[0]:,} to {plan.ns[-1]:,} packing's share rises and communication's falls, under "
+            "every MPI",
+            _ends_text(shares),
+            all(
+                s["packing"][-1] > s["packing"][0] and s["communication"][-1] < s["communication"][0]
+                for s in shares.values()
+            ),
+            "both ranks are on one node: communication is copies through memory too, which grow as packing does",
+        )
     return made
 
 
 def f12b(runs: Runs, plan: Plan) -> Section:
-    n, cpus = plan.ns[0], len(os.sched_getaffinity(0))
     made = Section(
         "F12b",
         "2D FFT: packing's and communication's share, by the number of ranks",
-        f"N = {n:,}, packed by hand, {plan.ranks[0]} to {plan.ranks[-1]} ranks on one node with {cpus} CPUs (the "
-        f"report: N = 10,000, 2 to 16 ranks). More ranks than CPUs take turns: waiting for a CPU is in communication",
+        f"N = {plan.ns[0]:,}, packed by hand, {plan.ranks[0]} to {plan.ranks[-1]} ranks on one node with "
+        f"{len(os.sched_getaffinity(0))} CPUs (the report: N = 10,000, 2 to 16 ranks). More ranks than CPUs take "
+        "turns: waiting for a CPU is in communication",
         "",
     )
-    kept = [m for m in runs.mpis if all(runs.us(m, n, "none", ranks=r) is not None for r in plan.ranks)]
-    shares = {m: {w: [_share(runs, m, n, w, r) for r in plan.ranks] for w in _SHARES} for m in kept}
-    made.plots = [_shares_plot(m, "ranks", plan.ranks, shares[m]) for m in kept]
-    made.grids = [_shares_grid("ranks", plan.ranks, shares)]
-    if kept:
-        ends = {m: {w: (s[w][0], s[w][-1]) for w in ("packing", "communication")} for m, s in shares.items()}
-        made.findings = [
-            Finding(
-                "F12b",
-                "communication's share of a 2D FFT grows with the number of ranks",
-                "measured",
-                f"a larger share with {plan.ranks[-1]} ranks than with {plan.ranks[0]}, under every MPI",
-                _ends_text(ends),
-                all(e["communication"][1] > e["communication"][0] for e in ends.values()),
-            )
-        ]
+    shares = _shares(made, runs, plan, "ranks", plan.ranks)
+    if shares:
+        made.finds(
+            "communication's share of a 2D FFT grows with the number of ranks",
+            "measured",
+            f"a larger share with {plan.ranks[-1]} ranks than with {plan.ranks[0]}, under every MPI",
+            _ends_text(shares),
+            all(s["communication"][-1] > s["communication"][0] for s in shares.values()),
+        )
     return made
+
+
+def _shares(made: Section, runs: Runs, plan: Plan, x: str, xs: Sequence[int]) -> dict[str, dict[str, list[float]]]:
+    """Of each MPI that has all points: each phase's share in percent, over the sizes or over the ranks. Adds a plot of
+    each and a table."""
+
+    def share(mpi: str, what: str, n: int, ranks: int) -> float:
+        part, whole = (_known(runs.us(mpi, n, "none", w, ranks=ranks)) for w in (what, "whole"))
+        return 100 * part / whole
+
+    points = list(product(plan.ns, plan.ranks))
+    kept = [m for m in runs.mpis if all(runs.us(m, n, "none", ranks=r) is not None for n, r in points)]
+    shares = {m: {what: [share(m, what, n, r) for n, r in points] for what in _SHARES} for m in kept}
+    rows = []
+    for mpi, of_mpi in shares.items():
+        lines = [Line(_SHARES[what], xs, values) for what, values in of_mpi.items()]
+        made.plots.append(Plot(mpi, x, "share of the whole (%)", lines))
+        rows += [[f"{mpi}, {line.name}", *(f"{value:.0f} %" for value in line.ys)] for line in lines]
+    title = "Shares of the whole transform (the slowest rank of each phase)"
+    made.grids.append(RowTable(["MPI", *(f"{x} = {value:,}" for value in xs)], rows, title=title))
+    return shares
 
 
 def f13(runs: Runs, plan: Plan) -> Section:
@@ -109,34 +118,30 @@ def f13(runs: Runs, plan: Plan) -> Section:
         return made
     times = {m: {v: _known(runs.us(m, n, v)) for v in four} for m in kept}
     fastest = {m: min(four, key=lambda v: t[v]) for m, t in times.items()}
-    made.findings = [
-        Finding(
-            "F13",
-            "packing by hand is the fastest of the four variants",
-            "measured",
-            f"under every MPI, at N = {n:,}",
-            "; ".join(f"{m}: {_TITLES[v]}" for m, v in fastest.items()),
-            all(v == "none" for v in fastest.values()),
-            _OTHER_MPIS,
+    made.finds(
+        "packing by hand is the fastest of the four variants",
+        "measured",
+        f"under every MPI, at N = {n:,}",
+        "; ".join(f"{m}: {_TITLES[v]}" for m, v in fastest.items()),
+        all(v == "none" for v in fastest.values()),
+        _OTHER_MPIS,
+    )
+    made.finds(
+        "a datatype at the receiver, or on both sides, is worse than one at the sender",
+        "measured",
+        f"under every MPI, at N = {n:,}",
+        "; ".join(
+            f"{m}: recv {t['recv'] / t['send']:.2f}, both {t['both'] / t['send']:.2f} times send"
+            for m, t in times.items()
         ),
-        Finding(
-            "F13",
-            "a datatype at the receiver, or on both sides, is worse than one at the sender",
-            "measured",
-            f"under every MPI, at N = {n:,}",
-            "; ".join(
-                f"{m}: recv {t['recv'] / t['send']:.2f}, both {t['both'] / t['send']:.2f} times send"
-                for m, t in times.items()
-            ),
-            all(min(t["recv"], t["both"]) > t["send"] for t in times.values()),
-            _OTHER_MPIS,
-        ),
-    ]
-    made.findings += _f13_with_lacuna(runs, times, n)
+        all(min(t["recv"], t["both"]) > t["send"] for t in times.values()),
+        _OTHER_MPIS,
+    )
+    _f13_with_lacuna(made, runs, times, n)
     return made
 
 
-def _f13_with_lacuna(runs: Runs, times: dict[str, dict[str, float]], n: int) -> list[Finding]:
+def _f13_with_lacuna(made: Section, runs: Runs, times: dict[str, dict[str, float]], n: int) -> None:
     """`times`: of each MPI by variant, without Lacuna."""
     with_lacuna = {
         f"{m}, {_TITLES[v]}{', preloaded' if p else ''}": t
@@ -145,21 +150,19 @@ def _f13_with_lacuna(runs: Runs, times: dict[str, dict[str, float]], n: int) -> 
         if (t := runs.us(m, n, v, preloaded=p)) is not None
     }
     if not with_lacuna:
-        return []
+        return
     by_hand = min(times, key=lambda m: times[m]["none"])
     best = min(with_lacuna, key=lambda k: with_lacuna[k])
     ratio = with_lacuna[best] / times[by_hand]["none"]
-    return [
-        Finding(
-            "F13, Lacuna",
-            "Lacuna, native or preloaded, takes at most half of packing by hand on the best MPI without it",
-            "measured",
-            f"at most 0.5, at N = {n:,}",
-            f"{ratio:.2f} ({best}; by hand: {by_hand})",
-            ratio <= 0.5,
-            _BUSY,
-        )
-    ]
+    made.finds(
+        "Lacuna, native or preloaded, takes at most half of packing by hand on the best MPI without it",
+        "measured",
+        f"at most 0.5, at N = {n:,}",
+        f"{ratio:.2f} ({best}; by hand: {by_hand})",
+        ratio <= 0.5,
+        _BUSY,
+        of="F13, Lacuna",
+    )
 
 
 def r511(runs: Runs, plan: Plan) -> Section:
@@ -172,75 +175,52 @@ def r511(runs: Runs, plan: Plan) -> Section:
     )
     kept = [m for m in runs.mpis if _ratios(runs, m, plan.ns, preloaded=False)]
     both = {m: {p: _ratios(runs, m, plan.ns, preloaded=p) for p in (False, True)} for m in kept}
-    made.plots = [
-        Plot(
-            m,
-            "N",
-            "recv, time over that by hand",
-            [Line(_side(p), list(r), list(r.values()), dashed=p) for p, r in both[m].items() if r],
-        )
-        for m in kept
-    ]
-    made.grids = [
-        Grid(
-            "Whole transform with a receiving datatype, over that packed by hand in the same job",
-            ["MPI", *(f"N = {n:,}" for n in plan.ns)],
-            [
-                [f"{m}, {_side(p)}", *(f"{r[n]:.2f}" if n in r else "-" for n in plan.ns)]
-                for m in kept
-                for p, r in both[m].items()
-                if r
-            ],
-        )
-    ]
-    made.findings = _r511_findings(both, last)
+    rows = []
+    for mpi, of_mpi in both.items():
+        found = {p: ratios for p, ratios in of_mpi.items() if ratios}
+        lines = [Line(_side(p), list(r), list(r.values()), dashed=p) for p, r in found.items()]
+        made.plots.append(Plot(mpi, "N", "recv, time over that by hand", lines))
+        rows += [[f"{mpi}, {_side(p)}", *(f"{r[n]:.2f}" if n in r else "-" for n in plan.ns)] for p, r in found.items()]
+    title = "Whole transform with a receiving datatype, over that packed by hand in the same job"
+    made.grids = [RowTable(["MPI", *(f"N = {n:,}" for n in plan.ns)], rows, title=title)]
+    _judge_r511(made, both, last)
     return made
 
 
-def _r511_findings(both: dict[str, dict[bool, dict[int, float]]], last: int) -> list[Finding]:
+def _judge_r511(made: Section, both: dict[str, dict[bool, dict[int, float]]], last: int) -> None:
     """`both`: of each MPI the ratios by N, plain and preloaded; `last`: the largest N."""
-    found: list[Finding] = []
     plain = {m: both[m][False] for m in both if last in both[m][False]}
     if plain:
-        found.append(
-            Finding(
-                "R5.1.1",
-                "receiving by datatype takes a multiple of the time of unpacking by hand (136 times with Open MPI 4.0 "
-                "at N = 2,560, 3 times with MVAPICH2)",
-                "measured",
-                f"more than 1 under every MPI, at N = {last:,}",
-                "; ".join(f"{m}: {r[last]:.2f}" for m, r in plain.items()),
-                all(r[last] > 1 for r in plain.values()),
-                _OTHER_MPIS,
-            )
+        made.finds(
+            "receiving by datatype takes a multiple of the time of unpacking by hand (136 times with Open MPI 4.0 "
+            "at N = 2,560, 3 times with MVAPICH2)",
+            "measured",
+            f"more than 1 under every MPI, at N = {last:,}",
+            "; ".join(f"{m}: {r[last]:.2f}" for m, r in plain.items()),
+            all(r[last] > 1 for r in plain.values()),
+            _OTHER_MPIS,
         )
     small = {m: min(r[n] for n in r if n <= 160) for m, r in plain.items() if "openmpi" in m and min(r) <= 160}
     if small:
-        found.append(
-            Finding(
-                "R5.1.1",
-                "below N = 160 Open MPI's datatypes are slightly better than packing by hand",
-                "measured",
-                "below 1 somewhere up to N = 160",
-                "; ".join(f"{m}: {r:.2f}" for m, r in small.items()),
-                all(r < 1 for r in small.values()),
-                "times of tens of microseconds, most of which is not the exchange",
-            )
+        made.finds(
+            "below N = 160 Open MPI's datatypes are slightly better than packing by hand",
+            "measured",
+            "below 1 somewhere up to N = 160",
+            "; ".join(f"{m}: {r:.2f}" for m, r in small.items()),
+            all(r < 1 for r in small.values()),
+            "times of tens of microseconds, most of which is not the exchange",
         )
     loaded = {m: max(both[m][True].values()) for m in both if both[m][True]}
     if loaded:
-        found.append(
-            Finding(
-                "R5.1.1, Lacuna",
-                "with Lacuna preloaded a receiving datatype is no slower than unpacking by hand, at any size",
-                "measured",
-                "at most 1.05 under every MPI",
-                "; ".join(f"{m}: at most {r:.2f}" for m, r in loaded.items()),
-                all(r <= 1.05 for r in loaded.values()),
-                _BUSY,
-            )
+        made.finds(
+            "with Lacuna preloaded a receiving datatype is no slower than unpacking by hand, at any size",
+            "measured",
+            "at most 1.05 under every MPI",
+            "; ".join(f"{m}: at most {r:.2f}" for m, r in loaded.items()),
+            all(r <= 1.05 for r in loaded.values()),
+            _BUSY,
+            of="R5.1.1, Lacuna",
         )
-    return found
 
 
 def _chapters() -> tuple[FftChapter, ...]:
@@ -279,48 +259,21 @@ def _known(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _share(runs: Runs, mpi: str, n: int, what: str, ranks: int = 2) -> float:
-    return (
-        100 * _known(runs.us(mpi, n, "none", what, ranks=ranks)) / _known(runs.us(mpi, n, "none", "whole", ranks=ranks))
-    )
-
-
 def _side(preloaded: bool) -> str:
     return "preloaded" if preloaded else "plain"
 
 
-def _ends_text(ends: dict[str, dict[str, tuple[float, float]]]) -> str:
+def _ends_text(shares: dict[str, dict[str, list[float]]]) -> str:
     return "; ".join(
-        f"{m}: " + ", ".join(f"{w} {first:.0f} to {last:.0f} %" for w, (first, last) in e.items())
-        for m, e in ends.items()
-    )
-
-
-def _shares_plot(mpi: str, x: str, xs: Sequence[int], shares: dict[str, list[float]]) -> Plot:
-    return Plot(mpi, x, "share of the whole (%)", [Line(_SHARES[w], xs, values) for w, values in shares.items()])
-
-
-def _shares_grid(x: str, xs: Sequence[int], shares: dict[str, dict[str, list[float]]]) -> Grid:
-    rows = [
-        [f"{mpi}, {_SHARES[w]}", *(f"{value:.0f} %" for value in values)]
-        for mpi, s in shares.items()
-        for w, values in s.items()
-    ]
-    return Grid(
-        "Shares of the whole transform (the slowest rank of each phase)", ["MPI", *(f"{x} = {v:,}" for v in xs)], rows
+        f"{m}: " + ", ".join(f"{w} {s[w][0]:.0f} to {s[w][-1]:.0f} %" for w in ("packing", "communication"))
+        for m, s in shares.items()
     )
 
 
 def _exchange_plot(runs: Runs, mpi: str, ns: Sequence[int]) -> Plot:
     lines = []
-    for variant, preloaded in (
-        ("none", False),
-        ("send", False),
-        ("recv", False),
-        ("both", False),
-        ("both", True),
-        ("native", False),
-    ):
+    plain = [(variant, False) for variant in _TITLES]
+    for variant, preloaded in (*plain[:-1], ("both", True), *plain[-1:]):
         found = {n: t for n in ns if (t := runs.us(mpi, n, variant, preloaded=preloaded)) is not None}
         name = _TITLES[variant] + (", preloaded" if preloaded else "")
         if found:
@@ -328,7 +281,7 @@ def _exchange_plot(runs: Runs, mpi: str, ns: Sequence[int]) -> Plot:
     return Plot(mpi, "N", "both exchanges (ms)", lines)
 
 
-def _exchange_grid(runs: Runs, mpis: Sequence[str], n: int) -> Grid:
+def _exchange_grid(runs: Runs, mpis: Sequence[str], n: int) -> RowTable:
     rows = [
         [
             f"{mpi}, {_side(p)}",
@@ -337,7 +290,7 @@ def _exchange_grid(runs: Runs, mpis: Sequence[str], n: int) -> Grid:
         for mpi in mpis
         for p in (False, True)
     ]
-    return Grid(f"Both exchanges at N = {n:,} (ms)", ["MPI", *_TITLES.values()], rows)
+    return RowTable(["MPI", *_TITLES.values()], rows, title=f"Both exchanges at N = {n:,} (ms)")
 
 
 def _ratios(runs: Runs, mpi: str, ns: Sequence[int], *, preloaded: bool) -> dict[int, float]:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from lacuna import _core
 from lacuna.paper import profiles
 from lacuna.paper.profiles import Profile
-from lacuna.paper.section import Finding, Grid, Line, Plot, Section
-from lacuna.paper.simulator import Simulator, Trial
+from lacuna.paper.runs import sweep
+from lacuna.paper.section import Line, Plot, Section
+from lacuna.paper.simulator import Simulator
+from lacuna.report.row_tables import RowTable
 
 NETWORKS = ("infiniband-ddr-2006", "myrinet-gm-2006")
 POLICIES = {
@@ -65,12 +67,12 @@ def _network_name(profile: Profile) -> str:
 
 
 def _network(made: Section, profile: Profile) -> None:
-    peak = profile.value("nic.wire_gb_s")
+    network, peak = _network_name(profile), profile.value("nic.wire_gb_s")
     alone = {policy: [gb_s(profile, policy, n, 0, 4) for n in SIZES] for policy in POLICIES}
     again = {policy: [gb_s(profile, policy, LARGE, reuse) for reuse in REUSE] for policy in POLICIES}
     made.plots.append(
         Plot(
-            f"{_network_name(profile)}: no reuse",
+            f"{network}: no reuse",
             "message",
             "GB/s",
             [Line(POLICIES[p], SIZES, ys) for p, ys in alone.items()],
@@ -79,7 +81,7 @@ def _network(made: Section, profile: Profile) -> None:
     )
     made.plots.append(
         Plot(
-            f"{_network_name(profile)}: 8 MiB",
+            f"{network}: 8 MiB",
             "messages whose memory was used before (%)",
             "GB/s",
             [Line(POLICIES[p], REUSE, ys) for p, ys in again.items()],
@@ -87,10 +89,10 @@ def _network(made: Section, profile: Profile) -> None:
     )
     best = {policy: max((*alone[policy], *again[policy])) / peak for policy in POLICIES}
     made.grids.append(
-        Grid(
-            f"{_network_name(profile)}: the best of each, of {peak:g} GB/s",
+        RowTable(
             ("policy", "share of peak"),
             [(POLICIES[p], f"{share:.0%}") for p, share in best.items()],
+            title=f"{network}: the best of each, of {peak:g} GB/s",
         )
     )
     made.data[profile.name] = {
@@ -100,12 +102,12 @@ def _network(made: Section, profile: Profile) -> None:
         "reuse_gb_s": again,
         "peak": best,
     }
-    made.findings += _findings(profile, alone, again)
+    _judge(made, network, alone, again)
 
 
-def _findings(
-    profile: Profile, alone: Mapping[str, Sequence[float]], again: Mapping[str, Sequence[float]]
-) -> list[Finding]:
+def _judge(
+    made: Section, network: str, alone: Mapping[str, Sequence[float]], again: Mapping[str, Sequence[float]]
+) -> None:
     def said(values: dict[str, float]) -> str:
         return ", ".join(f"{POLICIES[p]} {v:.2f}" for p, v in sorted(values.items(), key=lambda item: -item[1]))
 
@@ -113,68 +115,55 @@ def _findings(
     always = {p: ys[-1] for p, ys in again.items()}
     pipelines = ("pipeline", "leave_pinned_pipeline")
     drop = min(again["pipeline"]) / max(again["pipeline"])
-    return [
-        Finding(
-            "S4",
-            f"{_network_name(profile)}: without reuse a pipeline is fastest",
-            "predicted",
-            "at 8 MiB in GB/s: pipeline ahead of leave pinned and of copy in/out",
-            said(never),
-            max(never[p] for p in pipelines) > max(never["leave_pinned"], never["copy"]),
-        ),
-        Finding(
-            "S4",
-            f"{_network_name(profile)}: with full reuse leave pinned is fastest",
-            "predicted",
-            "at 8 MiB in GB/s: leave pinned, alone or with the pipeline, ahead of the others",
-            said(always),
-            min(always["leave_pinned"], always["leave_pinned_pipeline"]) >= max(always["pipeline"], always["copy"]),
-        ),
-        Finding(
-            "S4",
-            f"{_network_name(profile)}: the pipeline hardly depends on reuse",
-            "predicted",
-            "its slowest at least 0.9 of its fastest",
-            f"{drop:.2f}",
-            drop >= 0.9,
-        ),
-    ]
+    made.finds(
+        f"{network}: without reuse a pipeline is fastest",
+        "predicted",
+        "at 8 MiB in GB/s: pipeline ahead of leave pinned and of copy in/out",
+        said(never),
+        max(never[p] for p in pipelines) > max(never["leave_pinned"], never["copy"]),
+    )
+    made.finds(
+        f"{network}: with full reuse leave pinned is fastest",
+        "predicted",
+        "at 8 MiB in GB/s: leave pinned, alone or with the pipeline, ahead of the others",
+        said(always),
+        min(always["leave_pinned"], always["leave_pinned_pipeline"]) >= max(always["pipeline"], always["copy"]),
+    )
+    made.finds(
+        f"{network}: the pipeline hardly depends on reuse",
+        "predicted",
+        "its slowest at least 0.9 of its fastest",
+        f"{drop:.2f}",
+        drop >= 0.9,
+    )
 
 
 def _costs(made: Section, simulator: Simulator, profile: Profile) -> None:
     """What the policies weigh against one another."""
-    sizes = list(SIZES)
-    costs = simulator.set_up(profile.path, [{"bytes": n} for n in sizes])
-    wire = simulator.transfers(profile.path, [Trial(_one_block(n), "pack") for n in sizes])
-    copied = simulator.transfers(profile.path, [Trial(_nearly_one(n), "pack") for n in sizes])
+    costs = simulator.set_up(profile.path, [{"bytes": n} for n in SIZES])
+    wire = sweep(simulator, profile, {n: _blocks(n, 1) for n in SIZES}, ["pack"])
+    # Two blocks with a line between them: as much to copy as one, and not contiguous.
+    copied = sweep(simulator, profile, {n: _blocks(n // 2, 2) for n in SIZES}, ["pack"])
     lines = [
-        Line("registration", sizes, [c["register_us"] for c in costs]),
-        Line("deregistration", sizes, [c["deregister_us"] for c in costs]),
-        Line("wire", sizes, [r["latency_us"] for r in wire]),
-        Line("copy in and out", sizes, [r["copy_send_us"] + r["copy_recv_us"] for r in copied]),
+        Line("registration", SIZES, [c["register_us"] for c in costs]),
+        Line("deregistration", SIZES, [c["deregister_us"] for c in costs]),
+        Line("wire", SIZES, wire.curve("pack")),
+        Line("copy in and out", SIZES, copied.both_ends("pack", "copy")),
     ]
     made.plots.append(
         Plot(f"{_network_name(profile)}: what is weighed", "message", "time (µs)", lines, bytes_on_x=True)
     )
     register, undo, flown, copies = (line.ys[-1] for line in lines)
     without = (register + undo) / flown
-    made.findings.append(
-        Finding(
-            "S4",
-            f"{_network_name(profile)}: registering a message and back is a part of its transfer, so that there is "
-            "something to hide, and less than copying in and out",
-            "predicted",
-            "at 8 MB: registration and back 5 to 60 % of the wire's time, and less than copying in and out",
-            f"{without:.0%} of the wire; copying {copies / flown:.0%}",
-            0.05 <= without <= 0.6 and register + undo < copies,
-        )
+    made.finds(
+        f"{_network_name(profile)}: registering a message and back is a part of its transfer, so that there is "
+        "something to hide, and less than copying in and out",
+        "predicted",
+        "at 8 MB: registration and back 5 to 60 % of the wire's time, and less than copying in and out",
+        f"{without:.0%} of the wire; copying {copies / flown:.0%}",
+        0.05 <= without <= 0.6 and register + undo < copies,
     )
 
 
-def _one_block(size: int) -> dict[str, object]:
-    return {"kind": "blocks", "block_bytes": size, "block_count": 1, "gap_bytes": 64}
-
-
-def _nearly_one(size: int) -> dict[str, object]:
-    """Two blocks with a line between them: as much to copy as one, and not contiguous."""
-    return {"kind": "blocks", "block_bytes": size // 2, "block_count": 2, "gap_bytes": 64}
+def _blocks(size: int, count: int) -> dict[str, object]:
+    return {"kind": "blocks", "block_bytes": size, "block_count": count, "gap_bytes": 64}

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from lacuna.bench.methods.experiments import EXPERIMENTS, Experiment
 from lacuna.paper import profiles, runs, table4
-from lacuna.paper.runs import PLAIN, Panel
-from lacuna.paper.section import Finding, Line, Plot, Section
+from lacuna.paper.runs import Panel
+from lacuna.paper.section import Line, Plot, Section
 from lacuna.paper.simulator import Simulator
 from lacuna.units import bytes_text
 
 Panels = dict[str, Panel]
-Judge = Callable[[Panels, Simulator], list[Finding]]
+Judge = Callable[[Section, Panels, Simulator], None]
+"""Adds findings to a section."""
 
 _PAPER_NAMES = {ours: name for name, ours in table4.METHODS.items()}
 LATENCY = "one-way latency (µs)"
@@ -32,17 +33,28 @@ class Study:
     """A plot for each: what is on the y axis."""
     conditions: str = ""
     """Instead of the experiment's."""
+    shown_as: str = ""
+    """The title, where the experiment is another study's."""
+    repeats: str = ""
+    """That study's id."""
+
+    @property
+    def experiment(self) -> Experiment:
+        return next(e for e in EXPERIMENTS if e.id == (self.repeats or self.id))
+
+    @property
+    def title(self) -> str:
+        return self.shown_as or self.experiment.title
 
 
 def section(study: Study, simulator: Simulator) -> Section:
-    experiment = next(e for e in EXPERIMENTS if e.id == study.id)
-    profile = profiles.load(study.profile)
-    panels = runs.run(simulator, profile, experiment)
+    experiment = study.experiment
+    panels = runs.run(simulator, profiles.load(study.profile), experiment)
     conditions = study.conditions or experiment.conditions.replace(_MACHINE_NOTE, "")
-    made = Section(study.id, experiment.title, conditions, study.profile)
+    made = Section(study.id, study.title, conditions, study.profile)
     for shows in study.shows:
         made.plots += [_plot(shows, experiment, panel) for panel in panels.values()]
-    made.findings = study.judge(panels, simulator)
+    study.judge(made, panels, simulator)
     return made
 
 
@@ -56,12 +68,11 @@ def _plot(shows: str, experiment: Experiment, panel: Panel) -> Plot:
     def pairs(method: str) -> Iterator[tuple[float, float]]:
         return zip(panel.curve(method, "payload"), panel.curve(method), strict=True)
 
-    lines = [Line(m, panel.xs, panel.curve(m), dashed=m == PLAIN) for m in panel.lines]
+    lines = panel.drawn()
     if shows == BANDWIDTH:
         lines = [Line(m, panel.xs, [payload / latency / 1e3 for payload, latency in pairs(m)]) for m in panel.lines]
     elif shows == SPLIT:
-        ends = (panel.curve("pack", f"copy_{end}_us") for end in ("send", "recv"))
-        copies = [send + receive for send, receive in zip(*ends, strict=True)]
+        copies = panel.both_ends("pack", "copy")
         rest = [latency - c for latency, c in zip(panel.curve("pack"), copies, strict=True)]
         lines.append(Line("copies of pack", panel.xs, copies, dashed=True))
         lines.append(Line("the rest of pack", panel.xs, rest, dashed=True))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from lacuna.paper import fit, profiles, table4
-from lacuna.paper.fit import Fitted, Problem, Step
+from lacuna.paper.fit import Fitted, Problem
 from lacuna.paper.profiles import CACHE_VARIANT, PLATFORM_2
-from lacuna.paper.section import Finding, Grid, Line, Plot, Section
+from lacuna.paper.runs import sweep
+from lacuna.paper.section import Line, Plot, Section
 from lacuna.paper.simulator import Simulator, Trial, grid
+from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text
 from lacuna.worker.process import WorkerError
 
@@ -16,45 +18,35 @@ GOALS = {"median": 0.03, "p90": 0.08, "max": 0.15}
 LEFT_OUT_GOAL = 0.06
 
 
-def section(simulator: Simulator, step: Step) -> Section:
+def section(simulator: Simulator) -> Section:
     profile = profiles.load(PLATFORM_2)
-    made = Section("Table 4", "Latency by block size and count", _CONDITIONS, PLATFORM_2)
-    fitted = fit.evaluate(Problem(simulator, profile, step))
+    fitted = fit.evaluate(Problem(simulator, profile))
     moved = table4.relative_errors(table4.modelled_us(simulator, profile, verify=True))
     if not np.allclose(moved, fitted.relative, rtol=0, atol=1e-9):
         raise WorkerError("the model's times depend on whether bytes are moved")
-    return describe(made, fitted, profile)
-
-
-_CONDITIONS = (
-    "one-way latency of 16 to 512 blocks of 256 B to 64 KB with gaps of twice the block; lines are the model, points "
-    "the paper. Fifteen parameters are fitted to these 120 cells; the bytes of each cell move and are compared"
-)
-
-
-def describe(made: Section, fitted: Fitted, profile: profiles.Profile) -> Section:
+    made = Section(
+        "Table 4",
+        "Latency by block size and count",
+        "one-way latency of 16 to 512 blocks of 256 B to 64 KB with gaps of twice the block; lines are the model, "
+        "points the paper. Fifteen parameters are fitted to these 120 cells; the bytes of each cell move and are "
+        "compared",
+        PLATFORM_2,
+    )
     errors, left_out = fitted.errors, fitted.leave_one_out
     holds = all(getattr(errors, name) <= goal for name, goal in GOALS.items()) and left_out.median <= LEFT_OUT_GOAL
-    made.findings.append(
-        Finding(
-            "Table 4",
-            "the model gives the paper's latencies",
-            "calibrated",
-            "median 3 %, 90th percentile 8 %, maximum 15 %; without the row that is compared, median 6 %",
-            f"{errors.text()}; without the row: median {left_out.median:.1%}",
-            holds,
-        )
+    made.finds(
+        "the model gives the paper's latencies",
+        "calibrated",
+        "median 3 %, 90th percentile 8 %, maximum 15 %; without the row that is compared, median 6 %",
+        f"{errors.text()}; without the row: median {left_out.median:.1%}",
+        holds,
     )
     model = np.array([c.paper_us for c in table4.cells()]) * (1 + fitted.relative)
     made.plots = _plots(model)
     made.grids = [residuals(fitted), _parameters(profile, fitted)]
     made.data = {
-        "median_error": errors.median,
-        "p90_error": errors.p90,
-        "max_error": errors.max,
-        "leave_one_out_median": left_out.median,
-        "leave_one_out_p90": left_out.p90,
-        "leave_one_out_max": left_out.max,
+        **{f"{name}_error": value for name, value in vars(errors).items()},
+        **{f"leave_one_out_{name}": value for name, value in vars(left_out).items()},
         "unit": "fraction of the paper's value",
         "cells": [
             {
@@ -87,7 +79,7 @@ def _plots(model: np.ndarray) -> list[Plot]:
     return plots
 
 
-def residuals(fitted: Fitted) -> Grid:
+def residuals(fitted: Fitted) -> RowTable:
     rows = []
     for row in dict.fromkeys(c.row for c in table4.cells()):
         of_row = [i for i, c in enumerate(table4.cells()) if c.row == row]
@@ -100,12 +92,14 @@ def residuals(fitted: Fitted) -> Grid:
             ]
         )
     head = ["block", "method", *map(str, table4.COUNTS), "left out"]
-    return Grid("Model over paper, by number of blocks; at the right the median when the row is not fitted", head, rows)
+    title = "Model over paper, by number of blocks; at the right the median when the row is not fitted"
+    return RowTable(head, rows, texts=2, title=title)
 
 
-def _parameters(profile: profiles.Profile, fitted: Fitted) -> Grid:
+def _parameters(profile: profiles.Profile, fitted: Fitted) -> RowTable:
     rows = [[p.name, f"{p.prior:g}", f"{fitted.values[p.name]:.4g}", p.origin] for p in profile.calibrated if p.prior]
-    return Grid("Fitted parameters", ["parameter", "prior", "value", "what it rests on"], rows)
+    head = ("parameter", "prior", "value", "what it rests on")
+    return RowTable(head, rows, texts=(0, 3), title="Fitted parameters")
 
 
 def texts(simulator: Simulator) -> Section:
@@ -125,40 +119,34 @@ def texts(simulator: Simulator) -> Section:
     def span(values: list[float]) -> str:
         return f"{min(values):.2f} to {max(values):.2f}"
 
-    made.findings.append(
-        Finding(
-            "Item 2",
-            "text: sgrs passes copy at 128 B; table, with gaps of twice the block: they are equal at 256 B for every n",
-            "calibrated",
-            f"copy/sgrs at 256 B: {span(ratios(cells))} (within 10 % of 1)",
-            span(ratios(model)),
-            max(abs(r - 1) for r in ratios(model)) < 0.1,
-            "the text does not contradict the table: its 128 B belong to a gap of 45 MB, which the table does not "
-            "have. The model "
-            "is out at 512 x 256 B, where its sgrs is 12 % faster than the paper's",
-        )
+    made.finds(
+        "text: sgrs passes copy at 128 B; table, with gaps of twice the block: they are equal at 256 B for every n",
+        "calibrated",
+        f"copy/sgrs at 256 B: {span(ratios(cells))} (within 10 % of 1)",
+        span(ratios(model)),
+        max(abs(r - 1) for r in ratios(model)) < 0.1,
+        "the text does not contradict the table: its 128 B belong to a gap of 45 MB, which the table does not "
+        "have. The model is out at 512 x 256 B, where its sgrs is 12 % faster than the paper's",
+        of="Item 2",
     )
     cliff = [source[65536, "copy", n] / source[65536, "sgrs", n] for source in (cells, model) for n in (256, 512)]
-    made.findings.append(
-        Finding(
-            "Item 3",
-            "copy/sgrs jumps where both sides' bytes leave the last-level cache: two cells",
-            "calibrated",
-            f"{cliff[0]:.2f} and {cliff[1]:.2f} at 16.8 and 33.5 MB",
-            f"{cliff[2]:.2f} and {cliff[3]:.2f}",
-            abs(cliff[2] / cliff[0] - 1) < 0.1 and abs(cliff[3] / cliff[1] - 1) < 0.1,
-        )
+    made.finds(
+        "copy/sgrs jumps where both sides' bytes leave the last-level cache: two cells",
+        "calibrated",
+        f"{cliff[0]:.2f} and {cliff[1]:.2f} at 16.8 and 33.5 MB",
+        f"{cliff[2]:.2f} and {cliff[3]:.2f}",
+        abs(cliff[2] / cliff[0] - 1) < 0.1 and abs(cliff[3] / cliff[1] - 1) < 0.1,
+        of="Item 3",
     )
     found = [_crossing(source) for source in (cells, model)]
-    made.findings.append(
-        Finding(
-            "Item 4",
-            "text: umr_w loses to sgrs from 60 ± 30 blocks on; table: the crossing depends on the block size",
-            "calibrated",
-            ", ".join(f"{bytes_text(b)}: {n:.0f}" for b, n in found[0].items()),
-            ", ".join(f"{bytes_text(b)}: {n:.0f}" for b, n in found[1].items()),
-            all(0.5 <= found[1][b] / n <= 2 for b, n in found[0].items()),
-        )
+    crossings = [", ".join(f"{bytes_text(b)}: {n:.0f}" for b, n in one.items()) for one in found]
+    made.finds(
+        "text: umr_w loses to sgrs from 60 ± 30 blocks on; table: the crossing depends on the block size",
+        "calibrated",
+        crossings[0],
+        crossings[1],
+        all(0.5 <= found[1][b] / n <= 2 for b, n in found[0].items()),
+        of="Item 4",
     )
     return made
 
@@ -174,61 +162,49 @@ def _crossing(source: dict[tuple[int, str, int], float]) -> dict[int, float]:
     return out
 
 
-def variants(simulator: Simulator, step: Step) -> Section:
+def variants(simulator: Simulator) -> Section:
     """Item 1: the two causes of UMR's collapse, side by side, and the experiment that would tell them apart."""
     made = Section(
         "Item 1",
         "Why keys for many blocks collapse: two causes that look alike",
         "a search through one key's list for each packet, or a translation cache that all entries share. Both are "
-        "fitted "
-        "to Table 4 as well as they can be",
+        "fitted to Table 4 as well as they can be",
         f"{PLATFORM_2}, {CACHE_VARIANT}",
     )
-    fitted = {name: fit.evaluate(Problem(simulator, profiles.load(p), step)) for name, p in _VARIANTS.items()}
+    fitted = {name: fit.evaluate(Problem(simulator, profiles.load(p))) for name, p in _VARIANTS.items()}
     search, cache = fitted["search"], fitted["cache"]
     miss = cache.values["indirect.miss_ns"] / 1e3
     capacity = cache.values["indirect.capacity"]
-    made.findings.append(
-        Finding(
-            "Item 1",
-            "a search through the list and a translation cache explain Table 4 alike",
-            "calibrated",
-            "both within the goals, with parameters that mean something",
-            f"search: {search.errors.text()}; cache: {cache.errors.text()}, but with {capacity:,.0f} entries of which "
-            f"one that is missing takes {miss:.1f} µs",
-            search.errors.median < 0.03 and cache.errors.median < 0.03 and miss < 2,
-            "the collapse is linear in the list up to 512 entries. A cache shows that only while nearly everything "
-            "still hits, so that its misses have to be several times as long as a read over PCIe. The table speaks for "
-            "the search; only hardware decides",
-        )
+    made.finds(
+        "a search through the list and a translation cache explain Table 4 alike",
+        "calibrated",
+        "both within the goals, with parameters that mean something",
+        f"search: {search.errors.text()}; cache: {cache.errors.text()}, but with {capacity:,.0f} entries of which "
+        f"one that is missing takes {miss:.1f} µs",
+        search.errors.median < 0.03 and cache.errors.median < 0.03 and miss < 2,
+        "the collapse is linear in the list up to 512 entries. A cache shows that only while nearly everything "
+        "still hits, so that its misses have to be several times as long as a read over PCIe. The table speaks for "
+        "the search; only hardware decides",
     )
-    counts = (16, 32, 64, 128, 256, 512)
-    trials = [t for n in counts for t in _collapse(n)]
     plot_lines: list[Line] = []
-    speed: dict[str, dict[str, list[float]]] = {}
+    gain: dict[str, float] = {}
     for name, profile in _VARIANTS.items():
-        rows = simulator.transfers(profiles.load(profile).path, trials)
-        by_method = {
-            m: [r["latency_us"] for r in rows[i::3]] for i, m in enumerate(("sgrs", "umr_send", "umr_chunked"))
-        }
-        speed[name] = by_method
+        layouts = {n: grid(4096, n) for n in table4.COUNTS}
+        panel = sweep(simulator, profiles.load(profile), layouts, ("sgrs", "umr_send", "umr_chunked"))
         plot_lines += [
-            Line(f"{m}, {name}" if m != "sgrs" else m, counts, ys, dashed=name == "cache")
-            for m, ys in by_method.items()
+            Line(f"{m}, {name}" if m != "sgrs" else m, panel.xs, panel.curve(m), dashed=name == "cache")
+            for m in panel.lines
             if m != "sgrs" or name == "search"
         ]
+        gain[name] = panel.us("umr_send", 512) / panel.us("umr_chunked", 512)
     made.plots.append(Plot("blocks of 4 KB", "number of blocks", "one-way latency (µs)", plot_lines))
     made.plots += [_chunks(simulator, name) for name in _VARIANTS]
-    gain = {n: speed[n]["umr_send"][-1] / speed[n]["umr_chunked"][-1] for n in _VARIANTS}
-    made.findings.append(
-        Finding(
-            "Item 1",
-            "several small keys in one sg_list tell the causes apart",
-            "predicted",
-            "search: umr_chunked avoids the collapse; cache: it gains nothing",
-            f"512 blocks of 4 KB, umr_send over umr_chunked: search {gain['search']:.2f}, cache {gain['cache']:.2f}",
-            gain["search"] > 1.5 and gain["cache"] < 1.1,
-        )
+    made.finds(
+        "several small keys in one sg_list tell the causes apart",
+        "predicted",
+        "search: umr_chunked avoids the collapse; cache: it gains nothing",
+        f"512 blocks of 4 KB, umr_send over umr_chunked: search {gain['search']:.2f}, cache {gain['cache']:.2f}",
+        gain["search"] > 1.5 and gain["cache"] < 1.1,
     )
     made.notes = [_ON_HARDWARE]
     return made
@@ -240,16 +216,10 @@ _ON_HARDWARE = (
     "The experiment on a real ConnectX: 512 blocks of 4 KB, same layout on both sides. (a) One indirect key of 512 "
     "entries, one SEND; (b) sixteen keys of 32 entries in one sg_list, one SEND; (c) as (b), while another queue pair "
     "moves data through sixteen other keys. If the NIC searches each key's list, (b) is as fast as sgrs, and (c) as "
-    "(b) "
-    "for as long as the wire is not full. If all entries share a cache, (b) is as slow as (a), and (c) slower still. "
-    "`lacuna bench methods --experiment F23` measures (a) and (b) wherever a NIC offers indirect keys; it has not been "
-    "run on one."
+    "(b) for as long as the wire is not full. If all entries share a cache, (b) is as slow as (a), and (c) slower "
+    "still. `lacuna bench methods --experiment F23` measures (a) and (b) wherever a NIC offers indirect keys; it has "
+    "not been run on one."
 )
-
-
-def _collapse(blocks: int) -> list[Trial]:
-    layout = grid(4096, blocks)
-    return [Trial(layout, m) for m in ("sgrs", "umr_send", "umr_chunked")]
 
 
 _CHUNKS = (4, 8, 16, 32, 64, 128, 256, 512)
