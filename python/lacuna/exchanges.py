@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lacuna import _core
@@ -46,22 +46,18 @@ class Exchange:
         return self._ongoing.explain()
 
 
-def alltoallw(ranks: Ranks, sends: Sequence[Block], receives: Sequence[Block], schedule: str, window: int) -> Exchange:
-    out = [_block(rank, block) for rank, block in enumerate(sends)]
-    into = [_block(rank, block) for rank, block in enumerate(receives)]
-    return Exchange(_core.exchange(ranks, out, into, True, schedule, window))
-
-
-def neighbor_exchange(
+def exchange(
     ranks: Ranks,
-    sends: Sequence[tuple[int, Block]],
-    receives: Sequence[tuple[int, Block]],
+    sends: Iterable[tuple[int, Block]],
+    receives: Iterable[tuple[int, Block]],
     schedule: str,
     window: int,
+    *,
+    everyone: bool,
 ) -> Exchange:
-    out = [_block(rank, block) for rank, block in sends]
-    into = [_block(rank, block) for rank, block in receives]
-    return Exchange(_core.exchange(ranks, out, into, False, schedule, window))
+    """`everyone`: there is one block to each rank and from each, in their order."""
+    out, into = ([_block(rank, block) for rank, block in blocks] for blocks in (sends, receives))
+    return Exchange(_core.exchange(ranks, out, into, everyone, schedule, window))
 
 
 def transpose(

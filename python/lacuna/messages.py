@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from lacuna._core import Exposed, Layout, Pending, Ranks, Status
-from lacuna.exchanges import Block, Exchange, alltoallw, neighbor_exchange, transpose
+from lacuna.exchanges import Block, Exchange, exchange, transpose
 
 ANY_SOURCE = -1
 ANY_TAG = -1
@@ -154,7 +154,7 @@ class Communicator:
         self, sends: Sequence[Block], receives: Sequence[Block], *, schedule: str = "automatic", window: int = 8
     ) -> Exchange:
         """The same, to be started again and again with the same arrays: the ranks agree once."""
-        return alltoallw(self._ranks, sends, receives, schedule, window)
+        return exchange(self._ranks, enumerate(sends), enumerate(receives), schedule, window, everyone=True)
 
     def neighbor_exchange(
         self,
@@ -179,7 +179,7 @@ class Communicator:
         window: int = 8,
     ) -> Exchange:
         """The same, to be started again and again with the same arrays: the ranks agree once."""
-        return neighbor_exchange(self._ranks, sends, receives, schedule, window)
+        return exchange(self._ranks, sends, receives, schedule, window, everyone=False)
 
     def transpose(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -132,7 +131,7 @@ def explain(
     if measure:
         with command_exit.guarded():
             measured = pair_measurement.measure(own_nic, Pair("asked", send.layout, receive.layout), cold=cold)
-    transfer = _Transfer.of(own_nic, send.layout, receive.layout, objective, cold=cold, uses=uses, measured=measured)
+    text, transfer = _transfer(own_nic, send.layout, receive.layout, objective, measured, cold=cold, uses=uses)
 
     if receive is not send and destination is None:
         shown.append(receive)
@@ -142,61 +141,48 @@ def explain(
         console.print(Text(describe(parsed.layout)), soft_wrap=True)
     if len(shown) == 1:
         console.print("Destination: the same\n")
-    console.print(Text(transfer.text), soft_wrap=True)
-    document = {**_document(shown), "transfer": transfer.to_json()}
+    console.print(Text(text), soft_wrap=True)
+    document = {
+        "lacuna_version": __version__,
+        "instruction_set": instruction_set(),
+        "layouts": [_facts(parsed) for parsed in shown],
+        "transfer": transfer,
+    }
     delivery.write_json(written(document) + "\n")
     for failure in measured.failures if measured else ():
         console.print(f"ERROR: {failure}", markup=False)
     raise typer.Exit(command_exit.MEASUREMENT_FAILED if measured and measured.failures else 0)
 
 
-@dataclass(frozen=True)
-class _Transfer:
-    """Which way is chosen, and all the others."""
-
-    text: str
-    candidates: list[dict[str, Any]]
-    warnings: list[str]
-    objective: str
-
-    @staticmethod
-    def of(
-        nic: str,
-        send: Layout,
-        receive: Layout,
-        objective: Objective,
-        *,
-        cold: bool,
-        uses: float,
-        measured: Measured | None,
-    ) -> _Transfer:
-        try:
-            guide = Guide(nic, message_us=measured.message_us if measured else 0.0)
-            text, candidates = guide.explain(
-                send,
-                receive,
-                objective=objective.value,
-                cold=cold,
-                uses=uses,
-                measured=measured.times if measured else {},
-            )
-        except ValueError as e:
-            raise typer.BadParameter(str(e), param_hint="choice") from e
-        warnings = list(guide.warnings)
-        if measured and measured.moved:
-            warnings.append(
-                "while it was measured the two processes moved nearer to one another or apart: the measured times do "
-                "not compare; try again"
-            )
-        return _Transfer(text.rstrip(), candidates, warnings, objective.value)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "objective": self.objective,
-            "profile_warnings": self.warnings,
-            "chosen": self.candidates[0],
-            "candidates": self.candidates,
-        }
+def _transfer(
+    nic: str,
+    send: Layout,
+    receive: Layout,
+    objective: Objective,
+    measured: Measured | None,
+    *,
+    cold: bool,
+    uses: float,
+) -> tuple[str, dict[str, Any]]:
+    """Which way is chosen, and all the others: in words, and as data."""
+    message_us, times = (measured.message_us, measured.times) if measured else (0.0, {})
+    try:
+        guide = Guide(nic, message_us=message_us)
+        text, candidates = guide.explain(send, receive, objective=objective.value, cold=cold, uses=uses, measured=times)
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="choice") from e
+    warnings = list(guide.warnings)
+    if measured and measured.moved:
+        warnings.append(
+            "while it was measured the two processes moved nearer to one another or apart: the measured times do not "
+            "compare; try again"
+        )
+    return text.rstrip(), {
+        "objective": objective.value,
+        "profile_warnings": warnings,
+        "chosen": candidates[0],
+        "candidates": candidates,
+    }
 
 
 def _receiver_of(sent: Parsed) -> Parsed:
@@ -210,14 +196,6 @@ def _read(text: str) -> Parsed:
         return read(text)
     except LayoutTextError as e:
         raise typer.BadParameter(str(e), param_hint="LAYOUT") from e
-
-
-def _document(layouts: list[Parsed]) -> dict[str, Any]:
-    return {
-        "lacuna_version": __version__,
-        "instruction_set": instruction_set(),
-        "layouts": [_facts(parsed) for parsed in layouts],
-    }
 
 
 def _facts(parsed: Parsed) -> dict[str, Any]:

@@ -55,8 +55,6 @@ _SHORTEST_FITTED = 12
 _FITTED_EACH_SECOND = 60
 """Rows of a path that are fitted for each second of the budget: so a short run has a short fit."""
 
-_OUTPUT = Path("lacuna-guide")
-
 HELP = """Measure every method on this machine and write the guide: for this block size and count, use this method.
 
 Two processes on two cores move layouts of many block sizes and counts, warm and cold, those of DDTBench and
@@ -211,6 +209,7 @@ class GuideCommand:
 
 
 def guide(
+    context: typer.Context,
     host: Annotated[
         str | None,
         typer.Argument(
@@ -222,7 +221,7 @@ def guide(
     quick: Annotated[bool, typer.Option("--quick", help="A coarser guide within 20 s instead of 90 s.")] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go; made if it is not there.")
-    ] = _OUTPUT,
+    ] = Path("lacuna-guide"),
     budget: Annotated[float | None, budget_option("87, with --quick 17.5")] = None,
     nic: NicOption = "local",
     timeout: Annotated[float | None, timeout_option("20, with --quick 6")] = None,
@@ -248,7 +247,7 @@ def guide(
     if checks and (host or listens or validates):
         raise typer.BadParameter("goes without HOST, --listen and --validate", param_hint="--check")
     if listens:
-        _refuse_with_listen(quick=quick, budget=budget, validate=validates, data=data, output=output)
+        _refuse_with_listen(context)
         listen.run(nic, host or "", FULL.silence, timeout)
     if checks:
         validate.check(worker_nic(nic), started, Delivery(data, None), timeout or QUICK.silence)
@@ -286,15 +285,11 @@ def _measure(
     campaign_command.finish(outcome.result, outcome.failure)
 
 
-def _refuse_with_listen(*, quick: bool, budget: float | None, validate: bool, data: Path | None, output: Path) -> None:
+def _refuse_with_listen(context: typer.Context) -> None:
     """Of a side that listens: it only takes part."""
-    given = {
-        "--quick": quick,
-        "--budget": budget is not None,
-        "--validate": validate,
-        "--json": data is not None,
-        "--output": output != _OUTPUT,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            raise typer.BadParameter("belongs to the other machine, which measures and writes", param_hint=option)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source and source.name == "COMMANDLINE" and parameter.name not in ("host", "listens", "nic", "timeout"):
+            raise typer.BadParameter(
+                "belongs to the other machine, which measures and writes", param_hint=parameter.opts[0]
+            )

@@ -11,12 +11,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.paper.runs import PLAIN
 from lacuna.paper.section import Line, Plot, Section
 from lacuna.report.palette import ink
-from lacuna.report.style import INK, in_style, save_png
+from lacuna.report.style import INK, in_style, log_axes, save_png
 from lacuna.units import bytes_text
 
 _COLUMNS = 3
@@ -103,8 +102,6 @@ def _keys(lines: Sequence[Line], others: Sequence[str]) -> list[Artist]:
 
 
 def _draw(axes: Axes, plot: Plot, others: Sequence[str]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     for line in plot.lines:
         colour = _colour(line.name, others)
         if line.paper:
@@ -116,15 +113,4 @@ def _draw(axes: Axes, plot: Plot, others: Sequence[str]) -> None:
     axes.set_xlabel(plot.x)
     axes.set_ylabel(plot.y)
     xs = sorted({x for line in plot.lines for x in line.xs})
-    step = max(1, math.ceil((len(xs) - 1) / 4))
-    axes.set_xticks(xs[::step])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: bytes_text(round(x)) if plot.bytes_on_x else f"{x:,g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    low, high = axes.get_ylim()
-    if high / low < 4:  # so that a nearly flat line looks flat, and has ticks
-        middle = math.sqrt(low * high)
-        axes.set_ylim(middle / 2, middle * 2)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=True)
+    log_axes(axes, xs, lambda x: bytes_text(round(x)) if plot.bytes_on_x else f"{x:,g}")

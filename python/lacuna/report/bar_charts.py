@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from lacuna.guide.contests import Contest
 from lacuna.report.palette import ink, tint
-from lacuna.report.style import INK, competing, in_style, method_keys
+from lacuna.report.style import INK, case_axis, competing, in_style, method_keys, ratio_axis
 from lacuna.units import bytes_text, gain_text
 from lacuna.worker.records import BASELINE, Row
 
@@ -38,32 +38,24 @@ def draw_gains(axes: Axes, layouts: Sequence[Contest], names: Sequence[str], ord
     gains = {(i, m): c.gain(c.best_of(m)) for i, c in enumerate(layouts) for m in methods}
     shown = [gain for gain in gains.values() if gain] + [1.0]
     low, high = max(0.1, min(shown) / 1.15), max(shown) * 1.15
-    axes.set_xscale("log")
-    axes.axvline(1.0, color=INK, linewidth=1, zorder=1)
     for i, contest in enumerate(layouts):
         best = contest.best
         for method in methods:
             gain = gains[i, method]
             if gain:
                 axes.plot(
-                    max(gain, low), i, "o", markersize=5.5, color=ink(method).paper, markeredgecolor="white", zorder=3
+                    max(gain, low), i, "o", markersize=5.5, color=ink(method).paper, markeredgecolor="white", zorder=5
                 )
         gain = contest.gain(best)
         if best and gain:
             axes.barh(i, gain - 1, left=1, height=0.62, color=tint(ink(best.method).paper, 0.55), zorder=2)
             text = f"{gain_text(gain)}{' ~' if contest.tied else ''}  {best.path}"
             axes.annotate(text, (gain, i), (6, 0), textcoords="offset points", va="center", fontsize=8)
-    axes.set_yticks(range(len(layouts)), names)
-    axes.set_ylim(len(layouts) - 0.4, -0.6)
-    axes.set_xlim(low, high * (high / low) ** 0.22)
-    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= t <= high]
-    axes.set_xticks(ticks, [f"{t:g}×" for t in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    case_axis(axes, names)
+    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if t <= high]
+    ratio_axis(axes, low, high * (high / low) ** 0.22, ticks, "×")
     axes.set_xlabel(f"times faster than {BASELINE} (log scale)")
-    axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
 
 
 @in_style

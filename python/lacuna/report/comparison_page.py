@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lacuna.files import write_whole
-from lacuna.guide.contests import Contest, Grid, grids, method_order
+from lacuna.guide.contests import Grid, grids, method_order
 from lacuna.guide.noise_check import check_noise
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
 from lacuna.report import heatmaps
 from lacuna.report.comparison import CLOSE, LEAST_NOISE, Comparison, Pair
 from lacuna.report.describe import facts
-from lacuna.report.html import (
-    Raw,
-    code,
-    figure,
-    heading,
-    note,
-    page,
-    paragraph,
-    section,
-    side_by_side,
-    table,
-)
+from lacuna.report.html import Raw, code, figure, heading, note, page, paragraph, section, side_by_side, table
 from lacuna.report.row_tables import Cell as ShownCell
-from lacuna.report.row_tables import MethodCell, RowTable
+from lacuna.report.row_tables import MethodCell, RowTable, fact_grid
 from lacuna.report.run_sections import capital, date
 from lacuna.report.style import svg
 from lacuna.units import us_text
@@ -59,10 +47,7 @@ def summary(c: Comparison) -> list[str]:
 
 
 def show(console: Console, c: Comparison) -> None:
-    about = Table.grid(padding=(0, 2))
-    for name, guide in (("A", c.a), ("B", c.b)):
-        about.add_row(Text(name, style="bold"), _who(guide))
-    console.print(about)
+    console.print(fact_grid([("A", _who(c.a)), ("B", _who(c.b))]))
     for warning in c.warnings:
         console.print(Text(f"Note: {warning}", style="yellow"))
     console.print()
@@ -152,13 +137,11 @@ def _maps(c: Comparison) -> Raw:
     parts: list[Raw] = []
     a, b = grids([p.a for p in c.pairs]), grids([p.b for p in c.pairs])
     order = method_order(c.a)
-    for one in a:
-        two = next((g for g in b if (g.shape, g.cache) == (one.shape, one.cache)), None)
-        if two is not None:
-            parts += [heading(capital(one.title)), side_by_side([_map("A", one, order), _map("B", two, order)])]
-            parts.append(
-                figure(svg(heatmaps.ratio_map(one, _ratios(c, one))), "B / A: the best time in B over that in A")
-            )
+    for one, two in ((x, y) for x in a for y in b if (x.shape, x.cache) == (y.shape, y.cache)):
+        maps = [figure(svg(heatmaps.heat_map(g, order, small=True)), n) for n, g in (("A", one), ("B", two))]
+        ratios = svg(heatmaps.ratio_map(one, _ratios(c, one)))
+        parts += [heading(capital(one.title)), side_by_side(maps)]
+        parts.append(figure(ratios, "B / A: the best time in B over that in A"))
     intro = paragraph(
         "The maps show the cells that are in both guides and were measured in like states. In the third, numbers "
         "in bold differ by more than the noise; red is slower in B, blue faster."
@@ -166,12 +149,8 @@ def _maps(c: Comparison) -> Raw:
     return section("Maps", intro, *parts)
 
 
-def _map(name: str, grid: Grid, order: Sequence[str]) -> Raw:
-    return figure(svg(heatmaps.heat_map(grid, order, small=True)), name)
-
-
 def _ratios(c: Comparison, grid: Grid) -> dict[tuple[int, int], tuple[float, bool]]:
-    subjects: dict[object, Contest] = {contest.subject: contest for contest in grid.cells.values()}
+    subjects = {contest.subject for contest in grid.cells.values()}
     return {
         (p.subject.block_bytes, p.subject.block_count): (p.ratio, p.differs) for p in c.pairs if p.subject in subjects
     }

@@ -10,13 +10,13 @@ from statistics import median
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from lacuna.guide.contests import Contest, Grid
 from lacuna.guide.noise_check import NoiseVerdict
 from lacuna.guide.run_record import Look
 from lacuna.report.palette import ink
-from lacuna.report.style import INK, competing, draw_curve, in_style, method_lines, path_keys
+from lacuna.report.style import INK, competing, draw_curve, in_style, log_axes, method_lines, path_keys
 from lacuna.units import bytes_text
 from lacuna.worker.records import BASELINE, Row
 
@@ -67,23 +67,15 @@ def _draw(axes: Axes, panel: Panel, methods: Sequence[str], *, bandwidth: bool) 
     def shown(row: Row, latency_us: float) -> float:
         return row.subject.payload_bytes / latency_us if bandwidth else latency_us
 
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     by_hand = [(x, c.by_hand) for x, c in panel.points if c.by_hand]
     draw_curve(axes, by_hand, BY_HAND_COLOUR, shown, ":")
     for method in methods:
         found = [(x, row) for x, contest in panel.points if (row := contest.best_of(method))]
         draw_curve(axes, found, ink(method).paper, shown)
     xs = [x for x, _ in panel.points]
-    axes.set_xlim(xs[0] / 1.6, xs[-1] * 1.6)
-    axes.set_xticks(xs[::2] if len(xs) > 4 else xs)
     size = panel.over == "block size"
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: bytes_text(int(v)) if size else f"{int(v):,}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=True)
+    log_axes(axes, xs, lambda x: bytes_text(int(x)) if size else f"{int(x):,}", ticks=6)
+    axes.set_xlim(xs[0] / 1.6, xs[-1] * 1.6)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.over if not size else "block size (bytes)")
 
@@ -105,11 +97,10 @@ def timeline(looks: Sequence[Look], noise: NoiseVerdict) -> Figure:
     upper.axhline(noise.usual.message_us, color=INK, linewidth=0.7)
     lower.axhline(noise.usual.sender_us, color=INK, linewidth=0.7)
     upper.set_yscale("log")
-    upper.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    upper.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    upper.set_ylabel("16 KiB message,\none way (µs)")
-    lower.set_ylabel("arithmetic of\none core (µs)")
+    for set_formatter in (upper.yaxis.set_major_formatter, upper.yaxis.set_minor_formatter):
+        set_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     lower.set_xlabel("time since the start of the run (s)")
-    upper.legend(loc="upper right", ncols=2, frameon=True)
-    lower.legend(loc="upper right", ncols=2, frameon=True)
+    for axes, label in ((upper, "16 KiB message,\none way (µs)"), (lower, "arithmetic of\none core (µs)")):
+        axes.set_ylabel(label)
+        axes.legend(loc="upper right", ncols=2, frameon=True)
     return figure

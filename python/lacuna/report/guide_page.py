@@ -6,6 +6,7 @@ The page needs nothing but itself: no network, no script. It reads on light, on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from lacuna.files import write_whole
@@ -31,7 +32,6 @@ from lacuna.report.html import (
     code,
     figure,
     heading,
-    method_name,
     page,
     paragraph,
     section,
@@ -40,10 +40,11 @@ from lacuna.report.html import (
     table,
     text,
 )
+from lacuna.report.row_tables import Cell, MethodCell, RowTable
 from lacuna.report.run_sections import CITE, capital, date, left_out, means, notification, platform, quietness, warnings
 from lacuna.report.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
-from lacuna.worker.records import BASELINE
+from lacuna.worker.records import BASELINE, Work
 
 _SMALL = 1 << 10
 """Blocks up to here are small, as in the documents' figures."""
@@ -209,46 +210,29 @@ def _costs(found: Sequence[Grid], order: Sequence[str]) -> Raw:
     )
 
 
-_COUNTERS = (
-    "work_requests",
-    "receives",
-    "sges",
-    "doorbells",
-    "completions",
-    "keys_bound",
-    "key_entries",
-    "bytes_copied",
-)
-
-
 def _work(contest: Contest, order: Sequence[str]) -> Raw:
     """All that was measured of one cell: times, and what either side did."""
-    found = [contest.best_of(m) for m in order] + [contest.by_hand]
-    rows = [
+    counters = [f.name for f in fields(Work) if f.name != "keys_created"]  # a key is made before its transfers
+    rows: list[tuple[Cell, ...]] = [
         (
-            method_name(row.method),
+            MethodCell(row.method),
             row.path,
             row.notify,
-            Number(us_text(row.latency_us)),
-            Number(f"{row.bandwidth_mbs:,.0f}"),
-            Number(us_text(row.cpu_send_us)),
-            Number(us_text(row.cpu_recv_us)),
-            *(Number(f"{getattr(row.counters.send, c):,} / {getattr(row.counters.receive, c):,}") for c in _COUNTERS),
+            us_text(row.latency_us),
+            f"{row.bandwidth_mbs:,.0f}",
+            us_text(row.cpu_send_us),
+            us_text(row.cpu_recv_us),
+            *(f"{getattr(row.counters.send, c):,} / {getattr(row.counters.receive, c):,}" for c in counters),
         )
-        for row in found
+        for row in (*map(contest.best_of, order), contest.by_hand)
         if row
     ]
-    names = [Number(Raw(c.replace("_", "<br>"))) for c in _COUNTERS]
-    head: tuple[str | Number, ...] = (
-        "method",
-        "path",
-        "notify",
-        *(Number(Raw(h)) for h in ("latency,<br>µs", "MB/s", "sender<br>CPU, µs", "receiver<br>CPU, µs")),
-    )
+    times = ("latency,<br>µs", "MB/s", "sender<br>CPU, µs", "receiver<br>CPU, µs")
+    head = ["method", "path", "notify", *map(Raw, (*times, *(c.replace("_", "<br>") for c in counters)))]
     s = contest.subject
     size = f"{s.block_count:,} × {bytes_text(s.block_bytes)}, {s.cache}"
     title = f"Times and work of one transfer: {size}; work of sender / receiver"
-    return Raw(heading(title) + table((*head, *names), rows))
+    return Raw(heading(title) + RowTable(head, rows, texts=3).on_page())
 
 
 def _layouts(title: str, about: str, layouts: Sequence[Contest], order: Sequence[str]) -> Raw:

@@ -17,7 +17,7 @@ from lacuna.guide.rules import Rule, derive, honesty
 from lacuna.guide.run_record import Guide, Run
 from lacuna.report.describe import cells, facts, methods, paths, rule_table
 from lacuna.report.palette import ink
-from lacuna.report.row_tables import RowTable
+from lacuna.report.row_tables import RowTable, fact_grid
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.devices import Devices
 from lacuna.worker.hardware import EMULATED
@@ -70,11 +70,7 @@ class GridTable:
             yield self._table(counts[first : first + fitting])
 
     def _table(self, counts: Sequence[int]) -> Table:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            padding=(0, 0),
-            show_edge=False,
-        )
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), show_edge=False)
         table.add_column("block", justify="right", width=_LABEL_WIDTH - 1, no_wrap=True)
         for count in counts:
             noun = "block" if count == 1 else "blocks"
@@ -222,11 +218,8 @@ def notes(guide: Run) -> list[Text]:
 def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> None:
     """Prints what the worker can do here, and the RDMA devices. `untold`: why the kernel does not tell of freed memory,
     or ""."""
-    about = Table.grid(padding=(0, 2))
-    for subject, text in facts(hello.machine, hello.nic):
-        about.add_row(Text(subject, style="bold"), text)
-    about.add_row(Text("registrations", style="bold"), registrations_text(untold))
-    for part in (about, paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
+    about = [*facts(hello.machine, hello.nic), ("registrations", registrations_text(untold))]
+    for part in (fact_grid(about), paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)
         console.print()
     _show_devices(console, found)
@@ -237,11 +230,8 @@ def _show_devices(console: Console, devices: Devices) -> None:
         console.print(Text.assemble(("RDMA devices: ", "bold"), devices.none or "none"), soft_wrap=True)
         return
     for device in devices.list:
-        about = Table.grid(padding=(0, 2))
-        for subject, text in device.facts():
-            about.add_row(Text(f"  {subject}"), text)
         console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
-        console.print(about)
+        console.print(fact_grid(((f"  {subject}", words) for subject, words in device.facts()), style=""))
         console.print()
 
 

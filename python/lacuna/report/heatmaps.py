@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,34 +23,41 @@ def heat_map(grid: Grid, order: Sequence[str], *, small: bool = False) -> Figure
     """The best method over block size and block count, with its name in the cell: readable without colour. `small`: as
     large as two beside one another may be; only the path is in the cell."""
     columns, rows = len(grid.counts), len(grid.blocks)
-    if small:
-        figure = Figure(figsize=(0.8 + 0.56 * columns, 1.3 + 0.42 * rows), layout="constrained")
-        _draw_heat_map(figure.add_subplot(), grid, named=False)
-        winners = {c.best.method for c in grid.cells.values() if c.best}
-        keys = method_keys(m for m in order if m in winners)
-        figure.legend(handles=keys, loc="outside upper center", ncols=3, handlelength=1.1)
-        return figure
-    width = 1.0 + 0.98 * columns
-    figure = Figure(figsize=(width, 1.15 + 0.55 * rows), layout="constrained")
-    axes = figure.add_subplot()
-    _draw_heat_map(axes, grid, named=True)
+    width, height = (0.8 + 0.56 * columns, 1.3 + 0.42 * rows) if small else (1.0 + 0.98 * columns, 1.15 + 0.55 * rows)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    _draw_heat_map(figure.add_subplot(), grid, named=not small)
     winners = {c.best.method for c in grid.cells.values() if c.best}
     keys = method_keys(m for m in order if m in winners)
-    figure.legend(handles=keys, loc="outside upper center", ncols=max(2, min(6, int(width / 1.4))), handlelength=1.1)
+    across = 3 if small else max(2, min(6, int(width / 1.4)))
+    figure.legend(handles=keys, loc="outside upper center", ncols=across, handlelength=1.1)
     return figure
 
 
-def _draw_heat_map(axes: Axes, grid: Grid, *, named: bool) -> None:
+def _places(grid: Grid) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Where each cell is drawn, and its block size and count."""
     for y, block in enumerate(grid.blocks):
         for x, count in enumerate(grid.counts):
-            contest = grid.cells.get((block, count))
-            best = contest.best if contest else None
-            colour = _strength(best.method, contest.gain(best)) if contest and best else EMPTY
-            axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0))
-            if contest and best:
-                _label_cell(axes, x, y, contest, best, readable_on(colour), named=named)
-            elif contest and contest.censored:
-                axes.text(x, y, "censored", ha="center", va="center", fontsize=7)
+            yield x, y, (block, count)
+
+
+def _fill(axes: Axes, x: int, y: int, colour: str) -> None:
+    axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0))
+
+
+def _write(axes: Axes, x: float, y: float, words: str, size: float, **more: Any) -> None:
+    axes.text(x, y, words, ha="center", va="center", fontsize=size, **more)
+
+
+def _draw_heat_map(axes: Axes, grid: Grid, *, named: bool) -> None:
+    for x, y, cell in _places(grid):
+        contest = grid.cells.get(cell)
+        best = contest.best if contest else None
+        colour = _strength(best.method, contest.gain(best)) if contest and best else EMPTY
+        _fill(axes, x, y, colour)
+        if contest and best:
+            _label_cell(axes, x, y, contest, best, readable_on(colour), named=named)
+        elif contest and contest.censored:
+            _write(axes, x, y, "censored", 7)
     _draw_crossovers(axes, grid)
     _label_axes(axes, grid)
 
@@ -68,20 +76,21 @@ def _label_axes(axes: Axes, grid: Grid) -> None:
 def _draw_crossovers(axes: Axes, grid: Grid) -> None:
     """A line between two neighbouring cells whose best methods differ; dotted where either cell's best two cannot be
     told apart, so that the line could as well lie one cell further."""
-    for y, block in enumerate(grid.blocks):
-        for x, count in enumerate(grid.counts):
-            here = grid.cells.get((block, count))
-            right = grid.cells.get((block, grid.counts[x + 1])) if x + 1 < len(grid.counts) else None
-            above = grid.cells.get((grid.blocks[y + 1], count)) if y + 1 < len(grid.blocks) else None
-            for there, ends in (
-                (right, ((x + 0.5, x + 0.5), (y - 0.5, y + 0.5))),
-                (above, ((x - 0.5, x + 0.5), (y + 0.5, y + 0.5))),
-            ):
-                if here and there and here.best and there.best and here.best.method != there.best.method:
-                    sure = not (here.tied or there.tied)
-                    axes.plot(
-                        *ends, color=INK, linewidth=1.8 if sure else 1.0, linestyle="-" if sure else ":", zorder=4
-                    )
+    for x, y, cell in _places(grid):
+        here = grid.cells.get(cell)
+        for dx, dy in ((1, 0), (0, 1)):
+            there = (
+                grid.cells.get((grid.blocks[y + dy], grid.counts[x + dx])) if _inside(grid, x + dx, y + dy) else None
+            )
+            if here and there and here.best and there.best and here.best.method != there.best.method:
+                sure = not (here.tied or there.tied)
+                ends = ((x + 0.5, x + dx - 0.5), (y + dy - 0.5, y + 0.5))
+                style, width = ("-", 1.8) if sure else (":", 1.0)
+                axes.plot(*ends, color=INK, linewidth=width, linestyle=style, zorder=4)
+
+
+def _inside(grid: Grid, x: int, y: int) -> bool:
+    return x < len(grid.counts) and y < len(grid.blocks)
 
 
 def _strength(method: str, gain: float | None) -> str:
@@ -94,26 +103,8 @@ def _label_cell(axes: Axes, x: int, y: int, contest: Contest, best: Row, colour:
     gain = contest.gain(best)
     number = (gain_text(gain) if gain else "") + (" ~" if contest.tied else "")
     small = f"{best.method}\n{best.path}" if named else best.path
-    axes.text(
-        x,
-        y + (0.16 if named else 0.22),
-        small,
-        ha="center",
-        va="center",
-        fontsize=7.2,
-        color=colour,
-        linespacing=1.05,
-    )
-    axes.text(
-        x,
-        y - (0.29 if named else 0.2),
-        number,
-        ha="center",
-        va="center",
-        fontsize=9,
-        fontweight="bold",
-        color=colour,
-    )
+    _write(axes, x, y + (0.16 if named else 0.22), small, 7.2, color=colour, linespacing=1.05)
+    _write(axes, x, y - (0.29 if named else 0.2), number, 9, fontweight="bold", color=colour)
 
 
 @in_style
@@ -122,17 +113,14 @@ def ratio_map(grid: Grid, ratios: Mapping[tuple[int, int], tuple[float, bool]]) 
     columns, rows = len(grid.counts), len(grid.blocks)
     figure = Figure(figsize=(0.8 + 0.56 * columns, 0.8 + 0.36 * rows), layout="constrained")
     axes = figure.add_subplot()
-    for y, block in enumerate(grid.blocks):
-        for x, count in enumerate(grid.counts):
-            ratio, differs = ratios.get((block, count), (1.0, False))
-            known = (block, count) in ratios
-            strength = min(1.0, abs(math.log(ratio, 2))) if differs else 0.0
-            colour = tint("#d55e00" if ratio > 1 else "#0072b2", 0.15 + 0.6 * strength) if differs else EMPTY
-            axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, linewidth=0))
-            if known:
-                weight = "bold" if differs else "normal"
-                shade = readable_on(colour) if differs else INK
-                axes.text(x, y, f"{ratio:.2f}", ha="center", va="center", fontsize=8, fontweight=weight, color=shade)
+    for x, y, cell in _places(grid):
+        ratio, differs = ratios.get(cell, (1.0, False))
+        strength = 0.15 + 0.6 * min(1.0, abs(math.log(ratio, 2)))
+        colour = tint("#d55e00" if ratio > 1 else "#0072b2", strength) if differs else EMPTY
+        _fill(axes, x, y, colour)
+        if cell in ratios:
+            shade = readable_on(colour) if differs else INK
+            _write(axes, x, y, f"{ratio:.2f}", 8, fontweight="bold" if differs else "normal", color=shade)
     _label_axes(axes, grid)
     return figure
 

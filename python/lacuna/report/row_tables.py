@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -52,6 +52,14 @@ class RowTable:
             return [cell if self._is_text(i) else Number(cell) for i, cell in enumerate(shown)]
 
         return table(aligned(self.head), map(aligned, self.rows))
+
+
+def fact_grid(facts: Iterable[tuple[str, str]], style: str = "bold") -> Table:
+    """For the terminal: subjects, and what there is to say of each."""
+    made = Table.grid(padding=(0, 2))
+    for subject, words in facts:
+        made.add_row(Text(subject, style), Text(words))
+    return made
 
 
 def _terminal_cell(cell: Cell) -> str | Text:

@@ -7,7 +7,8 @@ from lacuna.guide.noise_check import check_noise
 from lacuna.guide.run_record import Run
 from lacuna.report import curves, describe
 from lacuna.report.describe import facts, far_facts
-from lacuna.report.html import Number, Raw, figure, heading, method_name, note, paragraph, section, table, text
+from lacuna.report.html import Raw, figure, heading, note, paragraph, section, table, text
+from lacuna.report.row_tables import MethodCell, RowTable
 from lacuna.report.style import svg
 from lacuna.units import gain_text
 from lacuna.worker.hardware import EMULATED
@@ -78,22 +79,10 @@ def quietness(guide: Run) -> Raw:
             ),
         ]
         if rest:
-            parts.append(
-                table(
-                    ("layout", Number("block"), Number("blocks"), "first", "second", Number("apart")),
-                    [
-                        (
-                            r.subject.layout,
-                            Number(r.subject.block_bytes),
-                            Number(r.subject.block_count),
-                            r.first,
-                            r.second,
-                            Number(f"{r.apart:.2f}×"),
-                        )
-                        for r in rest
-                    ],
-                )
-            )
+            subjects = [(r.subject.layout, str(r.subject.block_bytes), str(r.subject.block_count)) for r in rest]
+            rows = [(*s, r.first, r.second, f"{r.apart:.2f}×") for s, r in zip(subjects, rest, strict=True)]
+            head = ("layout", "block", "blocks", "first", "second", "apart")
+            parts.append(RowTable(head, rows, texts=(0, 3, 4)).on_page())
     return section("How quiet the machine was", *parts)
 
 
@@ -101,6 +90,7 @@ def notification(guide: Run) -> Raw:
     costs = notify_costs(guide.rows, guide.methods)
     if not costs:
         return Raw("")
+    rows = [(MethodCell(c.method), c.path, c.notify, f"{c.extra_us:.2f}", str(c.cells)) for c in costs]
     return section(
         "What it costs to tell the receiver",
         paragraph(
@@ -108,55 +98,39 @@ def notification(guide: Run) -> Raw:
             "a second small write (flag). What is shown above counts the cheaper of the two; this is what it adds to "
             "the bare transfer."
         ),
-        table(
-            ("method", "path", "notification", Number("median extra, µs"), Number("cells")),
-            [(method_name(c.method), c.path, c.notify, Number(f"{c.extra_us:.2f}"), Number(c.cells)) for c in costs],
-        ),
+        RowTable(("method", "path", "notification", "median extra, µs", "cells"), rows, texts=3).on_page(),
     )
 
 
 def left_out(guide: Run) -> Raw:
+    hopeless = [
+        (MethodCell(g.method), g.path, str(g.cells), f"{g.fastest_us / 1e3:.3g} to {g.slowest_us / 1e3:.3g}")
+        for g in censored(guide)
+    ]
+    behind = [(MethodCell(o.method), o.path, str(o.cells), gain_text(o.behind)) for o in left_out_of_large(guide)]
+    impossible = [(MethodCell(s.method), s.path, s.notify, str(n), s.reason) for s, n in guide.skips.items()]
+    tables = (
+        (
+            "Censored",
+            "One verified transfer took so many times as long as the best method's, or simply so long, that it was "
+            "hopeless; it was not repeated and does not compete.",
+            RowTable(("method", "path", "cells", "one transfer took, ms"), hopeless, texts=2),
+        ),
+        (
+            "Not tried in large cells",
+            "So far behind the best in all smaller neighbours, and not catching up, that the time was spent elsewhere.",
+            RowTable(("method", "path", "cells", "times the best's time, at least"), behind, texts=2),
+        ),
+        (
+            "Not possible",
+            "",
+            RowTable(("method", "path", "notify", "cells", "the limit"), impossible, texts=(0, 1, 2, 4)),
+        ),
+    )
     parts = []
-    if groups := censored(guide):
-        parts += [
-            heading("Censored"),
-            paragraph(
-                "One verified transfer took so many times as long as the best method's, or simply so long, that it was "
-                "hopeless; it was not repeated and does not compete."
-            ),
-            table(
-                ("method", "path", Number("cells"), Number("one transfer took, ms")),
-                [
-                    (
-                        method_name(g.method),
-                        g.path,
-                        Number(g.cells),
-                        Number(f"{g.fastest_us / 1e3:.3g} to {g.slowest_us / 1e3:.3g}"),
-                    )
-                    for g in groups
-                ],
-            ),
-        ]
-    if outs := left_out_of_large(guide):
-        parts += [
-            heading("Not tried in large cells"),
-            paragraph(
-                "So far behind the best in all smaller neighbours, and not catching up, that the time was spent "
-                "elsewhere."
-            ),
-            table(
-                ("method", "path", Number("cells"), Number("times the best's time, at least")),
-                [(method_name(o.method), o.path, Number(o.cells), Number(gain_text(o.behind))) for o in outs],
-            ),
-        ]
-    if guide.skips:
-        parts += [
-            heading("Not possible"),
-            table(
-                ("method", "path", "notify", Number("cells"), "the limit"),
-                [(method_name(s.method), s.path, s.notify, Number(n), s.reason) for s, n in guide.skips.items()],
-            ),
-        ]
+    for title, words, shown in tables:
+        if shown.rows:
+            parts += [heading(title), *([paragraph(words)] if words else []), shown.on_page()]
     if guide.unmeasured:
         parts += [heading("No time left"), paragraph("; ".join(guide.unmeasured) + ".")]
     return section(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.guide.contests import Contest, interval
 from lacuna.report.palette import ink, marker
@@ -116,6 +117,23 @@ def draw_curve(
         axes.plot(*zip(*at, strict=True), linestyle="none", marker=marker(path), markersize=4.2, color=colour)
 
 
+def log_axes(axes: Axes, xs: Sequence[float], text: Callable[[float], str], ticks: int = 5) -> None:
+    """Makes both axes logarithmic, once the lines are drawn. `xs`: of which as many as there are `ticks` are named."""
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(xs[:: max(1, math.ceil((len(xs) - 1) / (ticks - 1)))])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: text(x)))
+    low, high = axes.get_ylim()
+    if high / low < 4:  # so that a nearly flat line looks flat, and has ticks
+        middle = math.sqrt(low * high)
+        axes.set_ylim(middle / 2, middle * 2)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+    axes.grid(visible=True)
+
+
 def case_axis(axes: Axes, names: Sequence[str], size: float | None = None) -> None:
     """A line for each name, from top to bottom."""
     axes.set_yticks(range(len(names)), list(names), fontsize=size)
@@ -125,13 +143,13 @@ def case_axis(axes: Axes, names: Sequence[str], size: float | None = None) -> No
     axes.set_axisbelow(True)
 
 
-def ratio_axis(axes: Axes, low: float, high: float, ticks: Sequence[float]) -> None:
+def ratio_axis(axes: Axes, low: float, high: float, ticks: Sequence[float], unit: str = "") -> None:
     """Ratios from left to right, with a line at 1; of the ticks those that fit."""
     axes.axvline(1, color=INK, linewidth=1, zorder=4)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     shown = [tick for tick in ticks if low <= tick <= high]
-    axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    axes.set_xticks(shown, [f"{tick:g}{unit}" for tick in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
 

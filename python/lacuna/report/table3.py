@@ -14,7 +14,8 @@ from lacuna.guide.fitting import limits_text
 from lacuna.guide.pairs import Pair
 from lacuna.guide.plan import grid_cell
 from lacuna.medians import geomean
-from lacuna.report.html import Number, Raw, heading, method_name, paragraph, section, table, text
+from lacuna.report.html import Raw, heading, paragraph, section
+from lacuna.report.row_tables import MethodCell, RowTable
 from lacuna.units import bytes_text, gain_text
 from lacuna.worker.records import Row
 
@@ -70,12 +71,11 @@ def regrets(found: Sequence[Grid], stored: Stored) -> dict[str, list[float]]:
 
 
 def _rules(found: Sequence[Grid], stored: Stored) -> Raw:
-    rows = []
-    for name, values in regrets(found, stored).items():
-        figures = regret_figures(values).values()
-        rows.append((name, *(Number(f"{figure:.2f}") for figure in figures), Number(f"{len(values):,}")))
-    columns = ("over the best, average", "95 %", "most", "cells")
-    return Raw(table(("rule", *(Number(column) for column in columns)), rows))
+    rows = [
+        (name, *(f"{figure:.2f}" for figure in regret_figures(values).values()), f"{len(values):,}")
+        for name, values in regrets(found, stored).items()
+    ]
+    return RowTable(("rule", "over the best, average", "95 %", "most", "cells"), rows).on_page()
 
 
 def part(found: Sequence[Grid], stored: Stored | None) -> Raw:
@@ -95,11 +95,11 @@ def part(found: Sequence[Grid], stored: Stored | None) -> Raw:
     lines = [
         (
             bytes_text(r.block_bytes),
-            Number(f"{r.block_count:,}"),
-            Raw(f"{method_name(r.table3.method)} on {text(r.table3.path)}"),
-            Number(gain_text(r.table3_times)),
-            Raw(f"{method_name(r.ours.method)} on {text(r.ours.path)}"),
-            Number(gain_text(r.ours_times)),
+            f"{r.block_count:,}",
+            MethodCell(r.table3.method, f" on {r.table3.path}"),
+            gain_text(r.table3_times),
+            MethodCell(r.ours.method, f" on {r.ours.path}"),
+            gain_text(r.ours_times),
         )
         for r in rows
     ]
@@ -110,5 +110,5 @@ def part(found: Sequence[Grid], stored: Stored | None) -> Raw:
         "payload as UCX's eager protocols. The prices were fitted to these cells; `lacuna guide --validate` "
         "compares on others."
     )
-    beside_it = (intro, Raw(table(head, lines)), heading("Simple rules"), rules, _rules(found, stored))
-    return section("Table 3 beside ours", *beside_it)
+    cells = RowTable(head, lines, texts=(0, 2, 4)).on_page()
+    return section("Table 3 beside ours", intro, cells, heading("Simple rules"), rules, _rules(found, stored))

@@ -10,11 +10,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lacuna.bench.methods.places import Panel, View, copies_us
 from lacuna.report.palette import ink
-from lacuna.report.style import INK, draw_curve, in_style, method_lines, path_keys, save_png
+from lacuna.report.style import INK, draw_curve, in_style, log_axes, method_lines, path_keys, save_png
 from lacuna.worker.records import Row
 
 _COPY_STYLE = (0, (1, 1.4))
@@ -97,9 +96,6 @@ def _style_keys(found: Sequence[View]) -> list[Artist]:
 
 
 def _draw(axes: Axes, view: View, panel: Panel, *, ticks: int) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-
     def shown(row: Row, latency_us: float) -> float:
         return row.subject.payload_bytes / latency_us / 1e3 if view.experiment.shows == "bandwidth" else latency_us
 
@@ -111,27 +107,12 @@ def _draw(axes: Axes, view: View, panel: Panel, *, ticks: int) -> None:
         contests = [(s.x, s.references[name].best) for s in panel.spots if name in s.references]
         found = [(x, row) for x, row in contests if row]
         draw_curve(axes, found, _REFERENCE_COLOUR, shown, "--")
-    _dress(axes, [s.x for s in panel.spots], view, ticks)
+    xs = [s.x for s in panel.spots]
+    log_axes(axes, xs, lambda x: view.experiment.axis.text(round(x)), ticks)
+    axes.set_xlim(xs[0] / 1.4, xs[-1] * 1.4)
 
 
 def _draw_copies(axes: Axes, view: View, found: Sequence[tuple[int, Row]], colour: str) -> None:
     copies = [(x, copies_us(row)) for x, row in found if copies_us(row) > 0]
     if view.experiment.shows == "split" and copies:
         axes.plot(*zip(*copies, strict=True), color=colour, linewidth=1.5, linestyle=_COPY_STYLE)
-
-
-def _dress(axes: Axes, xs: Sequence[int], view: View, ticks: int) -> None:
-    step = max(1, math.ceil((len(xs) - 1) / (ticks - 1)))
-    axes.set_xlim(xs[0] / 1.4, xs[-1] * 1.4)
-    axes.set_xticks(xs[::step])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: view.experiment.axis.text(round(x))))
-    axes.xaxis.set_minor_locator(NullLocator())
-    low, high = axes.get_ylim()
-    if high / low < 4:  # so that a nearly flat line looks flat, and has ticks
-        middle = math.sqrt(low * high)
-        axes.set_ylim(middle / 2, middle * 2)
-    wide = high / low > 300
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=True)
