@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
 from lacuna.mpi import applications
 from lacuna.mpi.installations import NO_MPI, MpiInstallation
 from lacuna.paper import fft_runs
-from lacuna.paper.fft_runs import Programs
+from lacuna.paper.fft_runs import Runs
 from lacuna.paper.results import Results
 from lacuna.paper.sections.fft import FULL, QUICK, FftChapter
 
@@ -28,16 +31,17 @@ def measure(
         results.left_out += [f"{chapter.name}: {lacking}" for chapter in chapters]
         return
     effort = QUICK if quick else FULL
-    with Programs() as programs:
+    with tempfile.TemporaryDirectory(prefix="lacuna-") as folder:
+        built = functools.cache(lambda installation: applications.build(installation, fft_runs.NAME, Path(folder)))
         for chapter in chapters:
             plans = chapter.quick if quick else chapter.full
             for plan, make in zip(plans, chapter.sections, strict=True):
-                if results.interrupted:
-                    return
-                runs = fft_runs.measure(console, installations, plan, effort, programs)
-                results.fft += runs.rows
-                results.errors += runs.errors
-                results.left_out += [f"{chapter.name}: {what}" for what in dict.fromkeys(runs.left_out)]
-                results.interrupted |= runs.interrupted
-                if runs.rows:
-                    results.sections.append(make(runs, plan))
+                runs = Runs()
+                try:
+                    fft_runs.measure(console, installations, plan, effort, built, runs)
+                finally:  # an interruption leaves what was measured
+                    results.fft += runs.rows
+                    results.errors += runs.errors
+                    results.left_out += [f"{chapter.name}: {what}" for what in dict.fromkeys(runs.left_out)]
+                    if runs.rows:
+                        results.sections.append(make(runs, plan))

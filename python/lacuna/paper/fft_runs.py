@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rich.console import Console
 
 from lacuna import clock
 from lacuna.bench.mpi.rows import name_of
 from lacuna.bench.progress import Meter
-from lacuna.mpi import applications
 from lacuna.mpi.applications import ApplicationError, MissingError, Program
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
@@ -64,7 +61,6 @@ class Runs:
     rows: list[Row] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    interrupted: bool = False
 
     @property
     def mpis(self) -> list[str]:
@@ -83,10 +79,15 @@ class Runs:
 
 
 def measure(
-    console: Console, installations: Sequence[MpiInstallation], plan: Plan, effort: Effort, programs: Programs
-) -> Runs:
-    """Runs the plan under each MPI, round by round. What fails is in `errors`, and tried no more."""
-    runs = Runs()
+    console: Console,
+    installations: Sequence[MpiInstallation],
+    plan: Plan,
+    effort: Effort,
+    built: Callable[[MpiInstallation], Program],
+    runs: Runs,
+) -> None:
+    """Runs the plan under each MPI, round by round, into `runs`. What fails is in its errors, and tried no more.
+    `built`: the program for an MPI; raises ApplicationError, MpiInstallationError."""
     deadline = clock.now() + effort.budget
     jobs = [
         (installation, preload, ranks)
@@ -112,16 +113,12 @@ def measure(
                 runs.left_out.append(title)
                 continue
             try:
-                said = programs.of(installation).run(
-                    arguments, ranks=ranks, preload=preload, seconds=max(120, effort.budget)
-                )
+                program, seconds = built(installation), max(120, effort.budget)
+                said = program.run(arguments, ranks=ranks, preload=preload, seconds=seconds)
             except (ApplicationError, MpiError, MpiInstallationError) as e:
                 failed.add((installation.name, preload))
                 (runs.left_out if isinstance(e, MissingError) else runs.errors).append(str(e))
                 continue
-            except KeyboardInterrupt:
-                runs.interrupted = True
-                break
             for line in said:
                 version = " ".join(str(line["mpi"]).split())
                 name = name_of(version.replace(" Version:", ""), installation.name)
@@ -129,24 +126,3 @@ def measure(
                 error = float(line["verified"]["error"])
                 runs.rows.append(Row(name, version, preload, ranks, line["n"], line["variant"], us, error))
         meter.advance(len(jobs), len(jobs), deadline - clock.now())
-    return runs
-
-
-class Programs:
-    """fft2d for each MPI, compiled when it is first asked for; a context manager, which removes them."""
-
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lacuna-")
-        self._built: dict[str, Program] = {}
-
-    def __enter__(self) -> Programs:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-    def of(self, installation: MpiInstallation) -> Program:
-        """Raises ApplicationError, MpiInstallationError."""
-        if installation.name not in self._built:
-            self._built[installation.name] = applications.build(installation, NAME, Path(self._folder.name))
-        return self._built[installation.name]

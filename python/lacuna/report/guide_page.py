@@ -107,9 +107,8 @@ def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str], p
 def _in_short(found: Sequence[Grid]) -> Raw:
     rules = [(grid, derive(grid)) for grid in found]
     intro = paragraph(
-        "The simplest rule that the measurements bear out, for each kind of layout pair. A rule may split the "
-        "block sizes once, and each part once by the number of blocks. The true crossover lies between two "
-        "measured sizes."
+        "The simplest rule that the measurements bear out, for each kind of layout pair. A rule may split the block "
+        "sizes once, and each part once by the number of blocks. The true crossover lies between two measured sizes."
     )
     few = paragraph("Too few cells were measured to derive a rule.")
     return section(
@@ -297,8 +296,7 @@ def _again(guide: Guide) -> Raw:
             "Two processes, pinned to two cores, move each layout by every method in turn, round by round, so that a "
             "disturbance hits all of them alike. Of each a transfer before the rounds and one after them is verified "
             "byte by byte, gaps included; the second not where it is far behind in a large cell. A time is the median "
-            "of the rounds' medians, its interval is the bootstrap's. guide.json, beside this page, holds "
-            "every row."
+            "of the rounds' medians, its interval is the bootstrap's. guide.json, beside this page, holds every row."
         ),
         paragraph(f"To cite: {cite}"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lacuna.guide.contests import Contest, Grid, censored, contests, ddtbench, grids
 from lacuna.guide.noise_check import check_noise
-from lacuna.guide.rules import Rule, derive, honesty
+from lacuna.guide.rules import derive, honesty
 from lacuna.guide.run_record import Guide, Run
 from lacuna.report.describe import cells, facts, methods, paths, rule_table
 from lacuna.report.palette import ink
@@ -36,23 +36,31 @@ _NARROWEST_LAYOUT = 8
 
 def show(console: Console, guide: Guide) -> None:
     """Prints the whole result of a run."""
-    all_contests = contests(guide)
-    for part in (*_grid_tables(all_contests), *_rule_tables(all_contests), *_ddtbench_tables(all_contests)):
+    for part in _tables(contests(guide)):
         console.print(part)
         console.print()
     for note in notes(guide):
         console.print(note)
 
 
-def _grid_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
-    tables: list[RenderableType] = [GridTable(grid) for grid in grids(all_contests)]
-    if tables:
+def _tables(all_contests: Sequence[Contest]) -> Iterator[RenderableType]:
+    found = grids(all_contests)
+    yield from map(GridTable, found)
+    if found:
         legend = (
             f"Each cell: the fastest method, its path, and how many times faster it is than {BASELINE} (the better "
             "of two loops, at its best path). ~ the best two cannot be told apart."
         )
-        tables.append(Text(legend, style="dim"))
-    return tables
+        yield Text(legend, style="dim")
+    rules = [rule for grid in found if (rule := derive(grid))]
+    for rule in sorted(rules, key=lambda rule: not rule.trusted):
+        if rule.trusted:
+            title = Text(f"In short: {rule.grid.title}", style="bold")
+            yield Group(title, rule_table(rule).on_terminal(), Text(f"It is {honesty(rule)}", style="dim"))
+        else:
+            yield Text(f"No simple rule for: {rule.grid.title}. The nearest is {honesty(rule)} Use the table.")
+    if layouts := ddtbench(all_contests):
+        yield DdtbenchTable(layouts)
 
 
 class GridTable:
@@ -92,25 +100,6 @@ def _grid_cell(contest: Contest | None) -> Text:
     return Text.assemble(
         (best.method, f"bold {ink(best.method).terminal}"), f"\n {best.path}{tail}", " ~" * contest.tied
     )
-
-
-def _rule_tables(all_contests: Sequence[Contest]) -> Sequence[RenderableType]:
-    rules = [rule for grid in grids(all_contests) if (rule := derive(grid))]
-    return [_rule_table(rule) for rule in rules if rule.trusted] + [
-        Text(f"No simple rule for: {rule.grid.title}. The nearest is {honesty(rule)} Use the table.")
-        for rule in rules
-        if not rule.trusted
-    ]
-
-
-def _rule_table(rule: Rule) -> Group:
-    title = Text(f"In short: {rule.grid.title}", style="bold")
-    return Group(title, rule_table(rule).on_terminal(), Text(f"It is {honesty(rule)}", style="dim"))
-
-
-def _ddtbench_tables(all_contests: Sequence[Contest]) -> list[RenderableType]:
-    layouts = ddtbench(all_contests)
-    return [DdtbenchTable(layouts)] if layouts else []
 
 
 class DdtbenchTable:

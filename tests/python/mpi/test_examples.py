@@ -177,22 +177,6 @@ def test_wrong_usage_is_told(built: Built, some_mpi: str) -> None:
     assert "fastest is no variant" in told(program(built, some_mpi, "stencil2d"), {"n": 8, "variant": "fastest"})
 
 
-class Ready:
-    """Programs that are there already."""
-
-    def __init__(self, made: Program) -> None:
-        self.made = made
-
-    def __enter__(self) -> Ready:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def of(self, _: MpiInstallation) -> Program:
-        return self.made
-
-
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> FftChapter:
     plan = Plan((32, 64))
@@ -205,7 +189,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> FftChapter:
 @one_group
 def test_the_paper_runs_it(built: Built, some_mpi: str, quick: FftChapter, monkeypatch: pytest.MonkeyPatch) -> None:
     made = program(built, some_mpi, "fft2d")
-    monkeypatch.setattr(fft_command, "Programs", lambda: Ready(made))
+    monkeypatch.setattr(applications, "build", lambda *_: made)
     results = Results("0", "test")
     fft_command.measure(Console(quiet=True), [quick], [made.installation], results, quick=True)
     assert results.errors == results.left_out == []

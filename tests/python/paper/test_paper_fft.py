@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from lacuna.mpi import applications
+from lacuna.mpi.installations import MpiInstallation
+from lacuna.paper import fft_command
 from lacuna.paper import page as report
 from lacuna.paper.fft_runs import Plan, Row, Runs
 from lacuna.paper.results import Results
@@ -89,6 +93,38 @@ def test_receiving(small: float, large: float, loaded: float) -> None:
     section = r511(Runs(rows), plan)
     assert holds(section) == [large > 1, small < 1, loaded <= 1.05]
     assert section.grids[0].rows[1] == ["openmpi4, preloaded", f"{loaded:.2f}", f"{loaded:.2f}"]
+
+
+class StopsAfterOneJob:
+    """A program that is interrupted when it runs for the second time."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    def run(self, arguments: dict[str, str], **_: object) -> list[dict[str, object]]:
+        self.jobs += 1
+        if self.jobs > 1:
+            raise KeyboardInterrupt
+        us = {"fft": 1, "packing": 1, "communication": 1, "exchange": 2, "whole": 3}
+        verified = {"error": 1e-16}
+        return [
+            {"mpi": "Open MPI 5", "n": int(n), "variant": variant, "us": us, "verified": verified}
+            for n in arguments["n"].split(",")
+            for variant in arguments["variant"].split(",")
+        ]
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_an_interruption_leaves_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "missing", lambda _: "")
+    program = StopsAfterOneJob()
+    monkeypatch.setattr(applications, "build", lambda *_: program)
+    results = Results("0", "lacuna paper f13")
+    chapter = next(c for c in APPLICATIONS if c.name == "f13")
+    with pytest.raises(KeyboardInterrupt):
+        fft_command.measure(Console(quiet=True), [chapter], [MpiInstallation("some", Path())], results, quick=True)
+    assert len(results.fft) == len(chapter.quick[0].ns) * len(chapter.quick[0].variants)
+    assert [section.id for section in results.sections] == ["F13"]
 
 
 def test_report(tmp_path: Path) -> None:

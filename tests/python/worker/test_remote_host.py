@@ -228,6 +228,8 @@ def test_ctrl_c_on_one_side_ends_the_other(two: Two, tmp_path: Path) -> None:
     [
         (("--listen", "--quick"), "--quick"),
         (("--listen", "--json", "-"), "--json"),
+        (("--listen", "--output", "lacuna-guide"), "--output"),
+        (("--listen", "--regret", "0.1"), "--regret"),
         (("--listen", "--nic", "model"), "simulated"),
         (("node17", "--nic", "model"), "simulated"),
         (("node17", "--nic", "verbs:none", "--validate"), "Measure first"),
