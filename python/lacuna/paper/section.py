@@ -54,6 +54,8 @@ class Section:
     conditions: str
     profile: str
     """Of the modelled NIC; empty: measured on this machine."""
+    label: FindingLabel = "predicted"
+    """Of all findings that have no other one."""
     findings: list[Finding] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     grids: list[RowTable] = field(default_factory=list)
@@ -62,11 +64,19 @@ class Section:
     """Numbers for paper.json that no finding holds."""
 
     def finds(
-        self, statement: str, label: FindingLabel, expected: str, got: str, holds: bool, reason: str = "", of: str = ""
+        self,
+        statement: str,
+        expected: str,
+        got: str,
+        holds: bool,
+        reason: str = "",
+        *,
+        of: str = "",
+        label: FindingLabel | None = None,
     ) -> None:
-        """Adds a finding. `of`: its id, where that is not the section's."""
+        """Adds a finding. `of`, `label`: its id and label, where they are not the section's."""
         why = reason or ("" if holds else "the model does not say why")
-        self.findings.append(Finding(of or self.id, statement, label, expected, got, bool(holds), why))
+        self.findings.append(Finding(of or self.id, statement, label or self.label, expected, got, bool(holds), why))
 
 
 def us(value: float) -> str:

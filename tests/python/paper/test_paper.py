@@ -25,7 +25,7 @@ from lacuna.paper.profiles import CACHE_VARIANT, LABELS, PLATFORM_2, Profile, Pr
 from lacuna.paper.results import CHAPTERS, Chapter, Results
 from lacuna.paper.section import Finding, Line, Plot, Section
 from lacuna.paper.sections import alltoall_2005, figures_of_paper, figures_of_report, questions, table4_findings
-from lacuna.paper.sections.study import Study, section
+from lacuna.paper.sections.study import section
 from lacuna.paper.simulator import RefusedError, Simulator, Trial, grid
 from lacuna.worker.client import find_worker
 from lacuna.worker.process import WorkerError
@@ -221,15 +221,15 @@ def test_a_crossing_is_where_one_stays_ahead() -> None:
     assert panel.best(2, ("a", "b")) == "b"
 
 
-def test_what_does_not_hold_has_a_reason_and_the_sections_id() -> None:
-    made = Section("F0", "", "", PLATFORM_2)
-    made.finds("a", "predicted", "1", "1", True)
-    made.finds("b", "predicted", "1", "2", False)
-    made.finds("c", "predicted", "1", "2", False, "because", of="Item 0")
-    assert [(f.id, f.reason) for f in made.findings] == [
-        ("F0", ""),
-        ("F0", "the model does not say why"),
-        ("Item 0", "because"),
+def test_a_finding_has_its_sections_id_and_label_and_a_reason() -> None:
+    made = Section("F0", "", "", PLATFORM_2, "literature")
+    made.finds("a", "1", "1", True)
+    made.finds("b", "1", "2", False)
+    made.finds("c", "1", "2", False, "because", of="Item 0", label="calibrated")
+    assert [(f.id, f.label, f.reason) for f in made.findings] == [
+        ("F0", "literature", ""),
+        ("F0", "literature", "the model does not say why"),
+        ("Item 0", "calibrated", "because"),
     ]
 
 
@@ -256,7 +256,7 @@ def test_a_line_has_one_colour_in_the_legend_and_in_every_panel() -> None:
 def test_a_judge_can_say_no() -> None:
     panel = runs.Panel("", [1024, 1048576])
     panel.lines = {m: {x: {"latency_us": 10.0} for x in panel.xs} for m in ("pack", "sgrs")}
-    study = Study("F17b", PLATFORM_2, next(s.judge for s in figures_of_paper.STUDIES if s.id == "F17b"))
+    study = next(s for s in figures_of_paper.STUDIES if s.id == "F17b")
     made = Section("F17b", "", "", PLATFORM_2)
     study.judge(made, {"": panel}, cast(Simulator, None))
     (finding,) = made.findings
@@ -339,7 +339,7 @@ def test_what_was_simulated_before_a_failure_is_written(simulator: Simulator, tm
 
 def test_the_report_escapes_and_tells_what_does_not_hold(tmp_path: Path) -> None:
     no = Finding("F0", "a < b", "predicted", "<x>", "y", holds=False, reason="because <of> this")
-    files = report.write(Results("0", "lacuna paper", [Section("F0", "t", "c", PLATFORM_2, [no])]), tmp_path)
+    files = report.write(Results("0", "lacuna paper", [Section("F0", "t", "c", PLATFORM_2, findings=[no])]), tmp_path)
     page = files[0].read_text()
     assert "a &lt; b" in page
     assert "does not hold" in page

@@ -61,7 +61,6 @@ def add(made: Section, found: Sequence[Row]) -> None:
     left = max(gains(found, left_registered=True).values())
     made.finds(
         f"alltoall of a vector datatype among {RANKS} processes: sgrs down by up to 23 % against multi_write",
-        "predicted",
         "up to 13 to 33 %",
         f"up to {best:.0%}, by columns: {listed}; up to {left:.0%} where memory is left registered",
         0.13 <= best <= 0.33,

@@ -41,12 +41,12 @@ def f12a(runs: Runs, plan: Plan) -> Section:
         f"N x N complex numbers, packed by hand, {plan.ranks[0]} ranks on one node, N to {plan.ns[-1]:,} (the report: "
         "one rank a node, N to 40,000, which is 26 GB). Shares of the whole transform",
         "",
+        "measured",
     )
     shares = _shares(made, runs, plan, "N", plan.ns)
     if shares:
         made.finds(
             "as the matrix grows, packing takes a larger share of a 2D FFT and communication a smaller one",
-            "measured",
             f"from N = {plan.ns[0]:,} to {plan.ns[-1]:,} packing's share rises and communication's falls, under "
             "every MPI",
             _ends_text(shares),
@@ -67,12 +67,12 @@ def f12b(runs: Runs, plan: Plan) -> Section:
         f"{len(os.sched_getaffinity(0))} CPUs (the report: N = 10,000, 2 to 16 ranks). More ranks than CPUs take "
         "turns: waiting for a CPU is in communication",
         "",
+        "measured",
     )
     shares = _shares(made, runs, plan, "ranks", plan.ranks)
     if shares:
         made.finds(
             "communication's share of a 2D FFT grows with the number of ranks",
-            "measured",
             f"a larger share with {plan.ranks[-1]} ranks than with {plan.ranks[0]}, under every MPI",
             _ends_text(shares),
             all(s["communication"][-1] > s["communication"][0] for s in shares.values()),
@@ -109,6 +109,7 @@ def f13(runs: Runs, plan: Plan) -> Section:
         f"the two exchanges of a transform, packing included, N = {plan.ns[0]:,} to {n:,}, 2 ranks on one node (the "
         "report: N = 40,000, 2 nodes with 8 ranks each). Preloaded: the same program with liblacuna_mpi before its MPI",
         "",
+        "measured",
     )
     four = ("none", "send", "recv", "both")
     kept = [m for m in runs.mpis if all(runs.us(m, n, v) is not None for v in four)]
@@ -120,7 +121,6 @@ def f13(runs: Runs, plan: Plan) -> Section:
     fastest = {m: min(four, key=lambda v: t[v]) for m, t in times.items()}
     made.finds(
         "packing by hand is the fastest of the four variants",
-        "measured",
         f"under every MPI, at N = {n:,}",
         "; ".join(f"{m}: {_TITLES[v]}" for m, v in fastest.items()),
         all(v == "none" for v in fastest.values()),
@@ -128,7 +128,6 @@ def f13(runs: Runs, plan: Plan) -> Section:
     )
     made.finds(
         "a datatype at the receiver, or on both sides, is worse than one at the sender",
-        "measured",
         f"under every MPI, at N = {n:,}",
         "; ".join(
             f"{m}: recv {t['recv'] / t['send']:.2f}, both {t['both'] / t['send']:.2f} times send"
@@ -156,7 +155,6 @@ def _f13_with_lacuna(made: Section, runs: Runs, times: dict[str, dict[str, float
     ratio = with_lacuna[best] / times[by_hand]["none"]
     made.finds(
         "Lacuna, native or preloaded, takes at most half of packing by hand on the best MPI without it",
-        "measured",
         f"at most 0.5, at N = {n:,}",
         f"{ratio:.2f} ({best}; by hand: {by_hand})",
         ratio <= 0.5,
@@ -172,6 +170,7 @@ def r511(runs: Runs, plan: Plan) -> Section:
         "2D FFT: receiving by datatype against unpacking by hand, by the size of the matrix",
         f"whole transforms, 2 ranks on one node, N = {plan.ns[0]} to {last:,} (the report: 2 nodes, N = 48 to 10,240)",
         "",
+        "measured",
     )
     kept = [m for m in runs.mpis if _ratios(runs, m, plan.ns, preloaded=False)]
     both = {m: {p: _ratios(runs, m, plan.ns, preloaded=p) for p in (False, True)} for m in kept}
@@ -194,7 +193,6 @@ def _judge_r511(made: Section, both: dict[str, dict[bool, dict[int, float]]], la
         made.finds(
             "receiving by datatype takes a multiple of the time of unpacking by hand (136 times with Open MPI 4.0 "
             "at N = 2,560, 3 times with MVAPICH2)",
-            "measured",
             f"more than 1 under every MPI, at N = {last:,}",
             "; ".join(f"{m}: {r[last]:.2f}" for m, r in plain.items()),
             all(r[last] > 1 for r in plain.values()),
@@ -204,7 +202,6 @@ def _judge_r511(made: Section, both: dict[str, dict[bool, dict[int, float]]], la
     if small:
         made.finds(
             "below N = 160 Open MPI's datatypes are slightly better than packing by hand",
-            "measured",
             "below 1 somewhere up to N = 160",
             "; ".join(f"{m}: {r:.2f}" for m, r in small.items()),
             all(r < 1 for r in small.values()),
@@ -214,7 +211,6 @@ def _judge_r511(made: Section, both: dict[str, dict[bool, dict[int, float]]], la
     if loaded:
         made.finds(
             "with Lacuna preloaded a receiving datatype is no slower than unpacking by hand, at any size",
-            "measured",
             "at most 1.05 under every MPI",
             "; ".join(f"{m}: at most {r:.2f}" for m, r in loaded.items()),
             all(r <= 1.05 for r in loaded.values()),

@@ -25,7 +25,6 @@ def judge_f17a(made: Section, panels: Panels, simulator: Simulator) -> None:
     hangs = ", ".join(f"{ns} ns: {from_on(only_panel(o).first('sgrs', 'pack'))}" for ns, o in others.items())
     made.finds(
         "at a gap of 45 MB copy wins below 128 B, sgrs above",
-        "literature",
         "sgrs faster from 128 B on (64 to 256 B)",
         f"sgrs faster {from_on(found)}",
         found is not None and 64 <= found <= 256,
@@ -40,7 +39,6 @@ def _f17b(made: Section, panels: Panels, _: Simulator) -> None:
     ratio = panel.us("pack", x) / panel.us("sgrs", x)
     made.finds(
         "at 1 MB copy takes 3.2 times as long as sgrs",
-        "calibrated",
         "3.2 (2.6 to 4.0)",
         f"{ratio:.2f}",
         2.6 <= ratio <= 4.0,
@@ -55,7 +53,6 @@ def _f18(made: Section, panels: Panels, _: Simulator) -> None:
     share = panel.us("sgrs", x) / panel.us("pack", x)
     made.finds(
         "copy reaches a third of sgrs's bandwidth at 1 MB",
-        "calibrated",
         "1/3 (0.25 to 0.40)",
         f"{share:.2f}",
         0.25 <= share <= 0.40,
@@ -71,7 +68,6 @@ def _f19(made: Section, panels: Panels, _: Simulator) -> None:
     extra = {x: panel.us("sgrs", x) / panel.us(PLAIN, x) for x in panel.xs}
     made.finds(
         "the CPU's copies are flat up to 128 B and double with the size from 256 B on",
-        "literature",
         "128 B / 2 B near 1; 1 KB / 256 B near 4",
         f"{flat:.2f}; {growth:.2f}",
         flat < 1.3 and 3 < growth < 4.5,
@@ -79,7 +75,6 @@ def _f19(made: Section, panels: Panels, _: Simulator) -> None:
     )
     made.finds(
         "sgrs exceeds one contiguous send only for small blocks",
-        "literature",
         "over 1.2 times at 128 B and less, under 1.1 at 1 KB",
         f"{extra[128]:.2f} at 128 B, {extra[1024]:.2f} at 1 KB",
         extra[128] > 1.2 and extra[1024] < 1.1,
@@ -94,7 +89,6 @@ def _f20(made: Section, panels: Panels, _: Simulator) -> None:
     whole = create[32768] + bind[32768]
     made.finds(
         "creating a key is huge, posting it small; both nearly flat to 2048 entries, then growing to some 3500 µs",
-        "literature",
         "create over 5 times bind; up to 2048 entries both grow by less than 1 % of the axis; 2000 to 4000 µs at 32 K",
         f"2048: {us(create[2048])} and {us(bind[2048])}, at most {us(grown)} more than at 4; 32 K: {us(whole)} in all",
         create[2048] > 5 * bind[2048] and grown < axis / 100 and 2000 < whole < 4000,
@@ -109,7 +103,6 @@ def _f21(made: Section, panels: Panels, _: Simulator) -> None:
     worst = max(abs(panel.us("sgrs", x) / panel.us("umr_send", x) - 1) for x in panel.xs)
     made.finds(
         "16 blocks: copy is best below 128 B",
-        "calibrated",
         "pack before umr_write at 4 to 64 B",
         f"pack wins {small.count('pack')} of {len(small)} sizes against umr_write; sgrs passes pack {from_on(first)}",
         set(small) == {"pack"},
@@ -118,14 +111,12 @@ def _f21(made: Section, panels: Panels, _: Simulator) -> None:
     )
     made.finds(
         "sgrs and umr_sr are equal",
-        "calibrated",
         "within 10 %",
         f"{worst:.0%} at most",
         worst <= 0.10,
     )
     made.finds(
         "above 128 B umr_w is best",
-        "calibrated",
         "umr_write first from 256 B on",
         ", ".join(sorted({panel.best(x, panel.lines) for x in panel.xs if x > 128})),
         all(panel.best(x, panel.lines) == "umr_write" for x in panel.xs if x > 128),
@@ -138,7 +129,6 @@ def _f22(made: Section, panels: Panels, _: Simulator) -> None:
     wins = [x for x in panel.xs if panel.best(x, panel.lines) == "umr_write"]
     made.finds(
         "the sender has four times the blocks of a quarter of the size: umr_w gains 3 to 5 µs",
-        "calibrated",
         "umr_send less umr_write: 3 to 5 µs",
         f"{us(min(gains))} to {us(max(gains))}; first from {bytes_text(wins[0]) if wins else 'no size'} on",
         min(gains) >= 2.5 and max(gains) <= 5.5,
@@ -156,14 +146,12 @@ def _f23(made: Section, panels: Panels, _: Simulator) -> None:
     times = large.us("umr_send", 512) / large.us("sgrs", 512)
     made.finds(
         "few blocks: all close",
-        "calibrated",
         f"16 x 1 KB: the slowest takes {max(paper) / min(paper):.2f} times the fastest (Table 4; within 10 %)",
         f"{spread:.2f}",
         abs(spread / (max(paper) / min(paper)) - 1) < 0.1,
     )
     made.finds(
         "many: UMR collapses, at 1 KB below even copy",
-        "calibrated",
         "512 x 1 KB: umr_send slower than pack; 512 x 64 KB: 3.3 times sgrs (Table 4; 2.8 to 3.8)",
         f"{fall:.2f} times pack; {times:.2f} times sgrs",
         fall > 1 and 2.8 < times < 3.8,
@@ -176,14 +164,12 @@ def _f24(made: Section, panels: Panels, _: Simulator) -> None:
     small = [x for name, x in ends.items() if name in ("points of 4 B", "points of 8 B")]
     made.finds(
         "2D stencil: umr_w best for few points, copy best for many",
-        "predicted",
         "copy passes umr_w at some number of points, for small points",
         f"pack faster {found}",
         all(x is not None for x in small),
     )
     made.finds(
         "the crossing lies at 21 points",
-        "predicted",
         "13 to 29 points, for some size of a point",
         f"pack faster {found}",
         any(x is not None and 13 <= x <= 29 for x in ends.values()),
@@ -197,7 +183,6 @@ def _f25(made: Section, panels: Panels, _: Simulator) -> None:
     best = {x: panel.best(x, panel.lines) for x in panel.xs}
     made.finds(
         "3D face: umr_w best below 32 x 32, sgrs above",
-        "predicted",
         "umr_write at 4 to 16 rows, sgrs at 64 and 128",
         ", ".join(f"{x}: {m}" for x, m in best.items()),
         all(best[x] == "umr_write" for x in (4, 8, 16)) and all(best[x] == "sgrs" for x in (64, 128)),
@@ -205,14 +190,14 @@ def _f25(made: Section, panels: Panels, _: Simulator) -> None:
 
 
 STUDIES = (
-    Study("F17a", PLATFORM_2, judge_f17a),
-    Study("F17b", PLATFORM_2, _f17b),
-    Study("F18", PLATFORM_2, _f18, (BANDWIDTH,)),
-    Study("F19", PLATFORM_2, _f19, (SPLIT,)),
-    Study("F20", PLATFORM_2, _f20, ("time (µs)",)),
-    Study("F21", PLATFORM_2, _f21),
-    Study("F22", PLATFORM_2, _f22),
-    Study("F23", PLATFORM_2, _f23),
-    Study("F24", PLATFORM_2, _f24),
-    Study("F25", PLATFORM_2, _f25),
+    Study("F17a", PLATFORM_2, judge_f17a, "literature"),
+    Study("F17b", PLATFORM_2, _f17b, "calibrated"),
+    Study("F18", PLATFORM_2, _f18, "calibrated", (BANDWIDTH,)),
+    Study("F19", PLATFORM_2, _f19, "literature", (SPLIT,)),
+    Study("F20", PLATFORM_2, _f20, "literature", ("time (µs)",)),
+    Study("F21", PLATFORM_2, _f21, "calibrated"),
+    Study("F22", PLATFORM_2, _f22, "calibrated"),
+    Study("F23", PLATFORM_2, _f23, "calibrated"),
+    Study("F24", PLATFORM_2, _f24, "predicted"),
+    Study("F25", PLATFORM_2, _f25, "predicted"),
 )

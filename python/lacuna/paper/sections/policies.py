@@ -117,21 +117,18 @@ def _judge(
     drop = min(again["pipeline"]) / max(again["pipeline"])
     made.finds(
         f"{network}: without reuse a pipeline is fastest",
-        "predicted",
         "at 8 MiB in GB/s: pipeline ahead of leave pinned and of copy in/out",
         said(never),
         max(never[p] for p in pipelines) > max(never["leave_pinned"], never["copy"]),
     )
     made.finds(
         f"{network}: with full reuse leave pinned is fastest",
-        "predicted",
         "at 8 MiB in GB/s: leave pinned, alone or with the pipeline, ahead of the others",
         said(always),
         min(always["leave_pinned"], always["leave_pinned_pipeline"]) >= max(always["pipeline"], always["copy"]),
     )
     made.finds(
         f"{network}: the pipeline hardly depends on reuse",
-        "predicted",
         "its slowest at least 0.9 of its fastest",
         f"{drop:.2f}",
         drop >= 0.9,
@@ -158,7 +155,6 @@ def _costs(made: Section, simulator: Simulator, profile: Profile) -> None:
     made.finds(
         f"{_network_name(profile)}: registering a message and back is a part of its transfer, so that there is "
         "something to hide, and less than copying in and out",
-        "predicted",
         "at 8 MB: registration and back 5 to 60 % of the wire's time, and less than copying in and out",
         f"{without:.0%} of the wire; copying {copies / flown:.0%}",
         0.05 <= without <= 0.6 and register + undo < copies,

@@ -45,6 +45,15 @@ class Spot:
     blocks: int
     rows: dict[str, Row]
 
+    @property
+    def label(self) -> str:
+        return f"{self.blocks} x {bytes_text(self.block_bytes)}"
+
+    def point(self) -> dict[str, object]:
+        """For paper.json."""
+        at = {"block_bytes": self.block_bytes, "blocks": self.blocks}
+        return {**at, "fastest": self.fastest, "latency_us": self.us(self.fastest)}
+
     def us(self, name: str) -> float:
         return self.rows[name]["latency_us"]
 
@@ -103,15 +112,14 @@ def guide(simulator: Simulator) -> Section:
     wrong = [s for s in found if s not in right]
     made.finds(
         "Table 3's choice is the best of copy, sgrs, umr_sr and umr_w",
-        "predicted",
         "within 5 % of the best of the four at nine of ten points",
         f"at {agreed:.0%} of {len(found)} points",
         agreed >= 0.9,
-        "it errs at " + ", ".join(f"{s.blocks} x {bytes_text(s.block_bytes)} ({min(among, key=s.us)})" for s in wrong),
+        "it errs at " + ", ".join(f"{s.label} ({min(among, key=s.us)})" for s in wrong),
     )
     made.notes = [
         f"Table 3's choice takes {mean:.2f} times as long as the best of all methods on average, and "
-        f"{losses[worst]:.1f} times at {worst.blocks} x {bytes_text(worst.block_bytes)}, where {worst.fastest} wins. "
+        f"{losses[worst]:.1f} times at {worst.label}, where {worst.fastest} wins. "
         "Most of it is the flag: what a message costs its receiver beyond a write, Table 4's constant, is paid by "
         "neither a flag nor by umr_write."
     ]
@@ -122,10 +130,7 @@ def guide(simulator: Simulator) -> Section:
         "table3_loss_max": losses[worst],
         "points": [
             {
-                "block_bytes": s.block_bytes,
-                "blocks": s.blocks,
-                "fastest": s.fastest,
-                "latency_us": s.us(s.fastest),
+                **s.point(),
                 "table3": s.table3,
                 "table3_us": s.us(s.table3),
                 "undominated": [{"way": w, "latency_us": s.us(w), "cpu_us": s.cpu_us(w)} for w in s.undominated()],
@@ -171,6 +176,7 @@ def constant(simulator: Simulator) -> Section:
         "What a receiver costs",
         "umr_sr less umr_w, where neither is so long that the noise of both is more than that",
         PLATFORM_2,
+        "calibrated",
     )
     cells = {(c.block_bytes, c.blocks, c.method): c for c in table4.cells()}
     keys = [(c.block_bytes, c.blocks) for c in table4.cells() if c.method == "umr_sr" and c.paper_us < _SHORT_US]
@@ -180,7 +186,6 @@ def constant(simulator: Simulator) -> Section:
     ours = model[0::2] - model[1::2]
     made.finds(
         "umr_sr less umr_w is a constant: the receiver's work request, poll and notification",
-        "calibrated",
         f"paper: median {np.median(paper):.2f} µs (cells below {_SHORT_US} µs)",
         f"{ours.min():.2f} to {ours.max():.2f} µs",
         abs(float(np.median(ours)) / float(np.median(paper)) - 1) < 0.15,
@@ -234,7 +239,6 @@ def overlap(simulator: Simulator) -> Section:
     cpu = [cpus[m][at_4_mb] for m in ("pack_pipelined", "sgrs")]
     made.finds(
         "pipelined, copy reaches the wire's rate in cache and not out of it, at the price of CPU time",
-        "predicted",
         "over 0.9 of sgrs's bandwidth at 4 MB, under 0.9 at 32 MB",
         f"{inside:.2f} and {outside:.2f}; CPU at 4 MB: {us(cpu[0])} against {us(cpu[1])}",
         inside > 0.9 and outside < 0.9,
@@ -262,7 +266,6 @@ def unequal_lists(simulator: Simulator) -> Section:
         refused = str(e)
     made.finds(
         "SEND and RECV work with unequal lists, cut at the same byte positions",
-        "predicted",
         "the right bytes in each shape, gaps intact",
         refused or "the right bytes in each shape, gaps intact; on the model, not on hardware",
         not refused,
@@ -289,7 +292,6 @@ def s2(simulator: Simulator) -> Section:
         down = max(1 - panel.us("sgrs", x) / panel.us("multi_write", x) for x in panel.xs)
         made.finds(
             "SGRS against Multi-W on PCI-X: latency down by up to 62 %",
-            "predicted",
             "up to 52 to 72 %",
             f"up to {down:.0%}",
             0.52 <= down <= 0.72,
@@ -298,7 +300,7 @@ def s2(simulator: Simulator) -> Section:
         )
 
     name = "infiniband-pcix-2005"
-    made = section(Study("S2", name, judge), simulator)
+    made = section(Study("S2", name, judge, "predicted"), simulator)
     made.conditions += f". Below, an alltoall of {alltoall_2005.RANKS} ranks, by alltoallw of such columns"
     alltoall_2005.add(made, alltoall_2005.rows(profiles.load(name)))
     made.notes = [
@@ -328,7 +330,6 @@ def alltoall(simulator: Simulator) -> Section:
     each = [us(line.ys[-1] / (RANKS[-1] - 1)) for line in lines]
     made.finds(
         "the order of the methods is that of one pair, and time grows with the ranks",
-        "predicted",
         "linear from 16 ranks on",
         f"256 ranks: {', '.join(f'{m} {t} a step' for m, t in zip(ways, each, strict=True))}",
         all(0.8 < (line.ys[-1] / line.ys[2]) / (255 / 15) < 1.25 for line in lines),
@@ -353,16 +354,14 @@ def what_if(simulator: Simulator) -> Section:
     mean = geomean(list(lost.values()))
     made.finds(
         "UMR in the 1822 would gain something (the report's conclusion)",
-        "predicted",
         "without it the best method takes at least 5 % longer on average",
-        f"{mean - 1:.0%} on average; {lost[worst]:.2f} times at most, {worst.blocks} x {bytes_text(worst.block_bytes)}",
+        f"{mean - 1:.0%} on average; {lost[worst]:.2f} times at most, {worst.label}",
         mean >= 1.05,
         "where both sides' layouts are equal, sgrs, pack_write and gather_write with a flag do nearly all that keys "
         "do. What the report has in mind, long lists in one request with unequal sides, is where keys collapse",
     )
     made.finds(
         "400 Gb/s on PCIe 5 move the border between copy and sgrs to smaller blocks",
-        "predicted",
         "sgrs passes pack with 64 blocks at smaller ones than today",
         f"today {_passes(here)}, at 400 Gb/s {_passes(fast)}",
         _passing(fast) < _passing(here),
@@ -372,12 +371,7 @@ def what_if(simulator: Simulator) -> Section:
     made.grids = [_latency(fast)]
     made.data = {
         "no_umr": {"loss_geomean": mean, "loss_max": lost[worst]},
-        "nic_400g": {
-            "points": [
-                {"block_bytes": s.block_bytes, "blocks": s.blocks, "fastest": s.fastest, "latency_us": s.us(s.fastest)}
-                for s in fast
-            ]
-        },
+        "nic_400g": {"points": [s.point() for s in fast]},
     }
     return made
 

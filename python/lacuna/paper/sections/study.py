@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lacuna.bench.methods.experiments import EXPERIMENTS, Experiment
 from lacuna.paper import profiles, runs, table4
 from lacuna.paper.runs import Panel
-from lacuna.paper.section import Line, Plot, Section
+from lacuna.paper.section import FindingLabel, Line, Plot, Section
 from lacuna.paper.simulator import Simulator
 from lacuna.units import bytes_text
 
@@ -29,6 +29,7 @@ class Study:
     id: str
     profile: str
     judge: Judge
+    label: FindingLabel
     shows: tuple[str, ...] = (LATENCY,)
     """A plot for each: what is on the y axis."""
     conditions: str = ""
@@ -51,7 +52,7 @@ def section(study: Study, simulator: Simulator) -> Section:
     experiment = study.experiment
     panels = runs.run(simulator, profiles.load(study.profile), experiment)
     conditions = study.conditions or experiment.conditions.replace(_MACHINE_NOTE, "")
-    made = Section(study.id, study.title, conditions, study.profile)
+    made = Section(study.id, study.title, conditions, study.profile, study.label)
     for shows in study.shows:
         made.plots += [_plot(shows, experiment, panel) for panel in panels.values()]
     study.judge(made, panels, simulator)

@@ -31,12 +31,12 @@ def section(simulator: Simulator) -> Section:
         "points the paper. Fifteen parameters are fitted to these 120 cells; the bytes of each cell move and are "
         "compared",
         PLATFORM_2,
+        "calibrated",
     )
     errors, left_out = fitted.errors, fitted.leave_one_out
     holds = all(getattr(errors, name) <= goal for name, goal in GOALS.items()) and left_out.median <= LEFT_OUT_GOAL
     made.finds(
         "the model gives the paper's latencies",
-        "calibrated",
         "median 3 %, 90th percentile 8 %, maximum 15 %; without the row that is compared, median 6 %",
         f"{errors.text()}; without the row: median {left_out.median:.1%}",
         holds,
@@ -109,6 +109,7 @@ def texts(simulator: Simulator) -> Section:
         "Where the paper's text and its own table differ",
         "what Table 4 says of crossings that the text puts elsewhere; the model is calibrated to the table",
         PLATFORM_2,
+        "calibrated",
     )
     cells = {(c.block_bytes, c.method, c.blocks): c.paper_us for c in table4.cells()}
     model = dict(zip(cells, table4.modelled_us(simulator, profiles.load(PLATFORM_2)), strict=True))
@@ -121,7 +122,6 @@ def texts(simulator: Simulator) -> Section:
 
     made.finds(
         "text: sgrs passes copy at 128 B; table, with gaps of twice the block: they are equal at 256 B for every n",
-        "calibrated",
         f"copy/sgrs at 256 B: {span(ratios(cells))} (within 10 % of 1)",
         span(ratios(model)),
         max(abs(r - 1) for r in ratios(model)) < 0.1,
@@ -132,7 +132,6 @@ def texts(simulator: Simulator) -> Section:
     cliff = [source[65536, "copy", n] / source[65536, "sgrs", n] for source in (cells, model) for n in (256, 512)]
     made.finds(
         "copy/sgrs jumps where both sides' bytes leave the last-level cache: two cells",
-        "calibrated",
         f"{cliff[0]:.2f} and {cliff[1]:.2f} at 16.8 and 33.5 MB",
         f"{cliff[2]:.2f} and {cliff[3]:.2f}",
         abs(cliff[2] / cliff[0] - 1) < 0.1 and abs(cliff[3] / cliff[1] - 1) < 0.1,
@@ -142,7 +141,6 @@ def texts(simulator: Simulator) -> Section:
     crossings = [", ".join(f"{bytes_text(b)}: {n:.0f}" for b, n in one.items()) for one in found]
     made.finds(
         "text: umr_w loses to sgrs from 60 ± 30 blocks on; table: the crossing depends on the block size",
-        "calibrated",
         crossings[0],
         crossings[1],
         all(0.5 <= found[1][b] / n <= 2 for b, n in found[0].items()),
@@ -170,6 +168,7 @@ def variants(simulator: Simulator) -> Section:
         "a search through one key's list for each packet, or a translation cache that all entries share. Both are "
         "fitted to Table 4 as well as they can be",
         f"{PLATFORM_2}, {CACHE_VARIANT}",
+        "calibrated",
     )
     fitted = {name: fit.evaluate(Problem(simulator, profiles.load(p))) for name, p in _VARIANTS.items()}
     search, cache = fitted["search"], fitted["cache"]
@@ -177,7 +176,6 @@ def variants(simulator: Simulator) -> Section:
     capacity = cache.values["indirect.capacity"]
     made.finds(
         "a search through the list and a translation cache explain Table 4 alike",
-        "calibrated",
         "both within the goals, with parameters that mean something",
         f"search: {search.errors.text()}; cache: {cache.errors.text()}, but with {capacity:,.0f} entries of which "
         f"one that is missing takes {miss:.1f} µs",
@@ -201,10 +199,10 @@ def variants(simulator: Simulator) -> Section:
     made.plots += [_chunks(simulator, name) for name in _VARIANTS]
     made.finds(
         "several small keys in one sg_list tell the causes apart",
-        "predicted",
         "search: umr_chunked avoids the collapse; cache: it gains nothing",
         f"512 blocks of 4 KB, umr_send over umr_chunked: search {gain['search']:.2f}, cache {gain['cache']:.2f}",
         gain["search"] > 1.5 and gain["cache"] < 1.1,
+        label="predicted",
     )
     made.notes = [_ON_HARDWARE]
     return made
