@@ -52,11 +52,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _commands() -> None:
-    pass
-
-
 _METHODS_HELP = """Reproduce the experiments of the papers behind Lacuna on this NIC, between two processes.
 
 Which method wins as blocks grow, as they get more, as they lie far apart; what a key for many blocks costs; what
@@ -118,7 +113,7 @@ def methods(
         made.experiments = chosen
         return made, cells
 
-    outcome = campaign_command.measure(
+    result, failure = campaign_command.measure(
         console,
         worker_nic(nic),
         replace(effort, silence=timeout or effort.silence),
@@ -126,11 +121,11 @@ def methods(
         prepare,
         () if strided else ("--list-keys",),
     )
-    if (result := outcome.result) is not None:
+    if result is not None:
         files = delivery.write(console, result.to_json(), "bench.json", lambda folder: _draw_methods(result, folder))
         terminal.show(console, result)
         show_written(console, files)
-    campaign_command.finish(outcome.result, outcome.failure, written=bool(data or output))
+    campaign_command.finish(result, failure, written=bool(data or output))
 
 
 def _draw_methods(result: MethodRun, folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -49,14 +49,6 @@ class Effort:
         return started + max(1.0, total - min(self.reserve, self.most_reserved * total))
 
 
-@dataclass(frozen=True)
-class Outcome(Generic[Measured]):
-    """What a run left behind, however it ended."""
-
-    result: Measured | None
-    failure: WorkerError | None
-
-
 def measure(
     console: Console,
     nic: str,
@@ -67,8 +59,8 @@ def measure(
     remote: RemoteHost | None = None,
     at_last: Callable[[Worker], None] | None = None,
     explorer: Callable[[Worker], Explorer] | None = None,
-) -> Outcome[Measured]:
-    """Runs a worker through the plan that `prepare` makes for it. Keeps what was measured, whatever ends the run.
+) -> tuple[Measured | None, WorkerError | None]:
+    """Runs a worker through the plan that `prepare` makes for it. Returns what was measured, and what ended the run.
     `remote`: the receiver is there. `at_last`: something more to ask of the worker, not of the result. `explorer`:
     makes what chooses further cells."""
     result: Measured | None = None
@@ -94,8 +86,8 @@ def measure(
             raise typer.Exit(command_exit.INTERRUPTED) from None
         result.interrupted = True
     except WorkerError as e:
-        return Outcome(result, e)
-    return Outcome(result, None)
+        return result, e
+    return result, None
 
 
 def finish(result: Run | None, failure: WorkerError | None, *, written: bool = True) -> NoReturn:

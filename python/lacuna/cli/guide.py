@@ -13,7 +13,7 @@ from rich.console import Console
 from lacuna import clock
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.cli import campaign_command, listen, validate
-from lacuna.cli.campaign_command import Effort, Outcome
+from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
     JsonOption,
     NicOption,
@@ -34,6 +34,7 @@ from lacuna.guide.run_record import Guide
 from lacuna.report import guide_tables
 from lacuna.worker import remote_host
 from lacuna.worker.client import Worker
+from lacuna.worker.process import WorkerError
 from lacuna.worker.remote_host import RemoteHost
 from lacuna.worker.result import begun
 
@@ -128,7 +129,7 @@ class GuideCommand:
 
     def measure(
         self, console: Console, silence: float | None, started: float, remote: RemoteHost | None
-    ) -> Outcome[Guide]:
+    ) -> tuple[Guide | None, WorkerError | None]:
         return campaign_command.measure(
             console,
             worker_nic(self.nic),
@@ -169,12 +170,10 @@ class GuideCommand:
     def _time_bindings(self, worker: Worker) -> None:
         self.bindings.extend(calibration.measure_bindings(worker))
 
-    def deliver(self, console: Console, outcome: Outcome[Guide], output: Path, data: Path | None) -> None:
+    def deliver(self, console: Console, result: Guide, delivery: Delivery, *, whole: bool) -> None:
         """Writes the data first, whatever may happen to the fit and the pictures; shows the tables last, to a reader
-        who may leave."""
-        result = outcome.result
-        assert result
-        sound = outcome.failure is None and not result.interrupted and not result.fault
+        who may leave. `whole`: nothing failed."""
+        sound = whole and not result.interrupted and not result.fault
         stored: Stored | None = None
 
         def draw(folder: Path) -> list[Path]:
@@ -188,7 +187,7 @@ class GuideCommand:
 
             return guide_page.write(result, folder, stored)
 
-        files = Delivery(data, output).write(console, result.to_json(), "guide.json", draw)
+        files = delivery.write(console, result.to_json(), "guide.json", draw)
         guide_tables.show(console, result)
         show_written(console, files)
         if stored:
@@ -277,12 +276,12 @@ def _measure(
     if validates and not validate.needs_profile(own_nic):
         validate.run(own_nic, delivery, timeout or FULL.silence, remote)
     console = delivery.console()
-    outcome = command.measure(console, timeout, started, remote)
-    if outcome.result is not None:
-        command.deliver(console, outcome, output, None if validates else data)
-    if validates and outcome.failure is None and outcome.result and not outcome.result.interrupted:
+    result, failure = command.measure(console, timeout, started, remote)
+    if result is not None:
+        command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
+    if validates and failure is None and result and not result.interrupted:
         validate.run(own_nic, delivery, timeout or FULL.silence)
-    campaign_command.finish(outcome.result, outcome.failure)
+    campaign_command.finish(result, failure)
 
 
 def _refuse_with_listen(context: typer.Context) -> None:

@@ -76,7 +76,3 @@ class Errors:
 
     def text(self) -> str:
         return f"median {self.median:.1%}, 90th percentile {self.p90:.1%}, maximum {self.max:.1%}"
-
-
-def relative_errors(model_us: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(model_us / np.array([c.paper_us for c in cells()]) - 1)

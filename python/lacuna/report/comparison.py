@@ -117,6 +117,13 @@ class Change:
     slower: int
     """In so many cells beyond the noise."""
 
+    @classmethod
+    def of(cls, name: str, found: Sequence[tuple[Row, Row]], noise: float) -> Change:
+        ratios = [b.latency_us / a.latency_us for a, b in found]
+        beyond = [ratio for ratio, rows in zip(ratios, found, strict=True) if differ(*rows, noise)]
+        faster = sum(ratio < 1 for ratio in beyond)
+        return cls(name, len(found), geometric_mean(ratios), faster, sum(ratio > 1 for ratio in beyond))
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -166,19 +173,19 @@ class Comparison:
 
     def by_group(self) -> list[Change]:
         """The best times, by kind of cell."""
-        groups: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
-        for pair in self.pairs:
-            groups[group_name(pair.subject)].append(pair.bests)
-        return [_change(name, rows, self.noise) for name, rows in groups.items()]
+        return self._changes((group_name(pair.subject), pair.bests) for pair in self.pairs)
 
     def by_method(self) -> list[Change]:
         """All times of each method on each path that both guides have."""
+        both = ((row, _find(pair.b, _combo(row))) for pair in self.pairs for row in pair.a.ranking)
+        found = self._changes((f"{a.method} / {a.path}", (a, b)) for a, b in both if b)
+        return sorted(found, key=lambda change: change.name)
+
+    def _changes(self, named: Iterable[tuple[str, tuple[Row, Row]]]) -> list[Change]:
         groups: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
-        for pair in self.pairs:
-            for row in pair.a.ranking:
-                if other := _find(pair.b, _combo(row)):
-                    groups[f"{row.method} / {row.path}"].append((row, other))
-        return [_change(name, rows, self.noise) for name, rows in sorted(groups.items())]
+        for name, rows in named:
+            groups[name].append(rows)
+        return [Change.of(name, rows, self.noise) for name, rows in groups.items()]
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -213,13 +220,6 @@ def _pair_json(pair: Pair) -> dict[str, object]:
         "apart": pair.apart and round(pair.apart, 4),
         "pooled_apart": pair.pooled_apart and round(pair.pooled_apart, 4),
     }
-
-
-def _change(name: str, rows: Iterable[tuple[Row, Row]], noise: float) -> Change:
-    found = list(rows)
-    beyond = [b.latency_us / a.latency_us for a, b in found if differ(a, b, noise)]
-    mean = geometric_mean(b.latency_us / a.latency_us for a, b in found)
-    return Change(name, len(found), mean, sum(r < 1 for r in beyond), sum(r > 1 for r in beyond))
 
 
 def compare(a: Guide, b: Guide) -> Comparison:

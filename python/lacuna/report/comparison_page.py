@@ -69,18 +69,15 @@ def _tables(c: Comparison, most: int | None = None) -> Iterator[RowTable]:
     ):
         rows = [(x.name, str(x.cells), f"{x.ratio:.2f}", str(x.faster), str(x.slower)) for x in changes]
         yield RowTable(head, rows, title=title)
-    for title, pairs in _lists(c):
+    lists = {
+        f"Different best methods, more than {CLOSE - 1:.0%} apart": c.beyond_close,
+        "Best times that differ by more than the noise": c.changed,
+    }
+    for title, pairs in lists.items():
         if pairs:
             shown = pairs[:most]
             more = f" ({len(shown)} of {len(pairs)})" if len(pairs) > len(shown) else ""
             yield RowTable(_HEAD, [_row(pair) for pair in shown], texts=(0, 1, 3), title=title + more)
-
-
-def _lists(c: Comparison) -> list[tuple[str, list[Pair]]]:
-    return [
-        (f"Different best methods, more than {CLOSE - 1:.0%} apart", c.beyond_close),
-        ("Best times that differ by more than the noise", c.changed),
-    ]
 
 
 def _who(guide: Guide) -> str:
@@ -90,15 +87,11 @@ def _who(guide: Guide) -> str:
     return f"{m.cpu}, {m.cpus} CPUs, NIC {guide.nic.name}; Lacuna {guide.lacuna_version}, {date(guide)}{state}"
 
 
-def _label(pair: Pair) -> str:
-    return Cell(pair.subject, {}, 0, required=False).label
-
-
 def _row(pair: Pair) -> tuple[ShownCell, ...]:
     one, two = pair.bests
     apart = pair.pooled_apart
     return (
-        _label(pair),
+        Cell(pair.subject, {}, 0, required=False).label,
         MethodCell(one.method, f" / {one.path}"),
         us_text(one.latency_us),
         MethodCell(two.method, f" / {two.path}"),
@@ -111,10 +104,11 @@ def _row(pair: Pair) -> tuple[ShownCell, ...]:
 def write(c: Comparison, directory: Path) -> list[Path]:
     """compare.html; returns the files."""
     path = directory / "compare.html"
-    body = "".join((_platforms(c), _verdict(c), _maps(c), _numbers(c), _again(c)))
-    write_whole(
-        path, page("Lacuna: two guides compared", "Two guides, side by side", f"A: {_who(c.a)}. B: {_who(c.b)}.", body)
-    )
+    verdict = section("In short", *map(note, c.warnings), *map(paragraph, summary(c)))
+    again = section("How to measure again", code(f"{c.a.command} --output A\n{c.b.command} --output B"))
+    body = "".join((_platforms(c), verdict, _maps(c), _numbers(c), again))
+    lead = f"A: {_who(c.a)}. B: {_who(c.b)}."
+    write_whole(path, page("Lacuna: two guides compared", "Two guides, side by side", lead, body))
     return [path]
 
 
@@ -127,10 +121,6 @@ def _platforms(c: Comparison) -> Raw:
     rows.append((Raw("<b>measured</b>"), date(c.a), date(c.b)))
     rows.append((Raw("<b>command</b>"), c.a.command, c.b.command))
     return table(("", "A", "B"), rows)
-
-
-def _verdict(c: Comparison) -> Raw:
-    return section("In short", *(note(w) for w in c.warnings), *(paragraph(line) for line in summary(c)))
 
 
 def _maps(c: Comparison) -> Raw:
@@ -159,7 +149,3 @@ def _ratios(c: Comparison, grid: Grid) -> dict[tuple[int, int], tuple[float, boo
 def _numbers(c: Comparison) -> Raw:
     parts = [part for shown in _tables(c) for part in (heading(shown.title), shown.on_page())]
     return section("Numbers", paragraph(_LEGEND), *parts)
-
-
-def _again(c: Comparison) -> Raw:
-    return section("How to measure again", code(f"{c.a.command} --output A\n{c.b.command} --output B"))

@@ -32,7 +32,6 @@ from lacuna.report.html import (
     code,
     figure,
     heading,
-    page,
     paragraph,
     section,
     side_by_side,
@@ -41,7 +40,7 @@ from lacuna.report.html import (
     text,
 )
 from lacuna.report.row_tables import Cell, MethodCell, RowTable
-from lacuna.report.run_sections import CITE, capital, date, left_out, means, notification, platform, quietness, warnings
+from lacuna.report.run_sections import capital, run_page
 from lacuna.report.style import save_png, svg
 from lacuna.units import bytes_text, gain_text, us_text
 from lacuna.worker.records import BASELINE, Work
@@ -69,39 +68,29 @@ def write(guide: Guide, directory: Path, profile: Stored | None = None) -> list[
 
 def _page(guide: Guide, all_contests: Sequence[Contest], order: Sequence[str], profile: Stored | None) -> str:
     found = grids(all_contests)
-    body = "".join(
-        (
-            platform(guide),
-            warnings(guide),
-            _in_short(found),
-            _heat_maps(found, order),
-            table3.part(found, profile),
-            _curves(found, order),
-            _costs(found, order),
-            _layouts(
-                "Application layouts: DDTBench",
-                "The communication of real applications, as rebuilt from the DDTBench micro-applications. Warm caches.",
-                ddtbench(all_contests),
-                order,
-            ),
-            _layouts(
-                "Transfers of AI systems",
-                "What inference and training systems move, cut to this machine: the name tells how many of the field's "
-                "blocks are moved. Warm caches.",
-                ai_transfers(all_contests),
-                order,
-            ),
-            notification(guide),
-            quietness(guide),
-            left_out(guide),
-            means(guide),
-            _again(guide),
-        )
+    parts = (
+        _in_short(found),
+        _heat_maps(found, order),
+        table3.part(found, profile),
+        _curves(found, order),
+        _costs(found, order),
+        _layouts(
+            "Application layouts: DDTBench",
+            "The communication of real applications, as rebuilt from the DDTBench micro-applications. Warm caches.",
+            ddtbench(all_contests),
+            order,
+        ),
+        _layouts(
+            "Transfers of AI systems",
+            "What inference and training systems move, cut to this machine: the name tells how many of the field's "
+            "blocks are moved. Warm caches.",
+            ai_transfers(all_contests),
+            order,
+        ),
     )
-    lead = f"Measured {date(guide)} by Lacuna {guide.lacuna_version}."
     title = f"Lacuna guide: {guide.machine.cpu}, {guide.nic.name}"
     where = "between two machines" if guide.peer else "on this machine"
-    return page(title, f"Which way to move scattered data {where}", lead, body)
+    return run_page(guide, title, f"Which way to move scattered data {where}", parts, _again(guide))
 
 
 def _in_short(found: Sequence[Grid]) -> Raw:
@@ -286,8 +275,9 @@ def _time(contest: Contest, method: str) -> Number:
 
 
 def _again(guide: Guide) -> Raw:
-    cite = CITE.format(
-        version=guide.lacuna_version, cpu=guide.machine.cpu, nic=guide.nic.name, date=guide.created.split("T")[0]
+    cite = (
+        f"Lacuna {guide.lacuna_version}, guide for {guide.machine.cpu}, NIC {guide.nic.name}, measured "
+        f"{guide.created.split('T')[0]}. State the version, the machine and the command; attach guide.json."
     )
     return section(
         "How to run it again, and to cite it",

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lacuna.guide.contests import censored, left_out_of_large, notify_costs
 from lacuna.guide.noise_check import check_noise
 from lacuna.guide.run_record import Run
 from lacuna.report import curves, describe
 from lacuna.report.describe import facts, far_facts
-from lacuna.report.html import Raw, figure, heading, note, paragraph, section, table, text
+from lacuna.report.html import Raw, figure, heading, note, page, paragraph, section, table, text
 from lacuna.report.row_tables import MethodCell, RowTable
 from lacuna.report.style import svg
 from lacuna.units import gain_text
 from lacuna.worker.hardware import EMULATED
 
-CITE = (
-    "Lacuna {version}, guide for {cpu}, NIC {nic}, measured {date}. "
-    "State the version, the machine and the command; attach guide.json."
-)
+
+def run_page(run: Run, title: str, heading_text: str, found: Iterable[str], again: Raw) -> str:
+    """A page: what was found, between what it was measured on and what else there is to know of the run."""
+    tables = (describe.paths(run.nic), describe.methods(run.methods))
+    means = section("Paths and methods", *(shown.on_page() for shown in tables))
+    before, after = (
+        (_platform(run), _warnings(run)),
+        (_notification(run), _quietness(run), _left_out(run), means, again),
+    )
+    body = "".join((*before, *found, *after))
+    return page(title, heading_text, f"Measured {date(run)} by Lacuna {run.lacuna_version}.", body)
 
 
-def platform(guide: Run) -> Raw:
+def _platform(guide: Run) -> Raw:
     rows = [
         *facts(guide.machine, guide.nic),
         *far_facts(guide),
@@ -29,7 +38,7 @@ def platform(guide: Run) -> Raw:
     return table((), [(Raw(f"<b>{text(subject)}</b>"), fact) for subject, fact in rows])
 
 
-def warnings(guide: Run) -> str:
+def _warnings(guide: Run) -> str:
     parts = []
     if guide.nic.emulated:
         parts.append(note(EMULATED, bad=True))
@@ -50,7 +59,7 @@ def warnings(guide: Run) -> str:
     return "".join(parts)
 
 
-def quietness(guide: Run) -> Raw:
+def _quietness(guide: Run) -> Raw:
     """How far the numbers can be trusted: the machine's state over time, and what second looks found."""
     noise = check_noise(guide.looks)
     if noise is None:
@@ -86,7 +95,7 @@ def quietness(guide: Run) -> Raw:
     return section("How quiet the machine was", *parts)
 
 
-def notification(guide: Run) -> Raw:
+def _notification(guide: Run) -> Raw:
     costs = notify_costs(guide.rows, guide.methods)
     if not costs:
         return Raw("")
@@ -102,7 +111,7 @@ def notification(guide: Run) -> Raw:
     )
 
 
-def left_out(guide: Run) -> Raw:
+def _left_out(guide: Run) -> Raw:
     hopeless = [
         (MethodCell(g.method), g.path, str(g.cells), f"{g.fastest_us / 1e3:.3g} to {g.slowest_us / 1e3:.3g}")
         for g in censored(guide)
@@ -135,14 +144,6 @@ def left_out(guide: Run) -> Raw:
         parts += [heading("No time left"), paragraph("; ".join(guide.unmeasured) + ".")]
     return section(
         "Censored, impossible, left out", *(parts or [paragraph("Nothing: all that was planned was measured.")])
-    )
-
-
-def means(guide: Run) -> Raw:
-    return section(
-        "Paths and methods",
-        describe.paths(guide.nic).on_page(),
-        describe.methods(guide.methods).on_page(),
     )
 
 

@@ -17,14 +17,13 @@ from lacuna.report.html import (
     figure,
     heading,
     method_name,
-    page,
     paragraph,
     section,
     swatch,
     table,
     text,
 )
-from lacuna.report.run_sections import date, left_out, means, notification, platform, quietness, warnings
+from lacuna.report.run_sections import run_page
 from lacuna.report.style import svg
 from lacuna.worker.records import Row
 
@@ -48,21 +47,10 @@ def write(bench: MethodRun, directory: Path) -> list[Path]:
 
 
 def _page(bench: MethodRun, found: Sequence[View]) -> str:
-    body = "".join(
-        (
-            platform(bench),
-            warnings(bench),
-            *(_experiment(view) for view in found),
-            notification(bench),
-            quietness(bench),
-            left_out(bench),
-            means(bench),
-            section("How to run it again", code(f"{bench.command} --output DIR")),
-        )
-    )
-    lead = f"Measured {date(bench)} by Lacuna {bench.lacuna_version}."
+    again = section("How to run it again", code(f"{bench.command} --output DIR"))
     title = f"Lacuna bench: {bench.machine.cpu}, {bench.nic.name}"
-    return page(title, "Known experiments with scattered data, on this machine", lead, body)
+    heading_text = "Known experiments with scattered data, on this machine"
+    return run_page(bench, title, heading_text, map(_experiment, found), again)
 
 
 def _experiment(view: View) -> Raw:
