@@ -18,7 +18,7 @@ from rich.text import Text
 from lacuna import __version__
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
-from lacuna.cli.options import JsonOption, exit_statuses, find_mpis, mpi_option, output_option
+from lacuna.cli.options import JsonOption, command_line, exit_statuses, find_mpis, mpi_option, output_option
 from lacuna.paper import fft_command, profiles, table4
 from lacuna.paper import fit as fitting
 from lacuna.paper.fit import Problem, Step
@@ -82,23 +82,21 @@ def everything(
       lacuna paper fit
     """
     if context.invoked_subcommand is None:
-        line = "lacuna paper" + " --quick" * (quick and bool(mpi))
-        _run(CHAPTERS, data, output, line, APPLICATIONS, mpi or [], quick=quick)
+        _run(CHAPTERS, APPLICATIONS, data, output, mpi or [], quick=quick and bool(mpi))
 
 
 def _application(chapter: FftChapter) -> Callable[[list[str] | None, bool, Path | None, Path | None], None]:
     def run(
         mpi: MpiOption = None, quick: QuickOption = False, data: JsonOption = None, output: OutputOption = None
     ) -> None:
-        line = f"lacuna paper {chapter.name}" + " --quick" * quick
-        _run([], data, output, line, [chapter], mpi or [], quick=quick)
+        _run([], [chapter], data, output, mpi or [], quick=quick)
 
     return run
 
 
 def _subcommand(chapter: Chapter) -> Callable[[Path | None, Path | None], None]:
     def run(data: JsonOption = None, output: OutputOption = None) -> None:
-        _run([chapter], data, output, f"lacuna paper {chapter.name}")
+        _run([chapter], [], data, output)
 
     return run
 
@@ -187,10 +185,9 @@ class PaperPresentation:
 
 def _run(
     chapters: Sequence[Chapter],
+    measured: Sequence[FftChapter],
     data: Path | None,
     output: Path | None,
-    line: str,
-    measured: Sequence[FftChapter] = (),
     mpi: Sequence[str] = (),
     *,
     quick: bool = False,
@@ -198,7 +195,9 @@ def _run(
     """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
     one on the PATH."""
     mpis = find_mpis(mpi) if mpi or not chapters else []
-    results = Results(__version__, line + "".join(f" --mpi {one.name}={one.mpicc}" for one in mpis))
+    names = [one.name for one in (*chapters, *measured)]
+    line = command_line(" ".join(["paper", *(names if len(names) == 1 else [])]), mpis, quick=quick)
+    results = Results(__version__, line)
 
     def measure(console: Console) -> None:
         if chapters:
@@ -211,7 +210,7 @@ def _run(
         elif measured:
             results.left_out.append("f12, f13 and r5.1.1: they are measured with the MPIs that --mpi names")
 
-    Delivery(data, output).run(PaperPresentation(results, tables=len(chapters) + len(measured) == 1), measure)
+    Delivery(data, output).run(PaperPresentation(results, tables=len(names) == 1), measure)
 
 
 @contextmanager

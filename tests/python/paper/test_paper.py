@@ -332,7 +332,7 @@ def test_what_was_simulated_before_a_failure_is_written(simulator: Simulator, tm
     chapters = [next(c for c in CHAPTERS if c.name == "f20"), Chapter("broken", "it breaks", breaks)]
     file = tmp_path / "paper.json"
     with pytest.raises(typer.Exit) as ended:
-        command._run(chapters, file, None, "lacuna paper")
+        command._run(chapters, [], file, None)
     assert ended.value.exit_code == 3
     assert [f["id"] for f in json.loads(file.read_text())["findings"]] == ["F20"]
 
