@@ -19,7 +19,7 @@ from lacuna import __version__
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.cli.options import JsonOption, command_line, exit_statuses, find_mpis, mpi_option, output_option
-from lacuna.paper import fft_command, profiles, table4
+from lacuna.paper import fft_command, profiles
 from lacuna.paper import fit as fitting
 from lacuna.paper.fit import Problem, Step
 from lacuna.paper.results import CHAPTERS, Chapter, Results
@@ -139,16 +139,7 @@ def fit(
         "parameters": {n: {"profile": stored[n], "fitted": v} for n, v in fitted.values.items()},
         "errors": fitted.errors,
         "leave_one_out": fitted.leave_one_out,
-        "residuals": [
-            {
-                "block_bytes": c.block_bytes,
-                "blocks": c.blocks,
-                "method": c.method,
-                "error": float(e),
-                "error_left_out": float(o),
-            }
-            for c, e, o in zip(table4.cells(), fitted.relative, fitted.left_out, strict=True)
-        ],
+        "residuals": fitted.cells(),
     }
     delivery.write_json(written(document) + "\n")
 
@@ -195,8 +186,8 @@ def _run(
     """All chapters go first, then what is measured: with the MPIs of `mpi`, or if that is all there is to do with the
     one on the PATH."""
     mpis = find_mpis(mpi) if mpi or not chapters else []
-    names = [one.name for one in (*chapters, *measured)]
-    line = command_line(" ".join(["paper", *(names if len(names) == 1 else [])]), mpis, quick=quick)
+    names = [*(chapter.name for chapter in chapters), *(chapter.name for chapter in measured)]
+    line = command_line(f"paper {names[0]}" if len(names) == 1 else "paper", mpis, quick=quick)
     results = Results(__version__, line)
 
     def measure(console: Console) -> None:

@@ -32,12 +32,32 @@ _ENOUGH = 1e-5
 
 
 @dataclass(frozen=True)
+class FittedCell:
+    """A cell of the table beside the model's; the errors are fractions of the paper's value."""
+
+    block_bytes: int
+    blocks: int
+    method: str
+    paper_us: float
+    model_us: float
+    error: float
+    error_left_out: float
+
+
+@dataclass(frozen=True)
 class Fitted:
     values: dict[str, float]
     relative: Vector
     """Errors of the cells, in their order."""
     left_out: Vector
     """Errors of the cells when their row was not fitted."""
+
+    def cells(self) -> list[FittedCell]:
+        errors = zip(table4.cells(), self.relative.tolist(), self.left_out.tolist(), strict=True)
+        return [
+            FittedCell(c.block_bytes, c.blocks, c.method, c.paper_us, c.paper_us * (1 + e), e, left_out)
+            for c, e, left_out in errors
+        ]
 
     @property
     def errors(self) -> Errors:

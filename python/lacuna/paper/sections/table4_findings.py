@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import median
+
 import numpy as np
 
 from lacuna.paper import fit, profiles, table4
-from lacuna.paper.fit import Fitted, Problem
+from lacuna.paper.fit import Fitted, FittedCell, Problem
 from lacuna.paper.profiles import CACHE_VARIANT, PLATFORM_2
 from lacuna.paper.runs import sweep
 from lacuna.paper.section import Line, Plot, Section
@@ -42,56 +46,37 @@ def section(simulator: Simulator) -> Section:
         f"{errors.text()}; without the row: median {left_out.median:.1%}",
         holds,
     )
-    model = paper * (1 + fitted.relative)
-    made.plots = _plots(model)
+    cells = fitted.cells()
+    made.plots = _plots(cells)
     made.grids = [residuals(fitted), _parameters(profile, fitted)]
     made.data = {
         **{f"{name}_error": value for name, value in vars(errors).items()},
         **{f"leave_one_out_{name}": value for name, value in vars(left_out).items()},
         "unit": "fraction of the paper's value",
-        "cells": [
-            {
-                "block_bytes": c.block_bytes,
-                "blocks": c.blocks,
-                "method": c.method,
-                "paper_us": c.paper_us,
-                "model_us": float(m),
-                "error": float(e),
-                "error_left_out": float(out),
-            }
-            for c, m, e, out in zip(table4.cells(), model, fitted.relative, fitted.left_out, strict=True)
-        ],
+        "cells": cells,
     }
     return made
 
 
-def _plots(model: np.ndarray) -> list[Plot]:
+def _plots(cells: Sequence[FittedCell]) -> list[Plot]:
     plots = []
-    for size in dict.fromkeys(c.block_bytes for c in table4.cells()):
+    for size in dict.fromkeys(c.block_bytes for c in cells):
         lines = []
         for name, ours in table4.METHODS.items():
-            at = [
-                (c, m) for c, m in zip(table4.cells(), model, strict=True) if (c.block_bytes, c.method) == (size, name)
-            ]
-            counts = [c.blocks for c, _ in at]
-            lines.append(Line(ours, counts, [float(m) for _, m in at]))
-            lines.append(Line(ours, counts, [c.paper_us for c, _ in at], paper=True))
+            at = [c for c in cells if (c.block_bytes, c.method) == (size, name)]
+            counts = [c.blocks for c in at]
+            lines.append(Line(ours, counts, [c.model_us for c in at]))
+            lines.append(Line(ours, counts, [c.paper_us for c in at], paper=True))
         plots.append(Plot(f"blocks of {bytes_text(size)}", "number of blocks", "one-way latency (µs)", lines))
     return plots
 
 
 def residuals(fitted: Fitted) -> RowTable:
     rows = []
-    for row in dict.fromkeys(c.row for c in table4.cells()):
-        of_row = [i for i, c in enumerate(table4.cells()) if c.row == row]
-        rows.append(
-            [
-                bytes_text(row[0]),
-                row[1],
-                *(f"{fitted.relative[i]:+.1%}" for i in of_row),
-                f"{np.median(np.abs(fitted.left_out[of_row])):.1%}",
-            ]
-        )
+    for (size, method), of_row in groupby(fitted.cells(), key=lambda c: (c.block_bytes, c.method)):
+        cells = list(of_row)
+        left_out = median(abs(c.error_left_out) for c in cells)
+        rows.append([bytes_text(size), method, *(f"{c.error:+.1%}" for c in cells), f"{left_out:.1%}"])
     head = ["block", "method", *map(str, table4.COUNTS), "left out"]
     title = "Model over paper, by number of blocks; at the right the median when the row is not fitted"
     return RowTable(head, rows, texts=2, title=title)
