@@ -76,21 +76,14 @@ def _label_axes(axes: Axes, grid: Grid) -> None:
 def _draw_crossovers(axes: Axes, grid: Grid) -> None:
     """A line between two neighbouring cells whose best methods differ; dotted where either cell's best two cannot be
     told apart, so that the line could as well lie one cell further."""
-    for x, y, cell in _places(grid):
-        here = grid.cells.get(cell)
+    at = {(x, y): grid.cells.get(cell) for x, y, cell in _places(grid)}
+    for (x, y), here in at.items():
         for dx, dy in ((1, 0), (0, 1)):
-            there = (
-                grid.cells.get((grid.blocks[y + dy], grid.counts[x + dx])) if _inside(grid, x + dx, y + dy) else None
-            )
+            there = at.get((x + dx, y + dy))
             if here and there and here.best and there.best and here.best.method != there.best.method:
-                sure = not (here.tied or there.tied)
                 ends = ((x + 0.5, x + dx - 0.5), (y + dy - 0.5, y + 0.5))
-                style, width = ("-", 1.8) if sure else (":", 1.0)
+                style, width = (":", 1.0) if here.tied or there.tied else ("-", 1.8)
                 axes.plot(*ends, color=INK, linewidth=width, linestyle=style, zorder=4)
-
-
-def _inside(grid: Grid, x: int, y: int) -> bool:
-    return x < len(grid.counts) and y < len(grid.blocks)
 
 
 def _strength(method: str, gain: float | None) -> str:

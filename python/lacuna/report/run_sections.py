@@ -20,11 +20,8 @@ def run_page(run: Run, title: str, heading_text: str, found: Iterable[str], agai
     """A page: what was found, between what it was measured on and what else there is to know of the run."""
     tables = (describe.paths(run.nic), describe.methods(run.methods))
     means = section("Paths and methods", *(shown.on_page() for shown in tables))
-    before, after = (
-        (_platform(run), _warnings(run)),
-        (_notification(run), _quietness(run), _left_out(run), means, again),
-    )
-    body = "".join((*before, *found, *after))
+    after = (_notification(run), _quietness(run), _left_out(run), means, again)
+    body = "".join((_platform(run), _warnings(run), *found, *after))
     return page(title, heading_text, f"Measured {date(run)} by Lacuna {run.lacuna_version}.", body)
 
 

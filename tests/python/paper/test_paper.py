@@ -342,7 +342,7 @@ def test_the_report_escapes_and_tells_what_does_not_hold(tmp_path: Path) -> None
     files = report.write(Results("0", "lacuna paper", [Section("F0", "t", "c", PLATFORM_2, findings=[no])]), tmp_path)
     page = files[0].read_text()
     assert "a &lt; b" in page
-    assert "does not hold" in page
+    assert "<b>does not hold</b>" in page
     assert "Because &lt;of&gt; this" in page
     assert len(files) == 1  # nothing to draw
 
