@@ -155,8 +155,7 @@ inline constexpr Index kWide = 32;
 // cache loops are faster, beyond the second both are the same.
 struct Long {
   // Whether that is so of blocks of this length, `all` bytes together.
-  static bool by_memcpy(Index length, Index all) { return length >= 3072 && all >= 24 << 10 && all <= 1 << 20; }
-  static void move(Index length, const std::byte* from, std::byte* to) { move(length, from, to, by_memcpy(length, length)); }
+  static bool by_memcpy(Index length, Index all) { return length >= 3072 && all >= 24 << 10 && all <= 8 << 20; }
   static void move(Index length, const std::byte* from, std::byte* to, bool by_memcpy) {
     // String moves wait for themselves where the two are nearly a multiple of 4 KiB apart.
     const Index apart = (to - from) & 4095;

@@ -39,9 +39,10 @@ HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
 }
 #endif
 
-HWY_INLINE void move_any(Index length, const std::byte* from, std::byte* to) {
+// One of blocks that are `all` bytes together.
+HWY_INLINE void move_any(Index length, Index all, const std::byte* from, std::byte* to) {
   if (length <= 64) return move_short(length, from, to);
-  Long::move(length, from, to);
+  Long::move(length, from, to, Long::by_memcpy(length, all));
 }
 
 enum class Dense : std::uint8_t { from, to, neither };
@@ -51,11 +52,12 @@ void move_irregular(const Irregular& blocks, const std::int64_t* to_offsets, con
                     std::byte* HWY_RESTRICT to) {
   const Irregular b = blocks;
   const Index origin = b.starts[0];
+  const Index all = b.starts[b.count] - origin;
   for (Index i = 0; i < b.count; ++i) {
     const Index dense = b.starts[i] - origin;
     const std::byte* f = from + (D == Dense::from ? dense : b.offsets[i]);
     std::byte* t = to + (D == Dense::to ? dense : D == Dense::from ? b.offsets[i] : to_offsets[i]);
-    move_any(b.starts[i + 1] - b.starts[i], f, t);
+    move_any(b.starts[i + 1] - b.starts[i], all, f, t);
   }
 }
 void pack_irregular(const Irregular& blocks, const std::byte* from, std::byte* to) { move_irregular<Dense::to>(blocks, nullptr, from, to); }
@@ -76,7 +78,7 @@ void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool st
   if (stream && bytes >= kStreamedDense) {
     Streamed::move(bytes, from, to);
   } else {
-    move_any(bytes, from, to);
+    move_any(bytes, bytes, from, to);
   }
 }
 

@@ -152,7 +152,9 @@ class Mover {
   }
 
   [[nodiscard]] const Pattern* pattern_of_rows(const Step& step) const {
-    return step.pattern && (!Pack || (step.packs_windows && !stream_)) ? step.pattern.get() : nullptr;
+    // To memory stores with a mask take as long as two without one.
+    const bool suits = Pack ? step.packs_windows && !stream_ : !stream_ || step.moved.length < 4;
+    return step.pattern && suits ? step.pattern.get() : nullptr;
   }
 
   // Whole windows of a pattern, from entry `first` on; answers how many entries they are.
