@@ -114,6 +114,10 @@ install-check: build ## Install into a temporary prefix, and build and run progr
 deb: build ## Make a Debian package of the C and C++ library and the preload, in build/release
 	@cd build/release && cpack -G DEB
 
+.PHONY: wheel
+wheel: packages ## Make the wheels for CPython 3.11 and for 3.12 and later, and check them, in build/wheels
+	@scripts/wheels.sh
+
 .PHONY: clean
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

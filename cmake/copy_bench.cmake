@@ -4,11 +4,11 @@
 find_package(nlohmann_json REQUIRED)
 # What the benches against MPIs share: the layouts, the loops by hand, an MPI behind its shim.
 add_library(lacuna_contenders OBJECT tools/bench/copy/cases.cpp tools/bench/copy/hand.cpp tools/bench/copy/mpi.cpp)
-target_link_libraries(lacuna_contenders PUBLIC lacuna_tools fmt::fmt ${CMAKE_DL_LIBS} lacuna_options)
+target_link_libraries(lacuna_contenders PUBLIC lacuna_tools lacuna_fmt ${CMAKE_DL_LIBS} lacuna_options)
 set_source_files_properties(tools/bench/copy/hand.cpp tools/bench/copy/drawn_hand.cpp tools/bench/copy/limit.cpp PROPERTIES COMPILE_OPTIONS "-O3;-march=native")
 
 add_executable(lacuna-copy-bench tools/bench/copy/arena.cpp tools/bench/copy/drawn.cpp tools/bench/copy/drawn_hand.cpp tools/bench/copy/limit.cpp tools/bench/copy/main.cpp tools/bench/copy/measure.cpp tools/bench/copy/rows.cpp)
-target_link_libraries(lacuna-copy-bench PRIVATE lacuna_contenders)
+target_link_libraries(lacuna-copy-bench PRIVATE lacuna_contenders lacuna_self_contained)
 compile_at_once(lacuna_contenders)
 compile_at_once(lacuna-copy-bench)
 if(LACUNA_PYTHON)

@@ -1,23 +1,23 @@
-# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake). Each source is compiled once, into
-# lacuna_objects.
+# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake) and what cmake/self_contained.cmake adds.
+# Each source is compiled once, into lacuna_objects.
 #   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
 #   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the
 #                  library within themselves
 
 file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*.cpp)
-list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/")
+list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/|/self_contained/")
 
 include(cmake/device.cmake)
 
 # The public headers. lacuna/c/ within it is where they were until 0.1.
 file(GLOB_RECURSE lacuna_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.hpp)
 
-set(lacuna_dependencies fmt::fmt hwy::hwy PkgConfig::libsodium Threads::Threads)
+set(lacuna_dependencies $<BUILD_INTERFACE:lacuna_fmt> $<BUILD_INTERFACE:lacuna_sodium> Threads::Threads)
 
 add_library(lacuna_objects OBJECT ${lacuna_sources})
 target_include_directories(lacuna_objects PUBLIC ${PROJECT_SOURCE_DIR})
 # The third-party headers are for the .cpp files alone.
-target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR})
+target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR} ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR})
 if(LACUNA_CUDA_INCLUDE_DIR)
   target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_CUDA_INCLUDE_DIR})
 endif()
@@ -66,8 +66,14 @@ function(add_lacuna_library name)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   get_target_property(type ${name} TYPE)
   if(type STREQUAL "SHARED_LIBRARY")
+    target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:lacuna_self_contained>)
     target_link_options(${name} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/lacuna/c/exports.map)
     set_target_properties(${name} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/c/exports.map)
+  else()  # what the users of an installed archive link (cmake/lacunaConfig.cmake.in)
+    target_link_libraries(${name} INTERFACE $<INSTALL_INTERFACE:PkgConfig::libsodium>)
+    if(NOT LACUNA_SELF_CONTAINED)
+      target_link_libraries(${name} INTERFACE $<INSTALL_INTERFACE:fmt::fmt>)
+    endif()
   endif()
 endfunction()
 

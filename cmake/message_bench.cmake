@@ -14,7 +14,7 @@ function(add_job_bench name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/${folder}/*.cpp)
   add_executable(${name} ${sources})
   # Both: an object library hands its objects to those who link it themselves, and to nobody further.
-  target_link_libraries(${name} PRIVATE lacuna_job lacuna_contenders)
+  target_link_libraries(${name} PRIVATE lacuna_job lacuna_contenders lacuna_self_contained)
   compile_at_once(${name})
   if(LACUNA_PYTHON)
     install(TARGETS ${name} RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)

@@ -8,17 +8,28 @@ if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/core/core.cpp)
   message(WARNING "python/core/core.cpp is missing: the package is built without its module")
 else()
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+  # From 3.12 on one module serves all later versions, if scikit-build-core asks for it (py-api in pyproject.toml). CMake
+  # has the target since 3.26; on Linux it is the same as that of a module.
+  if(SKBUILD_SOSABI AND NOT TARGET Python::SABIModule)
+    add_library(Python::SABIModule ALIAS Python::Module)
+  endif()
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
     OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   find_package(nanobind CONFIG REQUIRED)
 
   file(GLOB core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/core/*.cpp)
-  nanobind_add_module(_core NB_STATIC ${core_sources})
-  target_link_libraries(_core PRIVATE lacuna_tools fmt::fmt lacuna_sanitize)
+  nanobind_add_module(_core NB_STATIC NB_DOMAIN lacuna STABLE_ABI ${core_sources})
+  target_link_libraries(_core PRIVATE lacuna_tools lacuna_fmt lacuna_sanitize lacuna_self_contained)
+  target_link_options(_core PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/python/core/exports.map)
+  set_target_properties(_core PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/python/core/exports.map)
   target_compile_options(_core PRIVATE -Wall -Wextra $<$<BOOL:${LACUNA_WERROR}>:-Werror>)
   target_compile_options(_core PRIVATE ${LACUNA_FEW_COLLECTIONS})
   compile_at_once(_core)
-  compile_at_once(nanobind-static)
+  if(TARGET nanobind-static-abi3)
+    compile_at_once(nanobind-static-abi3)
+  else()
+    compile_at_once(nanobind-static)
+  endif()
   install(TARGETS _core LIBRARY DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 
   if(LACUNA_SANITIZE STREQUAL "none")  # a sanitized module does not load into a plain interpreter
@@ -35,7 +46,7 @@ endif()
 
 # All that the wheel takes.
 add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
-  ${examples_lacuna} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
+  ${python_library} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
 if(TARGET lacuna-faulty-worker)  # of cmake/tests.cmake
   add_dependencies(lacuna_python lacuna-faulty-worker)
 endif()

@@ -124,7 +124,7 @@ foreach(folder IN LISTS test_folders)
     target_compile_definitions(${target} PRIVATE LACUNA_STUB_CUDA="${PROJECT_BINARY_DIR}/stub/libcuda.so.1")
   endif()
   if(folder STREQUAL "copy")
-    target_link_libraries(${target} PRIVATE hwy::hwy)  # to restrict the instruction sets
+    target_include_directories(${target} SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR})  # to restrict the instruction sets
   endif()
   if(folder STREQUAL "handover")
     target_link_libraries(${target} PRIVATE lacuna_handover)

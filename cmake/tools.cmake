@@ -7,7 +7,7 @@ file(GLOB tools_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/corpus/*.c
   ${PROJECT_SOURCE_DIR}/tools/worker/*.cpp)
 list(FILTER tools_sources EXCLUDE REGEX "/main\\.cpp$")
 add_library(lacuna_tools STATIC ${tools_sources})
-target_link_libraries(lacuna_tools PUBLIC lacuna_inside nlohmann_json::nlohmann_json PRIVATE fmt::fmt lacuna_options)
+target_link_libraries(lacuna_tools PUBLIC lacuna_inside nlohmann_json::nlohmann_json PRIVATE lacuna_fmt lacuna_options)
 if(LACUNA_UNITY)  # the files of a folder together, but for those that name something as another one does
   set_target_properties(lacuna_tools PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source IN LISTS tools_sources)
@@ -21,7 +21,7 @@ endif()
 
 # The second process of a measurement, started by `lacuna guide` and by the tests.
 add_executable(lacuna-worker tools/worker/main.cpp)
-target_link_libraries(lacuna-worker PRIVATE lacuna_tools lacuna_options)
+target_link_libraries(lacuna-worker PRIVATE lacuna_tools lacuna_options lacuna_self_contained)
 
 # The same with faults that tests plant (LACUNA_TEST_FAULT), to see that they are noticed. It is installed nowhere.
 if(LACUNA_TESTS)

@@ -30,7 +30,7 @@ Dir::Cache "$here/apt";
 EOF
   export APT_CONFIG="$here/apt/apt.conf"
   apt-get update -q || return
-  (cd "$here/packages" && apt-get download -q libfmt-dev libfmt9 libhwy-dev libhwy1 libgtest-dev libxxhash-dev) || return
+  (cd "$here/packages" && apt-get download -q libfmt-dev libfmt9 libhwy-dev libgtest-dev libxxhash-dev) || return
   local package
   for package in "$here"/packages/*.deb; do dpkg-deb -x "$package" "$sysroot" || return; done
   touch "$sysroot/complete"

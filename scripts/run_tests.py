@@ -29,7 +29,7 @@ from test_times import Times
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "results"
-GATE = ("lint", "build", "release", "python", "install", "asan", "tsan", "rdma")
+GATE = ("lint", "build", "wheels", "release", "python", "install", "asan", "tsan", "rdma")
 TIERS = {
     "check": ("build", "release", "python", "ruff"),
     "test": ("build", "release", "python", "install"),
@@ -249,6 +249,11 @@ def ruff(_: Run) -> Results:
     return one("ruff", run([tool, "check", "."]) and run([tool, "format", "--check", "."]))
 
 
+def wheels(_: Run) -> Results:
+    """What tests/python/install installs."""
+    return one("wheels: building and checking", run(["make", "wheel"]))
+
+
 def install(build_folder: str, _: Run) -> Results:
     results = Results()
     command = [str(ROOT / "scripts" / "check_install.sh"), build_folder]
@@ -305,6 +310,7 @@ def rdma(state: Run) -> Results:
 STAGES: dict[str, Callable[[Run], Results]] = {
     "lint": lint,
     "build": build,
+    "wheels": wheels,
     "release": release,
     "python": python,
     "ruff": ruff,

@@ -18,7 +18,7 @@ class Lacuna(CMakePackage):
     depends_on("cmake@3.25:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("fmt@9:")
-    depends_on("highway@1.0.3:")
+    depends_on("highway@1.0.3:", type="build")  # headers
     depends_on("libsodium@1.0.18:")
     depends_on("nlohmann-json@3.11:", type="build")
     depends_on("xxhash@0.8.1:", type="build")
@@ -30,6 +30,7 @@ class Lacuna(CMakePackage):
     def cmake_args(self):
         return [
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+            self.define("LACUNA_SELF_CONTAINED", False),  # with the fmt and the libsodium of Spack
             self.define("LACUNA_TESTS", False),
             self.define("LACUNA_BENCH", False),
             self.define("LACUNA_EXAMPLES", False),

@@ -1,0 +1,48 @@
+"""`lacuna config`: what a compiler needs to build C and C++ programs against the library of this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lacuna
+from lacuna.bench import command_exit
+
+_LIBRARY = "liblacuna.so"
+
+
+def config(
+    cflags: Annotated[bool, typer.Option("--cflags", help="The flags that compile.")] = False,
+    libs: Annotated[bool, typer.Option("--libs", help="The flags that link.")] = False,
+    cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="The folder for CMake's lacuna_DIR.")] = False,
+    pkg_config_dir: Annotated[bool, typer.Option("--pkg-config-dir", help="The folder for PKG_CONFIG_PATH.")] = False,
+) -> None:
+    """Print how C and C++ programs are built against the library that this package brings.
+
+    \b
+    Examples:
+      g++ -std=c++20 column.cpp $(lacuna config --cflags --libs) -o column
+      cmake -S . -B build -Dlacuna_DIR=$(lacuna config --cmake-dir)
+
+    Exit status: 0, 2 for wrong usage, 3 if this package was installed without the library.
+    """
+    if not (cflags or libs or cmake_dir or pkg_config_dir):
+        raise typer.BadParameter("what shall be printed? --cflags, --libs, --cmake-dir or --pkg-config-dir")
+    place = _place()
+    said = [f"-I{place / 'include'}"] if cflags else []
+    if libs:
+        said += [f"-L{place / 'lib'}", f"-Wl,-rpath,{place / 'lib'}", "-llacuna"]
+    said += [str(place / "lib" / "cmake" / "lacuna")] if cmake_dir else []
+    said += [str(place / "lib" / "pkgconfig")] if pkg_config_dir else []
+    print(*said)
+
+
+def _place() -> Path:
+    """The folder of the package that has the library."""
+    folders = [Path(folder) for folder in lacuna.__path__]
+    found = next((folder for folder in folders if (folder / "lib" / _LIBRARY).exists()), None)
+    if found is None:
+        command_exit.fail(f"there is no lib/{_LIBRARY} in {' or '.join(map(str, folders))}")
+    return found
