@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from lacuna import __version__
@@ -135,12 +136,7 @@ def explain(
 
     if receive is not send and destination is None:
         shown.append(receive)
-    roles = ("Source: ", "Destination: ") if len(shown) > 1 else ("",)
-    for role, parsed in zip(roles, shown, strict=True):
-        console.print(Text.assemble((role + parsed.meaning, "bold")), soft_wrap=True)
-        console.print(Text(describe(parsed.layout)), soft_wrap=True)
-    if len(shown) == 1:
-        console.print("Destination: the same\n")
+    _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
     document = {
         "lacuna_version": __version__,
@@ -152,6 +148,15 @@ def explain(
     for failure in measured.failures if measured else ():
         console.print(f"ERROR: {failure}", markup=False)
     raise typer.Exit(command_exit.MEASUREMENT_FAILED if measured and measured.failures else 0)
+
+
+def _print_layouts(console: Console, shown: list[Parsed]) -> None:
+    roles = ("Source: ", "Destination: ") if len(shown) > 1 else ("",)
+    for role, parsed in zip(roles, shown, strict=True):
+        console.print(Text.assemble((role + parsed.meaning, "bold")), soft_wrap=True)
+        console.print(Text(describe(parsed.layout)), soft_wrap=True)
+    if len(shown) == 1:
+        console.print("Destination: the same\n")
 
 
 def _transfer(
