@@ -1,5 +1,5 @@
-# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake) and what cmake/self_contained.cmake adds.
-# Each source is compiled once, into lacuna_objects.
+# The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake) and what cmake/self_contained.cmake
+# adds. Each source is compiled once, into lacuna_objects.
 #   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
 #   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the
 #                  library within themselves

@@ -8,8 +8,8 @@ if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/core/core.cpp)
   message(WARNING "python/core/core.cpp is missing: the package is built without its module")
 else()
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-  # From 3.12 on one module serves all later versions, if scikit-build-core asks for it (py-api in pyproject.toml). CMake
-  # has the target since 3.26; on Linux it is the same as that of a module.
+  # From 3.12 on one module serves all later versions, if scikit-build-core asks for it (py-api in pyproject.toml).
+  # CMake has the target since 3.26; on Linux it is the same as that of a module.
   if(SKBUILD_SOSABI AND NOT TARGET Python::SABIModule)
     add_library(Python::SABIModule ALIAS Python::Module)
   endif()

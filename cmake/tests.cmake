@@ -123,8 +123,8 @@ foreach(folder IN LISTS test_folders)
     add_dependencies(${target} lacuna_stub_cuda)
     target_compile_definitions(${target} PRIVATE LACUNA_STUB_CUDA="${PROJECT_BINARY_DIR}/stub/libcuda.so.1")
   endif()
-  if(folder STREQUAL "copy")
-    target_include_directories(${target} SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR})  # to restrict the instruction sets
+  if(folder STREQUAL "copy")  # it restricts the instruction sets
+    target_include_directories(${target} SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR})
   endif()
   if(folder STREQUAL "handover")
     target_link_libraries(${target} PRIVATE lacuna_handover)

@@ -12,7 +12,7 @@ checks=$out/env-3.11/bin
 say() { printf '==> %s\n' "$*"; }
 die() { printf 'lacuna: %s\n' "$*" >&2; exit 1; }
 
-# find_python VERSION...: the first that is here and can compile an extension: on the PATH, or of pyenv. Prints its path.
+# find_python VERSION...: the first that is here and can compile an extension, on the PATH or of pyenv. Prints its path.
 find_python() {
   local version python
   for version in "$@"; do

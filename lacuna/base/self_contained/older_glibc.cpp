@@ -1,6 +1,6 @@
 // Lets self-contained libraries and programs run with an older glibc than that of the machine that built them. The
-// archive of GCC 12's libstdc++ asks glibc for arc4random (std::random_device), which glibc has since 2.36; each library
-// and program has its own, hidden.
+// archive of GCC 12's libstdc++ asks glibc for arc4random (std::random_device), which glibc has since 2.36; each
+// library and program has its own, hidden.
 #include <sys/random.h>
 
 #include <cstdint>
