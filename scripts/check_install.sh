@@ -79,7 +79,7 @@ EOF
 cat >"$user/CMakeLists.txt" <<'EOF'
 cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C CXX)
-find_package(lacuna 0.1 REQUIRED)
+find_package(lacuna 0.2 REQUIRED)
 add_executable(program_cxx program.cpp)
 target_link_libraries(program_cxx PRIVATE lacuna::lacuna)
 add_executable(program_c program.c)
