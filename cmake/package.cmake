@@ -1,6 +1,8 @@
 # `make deb`: the C and C++ library and the interposer as a Debian package, by CPack. What it depends on, dpkg-shlibdeps
 # finds in the files.
 
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT library)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lacuna)
 set(CPACK_PACKAGE_VENDOR "The Lacuna authors")
