@@ -26,8 +26,7 @@ class Lacuna(CMakePackage):
     depends_on("xxhash@0.8.1:", type="build")
     depends_on("rdma-core", type="build")  # a header; the library is loaded where there is a device
 
-    # std::expected of GCC's headers is hidden from Clang before 19.
-    requires("%gcc@12:", "%clang@19:", policy="one_of", msg="Lacuna is written in C++23")
+    requires("%gcc@12:", "%clang@16:", policy="one_of", msg="Lacuna is written in C++23")
     requires("platform=linux", msg="Lacuna takes memfd, process_vm_readv and abstract sockets")
 
     def cmake_args(self):
