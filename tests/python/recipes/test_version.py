@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 
 import pytest
 from recipes.sources import ROOT, pyproject, version
-from scikit_build_core.metadata.regex import dynamic_metadata
+from scikit_build_core.metadata.regex import Provider
 
 import lacuna
 
@@ -16,9 +16,10 @@ pytestmark = pytest.mark.check
 def test_pyproject_reads_the_version_of_cmake(monkeypatch: pytest.MonkeyPatch) -> None:
     project = pyproject()
     assert project["project"]["dynamic"] == ["version"]
-    settings = {k: v for k, v in project["tool"]["scikit-build"]["metadata"]["version"].items() if k != "provider"}
+    (entry,) = project["tool"]["dynamic-metadata"]
+    settings = {name: value for name, value in entry.items() if name != "provider"}
     monkeypatch.chdir(ROOT)
-    assert dynamic_metadata("version", settings) == version()
+    assert Provider.dynamic_metadata(settings, project["project"]) == {"version": version()}
 
 
 def test_the_installed_package_has_it() -> None:
