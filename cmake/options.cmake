@@ -3,6 +3,12 @@
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
   message(FATAL_ERROR "Lacuna needs std::expected: GCC 12 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+  message(FATAL_ERROR "Lacuna needs std::expected: Clang 16 or newer (found ${CMAKE_CXX_COMPILER_VERSION})")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
+  # Until 19, Clang claims older concepts than GCC's <expected> asks for, and compiles that header all the same.
+  add_compile_options(-D__cpp_concepts=202002L -Wno-macro-redefined -Wno-builtin-macro-redefined)
+endif()
 
 # Compiles all files of a target at once: most of what compiling takes is reading the same headers. A file with options
 # of its own stays alone.
@@ -48,6 +54,7 @@ target_compile_options(lacuna_options INTERFACE
   -Wno-missing-field-initializers  # designated initialisers leave out what has a default
   # No -Wshadow: nested LACUNA_TRY shadow each other, by design.
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-branches -Wduplicated-cond -Wlogical-op>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression-from-macro-expansion>  # verbs_get_ctx_op of verbs.h
   # False positives of GCC 12: std::string's operator+ (GCC bug 105651), and what the sanitizers rewrote.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<NOT:$<STREQUAL:${LACUNA_SANITIZE},none>>:-Wno-maybe-uninitialized>

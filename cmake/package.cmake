@@ -1,11 +1,14 @@
 # `make deb`: the C and C++ library and the interposer as a Debian package, by CPack. What it depends on, dpkg-shlibdeps
 # finds in the files.
 
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT library)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lacuna)
 set(CPACK_PACKAGE_VENDOR "The Lacuna authors")
 set(CPACK_PACKAGE_CONTACT "The Lacuna authors <lacuna@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "fast transfers of data with gaps between processes")
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "${PROJECT_DESCRIPTION}.\nThe C and C++ library, and libraries that are preloaded into unmodified MPI programs.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL library)

@@ -1,9 +1,5 @@
 # lacuna._core, the worker beside it, and the module's type stub. Component "python", which only the wheel installs.
 
-if(DEFINED SKBUILD_PROJECT_VERSION AND NOT SKBUILD_PROJECT_VERSION VERSION_EQUAL PROJECT_VERSION)
-  message(FATAL_ERROR "pyproject.toml is at version ${SKBUILD_PROJECT_VERSION}, CMakeLists.txt at ${PROJECT_VERSION}")
-endif()
-
 if(NOT EXISTS ${PROJECT_SOURCE_DIR}/python/core/core.cpp)
   message(WARNING "python/core/core.cpp is missing: the package is built without its module")
 else()

@@ -16,6 +16,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cxx=${CXX:-c++}
 cc=${CC:-cc}
+# shellcheck source=scripts/check_deb.sh
+source scripts/check_deb.sh
 
 # check NAME COMMAND...: runs it quietly; shows what it printed only if it failed.
 check() {
@@ -79,7 +81,7 @@ EOF
 cat >"$user/CMakeLists.txt" <<'EOF'
 cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C CXX)
-find_package(lacuna 0.1 REQUIRED)
+find_package(lacuna 0.2 REQUIRED)
 add_executable(program_cxx program.cpp)
 target_link_libraries(program_cxx PRIVATE lacuna::lacuna)
 add_executable(program_c program.c)
@@ -153,6 +155,7 @@ check_deb() {
   check "deb: C++ program builds" "$cxx" -std=c++20 -I"$tree/usr/include" "$user/program.cpp" -o "$work/deb_cxx" -L"$tree/usr/lib" -llacuna || return 0
   check "deb: C++ program runs" env LD_LIBRARY_PATH="$tree/usr/lib" bash -c "$(declare -f expect); expect 8 '$work/deb_cxx'" || true
   check "deb: no path of the source tree in it" no_source_path "$tree" || true
+  check_deb_installed "$work"/cpack/lacuna_*.deb
 }
 
 # depends BUILD TEXT: on the C library and libgcc_s alone, if the build is self-contained.

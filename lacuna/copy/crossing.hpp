@@ -34,7 +34,6 @@ class Crossing {
   Tile tile_;
   TileKernel kernel_;
   bool asks_;          // for the lines of tiles that come later: they are in no cache
-  bool asks_to_;       // also for those that are written
   std::size_t ahead_;  // so many tiles later
   // bytes of tiles that follow one another in the destination and leave the caches together
   std::int64_t gathered_ = 0;

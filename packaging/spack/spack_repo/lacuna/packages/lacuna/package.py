@@ -1,5 +1,7 @@
 """Spack's recipe of Lacuna's C and C++ library and of the interposer for MPI programs: docs/guide/clusters.md."""
 
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+
 from spack.package import *
 
 
@@ -7,8 +9,8 @@ class Lacuna(CMakePackage):
     """Moves data with gaps between processes by the fastest way that the machine offers. The C and C++ library, and
     liblacuna_mpi_*.so, which are preloaded to make the datatypes of unmodified MPI programs faster."""
 
-    # There is no release to fetch yet: `spack develop`, or a checkout as in docs/guide/clusters.md.
-    version("main")
+    # There is no release to fetch yet: the sources come from a checkout, as in docs/guide/clusters.md.
+    version("0.2.0")
 
     license("BSD-3-Clause")
 
@@ -24,7 +26,7 @@ class Lacuna(CMakePackage):
     depends_on("xxhash@0.8.1:", type="build")
     depends_on("rdma-core", type="build")  # a header; the library is loaded where there is a device
 
-    requires("%gcc@12:", "%clang@17:", policy="one_of", msg="Lacuna is written in C++23")
+    requires("%gcc@12:", "%clang@16:", policy="one_of", msg="Lacuna is written in C++23")
     requires("platform=linux", msg="Lacuna takes memfd, process_vm_readv and abstract sockets")
 
     def cmake_args(self):
@@ -35,8 +37,9 @@ class Lacuna(CMakePackage):
             self.define("LACUNA_BENCH", False),
             self.define("LACUNA_EXAMPLES", False),
             self.define("LACUNA_PYTHON", False),
+            self.define("LACUNA_CUDA", "OFF"),
         ]
 
-    def setup_run_environment(self, env):
+    def setup_run_environment(self, env: EnvironmentModifications) -> None:
         # Where `lacuna mpirun` and job scripts find the libraries to preload.
         env.set("LACUNA_MPI_LIB_DIR", self.prefix.lib)
