@@ -6,7 +6,7 @@ else()
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
   # From 3.12 on one module serves all later versions, if scikit-build-core asks for it (py-api in pyproject.toml).
   # CMake has the target since 3.26; on Linux it is the same as that of a module.
-  if(SKBUILD_SOSABI AND NOT TARGET Python::SABIModule)
+  if(SKBUILD_SABI_COMPONENT AND NOT TARGET Python::SABIModule)
     add_library(Python::SABIModule ALIAS Python::Module)
   endif()
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir

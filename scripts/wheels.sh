@@ -38,11 +38,11 @@ make_venv() {
 
 # build VENV: a wheel into $raw. Both are made in one folder of CMake, so that all but the Python module is compiled
 # once. For the same reason the headers of CUDA come from one place, and scikit-build-core does not learn that another
-# environment used the folder: it would clear it.
+# environment used the folder: it would clear it. What nanobind found for the other Python is forgotten.
 build() {
   rm -f "$out/cmake/.skbuild-info.json"
   PYTHONPATH=$out/cuda CXX=${CXX:-c++} "$1/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps \
-    -C build-dir=build/wheels/cmake -w "$raw" .
+    -C build-dir=build/wheels/cmake -C cmake.args="-UNB_*;-Unanobind_*" -w "$raw" .
 }
 
 python311=$(find_python 3.11) || die "there is no Python 3.11 with its C headers"
@@ -60,7 +60,7 @@ build "$out/env-3.11"
 
 # RHEL 9, Ubuntu 22.04 and Debian 12 have glibc 2.34 or a newer one.
 say "checking"
-PATH=$checks:$PATH auditwheel -q repair --plat "manylinux_2_34_$(uname -m)" -w "$out" "$raw"/*.whl
+PATH=$checks:$PATH auditwheel repair --plat "manylinux_2_34_$(uname -m)" -w "$out" "$raw"/*.whl
 [[ -z $later ]] || "$checks/abi3audit" --strict "$out"/*-abi3-*.whl
 "$checks/check-wheel-contents" "$out"/*.whl
 say "wheels:" "$out"/*.whl

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace lacuna::python {
 namespace {
@@ -103,8 +104,14 @@ nb::object capsule_of(const nb::handle& object) {
 std::string class_name(const nb::handle& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
 
 bool has_host_buffer(const nb::handle& object) {
-  static PyObject* const name = PyUnicode_InternFromString("__cuda_array_interface__");
-  return PyObject_CheckBuffer(object.ptr()) != 0 && _PyType_Lookup(Py_TYPE(object.ptr()), name) == nullptr;
+  // The last type that had no such attribute, kept so that its address stays its own: nearly always NumPy's array.
+  static PyObject* plain = nullptr;
+  if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
+  const nb::handle type = object.type();
+  if (type.ptr() == plain) return true;
+  if (nb::hasattr(type, "__cuda_array_interface__")) return false;
+  Py_XDECREF(std::exchange(plain, Py_NewRef(type.ptr())));
+  return true;
 }
 
 bool holds_objects(const nb::handle& object) { return dtype_of(object).has_objects; }

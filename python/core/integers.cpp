@@ -125,13 +125,16 @@ void Integers::read_sequence(const nb::handle& object, const char* name) {
   }
   const nb::object fast = nb::steal(PySequence_Fast(object.ptr(), "a sequence or an array of integers is needed"));
   if (!fast.is_valid()) throw nb::python_error();
-  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr()));
+  // A list or a tuple, in the functions of the stable ABI.
+  const bool is_list = PyList_Check(fast.ptr());
+  const auto size = [&] { return is_list ? PyList_Size(fast.ptr()) : PyTuple_Size(fast.ptr()); };
+  const auto count = static_cast<std::size_t>(size());
   own_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     // The list may change while an entry's own code runs.
-    if (std::cmp_greater_equal(i, PySequence_Fast_GET_SIZE(fast.ptr())))
-      raise(PyExc_RuntimeError, fmt::format("{} changed while it was read", name));
-    PyObject* entry = PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<Py_ssize_t>(i));
+    if (std::cmp_greater_equal(i, size())) raise(PyExc_RuntimeError, fmt::format("{} changed while it was read", name));
+    const auto at = static_cast<Py_ssize_t>(i);
+    PyObject* entry = is_list ? PyList_GetItem(fast.ptr(), at) : PyTuple_GetItem(fast.ptr(), at);
     own_[i] = PyLong_Check(entry) ? number_of(entry, name, i) : number_of(index_of(entry, name, i).ptr(), name, i);
   }
   numbers_ = own_;
