@@ -214,7 +214,7 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
                                    std::span<const Way> others, bool hysteresis) const {
   LACUNA_TRY(layout::check_sizes(src, dst));
   const layout::PairOutline pair = layout::outline(src, dst);
-  const PeerClass::Belief belief(peer, pair, placement.cold);
+  const PeerClass::Posterior posterior(peer, pair, placement.cold);
   // Calls visit(way, route, cost_items) for each way that can be.
   const auto each_way = [&](method::Prices PeerClass::Route::* prices, const auto& visit) {
     for (const PeerClass::Route& route : peer.routes()) {
@@ -250,9 +250,10 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
   double least = 0;
   each_way(&PeerClass::Route::prices, [&](const Way& way, const PeerClass::Route& route, const CostItems& cost_items) {
     ExpectedCost plan = expected_cost(cost_items);
-    if (best && plan.merit(placement.objective) >= least * PeerClass::Belief::kMost) return;  // nothing brings it back
-    plan.latency_ns *= belief.factor(route, way);
-    const double cost = plan.merit(placement.objective) * belief.hysteresis(route, way, usual);
+    // Nothing brings it back.
+    if (best && plan.merit(placement.objective) >= least * PeerClass::Posterior::kMost) return;
+    plan.latency_ns *= posterior.factor(route, way);
+    const double cost = plan.merit(placement.objective) * posterior.hysteresis(route, way, usual);
     if (best && cost >= least) return;
     least = cost;
     best = way;
@@ -260,20 +261,21 @@ Result<Guide::Found> Guide::search(const Layout& src, const Layout& dst, const P
   });
   // Added up again: replacing a notification by another one rounds.
   if (best)
-    return Found{{*best, expected_cost(cost_items_of(*best, pair, peer, *by, placement), belief.factor(*by, *best) * peer.speed_factor())},
-                 usual};
+    return Found{
+        {*best, expected_cost(cost_items_of(*best, pair, peer, *by, placement), posterior.factor(*by, *best) * peer.speed_factor())},
+        usual};
   return base::fail(base::Code::unsupported, why_none(force_, pair, peer, placement));
 }
 
 ExpectedCost Guide::expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement) {
-  return expect(way, pair, peer, placement, PeerClass::Belief(peer, pair, placement.cold));
+  return expect(way, pair, peer, placement, PeerClass::Posterior(peer, pair, placement.cold));
 }
 
 ExpectedCost Guide::expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer, const Placement& placement,
-                           const PeerClass::Belief& belief) {
+                           const PeerClass::Posterior& posterior) {
   for (const PeerClass::Route& route : peer.routes()) {
     if (route.info.path == way.path)
-      return expected_cost(cost_items_of(way, pair, peer, route, placement), belief.factor(route, way) * peer.speed_factor());
+      return expected_cost(cost_items_of(way, pair, peer, route, placement), posterior.factor(route, way) * peer.speed_factor());
   }
   return {};
 }
@@ -312,7 +314,7 @@ layout::PairOutline scaled(layout::PairOutline pair, double longer, double more)
 Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement) const {
   const auto [chosen, usual] = LACUNA_TRY(search(src, dst, peer, placement));
   const layout::PairOutline pair = layout::outline(src, dst);
-  const PeerClass::Belief belief(peer, pair, placement.cold);
+  const PeerClass::Posterior posterior(peer, pair, placement.cold);
   Explanation made{.candidates = {}, .usual = usual, .placement = placement, .profile = &peer.profile(), .pair = pair};
   each_way(peer, [&](const Way& way, const PeerClass::Route& route) {
     Candidate candidate{.way = way};
@@ -321,7 +323,7 @@ Result<Explanation> Guide::explain(const Layout& src, const Layout& dst, const P
     if (candidate.refusal.empty() && forbidden(force_, way)) candidate.refusal = fmt::format("{} rules it out", force_text(force_));
     if (candidate.refusal.empty()) {
       const CostItems cost_items = cost_items_of(way, pair, peer, route, placement);
-      candidate.factor = belief.factor(route, way) * peer.speed_factor();
+      candidate.factor = posterior.factor(route, way) * peer.speed_factor();
       candidate.plan = expected_cost(cost_items, candidate.factor);
       candidate.stages_ns = cost_items.stages_ns();
       for (double& ns : candidate.stages_ns) ns *= candidate.factor;
@@ -346,7 +348,7 @@ void Guide::find_crossovers(Explanation& explanation, const PeerClass& peer) {
   const auto winner_at = [&](double longer, double more) -> std::size_t {
     const layout::PairOutline pair = scaled(explanation.pair, longer, more);
     const Placement& placement = explanation.placement;
-    const PeerClass::Belief belief(peer, pair, placement.cold);
+    const PeerClass::Posterior posterior(peer, pair, placement.cold);
     const auto cheapest = [&](const auto& cost_of) {  // of equals the first of the table, as search() has it
       std::size_t best = 0;
       std::tuple least{std::numeric_limits<double>::infinity(), std::size_t{0}};
@@ -369,7 +371,7 @@ void Guide::find_crossovers(Explanation& explanation, const PeerClass& peer) {
       usual = explanation.candidates[best].way;
     }
     return cheapest([&](const Way& way, const PeerClass::Route& route) {
-      return expect(way, pair, peer, placement, belief).merit(placement.objective) * belief.hysteresis(route, way, usual);
+      return expect(way, pair, peer, placement, posterior).merit(placement.objective) * posterior.hysteresis(route, way, usual);
     });
   };
   for (int step = 1; step <= kSteps; ++step) {

@@ -293,10 +293,10 @@ class PeerClass {
   [[nodiscard]] static double hysteresis_of(double error_median) { return std::min(kMostHysteresis, 1.5 * error_median); }
   static constexpr double kMostHysteresis = 0.15;
 
-  /// What is believed of a pair beside the cost items of its ways.
-  class Belief {
+  /// What measurements say of a pair beside the cost items of its ways.
+  class Posterior {
    public:
-    Belief(const PeerClass& peer, const layout::PairOutline& pair, bool cold);
+    Posterior(const PeerClass& peer, const layout::PairOutline& pair, bool cold);
     /// What a way's expected time is multiplied by, and by the peers' speed factor; never more than kMost.
     [[nodiscard]] double factor(const Route& route, const Way& way) const;
     static constexpr double kMost = kMostBias * 2;
@@ -341,8 +341,8 @@ class Guide {
     return peers_.emplace_back(std::move(limits), std::move(profile), message_us, peers_.size() + 1);
   }
   /// The best way by the peers' prices, unless what is best by the usual ones is within the hysteresis of it
-  /// (Belief::hysteresis()). Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what is
-  /// forced; the message says why each cannot).
+  /// (Posterior::hysteresis()). Errors: invalid_argument (sizes differ); unsupported (nothing can move it, or not what
+  /// is forced; the message says why each cannot).
   Result<Choice> choose(const Layout& src, const Layout& dst, const PeerClass& peer, const Placement& placement = {});
   /// The best but for `others`, whatever is usual. Not remembered. Errors: as choose().
   [[nodiscard]] Result<Choice> choose_beside(std::span<const Way> others, const Layout& src, const Layout& dst, const PeerClass& peer,
@@ -358,7 +358,7 @@ class Guide {
   [[nodiscard]] static ExpectedCost expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
                                            const Placement& placement = {});
   [[nodiscard]] static ExpectedCost expect(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
-                                           const Placement& placement, const PeerClass::Belief& belief);
+                                           const Placement& placement, const PeerClass::Posterior& posterior);
   /// Of it, the CPU times of the sender and of the receiver, which go by the cost items alone.
   [[nodiscard]] static std::array<double, 2> cpu_ns(const Way& way, const layout::PairOutline& pair, const PeerClass& peer,
                                                     const Placement& placement);

@@ -1,5 +1,5 @@
-// peers: what is believed of each way to reach them. Cost items at a profile's prices, times biases, times what was
-// measured or learned nearby.
+// peers: what each way to reach them is expected to take. Cost items at a profile's prices, times biases, times what
+// was measured or learned nearby.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::size_t PeerClass::index(const Route& route, const Way& way) const {
 void PeerClass::remember(const Profile::Class& measured) {
   Nearby nearby = nearby_;  // while it is filled, beliefs are of biases alone
   for (const Profile::Class::MeasuredPair& seen : measured.seen) {
-    const Belief by_biases(*this, seen.pair, seen.cold);
+    const Posterior by_biases(*this, seen.pair, seen.cold);
     std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < measured.ways.size(); ++i) {
       const Way& way = measured.ways[i];
@@ -72,7 +72,7 @@ void PeerClass::remember(const Learned& learned) {
   const Route* const first = route(learned.first.path);
   const Route* const second = route(learned.second.path);
   if (first == nullptr || second == nullptr) return;
-  const Belief now(*this, learned.pair, learned.cold);
+  const Posterior now(*this, learned.pair, learned.cold);
   const auto expected_ns = [&](const Way& way) { return Guide::expect(way, learned.pair, *this, {.cold = learned.cold}, now).latency_ns; };
   const auto mean_of = [&](const Route& of, const Way& way) { return now.means_.gaps.at(index(of, way)); };
   std::vector<float> gaps(routes_.size() * method::methods().size() * kNotifies, std::numeric_limits<float>::quiet_NaN());
@@ -83,17 +83,17 @@ void PeerClass::remember(const Learned& learned) {
   nearby_.add(learned.pair, learned.cold, gaps, true);
 }
 
-PeerClass::Belief::Belief(const PeerClass& peer, const layout::PairOutline& pair, bool cold)
+PeerClass::Posterior::Posterior(const PeerClass& peer, const layout::PairOutline& pair, bool cold)
     : peer_(peer), features_(bias_features(pair, cold)), means_(peer.nearby_.means(pair, cold)) {}
 
-double PeerClass::Belief::factor(const Route& route, const Way& way) const {
+double PeerClass::Posterior::factor(const Route& route, const Way& way) const {
   const auto method = static_cast<std::size_t>(way.method - method::methods().data());
   const double bias = route.biases.empty() ? 1 : bias_factor(route.biases[method].at(static_cast<std::size_t>(way.notify)), features_);
   const float mean = means_.gaps.at(peer_.index(route, way));
   return mean == 0 ? bias : bias * std::exp(static_cast<double>(mean));
 }
 
-double PeerClass::Belief::hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const {
+double PeerClass::Posterior::hysteresis(const Route& route, const Way& way, const std::optional<Way>& usual) const {
   if (!usual || way == *usual) return 1;
   return 1 + peer_.hysteresis_ / (1 + static_cast<double>(means_.weights.at(peer_.index(route, way))));
 }
