@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
   lacuna_status status_;
 };
 
-/// "0.1.0": of the library, not of this header.
+/// "0.2.0": of the library, not of this header.
 [[nodiscard]] inline std::string version() { return lacuna_version(); }
 
 namespace detail {

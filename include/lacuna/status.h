@@ -25,7 +25,7 @@ typedef enum lacuna_status {
   LACUNA_ERR_PERMISSION = 11 /* the operating system or a peer refused: another user's process, a wrong secret */
 } lacuna_status;
 
-/* "0.1.0" */
+/* "0.2.0" */
 const char* lacuna_version(void);
 
 /* What the last failed call of this thread has to say; valid until its next failed call. */

@@ -16,7 +16,7 @@
 
 namespace lacuna::base {
 
-/// "0.1.0"
+/// "0.2.0"
 [[nodiscard]] std::string_view version();
 
 /// What kind of failure an Error is; the message says what, where and the limit.

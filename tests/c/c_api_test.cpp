@@ -159,7 +159,7 @@ TEST(CApi, ErrorsLeaveTheOutputAlone) {
   EXPECT_EQ(lacuna_layout_contiguous(INT64_MAX, four.get(), &out), LACUNA_ERR_OVERFLOW);
   EXPECT_NE(std::string(lacuna_error_message()).find("overflow"), std::string::npos);
   lacuna_layout_free(nullptr);
-  EXPECT_STREQ(lacuna_version(), "0.1.0");
+  EXPECT_STREQ(lacuna_version(), LACUNA_VERSION);
 }
 
 }  // namespace LACUNA_TEST_FILE
