@@ -400,6 +400,14 @@ def test_a_real_row_of_each_operation(tmp_path: Path) -> None:
     assert (tmp_path / "copy.png").stat().st_size > 10_000
 
 
+# A contiguous halo that begins 40 bytes into a line: the limit stored whole lines there.
+@pytest.mark.usefixtures("still_clock")
+def test_the_limit_bears_memory_that_begins_anywhere(tmp_path: Path) -> None:
+    arguments = ["bench", "copy", "--only", "halo", "--seed", "11", "--rows", "1", "--no-mpi", "--quick"]
+    done = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.usefixtures("still_clock")
 def test_real_rows_of_a_family(tmp_path: Path) -> None:
     arguments = ["bench", "copy", "--only", "broadcast", "--seed", "9", "--rows", "2", "--no-mpi", "--quick"]

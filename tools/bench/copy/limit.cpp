@@ -126,17 +126,20 @@ void limit_unpack_by_line(const Lines& lines, std::byte* memory, const std::byte
 
 void limit_pack(const Lines& lines, const std::byte* memory, std::byte* out, Stores stores) {
   const auto count = static_cast<std::int64_t>(lines.lines.size());
-  const std::int64_t vectors = lines.payload / 64;
+  // Vectors are stored to whole lines, wherever `out` begins.
+  const std::int64_t head = std::min<std::int64_t>(-reinterpret_cast<std::intptr_t>(out) & 63, lines.payload);
+  const std::int64_t vectors = (lines.payload - head) / 64;
   Vector sum{};
   std::int64_t written = 0;
   for (std::int64_t i = 0; i < count; i += kChunk) {
     const std::int64_t end = std::min(i + kChunk, count);
     for (std::int64_t k = i; k < end; ++k)
       sum += *reinterpret_cast<const Vector*>(memory + std::int64_t{lines.lines[static_cast<std::size_t>(k)].line} * 64);
-    for (const std::int64_t upto = vectors * end / count; written < upto; ++written) store(out + written * 64, sum, stores);
+    for (const std::int64_t upto = vectors * end / count; written < upto; ++written) store(out + head + written * 64, sum, stores);
   }
-  const std::int64_t rest = lines.payload - vectors * 64;
-  std::memcpy(out + vectors * 64, &sum, static_cast<std::size_t>(rest));
+  const std::int64_t done = head + vectors * 64;
+  std::memcpy(out, &sum, static_cast<std::size_t>(head));
+  std::memcpy(out + done, &sum, static_cast<std::size_t>(lines.payload - done));
 #if defined(__x86_64__)
   if (stores == Stores::streaming) _mm_sfence();
 #endif
@@ -149,7 +152,11 @@ void limit_unpack(const Lines& lines, std::byte* memory, const std::byte* in, St
   std::int64_t read = 0;
   for (std::int64_t i = 0; i < count; i += kChunk) {
     const std::int64_t end = std::min(i + kChunk, count);
-    for (const std::int64_t upto = vectors * end / count; read < upto; ++read) sum += *reinterpret_cast<const Vector*>(in + read * 64);
+    for (const std::int64_t upto = vectors * end / count; read < upto; ++read) {
+      Vector loaded;
+      std::memcpy(&loaded, in + read * 64, sizeof loaded);
+      sum += loaded;
+    }
     for (std::int64_t k = i; k < end; ++k) {
       const Lines::Line& line = lines.lines[static_cast<std::size_t>(k)];
       store_payload(memory + std::int64_t{line.line} * 64, line, sum, stores);
