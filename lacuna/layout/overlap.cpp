@@ -118,6 +118,9 @@ std::optional<bool> decide_entries(const Node& node) {
 
 std::optional<bool> decide(const Node& node) {
   if (node.size > node.high - node.low) return true;  // more bytes than places for them
+  if (node.loops) {
+    if (const std::optional<bool> answer = decide_nest(*node.loops)) return answer;
+  }
   switch (node.kind) {
     case NodeKind::run: return false;
     case NodeKind::loop: return decide_nest(node);

@@ -55,6 +55,15 @@ TEST(Overlap, SmallNestsEqualBruteForce) {
   EXPECT_LT(overlapping, 17'000);
 }
 
+// More runs than are sorted, and neighbours that touch: the form is no loop any more, but knows the loops that it was
+// made of.
+TEST(Overlap, LoopsHiddenByTouchingRunsDecide) {
+  const List shape{256, 16, 8, 128, 8};
+  EXPECT_FALSE(overlaps(value(Layout::strided(1, shape, List{8192, 2097152, 1024, 1, 128}))));
+  // The outermost steps are a byte too short.
+  EXPECT_TRUE(overlaps(value(Layout::strided(1, List{3, 8, 128, 8}, List{8191, 1024, 1, 128}))));
+}
+
 TEST(Overlap, InterleavedMembersEqualBruteForce) {
   Random random(52);
   for (int i = 0; i < 5000; ++i) {
