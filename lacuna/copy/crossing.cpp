@@ -50,9 +50,7 @@ class Group {
  private:
   // As much of a loop as there is room for, in equal pieces.
   void add(const Loop& loop, Walk& walk) {
-    const std::int64_t room = most_ / count_;
-    const std::int64_t pieces = (loop.count + room - 1) / room;
-    const std::int64_t piece = (loop.count + pieces - 1) / pieces;
+    const std::int64_t piece = equal_piece(loop.count, most_ / count_);
     loops_[depth_++] = {piece, loop.from, loop.to};
     count_ *= piece;
     walk.add(Around(loop, piece));
@@ -80,9 +78,7 @@ class NearLoops {
     const std::int64_t step = std::abs(loop.*side);
     if (step == 0 || step * 2 > kStretch) return;
     nest.remove(closest);
-    const std::int64_t room = kStretch / step;
-    const std::int64_t pieces = (loop.count + room - 1) / room;
-    const std::int64_t piece = (loop.count + pieces - 1) / pieces;
+    const std::int64_t piece = equal_piece(loop.count, kStretch / step);
     walk.add(Around(loop, piece));
     near_[count_++] = {piece, loop.from, loop.to};
   }

@@ -152,7 +152,7 @@ class Mover {
   }
 
   [[nodiscard]] const Pattern* pattern_of_rows(const Step& step) const {
-    // To memory stores with a mask take as long as two without one.
+    // Stores with a mask to memory take 1.3 times as long as the blocks one by one.
     const bool suits = Pack ? step.packs_windows && !stream_ : !stream_ || step.moved.length < 4;
     return step.pattern && suits ? step.pattern.get() : nullptr;
   }

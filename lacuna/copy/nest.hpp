@@ -22,6 +22,12 @@ struct Loop {
   return outer.from == inner.count * inner.from && outer.to == inner.count * inner.to;
 }
 
+/// Entries of a piece, where a loop of `count` is cut into equal pieces of at most `most`.
+[[nodiscard]] constexpr std::int64_t equal_piece(std::int64_t count, std::int64_t most) {
+  const std::int64_t pieces = (count + most - 1) / most;
+  return (count + pieces - 1) / pieces;
+}
+
 /// A fixed number of loops, since a small copy must not pay for an allocation; a nest of more is not zipped.
 struct Nest {
   static constexpr std::size_t kMost = 8;

@@ -124,9 +124,7 @@ Index Shuffles::take_blocks(Nest& rest, std::span<Byte> blocks) {
     const std::size_t i = densest(rest, &Loop::to);
     const Loop loop = upwards(rest.loops[i], &Loop::to, from_, to_);
     rest.remove(i);
-    const Index most = room / have;
-    const Index pieces = (loop.count + most - 1) / most;
-    const Index piece = (loop.count + pieces - 1) / pieces;
+    const Index piece = equal_piece(loop.count, room / have);
     for (Index n = 1; n < piece; ++n) {
       for (Index j = 0; j < have; ++j) {
         const Byte& block = blocks[static_cast<std::size_t>(j)];
