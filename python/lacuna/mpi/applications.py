@@ -8,10 +8,10 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lacuna
 from lacuna.mpi.installations import MpiInstallation, run_tool
@@ -22,6 +22,9 @@ NAMES = ("fft2d", "stencil2d", "faces3d")
 
 _LIBRARIES = {"fft2d": ("fftw3",)}
 """What a program needs besides MPI and Lacuna, by pkg-config's names."""
+
+
+T = TypeVar("T")
 
 
 class ApplicationError(Exception):
@@ -75,6 +78,12 @@ class Program:
         if not rows:
             raise ApplicationError(f"{title} printed nothing")
         return rows
+
+
+def by_turns(run: Callable[[bool], T], turn: int) -> tuple[T, T]:
+    """A plain run and a preloaded one, whichever comes first in this turn: `run(preload)`."""
+    found = {preload: run(preload) for preload in ((False, True) if turn % 2 == 0 else (True, False))}
+    return found[False], found[True]
 
 
 def missing(name: str) -> str | None:

@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
 from lacuna import clock
 from lacuna.medians import geomean
 from lacuna.mpi import mini_applications
-from lacuna.mpi.applications import ApplicationError, LateError, Program, sources
+from lacuna.mpi.applications import ApplicationError, LateError, Program, by_turns, sources
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError, find
 from lacuna.mpi.interposer import find_mpirun, name_and_abi, preload_library
 from lacuna.mpi.launch import Launch, launch
@@ -127,9 +127,11 @@ def measure(
         program, given, not_compiled = _program(installation, started, abi, Path(folder))
         given |= {"seconds": SIZE_SECONDS, "largest": LARGEST}
 
-        def run(done: int, preload: bool) -> Lines:
+        done = count()
+
+        def run(preload: bool) -> Lines:
             left = deadline - clock.now()
-            told(done, left)
+            told(next(done), left)
             return program.run(given, ranks=ranks, preload=preload, seconds=max(1.0, left))
 
         pairs = _run_pairs(run, deadline)
@@ -155,21 +157,18 @@ def measure(
     )
 
 
-def _run_pairs(run: Callable[[int, bool], Lines], deadline: float) -> list[tuple[Lines, Lines]]:
-    """A plain run and a preloaded one each; `run` gets how many are done. Raises LateError where there is none."""
+def _run_pairs(run: Callable[[bool], Lines], deadline: float) -> list[tuple[Lines, Lines]]:
+    """A plain run and a preloaded one each. Raises LateError where there is none."""
     pairs: list[tuple[Lines, Lines]] = []
     took = 0.0
     while len(pairs) < PAIRS and (not pairs or clock.now() + took < deadline):
         begin = clock.now()
-        found: dict[bool, Lines] = {}
         try:
-            for preload in (False, True) if len(pairs) % 2 == 0 else (True, False):
-                found[preload] = run(2 * len(pairs) + len(found), preload)
+            pairs.append(by_turns(run, len(pairs)))
         except LateError:
             if pairs:
                 break
             raise
-        pairs.append((found[False], found[True]))
         took = clock.now() - begin
     return pairs
 

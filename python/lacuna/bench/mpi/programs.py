@@ -10,7 +10,7 @@ from typing import Any
 
 from lacuna.bench.mpi.program_rows import ProgramRow, rows_from
 from lacuna.mpi import mini_applications
-from lacuna.mpi.applications import ApplicationError, MissingError, Program
+from lacuna.mpi.applications import ApplicationError, MissingError, Program, by_turns
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
 from lacuna.mpi.launch import launch
@@ -84,10 +84,12 @@ class Programs:
             given = {"seconds": effort.seconds, "largest": largest}
             pairs: list[tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]] = []
             while len(pairs) < effort.pairs and (not pairs or going()):
-                found: dict[bool, list[dict[str, Any]]] = {}
-                for preload in (False, True) if len(pairs) % 2 == 0 else (True, False):
-                    found[preload] = program.run(given, ranks=task.ranks, preload=preload, seconds=_RUN_SECONDS)
-                pairs.append((found[False], found[True]))
+                pairs.append(
+                    by_turns(
+                        lambda preload: program.run(given, ranks=task.ranks, preload=preload, seconds=_RUN_SECONDS),
+                        len(pairs),
+                    )
+                )
             return rows_from(mpi, task.program.name, 2 if task.inter_node else 1, pairs)
         except (MpiInstallationError, MpiError) as e:
             raise MissingError(str(e)) from e
