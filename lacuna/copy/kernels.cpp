@@ -107,21 +107,23 @@ void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY
   }
 }
 
-// From a dense side, blocks of 4 bytes, two to a load.
-template <Access To>
-void scatter4(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+// From a dense side, blocks of 4 or 8 bytes, two to a load, and two offsets to a load.
+template <class T, Access To>
+void scatter(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  using Pair __attribute__((vector_size(2 * sizeof(T)))) = T;
   const Move m = move;
   for (Index row = 0; row < m.rows; ++row) {
     Index i = 0;
+#pragma GCC unroll 2
     for (; i + 2 <= m.count; i += 2) {
-      std::uint32_t two[2];
-      std::uint64_t both = 0;
-      std::memcpy(&both, from + 4 * i, sizeof both);
-      std::memcpy(two, &both, sizeof both);
-      std::memcpy(to + offset_of<To>(m.to, i), &two[0], 4);
-      std::memcpy(to + offset_of<To>(m.to, i + 1), &two[1], 4);
+      Pair pair;
+      std::memcpy(&pair, from + i * static_cast<Index>(sizeof(T)), sizeof pair);
+      const Two<To> at(m.to, i);
+      const T first = pair[0], second = pair[1];
+      std::memcpy(to + at.first, &first, sizeof first);
+      std::memcpy(to + at.second, &second, sizeof second);
     }
-    if (i < m.count) std::memcpy(to + offset_of<To>(m.to, i), from + 4 * i, 4);
+    if (i < m.count) std::memcpy(to + offset_of<To>(m.to, i), from + i * static_cast<Index>(sizeof(T)), sizeof(T));
     from += m.from.outer;
     to += m.to.outer;
   }
@@ -225,8 +227,9 @@ constexpr Special kSpecials[] = {
     {4, true, Access::list32, &gather<std::uint32_t, Access::list32>, "4, four to a store"},
     {8, true, Access::stride, &gather<std::uint64_t, Access::stride>, "8, two to a store"},
     {8, true, Access::list32, &gather<std::uint64_t, Access::list32>, "8, two to a store"},
-    {4, false, Access::stride, &scatter4<Access::stride>, "4, two to a load"},
-    {4, false, Access::list32, &scatter4<Access::list32>, "4, two to a load"},
+    {4, false, Access::stride, &scatter<std::uint32_t, Access::stride>, "4, two to a load"},
+    {4, false, Access::list32, &scatter<std::uint32_t, Access::list32>, "4, two to a load"},
+    {8, false, Access::list32, &scatter<std::uint64_t, Access::list32>, "8, two to a load"},
 #if LACUNA_TWELVE
     {12, true, Access::stride, &gather12<Access::stride>, "12, overlapping stores of 16"},
     {12, true, Access::list32, &gather12<Access::list32>, "12, overlapping stores of 16"},
