@@ -46,6 +46,7 @@ ROOMS = {
         "abi",
         "host",
         "types",
+        "ways",
         "report",
         "process",
         "inter_node",
@@ -60,6 +61,7 @@ ROOMS = {
 OPEN = {
     "lacuna/mpi/host/bounce.hpp",
     "lacuna/mpi/host/cpus.hpp",
+    "lacuna/mpi/host/environment.hpp",
     "lacuna/mpi/host/machine.hpp",
     "lacuna/mpi/host/mutex.hpp",
     "lacuna/mpi/host/pause.hpp",
@@ -75,7 +77,7 @@ OPEN = {
 # Beside its own header, which may include them: what the layers below and the tools may include.
 SHARED = {
     "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
-    "guide": {"lacuna/guide/learner.hpp", "lacuna/guide/trial.hpp"},
+    "guide": {"lacuna/guide/learner.hpp", "lacuna/guide/mpi_ways.hpp", "lacuna/guide/trial.hpp"},
     "protocol": {"lacuna/protocol/rendezvous/rget.hpp"},
 }
 

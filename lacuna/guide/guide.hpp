@@ -172,7 +172,9 @@ struct Profile {
 /// The machine that this runs on, in a few words: a profile from another one is no good here.
 [[nodiscard]] std::string machine_name();
 
-/// Where the profile of a NIC is: LACUNA_PROFILE if set, else below $XDG_CONFIG_HOME/lacuna (~/.config/lacuna).
+/// Where this machine's profiles are, below $XDG_CONFIG_HOME/lacuna (~/.config/lacuna); or those of simulated NICs.
+[[nodiscard]] std::string profiles_folder(bool simulated = false);
+/// Where the profile of a NIC is: LACUNA_PROFILE if set, else in profiles_folder().
 [[nodiscard]] std::string profile_file(const std::string& nic);
 /// Errors: invalid_argument (not a profile; what is wrong is named), io.
 Result<Profile> read_profile(const std::string& file);

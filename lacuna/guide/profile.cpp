@@ -213,16 +213,19 @@ std::string machine_name() {
   return fmt::format("{}, last-level cache {} KiB", machine.cpu, machine.llc_bytes / 1024);
 }
 
-std::string profile_file(const std::string& nic) {
-  if (const char* named = std::getenv("LACUNA_PROFILE"); named != nullptr && *named != '\0') return named;
+std::string profiles_folder(bool simulated) {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
-  std::string folder = config != nullptr && *config == '/' ? config : fmt::format("{}/.config", home != nullptr ? home : "");
+  const std::string folder = config != nullptr && *config == '/' ? config : fmt::format("{}/.config", home != nullptr ? home : "");
   // Machines that share a home directory have files of their own; a simulated NIC is the same everywhere.
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const std::string where = simulated_platform(nic) ? "simulated" : safe_name(host.data());
-  return fmt::format("{}/lacuna/profiles/{}/{}.json", folder, where, safe_name(nic_label(nic)));
+  return fmt::format("{}/lacuna/profiles/{}", folder, simulated ? "simulated" : safe_name(host.data()));
+}
+
+std::string profile_file(const std::string& nic) {
+  if (const char* named = std::getenv("LACUNA_PROFILE"); named != nullptr && *named != '\0') return named;
+  return fmt::format("{}/{}.json", profiles_folder(simulated_platform(nic).has_value()), safe_name(nic_label(nic)));
 }
 
 Result<Profile> read_profile(const std::string& file) {

@@ -19,7 +19,7 @@ constexpr std::int64_t kChunk = 3000;
 const Options kTwoNodes{.threads = false, .nodes = 2};
 
 struct Chunked {
-  Set offer{"LACUNA_MPI_OFFER_INTER_NODE", "100"};
+  Set offer{"LACUNA_MPI_OFFER_INTER_NODE", "300"};
   Set chunk{"LACUNA_MPI_CHUNK", "3000"};
 };
 

@@ -170,16 +170,16 @@ TEST_F(InterposedDeviceMemory, OfLessThanAnElement) {
 }
 
 // A message of the program's that is as long as a descriptor.
-TEST_F(InterposedDeviceMemory, OfSixtyOneBytes) {
+TEST_F(InterposedDeviceMemory, OfADescriptorsBytes) {
   for (const Move receive : {recv, irecv, mrecv}) {
     run({}, true, [&](const Host& mpi, int rank) {
-      std::vector<int> first(25, rank == 0 ? 5 : -1);
+      std::vector<int> first(70, rank == 0 ? 5 : -1);
       Ints memory(rank == 1, first);
-      EXPECT_EQ(rank == 0 ? mpi.Send(memory.data(), 61, byte_type(), 1, 7, mpi.world) : receive(mpi, memory.data(), 100, byte_type()),
+      EXPECT_EQ(rank == 0 ? mpi.Send(memory.data(), 253, byte_type(), 1, 7, mpi.world) : receive(mpi, memory.data(), 280, byte_type()),
                 mpi::kSuccess);
       if (rank == 1) {
-        EXPECT_EQ(memory.read()[14], 5);
-        EXPECT_EQ(memory.read()[16], -1);
+        EXPECT_EQ(memory.read()[62], 5);
+        EXPECT_EQ(memory.read()[64], -1);
       }
     });
   }

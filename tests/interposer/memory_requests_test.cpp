@@ -94,7 +94,7 @@ TEST(InterposedScarcity, OfRequestsThatStartTogether) {
 }
 
 TEST(InterposedScarcity, OfRequestsThatStartTogetherBetweenNodes) {
-  const Set offer("LACUNA_MPI_OFFER_INTER_NODE", "100"), chunk("LACUNA_MPI_CHUNK", "3000");
+  const Set offer("LACUNA_MPI_OFFER_INTER_NODE", "300"), chunk("LACUNA_MPI_CHUNK", "3000");
   for (const int scarce_rank : {0, 1}) start_together({.nodes = 2}, scarce_rank, true);
 }
 

@@ -167,7 +167,7 @@ TEST(InterposedScarcity, OfSenders) {
   for (const auto& [name, send] : kSends) {
     SCOPED_TRACE(name);
     for (const bool all : {false, true}) expect_sound(send, blocking_receive, 0, all);
-    expect_sound(send, blocking_receive, 0, false, {.eager = 100});
+    expect_sound(send, blocking_receive, 0, false, {.eager = 300});
   }
 }
 
@@ -181,12 +181,12 @@ TEST(InterposedScarcity, OfReceivers) {
 // To another node, in chunks. Not by a device: the one here is a fake, whose own memory could not be told from the
 // interposer's.
 TEST(InterposedScarcity, BetweenNodes) {
-  setenv("LACUNA_MPI_OFFER_INTER_NODE", "100", 1);
+  setenv("LACUNA_MPI_OFFER_INTER_NODE", "300", 1);
   setenv("LACUNA_MPI_CHUNK", "3000", 1);
   for (const auto& [name, send] : kSends) {
     SCOPED_TRACE(name);
     for (const bool all : {false, true}) {
-      for (const std::int64_t eager : {100, 4096}) expect_sound(send, blocking_receive, 0, all, {.eager = eager, .nodes = 2});
+      for (const std::int64_t eager : {300, 4096}) expect_sound(send, blocking_receive, 0, all, {.eager = eager, .nodes = 2});
     }
   }
   for (const auto& [name, receive] : kReceives) {

@@ -69,7 +69,7 @@ Program program_of(const std::vector<Drawn>& programs, Seen& seen) {
 
 void expect_the_same(std::uint64_t seed) {
   Random random(seed);
-  static const std::vector<std::int64_t> eager{0, 61, 4096, 1 << 20};
+  static const std::vector<std::int64_t> eager{0, 253, 4096, 1 << 20};
   Options options{.ranks = static_cast<int>(random.between(2, 4)), .eager = random.pick(eager), .threads = random.one_in(2)};
   options.renews = random.one_in(4);
   options.open_mpi = random.one_in(2);
@@ -81,7 +81,7 @@ void expect_the_same(std::uint64_t seed) {
   }
   std::vector<Drawn> programs(options.threads && random.one_in(3) ? 2 : 1);
   for (Drawn& program : programs) program = draw(random, options.ranks, devices);
-  const Set offer("LACUNA_MPI_OFFER", random.one_in(2) ? "62" : "");
+  const Set offer("LACUNA_MPI_OFFER", random.one_in(2) ? "254" : "");
   const std::vector<Fault> faults = draw_faults(random, options);
   const std::size_t before = types_made();
   Seen seen[2];

@@ -17,11 +17,11 @@
 
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-enum { DESCRIPTOR = 61, KIB = 1024, MIB = 1024 * 1024 };
+enum { DESCRIPTOR = 253, KIB = 1024, MIB = 1024 * 1024 };
 
 /* Around the limits between ways that a message may take; DESCRIPTOR is as long as what may travel in a message's
  * place. */
-static const long sizes[] = {0, 1, 60, DESCRIPTOR, 62, 64, KIB, 2 * KIB, 8 * KIB, 64 * KIB, 513 * KIB, 3 * MIB};
+static const long sizes[] = {0, 1, DESCRIPTOR - 1, DESCRIPTOR, DESCRIPTOR + 1, 256, KIB, 2 * KIB, 8 * KIB, 64 * KIB, 513 * KIB, 3 * MIB};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static int me, everybody; /* this rank, and how many there are, in MPI_COMM_WORLD */

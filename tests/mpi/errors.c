@@ -43,15 +43,15 @@ static const struct {
 #ifndef I_MPI_VERSION /* calls it a success, and complains about the next message */
     {1, 0},
 #endif
-    {61, 60},
-    {64, 61},
-    {62, 1},
-    {KIB, 61},
+    {DESCRIPTOR, DESCRIPTOR - 1},
+    {256, DESCRIPTOR},
+    {DESCRIPTOR + 1, 1},
+    {KIB, DESCRIPTOR},
     {8 * KIB, 2 * KIB},
-    {64 * KIB, 60},
+    {64 * KIB, DESCRIPTOR - 1},
     {65 * KIB, 64 * KIB},
     {513 * KIB, 64 * KIB},
-    {3 * MIB, 61},
+    {3 * MIB, DESCRIPTOR},
     {3 * MIB, 513 * KIB}};
 
 /* Bytes in any shape, so that ends of different sizes have one signature. */
@@ -83,7 +83,7 @@ static struct end too_much(int number, int how) {
 
 /* Between a short message and another, that must both come. */
 static void receive_too_much(enum how how, int number, struct end* e) {
-  struct end before = some_bytes(61, number), after = some_bytes(64 * KIB, number + 1);
+  struct end before = some_bytes(DESCRIPTOR, number), after = some_bytes(64 * KIB, number + 1);
   MPI_Request requests[3];
   MPI_Status statuses[3];
   soil(statuses, 3);
@@ -133,7 +133,7 @@ static void truncation(enum how how) {
       receive_too_much(how, i, &e);
       if (how == SENDRECV) MPI_Barrier(comm);
     } else {
-      struct end before = some_bytes(61, i + 2), after = some_bytes(64 * KIB, i + 3);
+      struct end before = some_bytes(DESCRIPTOR, i + 2), after = some_bytes(64 * KIB, i + 3);
       load(&before, 1);
       load(&e, 3);
       load(&after, 2);

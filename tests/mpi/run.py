@@ -221,6 +221,8 @@ def run(
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "LACUNA_CHECK_SECONDS": str(GIVE_UP_SECONDS),
         "LACUNA_MPI_DECODE": "1",  # programs that use many types once are there to test the decoding
+        "LACUNA_MPI_OFFER": "8192",  # else an MPI that is fast would get most of their messages as they are
+        "LACUNA_MPI_PROFILE": "/nonexistent",
     }
     environment = own | started.environment | needed | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"
@@ -364,7 +366,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-INTER_NODE = {"LACUNA_MPI_OFFER_INTER_NODE": "62", "LACUNA_MPI_CHUNK": "10007"}
+INTER_NODE = {"LACUNA_MPI_OFFER_INTER_NODE": "254", "LACUNA_MPI_CHUNK": "10007"}
 """Variables with which whatever can goes between hosts in chunks, whose edges are anywhere."""
 
 

@@ -114,6 +114,38 @@ std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> coll
   return nullptr;
 }
 
+// What the ways of its blocks are measured with.
+template <class Number, class At>
+MpiUse use_of(Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
+  switch (kind) {
+    case Collective::alltoall: return out.counts != nullptr || in.counts != nullptr ? MpiUse::alltoallv : MpiUse::alltoall;
+    case Collective::allgather: return MpiUse::allgather;
+    case Collective::gather: return MpiUse::gather;
+    case Collective::scatter: return MpiUse::scatter;
+    case Collective::bcast: return MpiUse::bcast;
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_allgather: break;
+  }
+  return MpiUse::neighbor;
+}
+
+// Whether packing a side may pay: what is known at once, of blocks that have one type. Most calls end with this.
+template <class Number, class At>
+bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, Why& why) {
+  if (number == 0) return false;
+  if (blocks.types != nullptr) return true;
+  const Count count = blocks.counts != nullptr ? *std::max_element(blocks.counts, blocks.counts + number) : blocks.count;
+  bool early = false;
+  why = Why::no_data;
+  if (count <= 0) return count < 0;
+  const Use type = j.types.find(blocks.type, count, early);
+  why = early ? Why::first_use : Why::contiguous;
+  if (type == nullptr) return !early;
+  if (type->contiguous(count)) return false;
+  why = Why::host_is_fast;
+  return j.ways.choose(use, *type.get(), count) == MpiWay::packed;
+}
+
 // A persistent call is there for many starts, which pay for decoding its types.
 template <class Number, class At>
 void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
@@ -126,9 +158,16 @@ void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
 template <class Number, class At>
 std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out,
                                       const Blocks<Number, At>& in, bool persistent, Why& why) try {
-  auto made = std::make_unique<Collection>();
-  Shape& shape = made->shape;
+  Shape shape;
   if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape, why)) return nullptr;
+  const MpiUse use = use_of(kind, out, in);
+  Why of_out = Why::no_data, of_in = Why::no_data;
+  const bool out_may = may_gain(j, use, out, shape.out, of_out);
+  const bool in_may = may_gain(j, use, in, shape.in, of_in);
+  why = shape.in == 0 || (shape.out > 0 && of_out != Why::contiguous) ? of_out : of_in;
+  if (!persistent && !out_may && !in_may) return nullptr;
+  auto made = std::make_unique<Collection>();
+  made->shape = shape;
   if (persistent) {
     decode_all(j, out, shape.out);
     decode_all(j, in, shape.in);
@@ -138,10 +177,9 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
   const bool one_for_all = kind == Collective::neighbor_allgather;
   const std::vector<bool>& to = shape.neighbors != nullptr && !one_for_all ? shape.neighbors->out : all;
   const std::vector<bool>& from = shape.neighbors != nullptr ? shape.neighbors->in : all;
-  Why of_out = Why::no_data, of_in = Why::no_data;
-  if (shape.out > 0 && !made->out.take(j, out, shape.out, to, of_out)) made->out = {};
-  if (shape.in > 0 && !made->in.take(j, in, shape.in, from, of_in)) made->in = {};
-  why = shape.in == 0 || (shape.out > 0 && of_out != Why::long_runs) ? of_out : of_in;
+  if (shape.out > 0 && !made->out.take(j, use, out, shape.out, to, of_out)) made->out = {};
+  if (shape.in > 0 && !made->in.take(j, use, in, shape.in, from, of_in)) made->in = {};
+  why = shape.in == 0 || (shape.out > 0 && of_out != Why::host_is_fast) ? of_out : of_in;
   return made->packed() ? std::move(made) : nullptr;
 } catch (const std::bad_alloc&) {
   why = Why::no_memory;

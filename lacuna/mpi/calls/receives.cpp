@@ -46,12 +46,14 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type) && !Mutex::multiple() && source != kProcNull && may_get_descriptor(*j, source, comm)) {
-    Remembered what{.base = static_cast<std::byte*>(base), .count = count, .handle = type, .comm = comm, .buffered = {}};
-    what.bytes = count * j->types.whole_bytes(type);
+    const Count bytes = count * j->types.whole_bytes(type);  // the program may free its type
+    Remembered what{
+        .base = static_cast<std::byte*>(base), .count = bytes, .bytes = bytes, .handle = host().byte, .comm = comm, .buffered = {}};
     return irecv_remembered(*j, std::move(what), source, tag, request);
   }
   Target target;
   target.function = function;
+  target.use = MpiUse::later;
   int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
@@ -60,13 +62,14 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
 }
 
 // The same, blocking: what has come tells whether there is more to do.
-int recv_whole(Job& j, void* base, Count count, Datatype type, int bytes, int source, int tag, Comm comm, Status* status) {
+int recv_whole(Job& j, void* base, int bytes, int source, int tag, Comm comm, Status* status) {
   Status mine{};
   Status& seen = status == ignored() ? mine : *status;
   const int error = host().Recv(base, bytes, host().byte, source, tag, comm, &seen);
   if (error != kSuccess || bytes_of(seen) != Descriptor::kBytes) return error;
   const Status theirs = seen;
-  Remembered what{.base = static_cast<std::byte*>(base), .count = count, .bytes = bytes, .handle = type, .comm = comm, .buffered = {}};
+  Remembered what{
+      .base = static_cast<std::byte*>(base), .count = bytes, .bytes = bytes, .handle = host().byte, .comm = comm, .buffered = {}};
   return may_get_descriptor(j, source, comm) ? raise(Call::message, complete(j, what, error, theirs, status)) : error;
 }
 
@@ -87,7 +90,7 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited)) return *result;
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type))
-    return recv_whole(*j, base, count, type, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
+    return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
   Target target;
   target.function = function;
   int wrong = kSuccess;
@@ -105,6 +108,7 @@ int recv_init_or(Function function, void* base, Count count, Datatype type, int 
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   Target target;
   target.function = function;
+  target.use = MpiUse::later;
   int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, false, target, wrong);
   if (how == How::wrong) return wrong;

@@ -14,7 +14,6 @@ int send_or(Function function, SendMode mode, const void* base, Count count, Dat
   int result = kSuccess;
   const How how = plan_send(*j, base, count, type, dest, comm, mode, true, source, result);
   if (how == How::wrong) return result;
-  if (how == How::bytes && j->reports) j->report.passed.add(function, Why::contiguous);
   return how != How::host && send(*j, how, mode, source, tag, comm, result) ? result : passed(j, function, source.why, pass);
 }
 
@@ -24,11 +23,10 @@ int isend_or(Function function, SendMode mode, const void* base, Count count, Da
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   if (j->types.is_short(type, count, j->from.contiguous)) return passed(j, function, Why::contiguous, pass);
-  Source source;
+  Source source{.use = MpiUse::later};
   int result = kSuccess;
   const How how = plan_send(*j, base, count, type, dest, comm, mode, true, source, result);
   if (how == How::wrong) return result;
-  if (how == How::bytes && j->reports) j->report.passed.add(function, Why::contiguous);
   return how != How::host && isend(*j, how, mode, source, tag, comm, request, result) ? result : passed(j, function, source.why, pass);
 }
 
@@ -37,7 +35,7 @@ int send_init_or(Function function, SendMode mode, const void* base, Count count
                  Request* request, const Pass& pass) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
-  Source source;
+  Source source{.use = MpiUse::later};
   int result = kSuccess;
   const How how = plan_send(*j, base, count, type, dest, comm, mode, false, source, result);
   if (how == How::wrong) return result;

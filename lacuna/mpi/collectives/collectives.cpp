@@ -9,9 +9,6 @@
 namespace lacuna::mpi {
 namespace {
 
-// Runs from so many bytes on, on average, hosts copy as fast as memory goes, without a copy in between.
-constexpr std::int64_t kLongRun = 2048;
-
 // Blocks of one side, one after another.
 struct BlockList {
   Process& process;
@@ -46,12 +43,18 @@ bool add(BlockList& list, std::byte* base, Count count, Datatype type, Datatype 
   return true;
 }
 
-}  // namespace
-
-bool has_short_runs(const Block& part) {
-  return part.moves && part.bytes > 0 && !part.type->contiguous(part.count) &&
-         part.type->size() / kLongRun < part.type->layout().run_count();
+// Whether packing pays for a side: of most bytes that move.
+bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts) {
+  std::int64_t packed = 0, left = 0;
+  for (const Block& part : parts) {
+    if (!part.moves || part.bytes == 0) continue;
+    const bool gains = !part.type->contiguous(part.count) && ways.choose(use, *part.type.get(), part.count) == MpiWay::packed;
+    (gains ? packed : left) += part.bytes;
+  }
+  return packed > left;
 }
+
+}  // namespace
 
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
@@ -82,11 +85,12 @@ bool list(Process& process, const Blocks<Number, At>& blocks, int number, const 
 }
 
 template <class Number, class At>
-bool PackedSide::take(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why) {
+bool PackedSide::take(Process& process, MpiUse use, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there,
+                      Why& why) {
   std::vector<std::int64_t> places;
   if (!list(process, blocks, number, there, parts_, places, why)) return false;
-  why = Why::long_runs;
-  if (std::ranges::none_of(parts_, has_short_runs)) return false;
+  why = Why::host_is_fast;
+  if (!pays(process.ways, use, parts_)) return false;
   why = Why::too_long;
   if (places.back() > std::numeric_limits<At>::max()) return false;
   for (const Block& part : parts_) {
@@ -110,12 +114,12 @@ bool PackedSide::take(Process& process, const Blocks<Number, At>& blocks, int nu
 template bool list(Process&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&, Why&);
 template bool list(Process&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&,
                    Why&);
-template bool PackedSide::take(Process&, const Blocks<int, int>&, int, const std::vector<bool>&, Why&);
-template bool PackedSide::take(Process&, const Blocks<int, Aint>&, int, const std::vector<bool>&, Why&);
+template bool PackedSide::take(Process&, MpiUse, const Blocks<int, int>&, int, const std::vector<bool>&, Why&);
+template bool PackedSide::take(Process&, MpiUse, const Blocks<int, Aint>&, int, const std::vector<bool>&, Why&);
 #if defined(LACUNA_MPI_LARGE_COLLECTIVES)
 template bool list(Process&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&,
                    Why&);
-template bool PackedSide::take(Process&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, Why&);
+template bool PackedSide::take(Process&, MpiUse, const Blocks<Count, Aint>&, int, const std::vector<bool>&, Why&);
 #endif
 
 void PackedSide::pack(Process& process, int block) const {

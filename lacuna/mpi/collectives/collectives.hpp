@@ -49,15 +49,12 @@ struct Block {
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
           std::vector<std::int64_t>& places, Why& why);
-/// Whether packing it pays.
-bool has_short_runs(const Block& part);
-
 /// Blocks that are packed, or will be.
 class PackedSide {
  public:
   /// False: the host is to have them as they are, and `why`: there is nothing to gain, or they are not understood.
   template <class Number, class At>
-  bool take(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why);
+  bool take(Process& process, MpiUse use, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, Why& why);
   [[nodiscard]] bool packed() const { return bounce_.data() != nullptr; }
   /// As they are packed, or as the program said them.
   template <class Number, class At>

@@ -1,4 +1,4 @@
-#include "lacuna/mpi/job/environment.hpp"
+#include "lacuna/mpi/host/environment.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lacuna/mpi/host/environment.hpp"
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/pause.hpp"
-#include "lacuna/mpi/job/environment.hpp"
 
 namespace lacuna::mpi {
 namespace {

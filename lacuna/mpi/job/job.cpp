@@ -7,13 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "lacuna/mpi/host/cpus.hpp"
+#include "lacuna/mpi/host/environment.hpp"
 #include "lacuna/mpi/host/machine.hpp"
-#include "lacuna/mpi/job/environment.hpp"
 #include "lacuna/mpi/job/gathering.hpp"
 
 namespace lacuna::mpi {
@@ -71,31 +70,8 @@ Library library_of_host() {
   return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
 }
 
-// From ping-pongs on two CPUs of an EPYC, and of a Xeon, in VMs: about where a descriptor and shared memory take less
-// than the host does with as many packed bytes. Open MPI asks for an answer before it sends more than 4 KiB with its
-// header, others later. Intel MPI's own way through shared memory is so fast that on the EPYC packing for it takes 0.5
-// to 0.9 of the time up to 90 KiB (`lacuna bench mpi --forced`), and 1.4 of it above; blocks of MPI_Alltoallw it does
-// not pack.
-Thresholds thresholds(Library library) {
-  constexpr std::int64_t open_mpi_header = 64;
-  Thresholds from;
-  from.gaps = library == Library::open_mpi ? (4 << 10) - open_mpi_header : library == Library::intel ? 96 << 10 : 8 << 10;
-  if (library != Library::open_mpi) from.exchanged = 8 << 10;
-  // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With
-  // Intel MPI every message costs more, and with MPICH 4.0, whose wire is UCX, more still (docs/notes/mpi.md has the
-  // figures).
-  if (library == Library::intel) {
-    // Its own way is faster: 4 MiB and 16 MiB took 1.08 and 1.20 of its time by shared memory here, two CPUs of an EPYC
-    // (tests/mpi/cost/cost.py). Other MPIs take 3 to 4 times as long as Lacuna.
-    from.contiguous = std::numeric_limits<std::int64_t>::max();
-    from.inter_node = 512 << 10;
-    from.chunk = 256 << 10;
-  } else if (library == Library::mpich_4_0) {
-    from.inter_node = 2 << 20;
-    from.chunk = 512 << 10;
-  }
-  from.gaps = bytes_of_environment("LACUNA_MPI_OFFER", from.gaps);
-  from.exchanged = bytes_of_environment("LACUNA_MPI_OFFER", from.exchanged);
+guide::MpiThresholds thresholds(Library library) {
+  guide::MpiThresholds from = guide::usual_thresholds(library);
   from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
   from.inter_node = bytes_of_environment("LACUNA_MPI_OFFER_INTER_NODE", from.inter_node);
   from.chunk = std::min<std::int64_t>(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), 1 << 30);
@@ -139,6 +115,7 @@ constexpr const char* kWithout = "MPI messages go without Lacuna: a rank has no 
 bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places, protocol::BootstrapOptions& options) try {
   made.library = library_of_host();
   made.from = thresholds(made.library);
+  made.ways.find(made.library, Descriptor::kBytes, made.world_rank == 0);
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   options = find_places(made, all, places);

@@ -14,15 +14,6 @@
 
 namespace lacuna::mpi {
 
-/// From how many bytes on a message is offered instead of sent by the host.
-struct Thresholds {
-  std::int64_t gaps = 4 << 10;
-  std::int64_t exchanged = 4 << 10;  ///< of a block of MPI_Alltoallw
-  std::int64_t contiguous = 4 << 20;
-  std::int64_t inter_node = 64 << 10;  ///< to other nodes
-  std::int64_t chunk = 60 << 10;       ///< of what goes there in chunks
-};
-
 class Job : public Process {
  public:
   /// After the host's MPI_Init, by all ranks. Null: this job does without us.
@@ -35,7 +26,7 @@ class Job : public Process {
   bool ends_with_self = false;  ///< an attribute of MPI_COMM_SELF calls end()
 
   Mode mode = Mode::full;
-  Thresholds from;
+  guide::MpiThresholds from;
   /// A receiver that takes nothing for so long does something else: the rest is packed
   std::int64_t patience_ns = 1'000'000;
   Nonce nonce{};

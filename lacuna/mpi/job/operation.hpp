@@ -32,7 +32,9 @@ struct Target {
   Loan loan;
   bool unknowable = false;  ///< the type cannot be decoded
   enum class Memory { unknown, host, device } memory = Memory::unknown;
-  Why why{};  ///< the host is to receive it, if it is
+  MpiUse use = MpiUse::send;
+  bool left_to_host = false;  ///< which is expected to be faster at putting the bytes where they belong
+  Why why{};                  ///< the host is to receive it, if it is
   Function function = Function::Recv;
 
   [[nodiscard]] bool contiguous() const { return type != nullptr && type->contiguous(count); }
@@ -66,7 +68,8 @@ struct Source {
   RankPlace to;       ///< the receiver
   int dest = 0;       ///< in its communicator
   Datatype handle{};  ///< while the send is begun
-  Why why{};          ///< the host is to send it, if it is
+  MpiUse use = MpiUse::send;
+  Why why{};  ///< the host is to send it, if it is
 
   [[nodiscard]] bool contiguous() const { return type->contiguous(count); }
 };

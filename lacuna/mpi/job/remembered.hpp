@@ -23,7 +23,7 @@ namespace lacuna::mpi {
 
 /// Where the host puts the bytes of a type with gaps, or reads them.
 struct Buffered {
-  Bounce bounce;
+  Bounce bounce;                     ///< none: the host puts them where they belong
   std::shared_ptr<const Type> type;  ///< of a receive
 };
 
@@ -32,10 +32,14 @@ struct Remembered {
   std::byte* base = nullptr;
   Count count = 0;         ///< elements of its type
   std::int64_t bytes = 0;  ///< that the message has, or may have
-  Datatype handle{};       ///< a predefined type, if the host puts the bytes where they belong
+  Datatype handle{};       ///< what the host is asked to receive, if it puts the bytes where they belong
   Comm comm{};
-  std::unique_ptr<Buffered> buffered;  ///< else
+  std::unique_ptr<Buffered> buffered;  ///< of a type with gaps
   bool receives = true;
+  /// Whether the bytes lie in a buffer.
+  [[nodiscard]] bool bounced() const { return buffered != nullptr && buffered->bounce.data() != nullptr; }
+  /// Whether the host puts them where they belong though there are gaps.
+  [[nodiscard]] bool typed() const { return buffered != nullptr && buffered->bounce.data() == nullptr; }
 };
 
 class RememberedRequests {

@@ -62,11 +62,16 @@ bool Exchange::ask(bool understood, int& result) {
   told_.resize(offers_.size());
   const auto has_gaps = [](const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); };
   const bool gains = std::ranges::any_of(out, has_gaps) || std::ranges::any_of(in, has_gaps);
+  // The receiver's datatype is not known. Mostly it is that of what comes from there.
+  const auto prefers = [&](const Block& part) {
+    return part.bytes > 0 && job_.ways.choose(MpiUse::alltoallw, *part.type.get(), part.count) == MpiWay::offered;
+  };
+  const auto offers = [&](std::size_t i) { return prefers(out[i]) || (i < in.size() && has_gaps(in[i]) && prefers(in[i])); };
   unsigned char all = understood ? 0 : Slot::refuses;
   for (std::size_t i = 0; understood && i < out.size(); ++i) {
     const int local = of_.places[i].local;
     if (std::cmp_equal(i, rank_) || out[i].bytes == 0) continue;
-    if (gains && local >= 0 && out[i].bytes >= job_.from.exchanged) {
+    if (gains && local >= 0 && offers(i)) {
       offers_[i] = offer(i, local);
       if (offers_[i] != nullptr) {
         all |= Slot::offers_some;
@@ -94,7 +99,7 @@ protocol::Request* Exchange::offer(std::size_t i, int local) try {
   if (!made) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
   descriptor.source = job_.local_rank;
-  tells_[i].wire = descriptor.encode(job_.nonce);
+  tells_[i].said = descriptor.say(job_.nonce);
   tells_[i].says = Slot::offers;
   return *made;
 } catch (const std::bad_alloc&) {
@@ -112,7 +117,7 @@ void Exchange::take() {
   const auto lock = job_.enter();
   for (std::size_t i = 0; i < told_.size(); ++i) {
     if (std::cmp_equal(i, rank_) || (told_[i].says & Slot::offers) == 0) continue;
-    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
+    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].said.data(), job_.nonce);
     if (!descriptor || descriptor->is_inter_node() || i >= in.size() || std::cmp_less(in[i].bytes, descriptor->bytes)) {
       error_ = kErrTruncate;
     } else {
@@ -130,7 +135,7 @@ bool Exchange::begin_takes() {
   some_wanted_ = false;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (std::exchange(wanted_[i], 0) == 0) continue;
-    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].wire.data(), job_.nonce);
+    const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].said.data(), job_.nonce);
     if (!descriptor) continue;  // take() has looked
     const base::Result<protocol::Request*> begun = accept(i, *descriptor);
     const std::int64_t now = base::now_ns();

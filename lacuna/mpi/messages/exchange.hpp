@@ -33,7 +33,7 @@ struct Slot {
   /// understand its own datatypes.
   unsigned char says = 0;
   unsigned char unused[2] = {};
-  Descriptor::Wire wire{};
+  Descriptor::Said said{};
 };
 static_assert(sizeof(Slot) == 64);
 

@@ -48,7 +48,6 @@ inline int raise(Call call, const Ended& ended) {
 
 enum class How {
   host,     ///< by the same call of its own
-  bytes,    ///< as bytes: a contiguous type, which costs hosts more than MPI_BYTE does
   packed,   ///< as bytes, packed here
   offered,  ///< a descriptor instead
   chunked,  ///< a descriptor, and chunks: to another node
@@ -151,7 +150,7 @@ inline bool may_be_remembered(const Job& job, std::int64_t bytes) {
 inline bool leaves_more(const Remembered& what, int error, const Status& theirs) {
   if (!what.receives || error != kSuccess) return false;
   const std::int64_t bytes = bytes_of(theirs);
-  return bytes == Descriptor::kBytes || (bytes > 0 && what.buffered != nullptr);
+  return bytes == Descriptor::kBytes || (bytes > 0 && what.bounced());
 }
 /// Does what belongs to it; may wait.
 Ended complete(Job& job, Remembered& what, int error, const Status& theirs, Status* status);

@@ -107,6 +107,8 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
     return target.make_room_undecoded(count) && target.capacity >= Descriptor::kBytes ? How::offered : How::host;
   }
   target.make_room(count);
+  target.left_to_host = job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && !target.contiguous() &&
+                        job.ways.choose(target.use, *target.type.get(), count) == MpiWay::host;
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 
@@ -152,7 +154,9 @@ struct Landing {
 // memory.
 bool is_the_hosts(Target& target) { return target.type == nullptr || (!target.contiguous() && target.on_device()); }
 // Open MPI does that with whatever comes.
-bool lands_typed(const Job& job, Target& target) { return job.library == Library::open_mpi && is_the_hosts(target); }
+bool lands_typed(const Job& job, Target& target) {
+  return job.library == Library::open_mpi && (target.left_to_host || is_the_hosts(target));
+}
 // Where there is no memory for a bounce, or no need of one, Open MPI puts what comes where it belongs, a descriptor
 // too. MPICH and Intel MPI take no part of a number, so there it cannot be received: nothing.
 std::optional<Landing> landing_of(Job& job, Target& target, Bounce& bounce) {
@@ -180,6 +184,8 @@ void count_as_put_by_host(Job& job, Target& target) {
     why = target.unknowable ? Why::undecodable : Why::first_use;
   } else if (target.contiguous()) {
     why = Why::contiguous;
+  } else if (target.left_to_host) {
+    why = Why::host_is_fast;
   } else if (target.on_device()) {
     why = Why::device_memory;
   }
@@ -368,11 +374,12 @@ Ended received(Job& job, Target& target, const Status& theirs, Comm comm, Status
 
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request) {
   if (may_be_remembered(job, target.capacity) && !target.contiguous() && !is_the_hosts(target)) {
-    Remembered what{.base = target.base, .count = target.asked, .bytes = target.capacity, .comm = comm, .buffered = {}};
+    Remembered what{
+        .base = target.base, .count = target.asked, .bytes = target.capacity, .handle = target.handle, .comm = comm, .buffered = {}};
     what.buffered = at_second_try(job, [] { return std::make_unique<Buffered>(); });
     what.buffered->type = target.type.kept();
-    what.buffered->bounce = job.bounces.take(target.capacity);
-    if (what.buffered->bounce.data() != nullptr) return irecv_remembered(job, std::move(what), source, tag, request);
+    if (!target.left_to_host) what.buffered->bounce = job.bounces.take(target.capacity);
+    if (target.left_to_host || what.bounced()) return irecv_remembered(job, std::move(what), source, tag, request);
   }
   std::unique_ptr<Operation> operation = operation_for(job, target, comm);
   job.operations.make_room();

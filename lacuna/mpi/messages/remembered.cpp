@@ -35,6 +35,12 @@ std::unique_ptr<Operation> operation_of(Job& job, const Remembered& what) {
   return made;
 }
 
+// What it has of the host's moves over.
+void give(Remembered& from, Operation& to) {
+  to.typed = from.typed();
+  to.bounce = bounce_of(from);
+}
+
 Ended ended_with(int error, const Remembered& what, bool raised) {
   return {.error = error, .raised = raised, .persistent = false, .comm = what.comm};
 }
@@ -43,8 +49,10 @@ Ended ended_with(int error, const Remembered& what, bool raised) {
 
 int irecv_remembered(Job& job, Remembered what, int source, int tag, Request* request) {
   job.remembered.make_room();
-  void* const to = what.buffered == nullptr ? what.base : what.buffered->bounce.data();
-  const int result = host().Irecv(to, static_cast<int>(what.bytes), host().byte, source, tag, what.comm, request);
+  const Host& h = host();
+  const int result = what.typed() ? h.Irecv(what.base, static_cast<int>(what.count), what.handle, source, tag, what.comm, request)
+                                  : h.Irecv(what.bounced() ? what.buffered->bounce.data() : what.base, static_cast<int>(what.bytes), h.byte,
+                                            source, tag, what.comm, request);
   if (result == kSuccess) job.remembered.add(*request, std::move(what));
   return result;
 }
@@ -63,15 +71,16 @@ bool isend_remembered(Job& job, SendMode mode, const Source& source, int tag, Co
 Ended complete(Job& job, Remembered& what, int error, const Status& theirs, Status* status) {
   const std::int64_t bytes = what.receives && error == kSuccess ? bytes_of(theirs) : 0;
   int cancelled = 0;
-  if (bytes == Descriptor::kBytes || (bytes > 0 && what.buffered != nullptr)) host().Test_cancelled(&theirs, &cancelled);
+  if (bytes == Descriptor::kBytes || (bytes > 0 && what.bounced())) host().Test_cancelled(&theirs, &cancelled);
   put_status(status, theirs);
   if (cancelled != 0) return ended_with(error, what, true);
   try {
     if (bytes == Descriptor::kBytes) {
       Target target = at_second_try(job, [&] { return target_of(job, what); });
-      return received(job, target, theirs, what.comm, status, bounce_of(what));
+      const bool typed = what.typed();
+      return received(job, target, theirs, what.comm, status, bounce_of(what), typed);
     }
-    if (bytes <= 0 || what.buffered == nullptr) return ended_with(error, what, true);
+    if (bytes <= 0 || !what.bounced()) return ended_with(error, what, true);
     Target target = target_of(job, what);  // wants no memory: the type is decoded
     return ended_with(put(job, target, theirs.source, what.buffered->bounce.data(), bytes) ? kSuccess : kErrOther, what, false);
   } catch (const std::bad_alloc&) {
@@ -82,7 +91,7 @@ Ended complete(Job& job, Remembered& what, int error, const Status& theirs, Stat
 Operations::Taken operation_outside(Job& job, Request handle, Remembered& what) {
   std::unique_ptr<Operation> made = at_second_try(job, [&] { return operation_of(job, what); });
   at_second_try(job, [&] { job.operations.make_room(); });
-  made->bounce = bounce_of(what);
+  give(what, *made);
   return job.operations.outside(handle, std::move(made));
 }
 
@@ -93,7 +102,7 @@ Operation* promote(Job& job, Request handle) {
   std::unique_ptr<Operation> made = operation_of(job, *found);
   Remembered taken;
   job.remembered.take(handle, taken);
-  made->bounce = bounce_of(taken);
+  give(taken, *made);
   return &job.operations.add(handle, std::move(made));
 }
 

@@ -41,6 +41,14 @@ std::optional<int> leave(Job& job, protocol::Request* offered) try {
   return std::nullopt;
 }
 
+// The same of one that has memory for all.
+int leave_all(Job& job, protocol::Request* offered) {
+  for (;;) {
+    const auto lock = job.enter();
+    if (const std::optional<int> left = leave(job, offered)) return *left;
+  }
+}
+
 // Another look at a stream that goes on. Returns what it ends with, if it is left.
 std::optional<int> look(Job& job, protocol::Request* offered, std::int64_t now, std::int64_t& since) {
   const auto lock = job.enter();
@@ -101,6 +109,27 @@ void count(Job& job, MessageReport::Way way, const Source& source, std::int64_t 
   job.report.sampled(source.type.get(), source.count, source.dest, way, base::now_ns() - start);
 }
 
+// Of a message that is understood; or `why` the host has it. A buffered send takes its room from the program's buffer,
+// whatever becomes of the message. A synchronous one is over when its receive has begun, which only the host can tell: a
+// descriptor may have been received by a probe.
+How way_of(const Job& job, Source& source, SendMode mode) {
+  const bool ends_in_host = mode == SendMode::buffered || mode == SendMode::synchronous;
+  const bool remote = source.to.remote >= 0;
+  source.why = Why::contiguous;
+  if (source.contiguous()) return ends_in_host || remote || source.bytes < job.from.contiguous ? How::host : How::offered;
+  How how = How::packed;
+  if (remote) {
+    if (!ends_in_host && source.bytes >= job.from.inter_node) how = How::chunked;
+  } else {
+    const MpiWay way = job.ways.choose(source.use, *source.type.get(), source.count);
+    source.why = Why::host_is_fast;
+    if (way == MpiWay::host) return How::host;
+    if (way == MpiWay::offered && !ends_in_host && source.bytes > Descriptor::kBytes) how = How::offered;
+  }
+  source.why = Why::too_long;
+  return how == How::packed && !Bytes::fits(source.bytes) ? How::host : how;
+}
+
 How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
          int& wrong) {
   source.why = Why::no_data;
@@ -120,22 +149,9 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   source.dest = dest;
   source.why = source.bytes < 0 ? Why::in_error : Why::no_data;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
-  const bool contiguous = source.contiguous();
-  How how = contiguous ? How::bytes : How::packed;
-  source.why = Why::too_long;
-  // A buffered send takes its room from the program's buffer, whatever becomes of the message. A synchronous one is
-  // over when its receive has begun, which only the host can tell: a descriptor may have been received by a probe.
-  if (mode == SendMode::buffered || mode == SendMode::synchronous) {
-    if (!Bytes::fits(source.bytes)) how = How::host;
-  } else if (source.to.remote >= 0) {
-    if (!contiguous && source.bytes >= job.from.inter_node) how = How::chunked;
-  } else if (source.bytes >= (contiguous ? job.from.contiguous : job.from.gaps)) {
-    how = How::offered;
-  }
-  if (how == How::bytes && !Bytes::fits(source.bytes)) how = How::host;
+  const How how = way_of(job, source, mode);
   if (how == How::host) return how;
-  source.why = how == How::bytes ? Why::contiguous : Why::undecodable;
-  if (how == How::bytes) return how;
+  source.why = Why::undecodable;
   if (on_device(*source.type.get(), base, count)) {
     source.why = Why::device_memory;
     return How::host;
@@ -210,10 +226,6 @@ int result_of(int error, Comm comm) { return error == kSuccess ? kSuccess : rais
 }  // namespace
 
 bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, int& result) {
-  if (how == How::bytes) {
-    result = Bytes::send(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm);
-    return true;
-  }
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   if (how == How::chunked) {
     Descriptor::Wire wire;
@@ -244,7 +256,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
     protocol::Request* offered = nullptr;
     {
       const auto lock = job.enter();
-      offered = offer(job, source, protocol::Behind::no, wire);
+      offered = offer(job, source, job.crowded ? protocol::Behind::bounded : protocol::Behind::no, wire);
       if (offered == nullptr) return false;
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
@@ -253,7 +265,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
       job.ranks->cancel(offered);
     } else {
       bool directly = false;
-      result = result_of(stream(job, offered, directly), comm);
+      result = result_of(job.crowded ? leave_all(job, offered) : stream(job, offered, directly), comm);
       if (directly) way = MessageReport::Way::offered_directly;
     }
   }
@@ -292,10 +304,6 @@ int isend_of(Job& job, SendMode mode, std::unique_ptr<Operation> operation, std:
 }  // namespace
 
 bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, Request* request, int& result) {
-  if (how == How::bytes) {
-    result = Bytes::isend(mode, source.base + source.type->start(), source.bytes, source.dest, tag, comm, request);
-    return true;
-  }
   if (how == How::packed && may_be_remembered(job, source.bytes)) return isend_remembered(job, mode, source, tag, comm, request, result);
   const std::int64_t began = job.report.on() ? base::now_ns() : 0;
   auto operation = std::make_unique<Operation>();

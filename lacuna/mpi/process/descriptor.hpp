@@ -13,9 +13,14 @@ namespace lacuna::mpi {
 using Nonce = std::array<std::byte, 16>;
 
 struct Descriptor {
-  /// No array of numbers is that long, so that hardly any message has to be looked at. Whatever is offered is longer.
-  static constexpr int kBytes = 61;
+  /// Bytes of the message that has a descriptor. No array of numbers is that long, so that hardly any message has to be
+  /// looked at. Whatever is offered is longer. A shorter receive, whose program gave it too little room, gets the host's
+  /// error; so receives of fewer bytes are the host's alone.
+  static constexpr int kBytes = 253;
   using Wire = std::array<std::byte, kBytes>;
+  /// Of these, those that mean something. The others are 0.
+  static constexpr int kSaid = 61;
+  using Said = std::array<std::byte, kSaid>;
 
   protocol::Ticket ticket;
   std::uint64_t bytes = 0;  ///< of the message
@@ -46,8 +51,23 @@ struct Descriptor {
     return made;
   }
 
-  [[nodiscard]] Wire encode(const Nonce& nonce) const {
-    Wire wire{};
+  [[nodiscard]] Wire encode(const Nonce& nonce) const { return encode_in<Wire>(nonce); }
+  [[nodiscard]] Said say(const Nonce& nonce) const { return encode_in<Said>(nonce); }
+  /// Of at least kSaid bytes. Nothing, if it is a message of the program's.
+  static std::optional<Descriptor> decode(const std::byte* wire, const Nonce& nonce) {
+    if (std::memcmp(wire, nonce.data(), nonce.size()) != 0) return std::nullopt;
+    Descriptor made;
+    wire += nonce.size();
+    std::memcpy(&made.ticket, wire, sizeof made.ticket);
+    std::memcpy(&made.bytes, wire + sizeof made.ticket, sizeof made.bytes);
+    std::memcpy(&made.source, wire + sizeof made.ticket + sizeof made.bytes, sizeof made.source);
+    return made;
+  }
+
+ private:
+  template <class Array>
+  [[nodiscard]] Array encode_in(const Nonce& nonce) const {
+    Array wire{};
     std::byte* at = wire.data();
     for (const auto& [from, size] : {std::pair<const void*, std::size_t>{nonce.data(), nonce.size()},
                                      {&ticket, sizeof ticket},
@@ -58,18 +78,8 @@ struct Descriptor {
     }
     return wire;
   }
-  /// Nothing, if it is a message of the program's.
-  static std::optional<Descriptor> decode(const std::byte* wire, const Nonce& nonce) {
-    if (std::memcmp(wire, nonce.data(), nonce.size()) != 0) return std::nullopt;
-    Descriptor made;
-    wire += nonce.size();
-    std::memcpy(&made.ticket, wire, sizeof made.ticket);
-    std::memcpy(&made.bytes, wire + sizeof made.ticket, sizeof made.bytes);
-    std::memcpy(&made.source, wire + sizeof made.ticket + sizeof made.bytes, sizeof made.source);
-    return made;
-  }
 };
 static_assert(sizeof(Descriptor::InterNode) <= sizeof(protocol::Ticket));
-static_assert(sizeof(Nonce) + sizeof(protocol::Ticket) + 8 + 4 < Descriptor::kBytes);
+static_assert(sizeof(Nonce) + sizeof(protocol::Ticket) + 8 + 4 < Descriptor::kSaid && Descriptor::kSaid <= Descriptor::kBytes);
 
 }  // namespace lacuna::mpi

@@ -4,14 +4,13 @@
 #include "lacuna/mpi/host/bounce.hpp"
 #include "lacuna/mpi/report/report.hpp"
 #include "lacuna/mpi/types/types.hpp"
+#include "lacuna/mpi/ways/ways.hpp"
 
 namespace lacuna::mpi {
 
-/// Which MPI the host is, where that tells what it is fast at.
-enum class Library { open_mpi, mpich, mpich_4_0, intel };
-
 struct Process {
-  Library library = Library::mpich;
+  Library library = Library::mpich;  ///< the host
+  Ways ways;
   Types types;
   Bounces bounces;
   MessageReport report;

@@ -36,7 +36,7 @@ Types::Types() {
     for (std::uintptr_t number = first; number <= last; ++number) {
       const auto type = reinterpret_cast<Datatype>(number);
       int size = 0;
-      if (host().Type_size(type, &size) == kSuccess && size > 0) predefined_[slot_of(type)] = {type, size};
+      if (host().Type_size(type, &size) == kSuccess && size > 0) whole_[slot_of(type)] = {type, size};
     }
   }
 #elif defined(LACUNA_MPI_ABI_OPENMPI)
@@ -80,7 +80,7 @@ Types::Types() {
                            "character"}) {
     const auto type = static_cast<Datatype>(host().find((std::string("ompi_mpi_") + name).c_str()));
     int size = 0;
-    if (type != nullptr && host().Type_size(type, &size) == kSuccess) predefined_[slot_of(type)] = {type, size};
+    if (type != nullptr && host().Type_size(type, &size) == kSuccess) whole_[slot_of(type)] = {type, size};
   }
 #endif
 }
@@ -97,8 +97,15 @@ int Types::deleted(Datatype type, int, void*, void* types) {
   return kSuccess;
 }
 
+// Readers have no lock, so none that another thread may free.
+void Types::add_whole(Datatype type, const Type& decoded) {
+  Whole& slot = whole_[slot_of(type)];
+  if (slot.size == 0 && decoded.whole() && !Mutex::multiple()) slot = {.type = type, .size = decoded.size()};
+}
+
 // Under the lock.
 void Types::forget(Datatype type) {
+  if (Whole& whole = whole_[slot_of(type)]; whole.type == type) whole = {};
   if (Recent& recent = this->recent(type); recent.type == type) recent = {};
   auto gone = known_.extract(type);
   if (gone.empty() || spare_.size() == spare_.capacity()) return;
@@ -244,6 +251,7 @@ Use Types::decoded(Datatype type) {
   Known& known = known_[type];
   known.in_making = false;
   if (set) {
+    add_whole(type, *made);
     known.of = std::move(made);
   } else {
     use.keep();  // for this once

@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/mutex.hpp"
@@ -39,10 +41,10 @@ class Elements {
   std::optional<Layout> several_;
 };
 
-/// One datatype. Immutable but for the layouts of several elements that it keeps.
+/// One datatype. Immutable but for what it remembers: layouts of several elements, and ways.
 class Type : public std::enable_shared_from_this<Type> {
  public:
-  explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()) {
+  explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()), piece_(guide::MpiPiece::of(layout_, 1)) {
     const bool one = layout_.run_count() == 1;
     contiguous_ = one && layout_.extent() == size_;
     single_ = one;
@@ -53,6 +55,8 @@ class Type : public std::enable_shared_from_this<Type> {
   [[nodiscard]] Count most() const {
     return layout::kMaxBytes / 2 / std::max<std::int64_t>({size_, layout_.extent(), -layout_.extent(), 1});
   }
+  /// Whether any number of elements are one stretch of memory, which begins where their buffer does.
+  [[nodiscard]] bool whole() const { return contiguous_ && start() == 0; }
   /// Whether so many elements are one stretch of memory, which begins at start().
   [[nodiscard]] bool contiguous(Count count) const { return contiguous_ || (single_ && count == 1); }
   [[nodiscard]] std::int64_t start() const { return layout_.true_lower_bound(); }
@@ -61,16 +65,33 @@ class Type : public std::enable_shared_from_this<Type> {
   [[nodiscard]] const Layout& layout() const { return layout_; }
   /// Of `count` elements one after another. Errors: overflow.
   base::Result<Elements> of(Count count) const;
+  /// What ways cost depends on.
+  [[nodiscard]] guide::MpiPiece piece(Count count) const {
+    return {.bytes = piece_.bytes * count, .run = piece_.run, .listed = piece_.listed};
+  }
+  /// The way that was chosen last for this use, if it was for as many elements.
+  [[nodiscard]] std::optional<guide::MpiWay> way(guide::MpiUse use, Count count) const {
+    const std::uint64_t last = ways_[static_cast<std::size_t>(use)].load(std::memory_order_relaxed);
+    if (last >> 2 != static_cast<std::uint64_t>(count) + 1) return std::nullopt;
+    return static_cast<guide::MpiWay>(last & 3);
+  }
+  guide::MpiWay remember(guide::MpiUse use, Count count, guide::MpiWay way) const {
+    ways_[static_cast<std::size_t>(use)].store((static_cast<std::uint64_t>(count) + 1) << 2 | static_cast<std::uint64_t>(way),
+                                               std::memory_order_relaxed);
+    return way;
+  }
 
  private:
   Layout layout_;
   std::int64_t size_;
+  guide::MpiPiece piece_;
   bool contiguous_ = false;
   bool single_ = false;
   static constexpr std::size_t kKept = 8;
   mutable Mutex mutex_;
   mutable std::vector<std::pair<Count, Layout>> several_;
   mutable std::size_t next_ = 0;
+  mutable std::array<std::atomic<std::uint64_t>, guide::kMpiUses> ways_{};
 };
 
 /// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as
@@ -153,15 +174,15 @@ class Types {
     const std::scoped_lock lock(mutex_);
     return known_.contains(type);
   }
-  /// Bytes of an element of a predefined type without gaps, told at once; 0: it is none that is known to be so.
+  /// Bytes of an element of a type without gaps whose first byte is where its buffer is, told at once; 0: it is none that
+  /// is known to be so.
   [[nodiscard]] Count whole_bytes(Datatype type) const {
 #if defined(LACUNA_MPI_ABI_MPICH)
-    const auto handle = static_cast<unsigned>(type);  // which has the size in it
-    return (handle & 0xfc00'0000U) == 0x4c00'0000U ? static_cast<Count>((handle >> 8) & 0xff) : 0;
-#else
-    const Predefined& found = predefined_[slot_of(type)];
-    return found.type == type ? found.size : 0;
+    const auto handle = static_cast<unsigned>(type);  // one that is predefined has the size in it
+    if ((handle & 0xfc00'0000U) == 0x4c00'0000U) return static_cast<Count>((handle >> 8) & 0xff);
 #endif
+    const Whole& found = whole_[slot_of(type)];
+    return found.type == type ? found.size : 0;
   }
   /// Whether so many elements are of such a type, and fewer bytes than `below`: what most messages are.
   [[nodiscard]] bool is_short(Datatype type, Count count, std::int64_t below) const {
@@ -170,15 +191,22 @@ class Types {
   }
 
  private:
-#if !defined(LACUNA_MPI_ABI_MPICH)
-  struct Predefined {
-    Datatype type = nullptr;
+  struct Whole {
+    Datatype type{};
     Count size = 0;
   };
   static constexpr std::size_t kSlots = 1024;  // few enough collide; who is not found is looked up elsewhere
-  static std::size_t slot_of(Datatype type) { return reinterpret_cast<std::uintptr_t>(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
-  std::array<Predefined, kSlots> predefined_{};
+  static std::uint64_t bits_of(Datatype type) {
+#if !defined(LACUNA_MPI_ABI_MPICH)
+    return reinterpret_cast<std::uintptr_t>(type);
+#else
+    return static_cast<unsigned>(type);
 #endif
+  }
+  static std::size_t slot_of(Datatype type) { return bits_of(type) * 0x9e37'79b9'7f4a'7c15 >> 54; }
+  /// Predefined types; of a program whose threads do not call MPI at once, decoded ones, too.
+  std::array<Whole, kSlots> whole_{};
+  void add_whole(Datatype type, const Type& decoded);
   friend class Loan;
   struct Known {
     std::shared_ptr<const Type> of;  // null: committed, and not decoded
@@ -206,14 +234,7 @@ class Types {
     Known* known = nullptr;
   };
   static constexpr std::size_t kRecent = 64;
-  Recent& recent(Datatype type) {
-#if !defined(LACUNA_MPI_ABI_MPICH)
-    const auto bits = reinterpret_cast<std::uintptr_t>(type);
-#else
-    const auto bits = static_cast<std::uintptr_t>(type);
-#endif
-    return recent_[bits * 0x9e37'79b9'7f4a'7c15 >> 58];
-  }
+  Recent& recent(Datatype type) { return recent_[bits_of(type) * 0x9e37'79b9'7f4a'7c15 >> 58]; }
   std::array<Recent, kRecent> recent_{};  // of known_, each in one place
   static constexpr std::size_t kSizes = 4096;
   std::unordered_map<std::int64_t, Datatype> without_gaps_;

@@ -34,6 +34,9 @@ class Choices {
   /// The path of the way that is best for two such layouts in ordinary memory; null: there is none.
   [[nodiscard]] std::optional<nic::Path> path_of(const Layout& layout);
 
+  /// Whether somebody measured what it chooses by.
+  [[nodiscard]] bool measured() const { return !peer_->profile().file.empty(); }
+
   /// In words: how memory that is not registered is cut, and the ways. `stays`: a registration outlives its transfer.
   /// Errors: as Guide::explain().
   Result<std::string> explain(const Layout& src, const Layout& dst, const CutSide (&sides)[2], bool stays, const std::string& mode);

@@ -72,7 +72,7 @@ ONCE = (
 def test_leaves_first_uses_to_the_mpi(mpi: Ready, name: str, decode: str) -> None:
     """As it does unless told otherwise: a receive whose type is not decoded may still get what is offered."""
     once = program(name)
-    mpi.compare(once, mpi.build(once.source), {"LACUNA_MPI_DECODE": decode, "LACUNA_MPI_OFFER": "62"})
+    mpi.compare(once, mpi.build(once.source), {"LACUNA_MPI_DECODE": decode, "LACUNA_MPI_OFFER": "254"})
 
 
 DIRECT = (
@@ -90,8 +90,8 @@ def test_copies_directly(mpi: Ready, name: str) -> None:
     """Whatever is longer than a descriptor, and wherever the receiver is there in time; with a report of it."""
     variables = {
         "LACUNA_PATH": "kernel",
-        "LACUNA_MPI_OFFER": "62",
-        "LACUNA_MPI_OFFER_CONTIGUOUS": "62",
+        "LACUNA_MPI_OFFER": "254",
+        "LACUNA_MPI_OFFER_CONTIGUOUS": "254",
         "LACUNA_MPI_REPORT": "1",
     }
     direct = program(name)
@@ -103,7 +103,7 @@ def test_direct_copies_are_reported(mpi: Ready) -> None:
     wait = str(int(PATIENCE * 1e6))  # a receiver that has no CPU comes late
     variables = {
         "LACUNA_PATH": "kernel",
-        "LACUNA_MPI_OFFER": "62",
+        "LACUNA_MPI_OFFER": "254",
         "LACUNA_MPI_REPORT": "1",
         "LACUNA_MPI_PATIENCE": wait,
     }
@@ -112,6 +112,13 @@ def test_direct_copies_are_reported(mpi: Ready) -> None:
         pytest.skip("this system lets no process copy out of another one's memory")
     assert "offered, copied directly, " in done.err
     assert "accepted, copied directly, " in done.err
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_chooses_by_itself(mpi: Ready, name: str) -> None:
+    """By the usual prices of its MPI, which leave some messages and collectives to the MPI."""
+    chosen = program(name)
+    mpi.compare(chosen, mpi.build(chosen.source), {"LACUNA_MPI_OFFER": ""})
 
 
 @pytest.mark.parametrize("mode", ["full", *(pytest.param(mode, marks=pytest.mark.gate) for mode in ("pack", "off"))])

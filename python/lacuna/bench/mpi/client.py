@@ -19,11 +19,12 @@ from lacuna.worker.process import WorkerError, find_executable
 
 _LIBRARIES = "liblacuna_mpi_"
 _SIDES = {False: "plain", True: "preloaded"}
-_ALWAYS, _NEVER = 62, 1 << 40
-"""Bytes: no message that is as short as its descriptor, of 61, is offered."""
+_ALWAYS, _NEVER = 254, 1 << 40
+"""Bytes: no message that is as short as its descriptor, of 253, is offered."""
 FORCED = {
     AUTOMATIC: {},
     "off": {"LACUNA_MPI": "off"},
+    "host": {"LACUNA_MPI_WAY": "host"},
     "packed": {"LACUNA_MPI_OFFER": f"{_NEVER}"},
     "mapped": {"LACUNA_MPI_OFFER": f"{_ALWAYS}", "LACUNA_PATH": "mapped"},
     "kernel": {"LACUNA_MPI_OFFER": f"{_ALWAYS}", "LACUNA_PATH": "kernel"},

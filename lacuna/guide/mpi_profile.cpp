@@ -1,0 +1,112 @@
+// The times of an MPI's ways: what `lacuna guide --mpi` wrote, or the usual ones. docs/reference/files.md has the format.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "lacuna/guide/json_fields.hpp"
+#include "lacuna/guide/mpi_ways.hpp"
+
+namespace lacuna::guide {
+
+using namespace fields;
+
+namespace {
+
+constexpr const char* kMpiSchema = "lacuna-mpi-ways/1";
+constexpr double kMostSheetNs = 1e12;
+constexpr std::array<const char*, 2> kSheetForms{"regular", "listed"};
+
+std::unexpected<base::Error> unfit(std::string message) { return base::fail(base::Code::invalid_argument, std::move(message)); }
+
+template <std::size_t N>
+base::Result<void> same_axis(const Json& json, const char* name, const std::array<std::int64_t, N>& axis, const std::string& where) {
+  const auto found = json.find(name);
+  if (found == json.end() || !found->is_array() || *found != Json(axis))
+    return unfit(fmt::format("{}: {} are not those of this version", where, name));
+  return {};
+}
+
+base::Result<MpiSheet> sheet_of(const Json& json, const std::string& where) {
+  const std::vector<double> numbers = LACUNA_TRY(numbers_in(json, 0, kMostSheetNs, where));
+  MpiSheet sheet{};
+  if (numbers.size() != sheet.size()) return unfit(fmt::format("{} has {} numbers, not {}", where, numbers.size(), sheet.size()));
+  for (std::size_t i = 0; i < sheet.size(); ++i) {
+    const bool is_cell = kMpiRuns[i % kMpiRuns.size()] * 2 <= kMpiBytes[i / kMpiRuns.size()];
+    if (is_cell != (numbers[i] > 0)) return unfit(fmt::format("{}: number {} is {:g}", where, i, numbers[i]));
+    sheet[i] = static_cast<float>(numbers[i]);
+  }
+  return sheet;
+}
+
+}  // namespace
+
+// What a profile's members come to.
+struct MpiProfile {
+  const std::string& file;
+  MpiPrices made{};
+
+  base::Result<void> of_form(const Json& ways, std::size_t use, std::size_t form, const std::string& where) {
+    for (std::size_t way = 0; way < kMpiWays; ++way) {
+      if (!mpi_way_serves(static_cast<MpiWay>(way), static_cast<MpiUse>(use))) continue;
+      const std::string name(mpi_way_name(static_cast<MpiWay>(way)));
+      const Json& numbers = *LACUNA_TRY(member(ways, name.c_str(), Json::value_t::array, "a list", where));
+      made.sheets_.at(use).at(form).at(way) = LACUNA_TRY(sheet_of(numbers, where + ", " + name));
+    }
+    return {};
+  }
+
+  base::Result<void> of_uses(const Json& uses) {
+    for (std::size_t use = 0; use < kMpiUses; ++use) {
+      const std::string name(mpi_use_name(static_cast<MpiUse>(use)));
+      const Json& forms = *LACUNA_TRY(member(uses, name.c_str(), Json::value_t::object, "an object", file));
+      for (std::size_t form = 0; form < kSheetForms.size(); ++form) {
+        if (form > 0 && !forms.contains(kSheetForms.at(form))) continue;
+        const std::string where = fmt::format("{}: {}, {}", file, name, kSheetForms.at(form));
+        const Json& ways = *LACUNA_TRY(member(forms, kSheetForms.at(form), Json::value_t::object, "an object", where));
+        LACUNA_TRY(of_form(ways, use, form, where));
+      }
+    }
+    return {};
+  }
+
+  base::Result<void> of(const Json& json, MpiLibrary library) {
+    if (!json.is_object()) return unfit(fmt::format("{} is no profile of an MPI", file));
+    const std::string schema = LACUNA_TRY(text(json, "schema", file));
+    if (schema != kMpiSchema) return unfit(fmt::format("{} is of schema {}, not {}", file, schema, kMpiSchema));
+    const std::string of = LACUNA_TRY(text(json, "library", file));
+    if (of != mpi_library_name(library)) return unfit(fmt::format("{} is of {}, not of {}", file, of, mpi_library_name(library)));
+    LACUNA_TRY(same_axis(json, "bytes", kMpiBytes, file));
+    LACUNA_TRY(same_axis(json, "runs", kMpiRuns, file));
+    made.file_ = file;
+    made.machine_ = LACUNA_TRY(text(json, "machine", file));
+    made.origin_ = LACUNA_TRY(text(json, "library_version", file)) + ", " + LACUNA_TRY(text(json, "created", file));
+    return of_uses(*LACUNA_TRY(member(json, "ns", Json::value_t::object, "an object", file)));
+  }
+};
+
+base::Result<MpiPrices> MpiPrices::read(const std::string& file, MpiLibrary library) {
+  MpiProfile profile{.file = file};
+  LACUNA_TRY(profile.of(Json::parse(LACUNA_TRY(read_text(file)), nullptr, false), library));
+  return std::move(profile.made);
+}
+
+std::string MpiPrices::file_of(MpiLibrary library) {
+  if (const char* named = std::getenv("LACUNA_MPI_PROFILE"); named != nullptr && *named != '\0') return named;
+  return fmt::format("{}/mpi-{}.json", profiles_folder(), mpi_library_name(library));
+}
+
+MpiPrices MpiPrices::find(MpiLibrary library) {
+  const std::string file = file_of(library);
+  if (access(file.c_str(), F_OK) != 0) return usual(library);
+  base::Result<MpiPrices> found = read(file, library);
+  if (found && found->machine() == machine_name()) return *std::move(found);
+  MpiPrices instead = usual(library);
+  const std::string why =
+      found ? fmt::format("{} was measured on {}, this is {}", file, found->machine(), machine_name()) : found.error().message;
+  instead.warning_ = why + "; the usual times of MPI's ways hold. `lacuna guide --mpi MPICC` measures them";
+  return instead;
+}
+
+}  // namespace lacuna::guide

@@ -1,0 +1,112 @@
+// mpi_ways: in which ways data with gaps can travel between two ranks of a node of an MPI program, what each way is
+// expected to take there, and which is chosen. The interposer asks before each message and each collective; `lacuna
+// explain` asks the same. It hides where the times come from.
+//
+//   lacuna guide --mpi ── measures each way ──▶ sheets: ns by bytes and run ── interpolated ──▶ the least: the choice
+//                                                 ▲
+//                    usual_mpi/*.inc: the same sheets, measured once, for machines where nobody measured
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/layout/layout.hpp"
+
+namespace lacuna::guide {
+
+/// The MPIs whose ways differ.
+enum class MpiLibrary : std::uint8_t { open_mpi, mpich, mpich_4_0, intel };
+inline constexpr std::size_t kMpiLibraries = 4;
+/// "open_mpi", "mpich", "mpich_4_0", "intel".
+[[nodiscard]] std::string_view mpi_library_name(MpiLibrary library);
+[[nodiscard]] std::optional<MpiLibrary> mpi_library_from_name(std::string_view name);
+
+/// What the data is for.
+enum class MpiUse : std::uint8_t {
+  send,   ///< MPI_Send and MPI_Recv
+  later,  ///< MPI_Isend and MPI_Irecv, ended by MPI_Waitall
+  alltoall,
+  alltoallv,
+  alltoallw,
+  allgather,
+  gather,
+  scatter,
+  bcast,
+  neighbor,  ///< MPI_Neighbor_alltoall and its like
+};
+inline constexpr std::size_t kMpiUses = 10;
+[[nodiscard]] std::string_view mpi_use_name(MpiUse use);
+
+/// A way to move it. One line in mpi_ways.cpp says of each its name, and for which uses it is there.
+enum class MpiWay : std::uint8_t {
+  host,     ///< the program's call as it is, with its datatype
+  packed,   ///< packed by Lacuna, moved by the host as bytes, unpacked by Lacuna
+  offered,  ///< moved by Lacuna through memory that both ranks reach, a descriptor in its place
+};
+inline constexpr std::size_t kMpiWays = 3;
+[[nodiscard]] std::string_view mpi_way_name(MpiWay way);
+[[nodiscard]] std::optional<MpiWay> mpi_way_from_name(std::string_view name);
+/// Whether data of that use can go that way.
+[[nodiscard]] bool mpi_way_serves(MpiWay way, MpiUse use);
+
+/// What the ways' times depend on.
+struct MpiPiece {
+  std::int64_t bytes = 0;  ///< of the message, or of a collective's block
+  std::int64_t run = 0;    ///< bytes of a run, on average
+  bool listed = false;     ///< most runs lie at places from a list
+  /// Of `count` elements of a layout.
+  static MpiPiece of(const layout::Layout& element, std::int64_t count);
+};
+
+/// From how many bytes on an MPI's other ways are gone. Nothing measures these on the machine at hand.
+struct MpiThresholds {
+  std::int64_t contiguous = 4 << 20;   ///< of a message without gaps that is offered
+  std::int64_t inter_node = 64 << 10;  ///< of a message with gaps that goes to another node in chunks
+  std::int64_t chunk = 60 << 10;       ///< of each of these
+};
+[[nodiscard]] MpiThresholds usual_thresholds(MpiLibrary library);
+
+/// Where the times were measured. A run of half a piece at most is measured: others have no cell.
+inline constexpr std::array<std::int64_t, 8> kMpiBytes{256, 1024, 3072, 4096, 16384, 65536, 262144, 1048576};
+inline constexpr std::array<std::int64_t, 4> kMpiRuns{8, 64, 512, 4096};
+/// Nanoseconds by bytes, then runs; 0: there is no such cell.
+using MpiSheet = std::array<float, kMpiBytes.size() * kMpiRuns.size()>;
+
+/// The times of one MPI on one machine.
+class MpiPrices {
+ public:
+  /// Where nothing was measured.
+  static const MpiPrices& usual(MpiLibrary library);
+  /// Of `lacuna guide --mpi`. Errors: io; invalid_argument (not such a file, or another library's; what is wrong is
+  /// named).
+  static base::Result<MpiPrices> read(const std::string& file, MpiLibrary library);
+  /// Those of file_of(), if it was measured on this machine; else the usual ones, and a warning() if there is such a file.
+  static MpiPrices find(MpiLibrary library);
+  /// mpi-LIBRARY.json in profiles_folder(); LACUNA_MPI_PROFILE names another file.
+  [[nodiscard]] static std::string file_of(MpiLibrary library);
+
+  /// Expected nanoseconds; nothing: the way does not serve that use.
+  [[nodiscard]] std::optional<double> ns(MpiUse use, MpiWay way, const MpiPiece& piece) const;
+  /// The best of those ways whose bits are set. The host's is left only for a way that is expected to take less than
+  /// kGain of it: what is expected errs by some percent, and a program may not be slower than without.
+  [[nodiscard]] MpiWay choose(MpiUse use, const MpiPiece& piece, unsigned ways = ~0U) const;
+  static constexpr double kGain = 0.95;
+
+  [[nodiscard]] const std::string& machine() const { return machine_; }  ///< empty: usual prices
+  [[nodiscard]] const std::string& file() const { return file_; }        ///< empty: usual prices
+  [[nodiscard]] const std::string& origin() const { return origin_; }    ///< library's version, and when
+  [[nodiscard]] const std::string& warning() const { return warning_; }  ///< why a file does not hold; or empty
+
+ private:
+  friend struct MpiProfile;                 // reads them
+  static constexpr std::size_t kForms = 2;  // regular, listed
+  static MpiPrices make_usual(MpiLibrary library);
+  std::array<std::array<std::array<MpiSheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
+  std::string machine_, file_, origin_, warning_;
+};
+
+}  // namespace lacuna::guide

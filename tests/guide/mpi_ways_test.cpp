@@ -1,0 +1,202 @@
+// Ways of an MPI's data: what is chosen by which times, and profiles from anywhere.
+#include "lacuna/guide/mpi_ways.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lacuna/guide/guide.hpp"
+#include "tests/support/random.hpp"
+
+namespace lacuna::test {
+namespace {
+
+using guide::MpiLibrary;
+using guide::MpiPiece;
+using guide::MpiPrices;
+using guide::MpiUse;
+using guide::MpiWay;
+using Json = nlohmann::json;
+
+constexpr std::array kLibraries{MpiLibrary::open_mpi, MpiLibrary::mpich, MpiLibrary::mpich_4_0, MpiLibrary::intel};
+constexpr std::array kWays{MpiWay::host, MpiWay::packed, MpiWay::offered};
+constexpr std::size_t kRuns = guide::kMpiRuns.size();
+
+// A profile in which each way takes `ns` for each byte and run.
+Json profile_of(const std::function<double(MpiUse, MpiWay, std::int64_t, std::int64_t)>& ns) {
+  Json profile{{"schema", "lacuna-mpi-ways/1"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
+               {"machine", guide::machine_name()}, {"created", "today"},  {"bytes", guide::kMpiBytes},
+               {"runs", guide::kMpiRuns},          {"ns", Json::object()}};
+  for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
+    Json ways = Json::object();
+    for (const MpiWay way : kWays) {
+      if (!guide::mpi_way_serves(way, static_cast<MpiUse>(use))) continue;
+      Json sheet = Json::array();
+      for (const std::int64_t bytes : guide::kMpiBytes) {
+        for (const std::int64_t run : guide::kMpiRuns)
+          sheet.push_back(2 * run <= bytes ? ns(static_cast<MpiUse>(use), way, bytes, run) : 0);
+      }
+      ways[std::string(guide::mpi_way_name(way))] = sheet;
+    }
+    profile["ns"][std::string(guide::mpi_use_name(static_cast<MpiUse>(use)))] = {{"regular", ways}};
+  }
+  return profile;
+}
+Json flat() {
+  return profile_of([](MpiUse, MpiWay way, std::int64_t bytes, std::int64_t) {
+    const auto size = static_cast<double>(bytes);
+    return way == MpiWay::host ? size : way == MpiWay::packed ? 100 + size / 2 : 1000 + size / 4;
+  });
+}
+
+class MpiProfiles : public testing::Test {
+ protected:
+  void SetUp() override { setenv("LACUNA_MPI_PROFILE", file_.c_str(), 1); }
+  void TearDown() override {
+    unsetenv("LACUNA_MPI_PROFILE");
+    std::filesystem::remove(file_);
+  }
+  void write(const std::string& text) const { std::ofstream(file_) << text; }
+  [[nodiscard]] std::string refusal_of(const Json& profile, MpiLibrary library = MpiLibrary::mpich) const {
+    write(profile.dump());
+    const base::Result<MpiPrices> read = MpiPrices::read(file_, library);
+    return read ? "" : read.error().message;
+  }
+  std::string file_ = fmt::format("{}lacuna_mpi_ways_{}.json", testing::TempDir(), getpid());
+};
+
+TEST_F(MpiProfiles, AreWhatIsChosenBy) {
+  write(flat().dump());
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  EXPECT_EQ(prices.file(), file_);
+  const auto chosen = [&](MpiUse use, std::int64_t bytes) { return prices.choose(use, {.bytes = bytes, .run = 8}); };
+  EXPECT_EQ(chosen(MpiUse::send, 256), MpiWay::packed);  // 228 of 256
+  EXPECT_EQ(chosen(MpiUse::send, 1024), MpiWay::packed);
+  EXPECT_EQ(chosen(MpiUse::send, 65536), MpiWay::offered);
+  EXPECT_EQ(chosen(MpiUse::bcast, 65536), MpiWay::packed);  // nothing is offered there
+  EXPECT_EQ(chosen(MpiUse::alltoallw, 1024), MpiWay::host);
+  EXPECT_EQ(chosen(MpiUse::alltoallw, 65536), MpiWay::offered);
+  EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 65536, .run = 8}, 1U << static_cast<unsigned>(MpiWay::packed)), MpiWay::packed);
+}
+
+TEST_F(MpiProfiles, LeaveToTheHostWhatIsHardlyFaster) {
+  const auto with = [&](double share) {
+    write(profile_of([&](MpiUse, MpiWay way, std::int64_t, std::int64_t) { return way == MpiWay::host ? 1000 : 1000 * share; }).dump());
+    return MpiPrices::find(MpiLibrary::mpich).choose(MpiUse::bcast, {.bytes = 4096, .run = 64});
+  };
+  EXPECT_EQ(with(0.96), MpiWay::host);
+  EXPECT_EQ(with(0.94), MpiWay::packed);
+}
+
+// At cells the times are those that were measured, between them they are between, and beyond they grow with the bytes.
+TEST_F(MpiProfiles, AreInterpolated) {
+  write(flat().dump());
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  const auto host = [&](double bytes, std::int64_t run) {
+    return *prices.ns(MpiUse::send, MpiWay::host, {.bytes = static_cast<std::int64_t>(bytes), .run = run});
+  };
+  for (const std::int64_t bytes : guide::kMpiBytes) {
+    for (const std::int64_t run : {1, 8, 64, 100, 4096, 1 << 20})
+      EXPECT_NEAR(host(static_cast<double>(bytes), run), static_cast<double>(bytes), 0.001 * static_cast<double>(bytes));
+  }
+  for (const double bytes : {300.0, 2000.0, 3500.0, 10'000.0, 700'000.0, 3e6, 1e9}) EXPECT_NEAR(host(bytes, 8) / bytes, 1, 0.09) << bytes;
+  EXPECT_EQ(host(1, 8), 256);  // nothing is known of less
+}
+
+TEST_F(MpiProfiles, OfAnotherMachineOrLibraryDoNotHold) {
+  Json other = flat();
+  other["machine"] = "another";
+  write(other.dump());
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
+  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich).warning().find("was measured on another"), std::string::npos);
+  EXPECT_NE(refusal_of(flat(), MpiLibrary::intel).find("is of mpich, not of intel"), std::string::npos);
+  write("{");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
+  std::filesystem::remove(file_);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).warning(), "");
+}
+
+TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
+  const auto spoilt = [&](const std::function<void(Json&)>& spoil) {
+    Json profile = flat();
+    spoil(profile);
+    return refusal_of(profile);
+  };
+  EXPECT_EQ(spoilt([](Json&) {}), "");
+  EXPECT_NE(spoilt([](Json& p) { p["schema"] = "lacuna-mpi-ways/2"; }).find("schema"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["bytes"][0] = 1; }).find("bytes"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["runs"] = 3; }).find("runs"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"].erase("bcast"); }).find("bcast"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"].erase("host"); }).find("host"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"].erase(3); }).find("31 numbers"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = 0; }).find("number 0"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][2] = 5; }).find("number 2"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = -1; }), "");
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = "fast"; }), "");
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = 1e300; }), "");
+}
+
+// Whatever bytes a file has, it is a profile or an error.
+TEST_F(MpiProfiles, OfAnyBytesDoNoHarm) {
+  const std::string good = flat().dump();
+  support::Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    std::string text = good;
+    for (int k = 0; k < 3; ++k) text[static_cast<std::size_t>(random.below(std::ssize(text)))] = static_cast<char>(random.below(256));
+    if (random.one_in(3)) text.resize(static_cast<std::size_t>(random.below(std::ssize(text))));
+    write(text);
+    const base::Result<MpiPrices> read = MpiPrices::read(file_, MpiLibrary::mpich);
+    const MpiPiece piece{.bytes = 5000, .run = 24, .listed = true};
+    EXPECT_TRUE(!read || std::isfinite(*read->ns(MpiUse::send, MpiWay::packed, piece)));
+  }
+}
+
+TEST(MpiWays, HaveNamesAndUsualTimes) {
+  for (const MpiLibrary library : kLibraries) {
+    EXPECT_EQ(guide::mpi_library_from_name(guide::mpi_library_name(library)), library);
+    const MpiPrices& usual = MpiPrices::usual(library);
+    for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
+      for (const MpiWay way : kWays) {
+        EXPECT_EQ(guide::mpi_way_from_name(guide::mpi_way_name(way)), way);
+        for (const bool listed : {false, true}) {
+          for (const std::int64_t bytes : {1, 256, 5000, 1 << 24}) {
+            const std::optional<double> ns = usual.ns(static_cast<MpiUse>(use), way, {.bytes = bytes, .run = 8, .listed = listed});
+            EXPECT_EQ(ns.has_value(), guide::mpi_way_serves(way, static_cast<MpiUse>(use)));
+            EXPECT_GT(ns.value_or(1e9), 20);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(guide::mpi_library_from_name("mvapich"), std::nullopt);
+  EXPECT_EQ(guide::mpi_way_from_name("pigeon"), std::nullopt);
+}
+
+// What was found when these times were measured: MPICH's own datatypes take 20 times as long from 16 KiB on, and Open
+// MPI's are its best way of long runs.
+TEST(MpiWays, DifferByMpi) {
+  EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::send, {.bytes = 65536, .run = 8}), MpiWay::offered);
+  EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::gather, {.bytes = 65536, .run = 8}), MpiWay::packed);
+  EXPECT_EQ(MpiPrices::usual(MpiLibrary::open_mpi).choose(MpiUse::gather, {.bytes = 65536, .run = 512}), MpiWay::host);
+}
+
+TEST(MpiPieces, AreOfAllElements) {
+  const auto vector = layout::Layout::vector(16, 1, 3, *layout::Layout::bytes(8));
+  const MpiPiece piece = MpiPiece::of(*vector, 10);
+  EXPECT_EQ(piece.bytes, 1280);
+  EXPECT_EQ(piece.run, 8);
+  EXPECT_FALSE(piece.listed);
+  const auto listed = layout::Layout::indexed_block(2, std::vector<std::int64_t>{0, 5, 9, 30}, *layout::Layout::bytes(8));
+  EXPECT_TRUE(MpiPiece::of(*listed, 1).listed);
+  EXPECT_EQ(MpiPiece::of(*listed, 1).run, 16);
+}
+
+}  // namespace
+}  // namespace lacuna::test
