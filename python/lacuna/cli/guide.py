@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
-from lacuna import clock
+from lacuna import clock, units
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.progress import Meter
@@ -136,8 +137,6 @@ class GuideCommand:
     nic: str
     host: str | None
     regret: float
-    mpi: MpiInstallation | None
-    """Measured last."""
     cells: list[Cell] = field(default_factory=list)
     bindings: list[tuple[int, float]] = field(default_factory=list)
     explorers: list[Explorer] = field(default_factory=list)
@@ -153,6 +152,12 @@ class GuideCommand:
     @property
     def fits(self) -> bool:
         return self.seconds >= _SHORTEST_FITTED
+
+    @cached_property
+    def mpi(self) -> MpiInstallation | None:
+        """The one of the PATH, if the budget has time for its ways. They are measured last."""
+        has_time = not self.quick and self.seconds >= _MPI_BUDGET
+        return next(iter(find_mpis(())), None) if has_time and self.nic == "local" and not self.host else None
 
     def measure(
         self, console: Console, silence: float | None, started: float, remote: RemoteHost | None
@@ -286,8 +291,7 @@ def guide(
     if checks:
         validate.check(worker_nic(nic), started, Delivery(data, None), timeout or QUICK.silence)
     remote = RemoteHost(remote_host.place(host, "HOST"), remote_host.read_secret()) if host else None
-    gets_mpi = nic == "local" and not host and not validates and (budget or 0) >= _MPI_BUDGET
-    command = GuideCommand(quick, budget, nic, host, regret, next(iter(find_mpis(())), None) if gets_mpi else None)
+    command = GuideCommand(quick, budget, nic, host, regret)
     _measure(command, started, output, data, timeout, remote, validates=validates)
 
 
@@ -315,10 +319,10 @@ def _measure(
     result, failure = command.measure(console, timeout, started, remote)
     if result is not None:
         command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
-    if validates and failure is None and result and not result.interrupted:
-        validate.run(own_nic, delivery, timeout or FULL.silence)
     if command.mpi and failure is None and result and not result.interrupted:
         _measure_mpi_of_path(console, command.mpi, command.quick)
+    if validates and failure is None and result and not result.interrupted:
+        validate.run(own_nic, delivery, timeout or FULL.silence)
     campaign_command.finish(result, failure)
 
 
@@ -358,6 +362,11 @@ def _measure_mpi(console: Console, installation: MpiInstallation, quick: bool, t
             _MPI_QUICK_MS if quick else _MPI_MS,
             lambda done: meter.advance(done, sizes, ends - clock.now()),
             timeout or ways.SILENCE,
+        )
+    if measured.short_us > ways.WAITED_US:
+        raise WaysError(
+            f"{installation.name}: a short message took {units.us_text(measured.short_us)} µs, so the ranks had to "
+            "wait for CPUs. Nothing was written; measure again when no other work is on this machine"
         )
     profile = ways_profile.of(measured, command_line("guide", [installation], quick=quick))
     file = profile.store()

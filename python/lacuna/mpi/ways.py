@@ -36,6 +36,8 @@ SERVING = {
 CELLS = tuple((size, run) for size in BYTES for run in RUNS if 2 * run <= size)
 """Bytes of a message or a block, and of a run of it."""
 
+WAITED_US = 500.0
+"""A message of 4 KiB takes less than a fifth of this by the slowest MPI, unless its ranks wait for CPUs."""
 SILENCE = 60.0
 """Seconds for which a size may take. The slowest MPI takes about five."""
 _START_SECONDS = 60.0
@@ -63,6 +65,12 @@ class Measured:
     def library(self) -> str:
         """guide::MpiLibrary."""
         return next(name for said, name in _LIBRARIES if said in self.library_version)
+
+    @property
+    def short_us(self) -> float:
+        """The longest that the MPI took for a message of 4 KiB or less, in microseconds."""
+        last = (BYTES.index(4096) + 1) * len(RUNS)
+        return max(self.ns["send"]["regular"]["host"][:last]) / 1e3
 
 
 @dataclass(frozen=True)
