@@ -95,7 +95,7 @@ def measure(installation: MpiInstallation, milliseconds: float, told: Progress, 
     library = preload_library(abi_of(started.version))
     with tempfile.TemporaryDirectory(prefix="lacuna-") as folder:
         program = _compile(installation, Path(folder))
-        line = [
+        line: list[str | Path] = [
             *started.line,
             "env",  # the program's alone: the launchers are programs too
             f"LD_PRELOAD={preloaded(library, started.environment)['LD_PRELOAD']}",
@@ -117,13 +117,13 @@ def source() -> Path:
 
 def _compile(installation: MpiInstallation, folder: Path) -> Path:
     built = folder / "ways"
-    line = [installation.mpicc, "-O2", "-std=gnu11", source(), "-o", built, "-ldl"]
+    line: list[str | Path] = [installation.mpicc, "-O2", "-std=gnu11", source(), "-o", built, "-ldl"]
     installation.compile("ways.c", line, WaysError)
     return built
 
 
 def _run(title: str, line: Sequence[str | Path], started: Launch, told: Progress, silence: float) -> Measured:
-    # What the user has set for programs would decide instead of the program here.
+    # What the user has set for programs, LACUNA_MPI_WAY for one, would decide instead of the program here.
     kept = {name: value for name, value in started.environment.items() if not name.startswith("LACUNA_")}
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(

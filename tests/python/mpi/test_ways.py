@@ -340,7 +340,7 @@ int MPI_Recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm
     scope="module", params=[pytest.param(m, marks=[pytest.mark.gate] if m in OF_GATE else []) for m in MPIS]
 )
 def mpi(request: pytest.FixtureRequest) -> MpiInstallation:
-    found = next((peer for peer in programs.installed("list") if peer.name == request.param), None)
+    found = next((peer for peer in programs.installed() if peer.name == request.param), None)
     if found is None:
         pytest.skip(f"{request.param} is not here; `make peers` installs it")
     return found

@@ -3,8 +3,8 @@
  *
  *   mpirun -n 2 env LD_PRELOAD=liblacuna_mpi_ABI.so LACUNA_MPI_DECODE=1 ./ways MILLISECONDS BYTES,... RUN,...
  *
- * MILLISECONDS: about how long the ways of one use race at one size. Rank 0 prints a line of JSON about the MPI, one for
- * each size, and a last one:
+ * MILLISECONDS: about how long the ways of one use race at one size. Rank 0 prints a line of JSON about the MPI, one
+ * for each size, and a last one:
  *
  *   {"version": "Open MPI v5.0.11", "cells": 27}
  *   {"bytes": 256, "run": 8, "ns": {"send": {"regular": {"host": 812.5, "packed": 640.1, "offered": 0.9e3}, ...}, ...}}
