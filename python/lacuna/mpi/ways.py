@@ -123,7 +123,7 @@ def _compile(installation: MpiInstallation, folder: Path) -> Path:
 
 
 def _run(title: str, line: Sequence[str | Path], started: Launch, told: Progress, silence: float) -> Measured:
-    # What the user has set for programs, LACUNA_MPI_WAY for one, would decide instead of the program here.
+    # What the user has set for programs, LACUNA_MPI_OFFER for one, would decide instead of the program here.
     kept = {name: value for name, value in started.environment.items() if not name.startswith("LACUNA_")}
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(

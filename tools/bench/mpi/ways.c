@@ -392,9 +392,9 @@ static void print_version(void) {
   int length = 0;
   MPI_Get_library_version(version, &length);
   printf("{\"version\": \"");
-  for (const char* c = version; *c != '\0' && *c != '\n'; ++c) {
-    if (*c == '"' || *c == '\\') putchar('\\');
-    putchar((unsigned char)*c < ' ' ? ' ' : *c);
+  for (const char* c = version; *c != '\0' && *c != '\n' && *c != '\r'; ++c) {
+    if (*c == '"' || *c == '\\' || *c == '\t') putchar('\\');
+    putchar(*c == '\t' ? 't' : *c);
   }
 }
 
