@@ -320,7 +320,7 @@ def _measure(
     if result is not None:
         command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
     if command.mpi and failure is None and result and not result.interrupted:
-        _measure_mpi_of_path(console, command.mpi, command.quick)
+        _measure_mpi_of_path(console, command.mpi)
     if validates and failure is None and result and not result.interrupted:
         validate.run(own_nic, delivery, timeout or FULL.silence)
     campaign_command.finish(result, failure)
@@ -341,11 +341,11 @@ def _measure_mpis(
     raise typer.Exit
 
 
-def _measure_mpi_of_path(console: Console, installation: MpiInstallation, quick: bool) -> None:
+def _measure_mpi_of_path(console: Console, installation: MpiInstallation) -> None:
     """An MPI that cannot be used is none of the guide's faults; one that moves a wrong byte is."""
     try:
         with command_exit.guarded():
-            _measure_mpi(console, installation, quick, None)
+            _measure_mpi(console, installation, False, None)
     except (MpiError, MpiInstallationError) as e:
         console.print(f"No ways of MPI programs were measured: {e}", soft_wrap=True, markup=False)
     except WaysError as e:

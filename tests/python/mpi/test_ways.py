@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import PATIENCE, wait_for
+from made_up_command import Lacuna
 from mpi_ready import run as programs
 from typer.testing import CliRunner
 
@@ -263,6 +264,30 @@ def test_a_large_budget_has_time_for_the_mpi_of_the_path(
     monkeypatch.setenv("PATH", f"{installation.mpicc.parent}:{os.environ['PATH']}")
     command = guide.GuideCommand(quick=False, budget=budget, nic=nic, host=host, regret=0.1)
     assert (command.mpi is not None) == measured
+
+
+@pytest.mark.gate
+def test_after_the_guide_the_mpi_of_the_path(
+    play: Play, fake_worker: Path, tmp_path: Path, no_settings_of_the_user: Path
+) -> None:
+    path = f"{play(honest()).mpicc.parent}:{os.environ['PATH']}"
+    lacuna = Lacuna(fake_worker, tmp_path / "results", {"PATH": path})
+    line = ("guide", "--budget", "120", "--output", str(lacuna.output))
+    ended = lacuna(*line)
+    assert ended.returncode == 0, ended.stderr
+    assert (lacuna.output / "guide.json").exists()
+    (profile,) = no_settings_of_the_user.rglob("mpi-*.json")
+    assert f"Lacuna chooses by {profile} from now on in programs of open_mpi" in ended.stdout
+    profile.unlink()
+    play(honest()[:9])
+    ended = lacuna(*line)
+    assert ended.returncode == 1
+    assert "ended before the last size" in ended.stderr
+    assert not profile.exists()
+    play(honest()).mpicc.with_name("mpiexec").write_text("#!/bin/sh\necho slurm 23\n")
+    ended = lacuna(*line)
+    assert ended.returncode == 0, ended.stderr
+    assert "No ways of MPI programs were measured: mpicc: " in ended.stdout
 
 
 def test_the_way_that_is_chosen_is_clearly_better() -> None:
