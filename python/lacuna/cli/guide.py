@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
-from lacuna import clock
+from lacuna import clock, units
+from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
+from lacuna.bench.progress import Meter
 from lacuna.cli import campaign_command, listen, validate
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
@@ -20,7 +23,9 @@ from lacuna.cli.options import (
     budget_option,
     command_line,
     exit_statuses,
+    find_mpis,
     is_simulated,
+    mpi_option,
     timeout_option,
     worker_nic,
 )
@@ -31,10 +36,16 @@ from lacuna.guide.fitting import MOST_ROWS
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
+from lacuna.mpi import ways, ways_profile, ways_table
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.interposer import MpiError
+from lacuna.mpi.ways import WaysError
+from lacuna.mpi.ways_profile import MpiProfile
 from lacuna.report import guide_tables
 from lacuna.worker import remote_host
 from lacuna.worker.client import Worker
 from lacuna.worker.process import WorkerError
+from lacuna.worker.protocol import written
 from lacuna.worker.remote_host import RemoteHost
 from lacuna.worker.result import begun
 
@@ -55,6 +66,13 @@ _SHORTEST_FITTED = 12
 """Seconds: what a shorter run measures is too little for a profile, and shall not take the place of a good one."""
 _FITTED_EACH_SECOND = 60
 """Rows of a path that are fitted for each second of the budget: so a short run has a short fit."""
+
+_MPI_SECONDS = 30.0
+"""For the ways of one MPI, as far as is known before."""
+_MPI_BUDGET = 120.0
+"""Seconds: the least budget of which the MPI on the PATH gets so many."""
+_MPI_MS, _MPI_QUICK_MS = 40.0, 5.0
+"""For the race of a use's ways at one size: there are 324 such races."""
 
 HELP = """Measure every method on this machine and write the guide: for this block size and count, use this method.
 
@@ -77,6 +95,12 @@ A further run refines the profile: it measures other pairs of layouts, and keeps
 With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
 are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules", "pairs"}.
 
+With --mpi it measures an MPI instead: for data with gaps, the MPI's own datatypes, packing by Lacuna, and Lacuna's way
+through shared memory, for messages and collectives of two ranks, 256 B to 1 MiB. It shows which way is best, and
+writes mpi-LIBRARY.json beside the profiles, by which preloaded programs choose from then on; LACUNA_MPI_PROFILE names
+another file. That takes about 20 s for each MPI, with --quick 10. A budget of 120 s or more has 30 s for the MPI of
+the mpicc on the PATH, if there is one, so that `lacuna guide --budget 120` measures both.
+
 With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
 same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
 are written here (docs/guide/two-machines.md).
@@ -88,6 +112,8 @@ it measures all notifications at all sizes, before that only the usual one above
 Examples:
   lacuna guide --quick
   lacuna guide --budget 300 --output results/node17
+  lacuna guide --mpi mpicc
+  lacuna guide --mpi openmpi=/opt/openmpi/bin/mpicc --mpi mpich=/opt/mpich/bin/mpicc
   lacuna guide --nic model
   lacuna guide --nic verbs:mlx5_0 --listen
   lacuna guide --nic verbs:mlx5_0 node17
@@ -127,6 +153,12 @@ class GuideCommand:
     def fits(self) -> bool:
         return self.seconds >= _SHORTEST_FITTED
 
+    @cached_property
+    def mpi(self) -> MpiInstallation | None:
+        """The one of the PATH, if the budget has time for its ways. They are measured last."""
+        has_time = not self.quick and self.seconds >= _MPI_BUDGET
+        return next(iter(find_mpis(())), None) if has_time and self.nic == "local" and not self.host else None
+
     def measure(
         self, console: Console, silence: float | None, started: float, remote: RemoteHost | None
     ) -> tuple[Guide | None, WorkerError | None]:
@@ -134,7 +166,7 @@ class GuideCommand:
             console,
             worker_nic(self.nic),
             replace(self.effort, silence=silence or self.effort.silence),
-            self.effort.deadline(started, self.budget),
+            self.effort.deadline(started, self.budget) - (_MPI_SECONDS if self.mpi else 0),
             self._prepare,
             remote=remote,
             at_last=self._time_bindings if self.fits else None,
@@ -238,15 +270,23 @@ def guide(
         ),
     ] = BOUND,
     listens: Annotated[bool, listen.OPTION] = False,
+    mpi: Annotated[
+        list[str] | None,
+        mpi_option("Measure the ways of this MPI, by its compiler wrapper, and nothing else; may be given often."),
+    ] = None,
     data: JsonOption = None,
 ) -> None:
     started = clock.now()
+    if mpi:
+        _refuse_beside(context, ("mpi", "quick", "timeout", "data"), "goes without --mpi, which measures MPIs alone")
+        _measure_mpis(find_mpis(mpi), quick, timeout, Delivery(data, None))
     if (host or listens) and is_simulated(nic):
         raise typer.BadParameter("a simulated NIC has no second machine", param_hint="--nic")
     if checks and (host or listens or validates):
         raise typer.BadParameter("goes without HOST, --listen and --validate", param_hint="--check")
     if listens:
-        _refuse_with_listen(context)
+        allowed = ("host", "listens", "nic", "timeout")
+        _refuse_beside(context, allowed, "belongs to the other machine, which measures and writes")
         listen.run(nic, host or "", FULL.silence, timeout)
     if checks:
         validate.check(worker_nic(nic), started, Delivery(data, None), timeout or QUICK.silence)
@@ -279,16 +319,70 @@ def _measure(
     result, failure = command.measure(console, timeout, started, remote)
     if result is not None:
         command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
+    if command.mpi and failure is None and result and not result.interrupted:
+        _measure_mpi_of_path(console, command.mpi)
     if validates and failure is None and result and not result.interrupted:
         validate.run(own_nic, delivery, timeout or FULL.silence)
     campaign_command.finish(result, failure)
 
 
-def _refuse_with_listen(context: typer.Context) -> None:
-    """Of a side that listens: it only takes part."""
+def _measure_mpis(
+    installations: Sequence[MpiInstallation], quick: bool, timeout: float | None, delivery: Delivery
+) -> NoReturn:
+    console = delivery.console()
+    try:
+        with command_exit.guarded():
+            profiles = [_measure_mpi(console, one, quick, timeout) for one in installations]
+    except (MpiError, MpiInstallationError) as e:
+        command_exit.fail(str(e))
+    except WaysError as e:
+        _fail(e)
+    delivery.write_json(written({"mpis": [profile.document() for profile in profiles]}) + "\n")
+    raise typer.Exit
+
+
+def _measure_mpi_of_path(console: Console, installation: MpiInstallation) -> None:
+    """An MPI that cannot be used is none of the guide's faults; one that moves a wrong byte is."""
+    try:
+        with command_exit.guarded():
+            _measure_mpi(console, installation, False, None)
+    except (MpiError, MpiInstallationError) as e:
+        console.print(f"No ways of MPI programs were measured: {e}", soft_wrap=True, markup=False)
+    except WaysError as e:
+        _fail(e)
+
+
+def _measure_mpi(console: Console, installation: MpiInstallation, quick: bool, timeout: float | None) -> MpiProfile:
+    """Measures, writes the profile, and shows it."""
+    ends = clock.now() + _MPI_SECONDS
+    sizes = len(ways.CELLS)
+    with Meter(console, sizes, _MPI_SECONDS, f"sizes of {installation.name}") as meter:
+        measured = ways.measure(
+            installation,
+            _MPI_QUICK_MS if quick else _MPI_MS,
+            lambda done: meter.advance(done, sizes, ends - clock.now()),
+            timeout or ways.SILENCE,
+        )
+    if measured.short_us > ways.WAITED_US:
+        raise WaysError(
+            f"{installation.name}: a short message took {units.us_text(measured.short_us)} µs, so the ranks had to "
+            "wait for CPUs. Nothing was written; measure again when no other work is on this machine"
+        )
+    profile = ways_profile.of(measured, command_line("guide", [installation], quick=quick))
+    file = profile.store()
+    ways_table.show(console, installation.name, profile)
+    console.print(f"Lacuna chooses by {file} from now on in programs of {measured.library}", soft_wrap=True)
+    return profile
+
+
+def _fail(error: WaysError) -> NoReturn:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
+    raise typer.Exit(command_exit.MEASUREMENT_FAILED)
+
+
+def _refuse_beside(context: typer.Context, allowed: Sequence[str], why: str) -> None:
+    """Ends the command where an option was given that is not one of these parameters."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        if source and source.name == "COMMANDLINE" and parameter.name not in ("host", "listens", "nic", "timeout"):
-            raise typer.BadParameter(
-                "belongs to the other machine, which measures and writes", param_hint=parameter.opts[0]
-            )
+        if source and source.name == "COMMANDLINE" and parameter.name not in allowed:
+            raise typer.BadParameter(why, param_hint=parameter.opts[0])

@@ -1,0 +1,73 @@
+"""Which way is the best for which use, by run length and bytes: the table of `lacuna guide --mpi`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING
+from lacuna.mpi.ways_profile import MpiProfile
+from lacuna.units import bytes_text
+
+GAIN = 0.95
+"""MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
+
+_USES = {
+    "send": "MPI_Send",
+    "later": "MPI_Isend",
+    "alltoall": "MPI_Alltoall",
+    "alltoallv": "MPI_Alltoallv",
+    "alltoallw": "MPI_Alltoallw",
+    "allgather": "MPI_Allgather",
+    "gather": "MPI_Gather",
+    "scatter": "MPI_Scatter",
+    "bcast": "MPI_Bcast",
+    "neighbor": "MPI_Neighbor_alltoall",
+}
+_MEANING = (
+    "M: the MPI's own datatypes. P: packed by Lacuna, moved by the MPI. S: moved by Lacuna through shared memory. The "
+    "number is the way's time over that of the MPI's own datatypes. Runs in a list have gaps of different lengths."
+)
+
+
+def best(times: Mapping[str, float]) -> tuple[str, float]:
+    """The way that is chosen by these times, and its time over that of the MPI's own."""
+    ratios = {way: ns / times["host"] for way, ns in times.items()}
+    way = min(ratios, key=ratios.__getitem__)
+    return (way, ratios[way]) if ratios[way] < GAIN else ("host", 1.0)
+
+
+def show(console: Console, name: str, profile: MpiProfile) -> None:
+    """The table, and what it means."""
+    console.print(Text(f"{name}: {profile.library_version}", style="bold"), soft_wrap=True)
+    console.print(profile.machine, soft_wrap=True, markup=False)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("use")
+    table.add_column("runs of", justify="right")
+    for size in BYTES:
+        table.add_column(bytes_text(size))
+    for row in _rows(profile):
+        table.add_row(*row)
+    console.print(table)
+    console.print(Text(_MEANING, style="dim"))
+
+
+def _rows(profile: MpiProfile) -> Iterator[list[str]]:
+    for (use, form), ways in SERVING.items():
+        sheets = profile.ns[use][form]
+        name = _USES[use] + (", listed" if form == "listed" else "")
+        for number, run in enumerate(RUNS):
+            row = [name if number == 0 else "", bytes_text(run)]
+            for i, size in enumerate(BYTES):
+                at = i * len(RUNS) + number
+                row.append(_text({way: sheets[way][at] for way in ways}) if (size, run) in CELLS else "")
+            yield row
+
+
+def _text(times: Mapping[str, float]) -> str:
+    way, ratio = best(times)
+    letter = {"host": "M", "packed": "P", "offered": "S"}[way]
+    return letter if way == "host" else f"{letter} {ratio:.2f}"

@@ -1,0 +1,416 @@
+"""`lacuna guide --mpi`: the program that times an MPI's ways, what is made of its lines, the command, the profile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PATIENCE, wait_for
+from made_up_command import Lacuna
+from mpi_ready import run as programs
+from typer.testing import CliRunner
+
+from lacuna import _core
+from lacuna.cli import guide
+from lacuna.cli.app import app
+from lacuna.mpi import ways, ways_table
+from lacuna.mpi.installations import MpiInstallation
+from lacuna.mpi.interposer import abi_of
+from lacuna.mpi.launch import launch
+from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING, Measured, WaysError
+
+MPIS = {
+    "openmpi5": "open_mpi",
+    "mpich5": "mpich",
+    "openmpi4-debian": "open_mpi",
+    "mpich4-debian": "mpich_4_0",
+    "impi": "intel",
+}
+OF_GATE = ("openmpi4-debian", "mpich4-debian", "impi")
+VERSION = "Open MPI v9.8.7, package"
+
+
+# --- a program that is made up ----------------------------------------------------------------------------------------
+
+
+def time_of(use: str, way: str, size: int) -> float:
+    """Packing pays from 4 KiB on, shared memory from 64 KiB on."""
+    host = 100.0 + size + (1000 if use == "alltoallw" else 0)
+    return host * {"host": 1.0, "packed": 0.5 if size >= 4096 else 2, "offered": 0.25 if size >= 65536 else 3}[way]
+
+
+def cell(size: int, run: int) -> dict[str, Any]:
+    ns: dict[str, dict[str, dict[str, float]]] = {}
+    for (use, form), serving in SERVING.items():
+        ns.setdefault(use, {})[form] = {way: time_of(use, way, size) for way in serving}
+    return {"bytes": size, "run": run, "ns": ns}
+
+
+Line = dict[str, Any] | str
+
+
+def honest(version: str = VERSION) -> list[Line]:
+    return [{"version": version, "cells": len(CELLS)}, *(cell(*at) for at in CELLS), {"ends": len(CELLS)}]
+
+
+Play = Callable[..., MpiInstallation]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """An MPI whose mpiexec prints these lines, and then does what `after` says."""
+
+    def made(lines: list[Line], after: str = "exit 0") -> MpiInstallation:
+        said = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+        (tmp_path / "lines").write_text(said)
+        body = f"case $1 in --version) echo HYDRA build details:; exit;; esac\ncat {tmp_path}/lines\n{after}"
+        for name, text in (("mpicc", "exit 0"), ("mpiexec", body)):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        return MpiInstallation("played", tmp_path / "mpicc")
+
+    monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(tmp_path))
+    (tmp_path / "liblacuna_mpi_mpich.so").touch()
+    return made
+
+
+def measured(installation: MpiInstallation, silence: float = PATIENCE) -> Measured:
+    return ways.measure(installation, 1, lambda _: None, silence)
+
+
+def test_times_stand_by_use_form_way_bytes_and_run(play: Play) -> None:
+    done: list[int] = []
+    found = ways.measure(play(["a launcher's word", *honest()]), 1, done.append, PATIENCE)
+    assert found.library_version == VERSION
+    assert done == list(range(len(CELLS) + 1))
+    assert {(use, form): tuple(found.ns[use][form]) for use, form in SERVING} == SERVING
+    for (use, form), serving in SERVING.items():
+        for way in serving:
+            sheet = found.ns[use][form][way]
+            expected = [time_of(use, way, at[0]) if at in CELLS else 0 for at in ((b, r) for b in BYTES for r in RUNS)]
+            assert sheet == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "library"),
+    [
+        ("Open MPI v5.0.11, package: x", "open_mpi"),
+        ("MPICH Version:\t4.0.2", "mpich_4_0"),
+        ("MPICH Version:      5.0.2", "mpich"),
+        ("Intel(R) MPI Library 2021.19 for Linux* OS", "intel"),
+    ],
+)
+def test_the_library_by_what_it_says(version: str, library: str) -> None:
+    assert Measured(version, {}).library == library
+
+
+def spoiled(change: Callable[[list[Any]], object]) -> list[Line]:
+    lines = honest()
+    change(lines)
+    return lines
+
+
+def times(lines: list[Any]) -> Any:
+    """Of the third cell."""
+    return lines[3]["ns"]["send"]["listed"]
+
+
+HOSTILE: dict[str, tuple[Callable[[list[Any]], object], str]] = {
+    "nothing": (lambda lines: lines.clear(), "ended before the last size"),
+    "no_end": (lambda lines: lines.pop(), "ended before the last size"),
+    "no_version": (lambda lines: lines[0].pop("version"), "began with"),
+    "other_sizes": (lambda lines: lines[0].update(cells=3), "began with"),
+    "no_json": (lambda lines: lines.insert(2, '{"bytes": 12'), "no JSON object"),
+    "no_number": (lambda lines: lines.insert(2, '{"bytes": NaN}'), "no JSON object"),
+    "text_for_a_number": (lambda lines: times(lines).update(host="fast"), "another line than a size's"),
+    "twice": (lambda lines: lines.insert(2, lines[1]), "not 256 in runs of 64"),
+    "left_out": (lambda lines: lines.pop(5), "measured "),
+    "no_use": (lambda lines: lines[3]["ns"].pop("bcast"), "no time of bcast, regular, host"),
+    "no_way": (lambda lines: times(lines).pop("offered"), "no time of send, listed, offered for 1024 bytes"),
+    "below_zero": (lambda lines: times(lines).update(packed=-1.0), "no time of send, listed, packed"),
+    "zero": (lambda lines: times(lines).update(packed=0), "no time of send, listed, packed"),
+    "more": (lambda lines: lines.insert(-1, lines[1]), "did not end after the last size"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_program_that_prints_something_else(play: Play, kind: str) -> None:
+    change, said = HOSTILE[kind]
+    with pytest.raises(WaysError, match=f"ways under played: it .*{said}"):
+        measured(play(spoiled(change)))
+
+
+def test_what_a_program_says_before_it_dies(play: Play) -> None:
+    with pytest.raises(WaysError, match="ended before the last size: send of 256 bytes: wrong bytes"):
+        measured(play(honest()[:4], "echo 'send of 256 bytes: wrong bytes' >&2; exit 1"))
+    with pytest.raises(WaysError, match="ended with 7 after its last line"):
+        measured(play(honest(), "exit 7"))
+
+
+def test_a_program_that_falls_silent_is_ended(play: Play, tmp_path: Path) -> None:
+    hangs = play(honest()[:4], f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    with pytest.raises(WaysError, match="fell silent"):
+        measured(hangs, silence=0.5)
+    if (tmp_path / "pid").exists():
+        assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_what_the_user_has_set_for_programs_does_not_decide(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACUNA_MPI_WAY", "packed")
+    monkeypatch.setenv("LACUNA_MPI", "off")
+    measured(play(honest(), f'env > {tmp_path}/env; printf "%s " "$@" > {tmp_path}/line'))
+    assert "LACUNA" not in (tmp_path / "env").read_text()
+    line = (tmp_path / "line").read_text()
+    assert f"LD_PRELOAD={tmp_path}/liblacuna_mpi_mpich.so LACUNA_MPI_DECODE=1" in line
+    assert line.endswith(" 1 256,1024,3072,4096,16384,65536,262144,1048576 8,64,512,4096 ")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, no_settings_of_the_user: Path) -> None:
+    installation = play(honest())
+    done = CliRunner().invoke(app, ["guide", "--mpi", f"mine={installation.mpicc}", "--json", "-"])
+    assert done.exit_code == 0, done.output
+    file = no_settings_of_the_user / "lacuna" / "profiles" / "mpi-open_mpi.json"
+    profile = json.loads(file.read_text())
+    assert json.loads(done.stdout) == {"mpis": [profile]}
+    head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
+    assert [*profile] == [*head, "machine", "library", "library_version", "ns"]
+    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/1", "open_mpi")
+    assert profile["machine"] == _core.machine_name()
+    assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
+    assert profile["command"] == f"lacuna guide --mpi mine={installation.mpicc}"
+    assert all(len(sheet) == 32 for form in profile["ns"].values() for way in form.values() for sheet in way.values())
+    shown = [line.split() for line in done.stderr.splitlines() if line.startswith(("MPI_Send ", "MPI_Alltoallw "))]
+    assert shown[0] == ["MPI_Send", "8", "B", "M", "M", "M", "P", "0.50", "P", "0.50", *["S", "0.25"] * 3]
+    assert shown[1] == ["MPI_Alltoallw", "8", "B", *["M"] * 5, *["S", "0.25"] * 3]
+    assert str(file) in done.stderr
+
+
+def test_the_variable_names_another_file(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LACUNA_MPI_PROFILE", str(tmp_path / "new" / "mine.json"))
+    done = CliRunner().invoke(app, ["guide", "--quick", "--mpi", str(play(honest()).mpicc)])
+    assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "new" / "mine.json").read_text())["library"] == "open_mpi"
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "said"),
+    [
+        (honest()[:9], 1, "ended before the last size"),
+        (spoiled(lambda lines: lines[1]["ns"]["send"]["regular"].update(host=2e6)), 1, "wait for CPUs"),
+    ],
+    ids=["incomplete", "busy"],
+)
+def test_no_profile_of_what_is_no_good(
+    play: Play, no_settings_of_the_user: Path, lines: list[Line], status: int, said: str
+) -> None:
+    done = CliRunner().invoke(app, ["guide", "--mpi", str(play(lines).mpicc)])
+    assert (done.exit_code, list(no_settings_of_the_user.rglob("mpi-*"))) == (status, [])
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(play: Play, tmp_path: Path, no_settings_of_the_user: Path, ending: signal.Signals) -> None:
+    installation = play(honest()[:9], f"touch {tmp_path}/begun; exec sleep 600")
+    line = [sys.executable, "-m", "lacuna", "guide", "--mpi", str(installation.mpicc)]
+    running = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ})
+    wait_for("the program runs", (tmp_path / "begun").exists, running)
+    running.send_signal(ending)
+    assert running.wait(PATIENCE) == 130
+    assert not list(no_settings_of_the_user.rglob("mpi-*"))
+
+
+@pytest.mark.parametrize("other", [["--nic", "local"], ["--validate"], ["--budget", "30"], ["node17"], ["--listen"]])
+def test_an_mpi_is_measured_alone(play: Play, other: list[str]) -> None:
+    done = CliRunner().invoke(app, ["guide", "--mpi", str(play(honest()).mpicc), *other])
+    assert done.exit_code == 2
+    assert "goes without --mpi" in " ".join(done.output.split())
+
+
+def test_an_mpi_that_is_not_there() -> None:
+    assert CliRunner().invoke(app, ["guide", "--mpi", "/nowhere/mpicc"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("nic", "host", "budget", "measured"),
+    [
+        ("local", None, 120, True),
+        ("local", None, 119, False),
+        ("local", None, None, False),
+        ("model", None, 300, False),
+        ("local", "node17", 300, False),
+    ],
+)
+def test_a_large_budget_has_time_for_the_mpi_of_the_path(
+    play: Play,
+    monkeypatch: pytest.MonkeyPatch,
+    nic: str,
+    host: str | None,
+    budget: float | None,
+    measured: bool,
+) -> None:
+    installation = play(honest())
+    monkeypatch.setenv("PATH", f"{installation.mpicc.parent}:{os.environ['PATH']}")
+    command = guide.GuideCommand(quick=False, budget=budget, nic=nic, host=host, regret=0.1)
+    assert (command.mpi is not None) == measured
+
+
+@pytest.mark.gate
+def test_after_the_guide_the_mpi_of_the_path(
+    play: Play, fake_worker: Path, tmp_path: Path, no_settings_of_the_user: Path
+) -> None:
+    path = f"{play(honest()).mpicc.parent}:{os.environ['PATH']}"
+    lacuna = Lacuna(fake_worker, tmp_path / "results", {"PATH": path})
+    line = ("guide", "--budget", "120", "--output", str(lacuna.output))
+    ended = lacuna(*line)
+    assert ended.returncode == 0, ended.stderr
+    assert (lacuna.output / "guide.json").exists()
+    (profile,) = no_settings_of_the_user.rglob("mpi-*.json")
+    assert f"Lacuna chooses by {profile} from now on in programs of open_mpi" in ended.stdout
+    profile.unlink()
+    play(honest()[:9])
+    ended = lacuna(*line)
+    assert ended.returncode == 1
+    assert "ended before the last size" in ended.stderr
+    assert not profile.exists()
+    play(honest()).mpicc.with_name("mpiexec").write_text("#!/bin/sh\necho slurm 23\n")
+    ended = lacuna(*line)
+    assert ended.returncode == 0, ended.stderr
+    assert "No ways of MPI programs were measured: mpicc: " in ended.stdout
+
+
+def test_the_way_that_is_chosen_is_clearly_better() -> None:
+    assert ways_table.best({"host": 100, "packed": 96, "offered": 200}) == ("host", 1.0)
+    assert ways_table.best({"host": 100, "packed": 90, "offered": 80}) == ("offered", 0.8)
+    assert ways_table.best({"host": 100, "packed": 120}) == ("host", 1.0)
+
+
+# --- the maintainer's command -----------------------------------------------------------------------------------------
+
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "usual_mpi.py"
+
+
+def usual(file: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, file], capture_output=True, text=True, timeout=PATIENCE)
+
+
+def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
+    profile = {
+        "schema": "lacuna-mpi-ways/1",
+        "library_version": "Open MPI v5.0.11",
+        "machine": "a CPU, last-level cache 32768 KiB",
+        "lacuna_version": "0.2.0",
+        "created": "2026-11-28T19:00:00Z",
+        "ns": {
+            "send": {"listed": {"host": [190.4, 0.0, 85.26, 123456.0], "offered": [1234567.0] * 16}},
+            "alltoallw": {"regular": {"offered": [9.996]}},
+        },
+    }
+    (tmp_path / "p.json").write_text(json.dumps(profile))
+    done = usual(tmp_path / "p.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "// Nanoseconds, by bytes, then runs: Open MPI v5.0.11; a CPU, last-level cache 32768 KiB; "
+        "2026-11-28T19:00:00Z; Lacuna\n"
+        "// 0.2.0.\n"
+        "// `lacuna guide --mpi` measured them, and scripts/usual_mpi.py wrote them.\n"
+        "sheet(MpiUse::send, true, MpiWay::host, {190, 0, 85.3, 123000});\n"
+        "sheet(MpiUse::send, true, MpiWay::offered, {" + "1230000, " * 7 + "1230000,\n"
+        "      " + "1230000, " * 7 + "1230000});\n"
+        "sheet(MpiUse::alltoallw, false, MpiWay::offered, {10});\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/1"}'])
+def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    done = usual(tmp_path / "p.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is no profile of an MPI's ways" in done.stderr
+
+
+# --- real MPIs --------------------------------------------------------------------------------------------------------
+
+TOLD = """
+#include <mpi.h>
+#include <string.h>
+static int packs;
+int lacuna_mpi_force_way(const char* way) {
+  packs = way != NULL && strcmp(way, "packed") == 0;
+  return way != NULL && strcmp(way, "host") != 0 && !packs && strcmp(way, "offered") != 0;
+}
+#ifdef SPOILED
+int MPI_Recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
+  int result = PMPI_Recv(to, count, type, from, tag, comm, status);
+  if (packs && type != MPI_DOUBLE) ((char*)to)[SPOILED] ^= 1;
+  return result;
+}
+#endif
+"""
+"""A library that is told the way, and does nothing about it; or spoils a byte."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(m, marks=[pytest.mark.gate] if m in OF_GATE else []) for m in MPIS]
+)
+def mpi(request: pytest.FixtureRequest) -> MpiInstallation:
+    found = next((peer for peer in programs.installed() if peer.name == request.param), None)
+    if found is None:
+        pytest.skip(f"{request.param} is not here; `make peers` installs it")
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, runs = (256, 4096), (8, 1024)
+    monkeypatch.setattr(ways, "BYTES", sizes)
+    monkeypatch.setattr(ways, "RUNS", runs)
+    monkeypatch.setattr(ways, "CELLS", ((256, 8), (4096, 8), (4096, 1024)))
+
+
+def preload(mpi: MpiInstallation, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    (folder / "told.c").write_text(TOLD)
+    library = folder / f"liblacuna_mpi_{abi_of(launch(mpi).version)}.so"
+    line = [mpi.mpicc, "-shared", "-fPIC", *options, folder / "told.c", "-o", library]
+    mpi.compile("told.c", line, RuntimeError)
+    monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(folder))
+
+
+@pytest.mark.usefixtures("small")
+def test_on_an_mpi(mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preload(mpi, tmp_path, monkeypatch)
+    found = measured(mpi)
+    assert found.library == MPIS[mpi.name]
+    for (use, form), serving in SERVING.items():
+        for way in serving:
+            assert [ns > 0 for ns in found.ns[use][form][way]] == [True, False, True, True]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("place", [0, 8], ids=["wrong_byte", "writes_beside"])
+def test_a_way_that_spoils_a_byte(
+    mpi: MpiInstallation, place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preload(mpi, tmp_path, monkeypatch, f"-DSPOILED={place}")
+    with pytest.raises(WaysError) as failed:
+        measured(mpi)
+    said = str(failed.value)
+    assert "packed: wrong bytes" in said or "ended before" in said  # MPICH's launcher may lose what ranks said
+
+
+@pytest.mark.usefixtures("small")
+def test_without_the_library(mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preload(mpi, tmp_path, monkeypatch, "-Dlacuna_mpi_force_way=another_name")
+    with pytest.raises(WaysError, match="ended before the last size"):
+        measured(mpi)
