@@ -92,10 +92,23 @@ MessageReport::Way way_of(const OutgoingMessage& outgoing) {
   return outgoing.by_device() ? MessageReport::Way::read_out : MessageReport::Way::chunked_out;
 }
 
+// Of a message on this node.
+MessageReport::Expected expected_of(const Job& job, MessageReport::Way way, const Source& source) {
+  using Reported = MessageReport::Way;
+  const bool offered = way == Reported::offered || way == Reported::offered_directly;
+  if (source.contiguous() || (!offered && way != Reported::packed)) return {};
+  const MpiWay taken = offered ? MpiWay::offered : MpiWay::packed;
+  const std::optional<double> ns = job.ways.expected_ns(source.use, taken, *source.type.get(), source.count);
+  const auto best = job.ways.best_beside(source.use, taken, *source.type.get(), source.count);
+  if (!ns || !best) return {};
+  return {.ns = *ns, .best_ns = best->second, .best = guide::mpi_way_name(best->first).data()};
+}
+
 // Counts a message, and now and then what the host takes to pack the same.
 void count(Job& job, MessageReport::Way way, const Source& source, std::int64_t began) {
   if (began == 0) return;
-  job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began);
+  job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began,
+                   expected_of(job, way, source));
   // MPICH packs nothing from MPI_BOTTOM.
   if (source.base == nullptr || source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
       !job.report.samples(source.type.get(), source.count, source.dest, way))

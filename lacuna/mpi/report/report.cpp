@@ -36,6 +36,15 @@ const char* name_of(MessageReport::Way way) {
   return "";
 }
 
+// Another way is named where it was expected to take less than nine tenths of what this one took.
+std::string expectation_of(const MessageReport::Expected& expected, double measured_ns) {
+  if (expected.ns <= 0) return "";
+  std::string text = fmt::format(", {:.2f} expected", expected.ns / 1e3);
+  const bool better = expected.best != nullptr && expected.best_ns < 0.9 * measured_ns;
+  if (better) text += fmt::format(" (LACUNA_MPI_WAY={} is expected to take {:.2f})", expected.best, expected.best_ns / 1e3);
+  return text;
+}
+
 }  // namespace
 
 MessageReport::MessageReport() {
@@ -43,12 +52,14 @@ MessageReport::MessageReport() {
   on_ = said != nullptr && *said != '\0' && std::string_view(said) != "0";
 }
 
-void MessageReport::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) try {
+void MessageReport::count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns,
+                          const Expected& expected) try {
   const std::scoped_lock lock(mutex_);
   ReportLine& line = lines_[{way, type->layout().digest(), elements, peer}];
   if (line.messages++ == 0) {
     line.way = way;
     line.form = type->layout().describe();
+    line.expected = expected;
   }
   line.bytes += bytes;
   line.ns += ns;
@@ -84,6 +95,7 @@ void MessageReport::print(int world_rank) {
     if (peer >= 0) text += fmt::format("  with rank {}", peer);
     text += fmt::format(": {}, {} times, {} bytes, {:.2f} us each", name_of(line.way), line.messages, line.bytes,
                         static_cast<double>(line.ns) / 1e3 / static_cast<double>(line.messages));
+    text += expectation_of(line.expected, static_cast<double>(line.ns) / static_cast<double>(line.messages));
     if (line.samples > 0)
       text += fmt::format("; the host packs it in {:.2f} us ({} samples)",
                           static_cast<double>(line.sampled_ns) / 1e3 / static_cast<double>(line.samples), line.samples);

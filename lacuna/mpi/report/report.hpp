@@ -35,8 +35,17 @@ class MessageReport {
   };
   MessageReport();
   [[nodiscard]] bool on() const { return on_; }
+  /// What a message was expected to take, nanoseconds: 0, nothing is known.
+  struct Expected {
+    double ns = 0;                ///< by the way that it went
+    double best_ns = 0;           ///< by the best of the others,
+    const char* best = nullptr;   ///< whose name this is
+  };
   /// A message, or a call of MPI_Pack or MPI_Unpack (peer -1), that took `ns` of this process in MPI calls.
-  void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns);
+  void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns, const Expected& expected);
+  void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns) {
+    count(way, type, elements, peer, bytes, ns, Expected());
+  }
   /// What the host takes to pack or unpack the same, timed now and then: whether it is to be timed now.
   [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
   void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
@@ -48,6 +57,7 @@ class MessageReport {
     Way way;
     std::int64_t messages = 0, bytes = 0, ns = 0;
     std::int64_t samples = 0, sampled_ns = 0;
+    Expected expected;
     std::string form;
   };
   using Key = std::tuple<Way, layout::Digest, Count, int>;

@@ -18,6 +18,15 @@ void Ways::find(Library library, std::int64_t least, bool warns) {
   force(way);
 }
 
+std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const {
+  std::optional<std::pair<MpiWay, double>> best;
+  for (const MpiWay other : {MpiWay::host, MpiWay::packed, MpiWay::offered}) {
+    const std::optional<double> ns = other != way ? expected_ns(use, other, type, count) : std::nullopt;
+    if (ns && (!best || *ns < best->second)) best = {other, *ns};
+  }
+  return best;
+}
+
 // LACUNA_MPI_OFFER leaves nothing to the host: what is shorter is packed.
 MpiWay Ways::forced_way(int forced, MpiUse use, std::int64_t bytes) const {
   auto way = forced != kNone ? static_cast<MpiWay>(forced) : bytes >= offered_from_ ? MpiWay::offered : MpiWay::packed;

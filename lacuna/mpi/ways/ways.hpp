@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/mpi/types/types.hpp"
@@ -29,7 +30,9 @@ class Ways {
     if (const std::optional<MpiWay> known = type.way(use, count)) return *known;
     return type.remember(use, count, prices_.choose(use, type.piece(count)));
   }
-  /// Expected nanoseconds; nothing: the way is none for that use, or it is forced.
+  /// The best of the other ways, and its expected nanoseconds; nothing: there is none.
+  [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const;
+  /// Expected nanoseconds; nothing: the way is none for that use.
   [[nodiscard]] std::optional<double> expected_ns(MpiUse use, MpiWay way, const Type& type, Count count) const {
     return prices_.ns(use, way, type.piece(count));
   }

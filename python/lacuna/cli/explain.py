@@ -20,10 +20,18 @@ from lacuna.bench.validation.pair_measurement import Measured
 from lacuna.cli.options import JsonOption, NicOption, exit_statuses, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
+from lacuna.mpi import ways_explained
 from lacuna.worker.protocol import written
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""
+
+
+class MpiLibrary(StrEnum):
+    open_mpi = "open_mpi"
+    mpich = "mpich"
+    mpich_4_0 = "mpich_4_0"
+    intel = "intel"
 
 
 class Objective(StrEnum):
@@ -37,6 +45,10 @@ HELP = """Show what a layout is, how it is copied, which way Lacuna would move i
 First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
 time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
 LACUNA_METHOD and LACUNA_PATH force a way.
+
+Last, what a preloaded MPI program would do with SRC: by its own datatypes, packed by Lacuna, or through shared
+memory, for messages and collectives, with the time that each is expected to take. Of the MPIs that
+`lacuna guide --mpi` measured here, or those that --mpi names.
 
 Put quotes around a LAYOUT, for the shell. It is one of these:
 
@@ -82,6 +94,7 @@ Examples:
   lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
   lacuna explain NAS_LU_y:3 --measure
   lacuna explain FFT2:1 --nic model --objective cpu
+  lacuna explain 'vector(512, 1, 8, double)' --mpi open_mpi --mpi mpich
   lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
 
 """ + exit_statuses(
@@ -116,6 +129,12 @@ def explain(
             help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again.",
         ),
     ] = 0.0,
+    mpi: Annotated[
+        list[MpiLibrary] | None,
+        typer.Option(
+            "--mpi", help="What programs of this MPI do with SRC; may be given often. [default: those measured here]"
+        ),
+    ] = None,
     data: JsonOption = None,
 ) -> None:
     delivery = Delivery(data, None)
@@ -138,11 +157,14 @@ def explain(
         shown.append(receive)
     _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
+    in_programs = ways_explained.expected(send.layout, [*mpi] if mpi else ways_explained.measured_here())
+    ways_explained.show(console, in_programs)
     document = {
         "lacuna_version": __version__,
         "instruction_set": instruction_set(),
         "layouts": [_facts(parsed) for parsed in shown],
         "transfer": transfer,
+        "mpi": in_programs,
     }
     delivery.write_json(written(document) + "\n")
     for failure in measured.failures if measured else ():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lacuna._core import machine_name
+from lacuna._core import machine_name, mpi_profile_file
 from lacuna.files import write_whole
 from lacuna.mpi.ways import BYTES, RUNS, Measured, Sheets
 from lacuna.worker.result import Result, begun
@@ -36,7 +35,7 @@ class MpiProfile(Result):
 
     def store(self) -> Path:
         """Writes it to where the library looks for it. Returns the file."""
-        file = profile_file(self.library)
+        file = Path(mpi_profile_file(self.library))
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, self.text())
         return file
@@ -45,12 +44,3 @@ class MpiProfile(Result):
 def of(measured: Measured, command: str) -> MpiProfile:
     """Of this machine, now."""
     return begun(MpiProfile, command, machine_name(), measured.library, measured.library_version, measured.ns)
-
-
-def profile_file(library: str) -> Path:
-    """As MpiPrices::file_of() of lacuna/guide/mpi_ways.hpp has it."""
-    if named := os.environ.get("LACUNA_MPI_PROFILE"):
-        return Path(named)
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(config) if config.startswith("/") else Path(os.environ.get("HOME", "")) / ".config"
-    return folder / "lacuna" / "profiles" / f"mpi-{library}.json"

@@ -15,7 +15,7 @@ from lacuna.units import bytes_text
 GAIN = 0.95
 """MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
 
-_USES = {
+USES = {
     "send": "MPI_Send",
     "later": "MPI_Isend",
     "alltoall": "MPI_Alltoall",
@@ -58,7 +58,7 @@ def show(console: Console, name: str, profile: MpiProfile) -> None:
 def _rows(profile: MpiProfile) -> Iterator[list[str]]:
     for (use, form), ways in SERVING.items():
         sheets = profile.ns[use][form]
-        name = _USES[use] + (", listed" if form == "listed" else "")
+        name = USES[use] + (", listed" if form == "listed" else "")
         for number, run in enumerate(RUNS):
             row = [name if number == 0 else "", bytes_text(run)]
             for i, size in enumerate(BYTES):

@@ -1,0 +1,62 @@
+// What is expected of the ways of an MPI's data with gaps, for Python.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include "core.hpp"
+#include "lacuna/guide/mpi_ways.hpp"
+
+namespace lacuna::python {
+namespace {
+
+guide::MpiLibrary library_of(const std::string& name) {
+  const auto library = guide::mpi_library_from_name(name);
+  if (!library) throw nb::value_error(("no MPI \"" + name + "\"; there are open_mpi, mpich, mpich_4_0 and intel").c_str());
+  return *library;
+}
+
+// By use: what is chosen, and nanoseconds by way.
+nb::dict uses_of(const guide::MpiPrices& prices, const guide::MpiPiece& piece) {
+  nb::dict uses;
+  for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
+    const auto in = static_cast<guide::MpiUse>(use);
+    nb::dict ns;
+    for (std::size_t way = 0; way < guide::kMpiWays; ++way) {
+      if (const auto expected = prices.ns(in, static_cast<guide::MpiWay>(way), piece))
+        ns[nb::cast(guide::mpi_way_name(static_cast<guide::MpiWay>(way)))] = *expected;
+    }
+    nb::dict found;
+    found["chosen"] = nb::cast(guide::mpi_way_name(prices.choose(in, piece)));
+    found["ns"] = ns;
+    uses[nb::cast(guide::mpi_use_name(in))] = found;
+  }
+  return uses;
+}
+
+}  // namespace
+
+void bind_mpi_ways(nb::module_& m) {
+  m.def(
+      "mpi_profile_file", [](const std::string& library) { return guide::MpiPrices::file_of(library_of(library)); }, "library"_a,
+      "Where the times of an MPI's ways are, or would be.");
+  m.def(
+      "check_mpi_profile",
+      [](const std::string& file, const std::string& library) {
+        static_cast<void>(value_or_raise(guide::MpiPrices::read(file, library_of(library))));
+      },
+      "file"_a, "library"_a, "Raises ValueError where the file is no such profile.");
+  m.def(
+      "mpi_ways",
+      [](const layout::Layout& layout, const std::string& library) {
+        const guide::MpiPrices prices = guide::MpiPrices::find(library_of(library));
+        nb::dict found;
+        found["file"] = prices.file();
+        found["warning"] = prices.warning();
+        found["uses"] = uses_of(prices, guide::MpiPiece::of(layout, 1));
+        return found;
+      },
+      "layout"_a, "library"_a,
+      "What a preloaded program of that MPI does with such data, by use: {file, warning, uses: {send: {chosen, ns: {way: "
+      "nanoseconds}}}}.");
+}
+
+}  // namespace lacuna::python
