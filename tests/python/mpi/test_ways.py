@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from conftest import PATIENCE, wait_for
-from made_up_command import Lacuna
 from mpi_ready import run as programs
 from typer.testing import CliRunner
 
 from lacuna import _core
 from lacuna.cli import guide
 from lacuna.cli.app import app
+from lacuna.guide.run_record import Guide
 from lacuna.mpi import ways, ways_table
 from lacuna.mpi.installations import MpiInstallation
 from lacuna.mpi.interposer import abi_of
@@ -266,28 +266,34 @@ def test_a_large_budget_has_time_for_the_mpi_of_the_path(
     assert (command.mpi is not None) == measured
 
 
-@pytest.mark.gate
 def test_after_the_guide_the_mpi_of_the_path(
-    play: Play, fake_worker: Path, tmp_path: Path, no_settings_of_the_user: Path
+    play: Play,
+    full_guide: Guide,
+    tmp_path: Path,
+    no_settings_of_the_user: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = f"{play(honest()).mpicc.parent}:{os.environ['PATH']}"
-    lacuna = Lacuna(fake_worker, tmp_path / "results", {"PATH": path})
-    line = ("guide", "--budget", "120", "--output", str(lacuna.output))
-    ended = lacuna(*line)
-    assert ended.returncode == 0, ended.stderr
-    assert (lacuna.output / "guide.json").exists()
+    def delivered(*_: object, **__: object) -> None:
+        assert not list(no_settings_of_the_user.rglob("mpi-*"))
+
+    monkeypatch.setattr(guide.GuideCommand, "measure", lambda *_: (full_guide, None))
+    monkeypatch.setattr(guide.GuideCommand, "deliver", delivered)
+    monkeypatch.setenv("PATH", f"{play(honest()).mpicc.parent}:{os.environ['PATH']}")
+    line = ["guide", "--budget", "120", "--output", str(tmp_path / "results")]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
     (profile,) = no_settings_of_the_user.rglob("mpi-*.json")
-    assert f"Lacuna chooses by {profile} from now on in programs of open_mpi" in ended.stdout
+    assert f"Lacuna chooses by {profile} from now on in programs of open_mpi" in done.output
     profile.unlink()
     play(honest()[:9])
-    ended = lacuna(*line)
-    assert ended.returncode == 1
-    assert "ended before the last size" in ended.stderr
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 1
+    assert "ended before the last size" in done.output
     assert not profile.exists()
     play(honest()).mpicc.with_name("mpiexec").write_text("#!/bin/sh\necho slurm 23\n")
-    ended = lacuna(*line)
-    assert ended.returncode == 0, ended.stderr
-    assert "No ways of MPI programs were measured: mpicc: " in ended.stdout
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    assert "No ways of MPI programs were measured: mpicc: " in done.output
 
 
 def test_the_way_that_is_chosen_is_clearly_better() -> None:

@@ -26,8 +26,9 @@ enum way { HOST, PACKED, OFFERED, WAYS };
 enum { BY_HOST = 1 << HOST, BY_PACKING = 1 << PACKED, BY_OFFER = 1 << OFFERED };
 
 static const char* const way_names[WAYS] = {"host", "packed", "offered"};
-/* Of a batch at least, so that what ranks leave a barrier apart is little of it. */
-static const double batch_ns = 100e3;
+/* Of a batch about, so that what ranks leave a barrier apart is little of it. A fraction of a race, within bounds. */
+static const double batch_of_race = 1 / 400.0, shortest_batch_ns = 20e3, longest_batch_ns = 100e3;
+static double batch_ns;
 /* A batch that takes so long is not repeated in later rounds. */
 static const double slow_ns = 50e6;
 /* After a line, for its reader: on two CPUs the reader belongs to the measurement. */
@@ -407,6 +408,9 @@ int main(int argc, char** argv) {
   long bytes[MOST_SIZES], runs[MOST_SIZES];
   if (argc != 4) return usage("three arguments");
   double milliseconds = strtod(argv[1], NULL);
+  batch_ns = milliseconds * 1e6 * batch_of_race;
+  if (batch_ns > longest_batch_ns) batch_ns = longest_batch_ns;
+  if (!(batch_ns > shortest_batch_ns)) batch_ns = shortest_batch_ns;
   int sizes = sizes_of(argv[2], bytes), lengths = sizes_of(argv[3], runs), cells = 0;
   if (sizes == 0 || lengths == 0) return usage("sizes are multiples of 8, with commas between them");
   *(void**)&force_way = dlsym(RTLD_DEFAULT, "lacuna_mpi_force_way");
