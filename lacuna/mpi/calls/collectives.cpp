@@ -141,9 +141,27 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
   const Use type = j.types.find(blocks.type, count, early);
   why = early ? Why::first_use : Why::contiguous;
   if (type == nullptr) return !early;
-  if (type->contiguous(count)) return false;
+  if (type->contiguous(count)) {
+    if (!j.reports) type->remember(use, count, MpiWay::host);
+    return false;
+  }
   why = Why::host_is_fast;
   return j.ways.choose(use, *type.get(), count) == MpiWay::packed;
+}
+
+// Whether all blocks of a call were left to the host before, told by handles and counts alone. Of a root's side the
+// others' arguments mean nothing: it is known if it is like the other one.
+template <class Number, class At>
+bool leaves(Job& j, Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
+  if (out.types != nullptr || out.counts != nullptr || in.counts != nullptr) return false;
+  const MpiUse use = use_of(kind, out, in);
+  const auto left = [&](const Blocks<Number, At>& side) {
+    return side.base != in_place() && j.ways.leaves(use, j.types.seen(side.type), side.count);
+  };
+  const bool alike = out.type == in.type && out.count == in.count;
+  if (kind == Collective::gather) return alike && left(out);
+  if (kind == Collective::scatter) return alike && left(in);
+  return left(out) && (alike || left(in));
 }
 
 // A persistent call is there for many starts, which pay for decoding its types.
@@ -193,9 +211,10 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   std::unique_ptr<Collection> made;
   Why why = Why::not_full;
   if (takes_messages(j)) why = Why::contiguous;
+  const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
+  if (takes_messages(j) && leaves(*j, kind, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
     made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
-  const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
   if (made == nullptr) return passed(j, function, why, pass);
   if (!ending.persistent) made->load(*j);
   if (ending.request == nullptr) {

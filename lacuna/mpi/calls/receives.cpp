@@ -73,6 +73,18 @@ int recv_whole(Job& j, void* base, int bytes, int source, int tag, Comm comm, St
   return may_get_descriptor(j, source, comm) ? raise(Call::message, complete(j, what, error, theirs, status)) : error;
 }
 
+// The same with gaps, of a type that the host is left to put where it belongs; a descriptor, too.
+int recv_typed(Job& j, void* base, int count, Datatype type, int source, int tag, Comm comm, Status* status) {
+  Status mine{};
+  Status& seen = status == ignored() ? mine : *status;
+  const int error = host().Recv(base, count, type, source, tag, comm, &seen);
+  if (error != kSuccess || bytes_of(seen) != Descriptor::kBytes || !may_get_descriptor(j, source, comm)) return error;
+  const Status theirs = seen;
+  Target target;
+  if (const auto wrong = target_of(j, base, count, type, comm, target)) return *wrong;
+  return raise(Call::message, received(j, target, theirs, comm, status, {}, true));
+}
+
 template <class Pass, class PassProbed, class Begin>
 int recv_or(Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm, Status* status, const Pass& pass,
             const PassProbed& pass_probed, const Begin& begin) {
@@ -91,6 +103,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type))
     return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
+  if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count))
+    return recv_typed(*j, base, static_cast<int>(count), type, source, tag, comm, status);
   Target target;
   target.function = function;
   int wrong = kSuccess;

@@ -42,6 +42,11 @@ class Job : public Process {
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 
+  /// Whether a message is the host's whoever gets it, told at once; false where that is not known.
+  [[nodiscard]] bool leaves(MpiUse use, Datatype type, Count count) {
+    return transport == nullptr && ways.leaves(use, types.seen(type), count);
+  }
+
   /// For a thread that touches anything of the above that is not a table with a lock of its own: alone, if the program
   /// has threads that call MPI at once.
   [[nodiscard]] std::unique_lock<Mutex> enter() { return std::unique_lock(mutex_); }

@@ -107,8 +107,7 @@ MessageReport::Expected expected_of(const Job& job, MessageReport::Way way, cons
 // Counts a message, and now and then what the host takes to pack the same.
 void count(Job& job, MessageReport::Way way, const Source& source, std::int64_t began) {
   if (began == 0) return;
-  job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began,
-                   expected_of(job, way, source));
+  job.report.count(way, source.type.get(), source.count, source.dest, source.bytes, base::now_ns() - began, expected_of(job, way, source));
   // MPICH packs nothing from MPI_BOTTOM.
   if (source.base == nullptr || source.contiguous() || source.bytes > INT_MAX || source.count > INT_MAX ||
       !job.report.samples(source.type.get(), source.count, source.dest, way))
@@ -129,7 +128,10 @@ How way_of(const Job& job, Source& source, SendMode mode) {
   const bool ends_in_host = mode == SendMode::buffered || mode == SendMode::synchronous;
   const bool remote = source.to.remote >= 0;
   source.why = Why::contiguous;
-  if (source.contiguous()) return ends_in_host || remote || source.bytes < job.from.contiguous ? How::host : How::offered;
+  if (source.contiguous()) {
+    if (source.bytes < job.from.contiguous && !job.reports) source.type->remember(source.use, source.count, MpiWay::host);
+    return ends_in_host || remote || source.bytes < job.from.contiguous ? How::host : How::offered;
+  }
   How how = How::packed;
   if (remote) {
     if (!ends_in_host && source.bytes >= job.from.inter_node) how = How::chunked;

@@ -146,6 +146,11 @@ class Types {
   Types();
   /// The use of a type at which it is decoded; 1 is the first, 0: when it pays.
   void decode_at(std::int64_t use) { decode_at_ = use; }
+  /// One that was decoded, and asked for a moment ago; null: find() may know it. Never where threads call MPI at once.
+  [[nodiscard]] const Type* seen(Datatype type) {
+    const Recent& last = recent(type);
+    return last.type == type && last.known != nullptr && !Mutex::multiple() ? last.known->of.get() : nullptr;
+  }
   /// Null: it was not committed that we know of, or its layout is larger than any.
   Use find(Datatype type) { return find(type, kDecode); }
   /// The same for a use of so many elements that the host can do as well: null also if decoding does not pay yet.

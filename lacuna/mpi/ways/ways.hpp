@@ -30,6 +30,14 @@ class Ways {
     if (const std::optional<MpiWay> known = type.way(use, count)) return *known;
     return type.remember(use, count, prices_.choose(use, type.piece(count)));
   }
+  /// Whether the same was left to the host before, told at once; false where that is not known.
+  [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count) const {
+    if (seen == nullptr || count < 0) return false;
+    const int forced = forced_.load(std::memory_order_relaxed);
+    if (forced != kNone || offered_from_ > 0)
+      return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
+    return seen->way(use, count) == MpiWay::host;
+  }
   /// The best of the other ways, and its expected nanoseconds; nothing: there is none.
   [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const;
   /// Expected nanoseconds; nothing: the way is none for that use.
