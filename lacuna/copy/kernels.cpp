@@ -72,7 +72,7 @@ struct Two<Access::list32> {
   Index second;
 };
 
-// To a dense side, blocks of 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of either
+// To a dense side, blocks of 2, 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of either
 // at a time.
 template <class T, Access From>
 void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
@@ -90,7 +90,11 @@ void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY
     for (; i + kPer <= m.count; i += kPer) {
       const Two<From> a(m.from, i);
       Vector v;
-      if constexpr (kPer == 4) {
+      if constexpr (kPer == 8) {
+        const Two<From> b(m.from, i + 2), c(m.from, i + 4), d(m.from, i + 6);
+        v = Vector{load(a.first), load(a.second), load(b.first), load(b.second),
+                   load(c.first), load(c.second), load(d.first), load(d.second)};
+      } else if constexpr (kPer == 4) {
         const Two<From> b(m.from, i + 2);
         v = Vector{load(a.first), load(a.second), load(b.first), load(b.second)};
       } else {
@@ -107,7 +111,7 @@ void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY
   }
 }
 
-// From a dense side, blocks of 4 or 8 bytes, two to a load, and two offsets to a load.
+// From a dense side, blocks of 2, 4 or 8 bytes, two to a load, and two offsets to a load.
 template <class T, Access To>
 void scatter(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   using Pair __attribute__((vector_size(2 * sizeof(T)))) = T;
@@ -224,6 +228,8 @@ struct Special {
 };
 constexpr Special kSpecials[] = {
     {4, true, Access::stride, &gather<std::uint32_t, Access::stride>, "4, four to a store"},
+    {2, true, Access::list32, &gather<std::uint16_t, Access::list32>, "2, eight to a store"},
+    {2, false, Access::list32, &scatter<std::uint16_t, Access::list32>, "2, two to a load"},
     {4, true, Access::list32, &gather<std::uint32_t, Access::list32>, "4, four to a store"},
     {8, true, Access::stride, &gather<std::uint64_t, Access::stride>, "8, two to a store"},
     {8, true, Access::list32, &gather<std::uint64_t, Access::list32>, "8, two to a store"},
