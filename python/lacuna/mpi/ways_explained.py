@@ -33,7 +33,9 @@ def show(console: Console, found: dict[str, Any]) -> None:
     for library, of in found.items():
         origin = "as measured here" if of["file"] else "by usual times: `lacuna guide --mpi MPICC` measures them"
         console.print()
-        console.print(Text(f"In a program of {NAMES[library]}, two ranks of a node, preloaded ({origin})", style="bold"))
+        console.print(
+            Text(f"In a program of {NAMES[library]}, two ranks of a node, preloaded ({origin})", style="bold")
+        )
         if of["warning"]:
             console.print(Text(of["warning"]), soft_wrap=True)
         table = Table(box=None, padding=(0, 2, 0, 0))

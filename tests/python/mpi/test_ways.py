@@ -181,7 +181,9 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     installation = play(honest())
     done = CliRunner().invoke(app, ["guide", "--mpi", f"mine={installation.mpicc}", "--json", "-"])
     assert done.exit_code == 0, done.output
-    file = no_settings_of_the_user / "lacuna" / "profiles" / "mpi-open_mpi.json"
+    (file,) = no_settings_of_the_user.rglob("mpi-open_mpi.json")
+    assert str(file) == _core.mpi_profile_file("open_mpi")
+    _core.check_mpi_profile(str(file), "open_mpi")
     profile = json.loads(file.read_text())
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
@@ -394,8 +396,8 @@ def preload(mpi: MpiInstallation, folder: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.usefixtures("small")
-def test_on_an_mpi(mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    preload(mpi, tmp_path, monkeypatch)
+def test_on_an_mpi(mpi: MpiInstallation) -> None:
+    """By the package's own library: the program verifies what arrives by each way."""
     found = measured(mpi)
     assert found.library == MPIS[mpi.name]
     for (use, form), serving in SERVING.items():
