@@ -345,7 +345,7 @@ def test_help_lists_the_forms() -> None:
 
 
 def test_what_a_preloaded_program_would_do() -> None:
-    """MPICH's own datatypes take 20 times as long as memory does from 16 KiB on, and nothing is offered in MPI_Bcast."""
+    """MPICH's own datatypes take 20 times as long as packing from 16 KiB on; nothing is offered in MPI_Bcast."""
     shown = explain("vector(8192, 1, 2, double)", "--mpi", "mpich", "--mpi", "intel").stdout
     assert "In a program of MPICH, two ranks of a node, preloaded" in shown
     assert "In a program of Intel MPI" in shown
