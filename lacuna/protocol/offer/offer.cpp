@@ -30,7 +30,8 @@ Advice Offers::advice(const Peer& peer, const Layout& layout) {
   if (copying == nullptr) return Advice::impossible;
   const bool one_copy = choices_.path_of(layout) == copying->path();
   const guide::Force& force = local_.options.force;
-  if ((force.method != nullptr || force.path) && !one_copy) return Advice::impossible;
+  const bool forced = force.method != nullptr || force.path;
+  if (forced) return one_copy ? Advice::one_copy : Advice::impossible;
   // By usual prices one copy is faster for long runs. In some VMs it takes three times as long, so there it is tried
   // after what is never so much slower.
   return one_copy && choices_.measured() ? Advice::one_copy : Advice::two_copies;
