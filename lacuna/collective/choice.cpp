@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "lacuna/collective/schedules.hpp"
+#include "lacuna/guide/usual_thresholds.hpp"
 
 namespace lacuna::collective {
 namespace {
@@ -14,34 +15,11 @@ using base::Code;
 
 constexpr std::array<std::string_view, kSchedules> kNames{"automatic", "at_once", "pairwise", "forward"};
 
-// Of messages, in nanoseconds.
-struct Prices {
-  double message;  // a small one among many that are under way: both ends' CPUs
-  double large;    // one that is not eager: its announcement, windows or registrations
-  double latency;  // of a small one that everybody waits for
-  double look;     // each look at one peer while waiting: a communicator looks at all of them
-  double block;    // a block that is gathered, or scattered
-  double byte;
-};
+using guide::usual::ExchangePrices;
+using guide::usual::kManyLarge;
+constexpr std::int64_t kEager = guide::usual::kEagerBytes;
 
-// Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64 bytes one way, near and apart; 16 KiB
-// take 1.1 to 2.2 us, 1 MiB 34 to 120.
-constexpr Prices kShared{.message = 200, .large = 1000, .latency = 500, .look = 10, .block = 10, .byte = 0.05};
-// On a network: NIC `model` with connectx5-rocev2, 4 to 64 ranks, exchanges of 4 bytes one after the other. at_once
-// took 5.8, 7.9, 12.0, 19.8 and 32.5 us with 4, 8, 16, 32 and 64 ranks; forward 5.7 us a round with 16 ranks, and 7.3
-// with 64, of which the looks at all peers (20 ns each, more than once in a round) are what grows. A message that is
-// not eager took 100 us, most of it two registrations and their ends.
-constexpr Prices kWire{.message = 450, .large = 100'000, .latency = 4700, .look = 30, .block = 13, .byte = 0.15};
-
-// What is longer goes by a window or a registration of its own, which wait for the receiver
-// (protocol::Options::eager_bytes).
-constexpr std::int64_t kEager = 8 << 10;
-// So many of those at once are no burden: a message of 96 KiB took nearly twice as long where 4 MiB of windows were in
-// use instead of 1.5 (more pages than the TLB has; docs/notes/message-speed.md), and each has up to 512 KiB. On a
-// network each holds memory that is registered, or staged.
-constexpr std::int64_t kManyLarge = 8;
-
-double message_ns(const Prices& price, double bytes) { return (bytes > kEager ? price.large : price.message) + bytes * price.byte; }
+double message_ns(const ExchangePrices& price, double bytes) { return (bytes > kEager ? price.large : price.message) + bytes * price.byte; }
 
 int rounds_of(int ranks) { return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1))); }
 
@@ -61,7 +39,7 @@ std::optional<Schedule> schedule_from_name(std::string_view name) {
 }
 
 Result<Choice> choose(const Load& load, Schedule wanted) {
-  const Prices& price = load.shared_memory ? kShared : kWire;
+  const ExchangePrices& price = load.shared_memory ? guide::usual::kShared : guide::usual::kWire;
   const double ranks = load.ranks;
   const double wait = price.latency + ranks * price.look;
   const auto messages = static_cast<double>(load.most_messages);

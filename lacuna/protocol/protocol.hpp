@@ -43,6 +43,7 @@
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/nic/world.hpp"
@@ -182,7 +183,7 @@ class Channel;
 
 struct Options {
   /// Of data, at most, in a message that is sent before its receive is posted
-  std::int64_t eager_bytes = 8 << 10;
+  std::int64_t eager_bytes = guide::usual::kEagerBytes;
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
   std::int64_t offered_bytes = 256 << 20;    ///< for each peer: offers that are left behind, at most
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes

@@ -3,30 +3,13 @@
 #include <climits>
 
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "lacuna/mpi/types/device_memory.hpp"
 
 namespace lacuna::mpi {
 namespace {
 
-// Below that, an operation takes longer than what is saved; with runs from so many bytes on, hosts are as fast as
-// memory.
-constexpr std::int64_t kLeastBytes = 2048, kLongOriginRun = 1024;
-
 bool has_gaps(const Type& type, Count count) { return !type.contiguous(count); }
-
-// From puts and gets of 2 to 256 KiB in blocks of 8 B to 1 KiB between two ranks of a node (docs/notes/mpi.md): Open
-// MPI copies straight in memory that it shares, and makes an operation of each block elsewhere, whichever side has
-// them. MPICH packs, more slowly. Intel MPI is slow with blocks in gets from memory that is not shared, even if the
-// target's have gaps.
-bool pays(Library library, bool gets, bool shared, bool target_has_gaps) {
-  switch (library) {
-    case Library::open_mpi: return !shared && !target_has_gaps;
-    case Library::intel: return !shared && gets;
-    case Library::mpich: return !target_has_gaps;
-    case Library::mpich_4_0: break;  // its MPI_Win_complete may return before what was got is there
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -54,9 +37,9 @@ Bounce RmaWindows::take(Process& process, bool gets, const void* base, Count cou
   if (origin.type == nullptr) return left(early ? Why::first_use : Why::undecodable);
   if (!has_gaps(*origin.type.get(), count)) return left(Why::contiguous);
   origin.bytes = origin.type->bytes(count);
-  if (origin.bytes < kLeastBytes) return left(Why::too_short);
+  if (origin.bytes < guide::usual::kRmaBytes) return left(Why::too_short);
   if (origin.bytes > INT_MAX) return left(Why::too_long);
-  if (origin.type->size() / kLongOriginRun >= origin.type->layout().run_count()) return left(Why::long_runs);
+  if (origin.type->size() / guide::usual::kRmaRun >= origin.type->layout().run_count()) return left(Why::long_runs);
   if (base == nullptr && !origin.type->absolute()) return left(Why::in_error);
   if (on_device(*origin.type.get(), base, count)) return left(Why::device_memory);
   if (there == nullptr) return left(early_there ? Why::first_use : Why::undecodable);
@@ -67,7 +50,8 @@ Bounce RmaWindows::take(Process& process, bool gets, const void* base, Count cou
   const auto window = all_.find(win);
   if (window == all_.end()) return left(Why::of_host);
   if (window->second.bytes + origin.bytes > kRoom) return left(Why::no_room);
-  if (!pays(process.library, gets, window->second.shared, has_gaps(*there.get(), target_count))) return left(Why::host_is_fast);
+  if (!guide::usual::rma_packing_pays(process.library, gets, window->second.shared, has_gaps(*there.get(), target_count)))
+    return left(Why::host_is_fast);
   std::vector<Operation>& operations = window->second.operations;
   // add() is to want no memory
   if (operations.size() == operations.capacity()) operations.reserve(2 * operations.size() + 8);

@@ -127,7 +127,7 @@ Result<bool> StreamTransfers::unpack(Request& receive, InStream& in) {
 
 bool StreamTransfers::may_gain_directly(const Layout& layout) const {
   if (local_.options.force.method != nullptr || local_.options.force.path) return true;
-  return layout.size() >= DirectCopy::kLeastBytes && layout.size() / layout.run_count() >= DirectCopy::kLeastRun;
+  return layout.size() >= guide::usual::kDirectBytes && layout.size() / layout.run_count() >= guide::usual::kDirectRun;
 }
 
 // The sender's part. Afterwards the stream is done, still direct, or to be packed.

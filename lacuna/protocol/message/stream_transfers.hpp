@@ -16,7 +16,7 @@ class StreamTransfers {
   }
   /// Whether it does so if a ring is free, even if it is a small message: from 2 KiB on it is with the receiver sooner.
   [[nodiscard]] bool preferred(const Peer& peer, std::int64_t bytes) const {
-    return possible(peer) && bytes > std::min<std::int64_t>(local_.options.eager_bytes, 2 << 10);
+    return possible(peer) && bytes > std::min(local_.options.eager_bytes, guide::usual::kStreamedBytes);
   }
 
   /// A send, into a ring that was taken for it. `answer`: the number of the answer that it follows, or 0.

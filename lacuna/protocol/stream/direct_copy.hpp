@@ -56,9 +56,6 @@ struct DirectMemory {
 /// One end's part of one message.
 class DirectCopy {
  public:
-  static constexpr std::int64_t kLeastBytes = 64 << 10;  ///< of a message: shorter ones do not gain
-  static constexpr std::int64_t kLeastRun = 4 << 10;     ///< on average: the kernel takes hardly less for shorter ones
-
   /// `sends`: which end this is. `theirs`: from `addr` on in the peer's memory.
   DirectCopy(DirectMemory& shared, nic::QueuePair& qp, bool sends, const layout::Layout& own, const std::byte* base,
              const layout::Layout& theirs, std::uint64_t addr, std::int64_t bytes)

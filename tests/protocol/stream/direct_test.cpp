@@ -151,7 +151,7 @@ TEST(HostileDirect, WhosePeerTakesPiecesAndCopiesNone) {
 // A message is given up while its peer copies a piece: the memory is the caller's again once that piece has ended, and
 // no other one begins.
 bool ends_before_it_returns(RingMemory& memory, const std::function<void()>& give_up) {
-  constexpr std::uint64_t kNoMore = kBytes / DirectCopy::kLeastBytes;
+  constexpr std::uint64_t kNoMore = kBytes / guide::usual::kDirectBytes;
   std::atomic<bool> given_up = false;
   bool in_time = false;
   std::jthread peer([&] {
