@@ -9,10 +9,14 @@ import typer
 
 import lacuna
 from lacuna.bench import command_exit
+from lacuna.cli.options import command_app
+
+app = command_app()
 
 _LIBRARY = "liblacuna.so"
 
 
+@app.command()
 def config(
     cflags: Annotated[bool, typer.Option("--cflags", help="The flags that compile.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="The flags that link.")] = False,

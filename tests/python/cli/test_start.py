@@ -1,0 +1,54 @@
+"""What the `lacuna` command loads before it does something, and what it says of its commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from lacuna.cli.app import COMMANDS, app, load
+
+PRINT_MODULES = """
+import sys
+from lacuna.cli.app import main
+sys.argv = ["lacuna", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded_by(*words: str) -> set[str]:
+    line = [sys.executable, "-c", PRINT_MODULES, *words]
+    return set(subprocess.run(line, capture_output=True, text=True, check=True).stderr.split())
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_list_of_commands_loads_none_of_them(option: str) -> None:
+    ours = {name for name in loaded_by(option) if name.startswith("lacuna.")}
+    assert {name for name in ours if name.startswith("lacuna.cli.")} == {"lacuna.cli.app"}
+    assert not {name for name in ours if name.split(".")[1] in ("bench", "guide", "mpi", "paper", "report", "worker")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_loads_no_other(name: str) -> None:
+    mine = COMMANDS[name].place.partition(":")[0]
+    others = {f"lacuna.cli.{command.place.partition(':')[0]}" for command in COMMANDS.values()} - {f"lacuna.cli.{mine}"}
+    assert not loaded_by(name, "--help") & others
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_command_says(name: str) -> None:
+    assert load(name).help.lstrip().startswith(COMMANDS[name].summary)
+
+
+@pytest.mark.check
+def test_a_misspelt_command_is_told_which_may_be_meant() -> None:
+    done = CliRunner().invoke(app, ["gide"])
+    assert done.exit_code == 2
+    assert "No such command 'gide'. Did you mean 'guide'?" in done.stderr
