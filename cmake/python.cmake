@@ -43,6 +43,6 @@ endif()
 # All that the wheel takes.
 add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
   lacuna_shared lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
-if(TARGET lacuna-faulty-worker)  # of cmake/tests.cmake
-  add_dependencies(lacuna_python lacuna-faulty-worker)
+if(LACUNA_TESTS)  # what tests of the package start
+  add_dependencies(lacuna_python lacuna-faulty-worker ${faulty_benches})
 endif()
