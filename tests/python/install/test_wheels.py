@@ -54,7 +54,7 @@ class Environment:
         self.variables = {"PATH": str(folder / "bin"), "HOME": str(folder), "LANG": "C.UTF-8"}
         cache = os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip")  # NumPy is fetched once
         pip = ["-q", "--disable-pip-version-check", "--cache-dir", cache]
-        self.run("python", "-m", "pip", *pip, "install", str(wheel))
+        self.run("python", "-m", "pip", *pip, "install", "--no-compile", str(wheel))
 
     def run(self, name: str, *arguments: str) -> str:
         done = self.ended(name, *arguments)
