@@ -24,3 +24,5 @@ install(FILES ${python_files}/lacunaConfig.cmake ${PROJECT_BINARY_DIR}/lacunaCon
   COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES ${python_files}/lacuna.pc DESTINATION lacuna/lib/pkgconfig COMPONENT python EXCLUDE_FROM_ALL)
 install(DIRECTORY examples DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
+# The pages that the command's help names.
+install(DIRECTORY docs DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md")

@@ -57,7 +57,8 @@ app = typer.Typer(
     name="lacuna",
     cls=_Group,
     help="Moves data that has gaps, by the fastest way that this machine offers, and says which way that is.",
-    epilog="Start with: lacuna guide --quick",
+    epilog="Start with: lacuna guide --quick, or for MPI programs: lacuna mpi demo. "
+    "`lacuna config --docs-dir` prints where docs is.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -45,6 +47,21 @@ def test_a_command_loads_no_other(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_says_what_the_command_says(name: str) -> None:
     assert load(name).help.lstrip().startswith(COMMANDS[name].summary)
+
+
+def pages_named(*words: str) -> set[str]:
+    """By the help of a command and of those below it."""
+    said = CliRunner().invoke(app, [*words, "--help"]).stdout
+    named = set(re.findall(r"docs/[\w/-]+\.md", re.sub(r"\s+", " ", said)))
+    _, _, below = said.partition("\nCommands:\n")
+    return named.union(*(pages_named(*words, name) for name in re.findall(r"^  (\w+)  ", below, re.MULTILINE)))
+
+
+def test_each_page_that_help_names_comes_with_the_package() -> None:
+    folder = Path(CliRunner().invoke(app, ["config", "--docs-dir"]).stdout.strip())
+    named = pages_named()
+    assert "docs/start/mpi.md" in named
+    assert [page for page in named if not (folder.parent / page).is_file()] == []
 
 
 @pytest.mark.check
