@@ -115,7 +115,7 @@ deb: build ## Make a Debian package of the C and C++ library and the preload, in
 	@cd build/release && cpack -G DEB
 
 .PHONY: wheel
-wheel: packages ## Make the wheels for CPython 3.11 and for 3.12 and later, and check them, in build/wheels
+wheel: package .venv/.wheel ## Make the wheels for CPython 3.11 and for 3.12 and later, and check them, in build/wheels
 	@scripts/wheels.sh
 
 .PHONY: clean
@@ -136,6 +136,10 @@ packages:
 	@scripts/setup.sh venv requirements/dev.txt
 	@touch $@
 
+.venv/.wheel: requirements/wheel.txt requirements/constraints.txt .venv/.runtime | packages
+	@scripts/setup.sh venv requirements/wheel.txt
+	@touch $@
+
 .venv/.docs: requirements/docs.txt requirements/constraints.txt .venv/.runtime | packages
 	@scripts/setup.sh docs
 	@scripts/setup.sh venv requirements/docs.txt
@@ -152,7 +156,7 @@ package: .venv/.package ## Build and install the Python package into .venv
 .venv/.package: .venv/.runtime build/package_files.txt $(package_files)
 	@echo "==> building and installing the Python package"
 	@touch $@.start  # the stamp is as old as the start: what is edited during the build is built next time
-	@scripts/install_package.sh
+	@scripts/package.sh .venv/bin/python install --force-reinstall -v
 	@mv $@.start $@
 
 # Changes when a file comes or goes, which time stamps alone do not show.

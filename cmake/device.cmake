@@ -8,10 +8,15 @@ set_property(CACHE LACUNA_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(cuda_found "")
 if(LACUNA_CUDA)
   find_package(Python 3.11 QUIET COMPONENTS Interpreter)
-  if(Python_Interpreter_FOUND)
-    execute_process(COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py --find
-      OUTPUT_VARIABLE cuda_found OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  endif()
+  # The first Python that had the packages compiles the kernels from then on. Another one that builds its module in this
+  # folder (scripts/wheels.sh) makes nothing else be compiled again.
+  foreach(python IN ITEMS "${LACUNA_KERNELS_PYTHON}" "${Python_EXECUTABLE}")
+    if(NOT cuda_found AND EXISTS "${python}")
+      execute_process(COMMAND ${python} ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py --find
+        OUTPUT_VARIABLE cuda_found OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+      set(LACUNA_KERNELS_PYTHON "${python}" CACHE INTERNAL "The Python that has NVRTC")
+    endif()
+  endforeach()
   if(NOT cuda_found AND LACUNA_CUDA STREQUAL "ON")
     message(FATAL_ERROR "LACUNA_CUDA is ON, but NVRTC or cuda.h is missing: pip install -r requirements/build.txt")
   endif()
@@ -22,7 +27,7 @@ function(compile_kernels source output namespace function)
   cmake_path(GET source STEM name)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/device/kernel/*.hpp)
   add_custom_command(OUTPUT ${output}
-    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py ${source} --include ${PROJECT_SOURCE_DIR} --output ${output}
+    COMMAND ${LACUNA_KERNELS_PYTHON} ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py ${source} --include ${PROJECT_SOURCE_DIR} --output ${output}
       --namespace ${namespace} --function ${function} --keep ${PROJECT_BINARY_DIR}/kernels/${name}
     DEPENDS ${source} ${headers} ${PROJECT_SOURCE_DIR}/lacuna/device/kernel.hpp ${PROJECT_SOURCE_DIR}/cmake/compile_kernels.py
     COMMENT "Compiling kernels for GPUs: ${name}" VERBATIM)

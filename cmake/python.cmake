@@ -42,7 +42,7 @@ endif()
 
 # All that the wheel takes.
 add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
-  ${python_library} lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
-if(TARGET lacuna-faulty-worker)  # of cmake/tests.cmake
-  add_dependencies(lacuna_python lacuna-faulty-worker)
+  lacuna_shared lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
+if(LACUNA_TESTS)  # what tests of the package start
+  add_dependencies(lacuna_python lacuna-faulty-worker ${faulty_benches})
 endif()

@@ -31,10 +31,25 @@ nothing_left() {
 only_ldconfig() {
   local scripts script
   scripts=$(dpkg-deb --ctrl-tarfile "$1" | tar -t | sed 's|^\./||; /^$/d' | sort | tr '\n' ' ')
-  [[ "$scripts" == "control md5sums postinst postrm " ]] || { echo "$scripts"; return 1; }
+  [[ "$scripts" == "control md5sums postinst postrm shlibs triggers " ]] || { echo "$scripts"; return 1; }
   for script in postinst postrm; do
     ! dpkg-deb --info "$1" "$script" | grep -vxE '|#!/bin/sh|set -e|if \[ "\$1" = "(configure|remove)" \]; then|\s*ldconfig|fi' || return 1
   done
+}
+
+# programs_depend DEB PROGRAM: a package of a program that is linked with the library asks for this one.
+programs_depend() {
+  local raw=$work/deb-raw
+  mkdir -p "$raw/debian"
+  dpkg-deb -R "$1" "$raw/lacuna"
+  printf 'Source: user\n\nPackage: user\nArchitecture: any\n' >"$raw/debian/control"
+  (cd "$raw" && dpkg-shlibdeps -Slacuna -O "$2") | grep -E '^shlibs:Depends=.*\blacuna \(>= [0-9.]+\)'
+}
+
+# same_version DEB ROOT: what came is what the package's list of changes begins with.
+same_version() {
+  zcat "$2/usr/share/doc/lacuna/changelog.gz" >"$work/changelog"
+  diff <(dpkg-parsechangelog -l "$work/changelog" -S Version) <(dpkg-deb -f "$1" Version)
 }
 
 # ldconfig_ran ROOT: once when the package came, once when it went.
@@ -55,9 +70,11 @@ check_deb_installed() {
   check "deb: its scripts run ldconfig alone" only_ldconfig "$deb" || true
   check "deb: dpkg installs it" dpkg_in "$root" -i "$deb" || return 0
   check "deb: it has its licence" cmp LICENSE "$root/usr/share/doc/lacuna/copyright" || true
+  check "deb: it has its list of changes" same_version "$deb" "$root" || true
   check "deb: installed are the files it lists" same_files "$deb" "$root" || true
   check "deb: CMake finds it" cmake -S "$user" -B "$work/deb-cmake" -DCMAKE_PREFIX_PATH="$root/usr" || true
   check "deb: CMake builds with it" cmake --build "$work/deb-cmake" || true
+  check "deb: packages of programs will depend on it" programs_depend "$deb" "$work/deb-cmake/program_c" || true
   check "deb: C program runs" expect 8 "$work/deb-cmake/program_c" || true
   # shellcheck disable=SC2046
   check "deb: pkg-config: C++ program builds" "$cxx" -std=c++20 "$user/program.cpp" -o "$work/deb-pc" \

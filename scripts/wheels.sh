@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and checks the wheels: one for CPython 3.11, one for 3.12 and later.
+# Makes and checks the wheels: one for CPython 3.11, one for 3.12 and later. `make package` comes before.
 #   scripts/wheels.sh            into build/wheels; python3.11 and a later Python must be here, with their C headers
 # CMAKE_ARGS in the environment has more options for CMake.
 set -euo pipefail
@@ -7,10 +7,9 @@ cd "$(dirname "$0")/.."
 
 out=$PWD/build/wheels
 raw=$out/raw
-checks=$out/env-3.11/bin
+tools=$PWD/.venv/bin
 
 say() { printf '==> %s\n' "$*"; }
-die() { printf 'lacuna: %s\n' "$*" >&2; exit 1; }
 
 # find_python VERSION...: the first that is here and can compile an extension, on the PATH or of pyenv. Prints its path.
 find_python() {
@@ -27,40 +26,35 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.
   return 1
 }
 
-# make_venv PYTHON FOLDER REQUIREMENTS...: an environment that has them.
-make_venv() {
-  local python=$1 folder=$2 file arguments=()
-  shift 2
-  "$folder/bin/python" -c '' 2>/dev/null || "$python" -m venv --clear "$folder"
-  for file in "$@"; do arguments+=(-r "$file"); done
-  "$folder/bin/python" -m pip install -q --disable-pip-version-check "${arguments[@]}"
-}
-
-# build VENV: a wheel into $raw. Both are made in one folder of CMake, so that all but the Python module is compiled
-# once. For the same reason the headers of CUDA come from one place, and scikit-build-core does not learn that another
-# environment used the folder: it would clear it. What nanobind found for the other Python is forgotten.
+# build PYTHON: a wheel into $raw. Every Python uses the folder of `make package`, so that only the module is compiled
+# for each. What nanobind found for another Python is forgotten, and scikit-build-core does not learn of the other
+# environment: it would clear the folder.
 build() {
-  rm -f "$out/cmake/.skbuild-info.json"
-  PYTHONPATH=$out/cuda CXX=${CXX:-c++} "$1/bin/python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps \
-    -C build-dir=build/wheels/cmake -C cmake.args="-UNB_*;-Unanobind_*" -w "$raw" .
+  rm -f build/release/.skbuild-info.json
+  scripts/package.sh "$1" wheel -q -C cmake.args="-UNB_*;-Unanobind_*" -w "$raw"
 }
 
-python311=$(find_python 3.11) || die "there is no Python 3.11 with its C headers"
-later=$(find_python 3.12 3.13 3.14) || say "skipped: the wheel for 3.12 and later: there is no such Python with its C headers"
+own=$("$tools/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+versions=(3.11)
+[[ $own != 3.11 ]] || versions=(3.12 3.13 3.14)
 rm -rf "$raw" "$out"/*.whl
-mkdir -p "$raw" "$out/cuda"
-say "setting up $python311 ${later:+and $later}"
-make_venv "$python311" "$out/env-3.11" requirements/build.txt requirements/wheel.txt
-[[ -z $later ]] || make_venv "$later" "$out/env-later" requirements/build.txt
-ln -sfn "$out/env-3.11/lib/python3.11/site-packages/nvidia" "$out/cuda/nvidia"
-
-say "building"
-build "$out/env-3.11"
-[[ -z $later ]] || build "$out/env-later"
+mkdir -p "$raw"
+if other=$(find_python "${versions[@]}"); then
+  say "building with $other"
+  "$out/env-other/bin/python" -c '' 2>/dev/null || "$other" -m venv --clear "$out/env-other"
+  "$out/env-other/bin/python" -m pip install -q --disable-pip-version-check -c requirements/constraints.txt nanobind scikit-build-core
+  build "$out/env-other/bin/python"
+else
+  say "skipped: the other wheel: there is no Python ${versions[*]} with its C headers"
+fi
+say "building with .venv, of Python $own"
+build "$tools/python" # the last one, so that build/release is as `make package` left it
 
 # RHEL 9, Ubuntu 22.04 and Debian 12 have glibc 2.34 or a newer one.
 say "checking"
-PATH=$checks:$PATH auditwheel repair --plat "manylinux_2_34_$(uname -m)" -w "$out" "$raw"/*.whl
-[[ -z $later ]] || "$checks/abi3audit" --strict "$out"/*-abi3-*.whl
-"$checks/check-wheel-contents" "$out"/*.whl
+PATH=$tools:$PATH auditwheel repair --plat "manylinux_2_34_$(uname -m)" -w "$out" "$raw"/*.whl
+for wheel in "$out"/*-abi3-*.whl; do
+  [[ ! -f $wheel ]] || "$tools/abi3audit" --strict "$wheel"
+done
+"$tools/check-wheel-contents" "$out"/*.whl
 say "wheels:" "$out"/*.whl

@@ -51,7 +51,9 @@ def test_a_room_has_few_files_and_says_what_it_is(folder: Path) -> None:
     ("module", "large"),
     [
         ("lacuna", {"matplotlib", "scipy", "numpy", "rich", "typer", "msgspec"}),
-        ("lacuna.cli.app", {"matplotlib", "scipy"}),
+        ("lacuna.cli.app", {"matplotlib", "scipy", "numpy", "rich", "msgspec", "elftools"}),
+        *((f"lacuna.cli.{name}", {"matplotlib", "scipy", "numpy"}) for name in ("compare", "config", "info", "mpi")),
+        *((f"lacuna.cli.{name}", {"matplotlib", "scipy"}) for name in ("bench", "explain", "guide", "paper")),
     ],
 )
 def test_an_import_brings_nothing_large_in(module: str, large: set[str]) -> None:

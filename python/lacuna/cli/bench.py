@@ -21,6 +21,7 @@ from lacuna.cli.options import (
     MpiOption,
     NicOption,
     budget_option,
+    command_app,
     command_line,
     exit_statuses,
     find_mpis,
@@ -44,12 +45,7 @@ _NO_MPI = "the bench is missing, or there is no MPI"
 _DIED = "missing, died or fell silent; what was measured is written"
 _CASES_LEFT_OUT = "Wall time; cases that do not fit are left out and counted."
 
-app = typer.Typer(
-    name="bench",
-    help="Experiments to compare with what is known.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_app("bench", help="Experiments to compare with what is known.", no_args_is_help=True)
 
 
 _METHODS_HELP = """Reproduce the experiments of the papers behind Lacuna on this NIC, between two processes.

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from lacuna.bench.delivery import Delivery, show_written
-from lacuna.cli.options import JsonOption
+from lacuna.cli.options import JsonOption, command_app
 from lacuna.guide.run_record import Guide, read_guide
 from lacuna.report import comparison
 from lacuna.worker.protocol import SchemaError, written
 
+app = command_app()
 
+
+@app.command()
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A guide.json, or the directory that holds one.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one: of another machine, version or run.")],

@@ -17,11 +17,13 @@ from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
-from lacuna.cli.options import JsonOption, NicOption, exit_statuses, worker_nic
+from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
 from lacuna.mpi import ways_explained
 from lacuna.worker.protocol import written
+
+app = command_app()
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""
@@ -105,6 +107,7 @@ Examples:
 )
 
 
+@app.command(help=HELP)
 def explain(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A layout, in one of the forms above.")],
     destination: Annotated[

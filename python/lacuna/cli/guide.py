@@ -21,6 +21,7 @@ from lacuna.cli.options import (
     JsonOption,
     NicOption,
     budget_option,
+    command_app,
     command_line,
     exit_statuses,
     find_mpis,
@@ -48,6 +49,8 @@ from lacuna.worker.process import WorkerError
 from lacuna.worker.protocol import written
 from lacuna.worker.remote_host import RemoteHost
 from lacuna.worker.result import begun
+
+app = command_app()
 
 QUICK = Effort(budget=17.5, reserve=6.5, silence=6, max_samples=200, second_looks=0.12, explored=0.2)
 FULL = Effort(
@@ -239,6 +242,7 @@ class GuideCommand:
             console.print(said, soft_wrap=True)
 
 
+@app.command(help=HELP)
 def guide(
     context: typer.Context,
     host: Annotated[

@@ -9,16 +9,19 @@ import typer
 from lacuna import device
 from lacuna._core import freed_memory_is_told
 from lacuna.bench import command_exit
-from lacuna.cli.options import NicOption, worker_nic
+from lacuna.cli.options import NicOption, command_app, worker_nic
 from lacuna.report import guide_tables
 from lacuna.worker.client import Worker, find_worker
 from lacuna.worker.protocol import written
 from lacuna.worker.records import PROTOCOL
 
+app = command_app()
+
 _SILENCE = 20.0
 """Seconds after which the worker is given up."""
 
 
+@app.command()
 def info(
     nic: NicOption = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,

@@ -14,16 +14,14 @@ from rich.text import Text
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
 from lacuna.cli import mpi_demo
-from lacuna.cli.options import JsonOption
+from lacuna.cli.options import JsonOption, command_app
 from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, preloaded
 from lacuna.worker.protocol import written
 
-app = typer.Typer(
-    name="mpi",
-    help="The library that makes the datatypes of MPI programs fast (docs/start/mpi.md).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = command_app(
+    "mpi", help="The library that makes the datatypes of MPI programs fast (docs/start/mpi.md).", no_args_is_help=True
 )
+mpirun_app = command_app()
 
 AbiOption = Annotated[
     str | None,
@@ -133,6 +131,10 @@ _MARKS = {
 }
 
 
+@mpirun_app.command(
+    "mpirun",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 def run(
     context: typer.Context,
     abi: AbiOption = None,

@@ -14,6 +14,12 @@ from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.paper import profiles
 from lacuna.worker.process import WorkerError
 
+
+def command_app(name: str | None = None, **settings: Any) -> typer.Typer:
+    """A command, or a group of them, as all of Lacuna's are."""
+    return typer.Typer(name=name, add_completion=False, rich_markup_mode=None, **settings)
+
+
 NicOption = Annotated[
     str,
     typer.Option(

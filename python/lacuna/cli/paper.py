@@ -18,7 +18,15 @@ from rich.text import Text
 from lacuna import __version__
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
-from lacuna.cli.options import JsonOption, command_line, exit_statuses, find_mpis, mpi_option, output_option
+from lacuna.cli.options import (
+    JsonOption,
+    command_app,
+    command_line,
+    exit_statuses,
+    find_mpis,
+    mpi_option,
+    output_option,
+)
 from lacuna.paper import fft_command, profiles
 from lacuna.paper import fit as fitting
 from lacuna.paper.fit import Problem, Step
@@ -41,10 +49,8 @@ QuickOption = Annotated[
     typer.Option("--quick", help="Of the 2D FFT: smaller matrices, one round; a minute or two instead of 15 or 30."),
 ]
 
-app = typer.Typer(
-    name="paper",
-    help="Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time.",
-    rich_markup_mode=None,
+app = command_app(
+    "paper", help="Reproduce the findings of the papers behind Lacuna on a modelled NIC, in virtual time."
 )
 
 _EPILOG = exit_statuses(

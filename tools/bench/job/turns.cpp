@@ -1,7 +1,8 @@
 #include "tools/bench/job/turns.hpp"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "tools/bench/job/planted.hpp"
 
 namespace lacuna::bench {
 namespace {
@@ -46,9 +47,7 @@ std::unique_ptr<Exchange> open_exchange(const MessageCase& what, const Pair& pai
   } catch (const std::exception& error) {
     throw Broken(what.name + ": " + error.what());
   }
-#if defined(LACUNA_TEST_FAULTS)
-  if (const char* fault = std::getenv("LACUNA_TEST_FAULT")) exchange->plant(fault);
-#endif
+  if (const char* fault = planted_fault()) exchange->plant(fault);
   agree(*exchange, pair);
   return exchange;
 }

@@ -10,6 +10,7 @@ from lacuna.bench.copies.figures import OPERATIONS, OTHERS, by_element, by_famil
 from lacuna.bench.copies.rows import Against, Copies, CopyRow
 from lacuna.bench.presentation import Picture, Presentation
 from lacuna.medians import geomean
+from lacuna.mpi.installations import ANOTHER_MPI
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text
 
@@ -74,7 +75,7 @@ class CopyPresentation(Presentation[Copies]):
 
     def remarks(self) -> Iterator[str]:
         if not self.result.mpis:
-            yield "No MPI was compared: --mpi MPICC names one (scripts/peers.sh installs four)."
+            yield f"No MPI was compared. {ANOTHER_MPI}."
         if self._drawn() and "torch" not in self.result.arrays:
             yield "torch was not compared: it is not installed."
 
