@@ -72,8 +72,8 @@ struct Two<Access::list32> {
   Index second;
 };
 
-// To a dense side, blocks of 2, 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of either
-// at a time.
+// To a dense side, blocks of 2, 4 or 8 bytes, 16 bytes to a store, and two offsets to a load: a CPU does three of
+// either at a time.
 template <class T, Access From>
 void gather(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   constexpr int kPer = 16 / sizeof(T);

@@ -1,4 +1,5 @@
-// The times of an MPI's ways: what `lacuna guide --mpi` wrote, or the usual ones. docs/reference/files.md has the format.
+// The times of an MPI's ways: what `lacuna guide --mpi` wrote, or the usual ones. docs/reference/files.md has the
+// format.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -84,7 +84,8 @@ class MpiPrices {
   /// Of `lacuna guide --mpi`. Errors: io; invalid_argument (not such a file, or another library's; what is wrong is
   /// named).
   static base::Result<MpiPrices> read(const std::string& file, MpiLibrary library);
-  /// Those of file_of(), if it was measured on this machine; else the usual ones, and a warning() if there is such a file.
+  /// Those of file_of(), if it was measured on this machine; else the usual ones, and a warning() if there is such a
+  /// file.
   static MpiPrices find(MpiLibrary library);
   /// mpi-LIBRARY.json in profiles_folder(); LACUNA_MPI_PROFILE names another file.
   [[nodiscard]] static std::string file_of(MpiLibrary library);

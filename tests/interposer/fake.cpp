@@ -230,7 +230,8 @@ Outcome run_plain(const Options& options, const Program& program, const std::vec
 Outcome run_preloaded(const Options& options, const Program& program, const std::vector<Fault>& faults) {
   static const Host table = preloaded();
   setenv("LACUNA_MPI_DECODE", options.decode_at == 0 ? "" : std::to_string(options.decode_at).c_str(), 1);
-  setenv("LACUNA_MPI_OFFER", "8192", 0);  // no way of a test may depend on what this machine's MPIs were measured to take
+  // no way of a test may depend on what this machine's MPIs were measured to take
+  setenv("LACUNA_MPI_OFFER", "8192", 0);
   setenv("LACUNA_MPI_NIC", options.devices ? "verbs" : "", 1);  // by its name, or one in software is not taken
   return run(options, program, faults, table);
 }

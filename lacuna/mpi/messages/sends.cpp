@@ -121,64 +121,6 @@ void count(Job& job, MessageReport::Way way, const Source& source, std::int64_t 
   job.report.sampled(source.type.get(), source.count, source.dest, way, base::now_ns() - start);
 }
 
-// Of a message that is understood; or `why` the host has it. A buffered send takes its room from the program's buffer,
-// whatever becomes of the message. A synchronous one is over when its receive has begun, which only the host can tell: a
-// descriptor may have been received by a probe.
-How way_of(const Job& job, Source& source, SendMode mode) {
-  const bool ends_in_host = mode == SendMode::buffered || mode == SendMode::synchronous;
-  const bool remote = source.to.remote >= 0;
-  source.why = Why::contiguous;
-  if (source.contiguous()) {
-    if (source.bytes < job.from.contiguous && !job.reports) source.type->remember(source.use, source.count, MpiWay::host);
-    return ends_in_host || remote || source.bytes < job.from.contiguous ? How::host : How::offered;
-  }
-  How how = How::packed;
-  if (remote) {
-    if (!ends_in_host && source.bytes >= job.from.inter_node) how = How::chunked;
-  } else {
-    const MpiWay way = job.ways.choose(source.use, *source.type.get(), source.count);
-    source.why = Why::host_is_fast;
-    if (way == MpiWay::host) return How::host;
-    if (way == MpiWay::offered && !ends_in_host && source.bytes > Descriptor::kBytes) how = How::offered;
-  }
-  source.why = Why::too_long;
-  return how == How::packed && !Bytes::fits(source.bytes) ? How::host : how;
-}
-
-How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
-         int& wrong) {
-  source.why = Why::no_data;
-  if (count <= 0 || dest < 0 || job.mode != Mode::full) return How::host;
-  bool early = false;
-  source.why = Why::first_use;
-  source.type = job.types.of_message(type, once ? count : Types::kDecode, comm, early, wrong);
-  if (wrong != kSuccess) return How::wrong;
-  if (early) return How::host;
-  source.to = job.comms->place(comm, dest);
-  source.why = source.to.known() ? Why::undecodable : Why::not_reached;
-  if (!source.to.known() || source.type == nullptr) return How::host;
-  source.bytes = source.type->bytes(count);
-  source.base = static_cast<const std::byte*>(base);
-  source.count = count;
-  source.handle = type;
-  source.dest = dest;
-  source.why = source.bytes < 0 ? Why::in_error : Why::no_data;
-  if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
-  const How how = way_of(job, source, mode);
-  if (how == How::host) return how;
-  source.why = Why::undecodable;
-  if (on_device(*source.type.get(), base, count)) {
-    source.why = Why::device_memory;
-    return How::host;
-  }
-  base::Result<Elements> layout = source.type->of(count);
-  if (!layout) return How::host;
-  // If it cannot be so after all.
-  source.why = how == How::packed ? Why::no_memory : how == How::chunked ? Why::on_the_way : Why::no_room;
-  source.layout = std::move(*layout);
-  return how;
-}
-
 }  // namespace
 
 Bounce packed(Job& job, const Source& source) {
@@ -186,16 +128,6 @@ Bounce packed(Job& job, const Source& source) {
   if (bounce.data() == nullptr) return bounce;
   copy::pack(source.layout, source.base, 0, source.bytes, bounce.data(), copy::Caching::kept);
   return bounce;
-}
-
-How plan_send(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,
-              int& wrong) {
-  try {
-    return plan(job, base, count, type, dest, comm, mode, once, source, wrong);
-  } catch (const std::bad_alloc&) {
-    source.why = Why::no_memory;
-    return How::host;
-  }
 }
 
 namespace {

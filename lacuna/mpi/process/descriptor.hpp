@@ -14,8 +14,8 @@ using Nonce = std::array<std::byte, 16>;
 
 struct Descriptor {
   /// Bytes of the message that has a descriptor. No array of numbers is that long, so that hardly any message has to be
-  /// looked at. Whatever is offered is longer. A shorter receive, whose program gave it too little room, gets the host's
-  /// error; so receives of fewer bytes are the host's alone.
+  /// looked at. Whatever is offered is longer. A shorter receive, whose program gave it too little room, gets the
+  /// host's error; so receives of fewer bytes are the host's alone.
   static constexpr int kBytes = 253;
   using Wire = std::array<std::byte, kBytes>;
   /// Of these, those that mean something. The others are 0.

@@ -179,8 +179,8 @@ class Types {
     const std::scoped_lock lock(mutex_);
     return known_.contains(type);
   }
-  /// Bytes of an element of a type without gaps whose first byte is where its buffer is, told at once; 0: it is none that
-  /// is known to be so.
+  /// Bytes of an element of a type without gaps whose first byte is where its buffer is, told at once; 0: it is none
+  /// that is known to be so.
   [[nodiscard]] Count whole_bytes(Datatype type) const {
 #if defined(LACUNA_MPI_ABI_MPICH)
     const auto handle = static_cast<unsigned>(type);  // one that is predefined has the size in it

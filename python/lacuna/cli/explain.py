@@ -107,6 +107,14 @@ Examples:
 )
 
 
+MpisOption = Annotated[
+    list[MpiLibrary] | None,
+    typer.Option(
+        "--mpi", help="What programs of this MPI do with SRC; may be given often. [default: those measured here]"
+    ),
+]
+
+
 @app.command(help=HELP)
 def explain(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A layout, in one of the forms above.")],
@@ -132,12 +140,7 @@ def explain(
             help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again.",
         ),
     ] = 0.0,
-    mpi: Annotated[
-        list[MpiLibrary] | None,
-        typer.Option(
-            "--mpi", help="What programs of this MPI do with SRC; may be given often. [default: those measured here]"
-        ),
-    ] = None,
+    mpi: MpisOption = None,
     data: JsonOption = None,
 ) -> None:
     delivery = Delivery(data, None)
