@@ -154,6 +154,13 @@ foreach(folder nic method protocol)
   add_share(${folder}.on_fake_mlx5 ${folder} 98 LACUNA_TEST_NIC=fake "--gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*")
 endforeach()
 
+# The same tests on NIC ofi, over libfabric's provider tcp: as it is, and as strict as providers may be.
+set(on_wire "--gtest_filter=*wire*TwoProcesses*:*wire*TwoThreads*:*TwoProcesses*wire*:*TwoThreads*wire*")
+foreach(provider ofi:tcp narrow)
+  string(REPLACE ":" "_" name ${provider})
+  add_share(nic.on_${name} nic 98 LACUNA_TEST_NIC=${provider} ${on_wire})
+endforeach()
+
 # The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is
 # found.
 if(hand_overs)

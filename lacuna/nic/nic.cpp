@@ -9,6 +9,7 @@
 #include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/local/local.hpp"
 #include "lacuna/nic/model/model.hpp"
+#include "lacuna/nic/ofi/ofi.hpp"
 #include "lacuna/nic/verbs/verbs.hpp"
 #include "lacuna/nic/world.hpp"
 
@@ -22,6 +23,7 @@ struct Driver {
 constexpr Driver kDrivers[] = {
     {"local", [](std::string_view, const OpenOptions& options) { return local::open(options); }},
     {"verbs", &verbs::open},
+    {"ofi", &ofi::open},
 };
 
 constexpr std::array<std::string_view, 4> kPaths{"mapped", "slots", "kernel", "wire"};
@@ -103,7 +105,7 @@ Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& 
   const std::size_t colon = std::min(name.find(':'), name.size());
   const std::string_view device = name.substr(std::min(colon + 1, name.size()));
   for (const Driver& driver : kDrivers) {
-    if (driver.name != name.substr(0, colon) || (colon < name.size() && driver.name != "verbs")) continue;
+    if (driver.name != name.substr(0, colon) || (colon < name.size() && driver.name == "local")) continue;
     return driver.open(device, options);
   }
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
