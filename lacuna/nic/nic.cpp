@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/local/local.hpp"
@@ -111,7 +112,21 @@ Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& 
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
 }
 
+Result<std::unique_ptr<Context>> open_usual(bool other_machines) {
+  const char* usual = std::getenv("LACUNA_NIC");
+  if (usual != nullptr && *usual != '\0') return open(usual);
+  if (!other_machines) return open("local");
+  Result<std::unique_ptr<Context>> device = open("verbs");
+  if (device) return device;
+  Result<std::unique_ptr<Context>> provider = open("ofi");
+  if (provider) return provider;
+  return base::fail(base::Code::unsupported,
+                    fmt::format("this machine has no NIC that reaches others. NIC verbs: {}. NIC ofi: {}. LACUNA_NIC names another one",
+                                device.error().message, provider.error().message));
+}
+
 Devices describe_devices() { return verbs::describe(); }
+Providers describe_providers() { return ofi::describe(); }
 
 Result<std::unique_ptr<World>> simulate(const WorldOptions& options) { return model::simulate(options); }
 

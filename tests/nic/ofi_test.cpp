@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/ofi/provider.hpp"
 #include "lacuna/nic/ofi/remote_keys.hpp"
 #include "tests/nic/rig.hpp"
@@ -38,6 +39,20 @@ TEST(Ofi, NamesItsProviderAndSaysWhatItLacks) {
   EXPECT_EQ(key.error().code, base::Code::unsupported);
   EXPECT_TRUE(key.error().message.contains("ofi:tcp: libfabric has none")) << key.error().text();
   EXPECT_FALSE(context->create_window());
+}
+
+// What `lacuna info` shows.
+TEST(Ofi, DescribesItsProviders) {
+  const nic::Providers providers = nic::describe_providers();
+  EXPECT_EQ(providers.list.empty(), !providers.none.empty()) << providers.none;
+  for (const nic::ProviderInfo& provider : providers.list) {
+    SCOPED_TRACE(provider.nic);
+    const auto opened = nic::open(provider.nic);
+    ASSERT_EQ(opened.has_value(), provider.refusal.empty()) << provider.refusal;
+    if (opened) {
+      EXPECT_EQ((*opened)->limits().max_sge, provider.limits.max_sge);
+    }
+  }
 }
 
 // --- introductions ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // How two queue pairs find one another. Each end says who it is, what it can do and where its endpoints are reached;
-// endpoints that are connected (FI_EP_MSG) then connect: the end with the larger nonce listens. After each of the two
-// steps each end says whether it worked.
+// endpoints that are connected (FI_EP_MSG) then connect: the end with the larger nonce listens. At last both ends greet
+// one another. After each of the steps each end says whether it worked.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -238,6 +238,14 @@ Result<void> Meeting::connect(const Introduction& mine, const Introduction& thei
   return {};
 }
 
+Result<void> greet(QueuePair& pair) {
+  for (const std::int64_t deadline = base::now_ns() + kTimeout; !pair.greeted(); usleep(kPause)) {
+    pair.queue().progress();
+    if (base::now_ns() > deadline) return base::fail(base::Code::timeout, "the peer says nothing on its endpoint");
+  }
+  return {};
+}
+
 Introduction introduce(const Provider& provider, const Limits& limits) {
   Introduction mine;
   mine.kind = static_cast<std::uint32_t>(provider.info().ep_attr->type);
@@ -281,6 +289,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   LACUNA_TRY(agree(bootstrap, check(), options.path, kTimeout));  // else one end would wait for the other to connect
   LACUNA_TRY(agree(bootstrap, meeting.connect(mine, theirs), options.path, kTimeout));
   pair->open(std::move(limits));
+  LACUNA_TRY(agree(bootstrap, greet(*pair), options.path, kTimeout));
   return std::unique_ptr<nic::QueuePair>(std::move(pair));
 }
 

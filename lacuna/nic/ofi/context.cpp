@@ -14,6 +14,8 @@
 namespace lacuna::nic::ofi {
 namespace {
 
+constexpr std::int64_t kLookEvery = 100'000'000;  // ns between two looks at peers that say nothing
+constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr std::uint64_t kWaitsPerLook = 64;
 constexpr std::uint64_t kWaitsBeforeYield = 512;
 constexpr std::uint64_t kWaitsBeforeSleep = 8192;
@@ -112,6 +114,7 @@ Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(i
 
 int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions) {
   auto& own = static_cast<CompletionQueue&>(queue);
+  if (++polls_ % kPollsPerLook == 0) look(now());
   if (!own.enough()) own.progress();
   const std::size_t taken = own.pop(completions);
   if (taken > 0) busy();
@@ -124,6 +127,7 @@ Result<void> Context::wait(std::int64_t deadline) {
   base::cpu_relax();
   if (waits % kWaitsPerLook != 0) return {};
   const std::int64_t time = now();
+  look(time);
   if (time > deadline) return base::fail(base::Code::timeout, "the deadline passed");
   if (waits > kWaitsBeforeSleep) {
     sleep(std::min(deadline, time + kSleep));
@@ -131,6 +135,12 @@ Result<void> Context::wait(std::int64_t deadline) {
     sched_yield();
   }
   return {};
+}
+
+void Context::look(std::int64_t time) {
+  if (time < next_look_) return;
+  next_look_ = time + kLookEvery;
+  for (QueuePair* pair : pairs_) pair->look();
 }
 
 void Context::sleep(std::int64_t until) {

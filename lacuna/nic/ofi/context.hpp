@@ -45,6 +45,7 @@ class Context final : public RealContext {
 
  private:
   void sleep(std::int64_t until);
+  void look(std::int64_t time);
 
   std::unique_ptr<Provider> provider_;
   Limits limits_;
@@ -53,6 +54,8 @@ class Context final : public RealContext {
   std::vector<CompletionQueue*> queues_;
   std::vector<QueuePair*> pairs_;
   std::uint32_t numbers_ = 0;
+  std::int64_t next_look_ = 0;
+  std::uint64_t polls_ = 0;
 };
 
 }  // namespace lacuna::nic::ofi

@@ -9,7 +9,6 @@
 namespace lacuna::nic::ofi {
 namespace {
 
-constexpr std::uint64_t kSlots = 16;        // to send from, and as many to receive into
 constexpr std::size_t kMostWaiting = 4096;  // more than an honest peer's requests can ask for
 
 }  // namespace

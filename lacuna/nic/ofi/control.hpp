@@ -28,6 +28,8 @@ class Control {
   Result<void> open(Endpoint& endpoint, const Library& library);
   /// Errors: limit: the peer asks and does not listen.
   Result<void> say(const Said& message);
+  /// Nothing that was said is under way.
+  [[nodiscard]] bool quiet() const { return waiting_.empty() && free_.size() == kSlots; }
   /// Gives the provider what waits.
   void advance();
   /// A slot of say() is free.
@@ -36,6 +38,7 @@ class Control {
   std::optional<Said> heard(std::uint64_t slot, std::uint64_t bytes);
 
  private:
+  static constexpr std::uint64_t kSlots = 16;  // to send from, and as many to receive into
   [[nodiscard]] std::byte* at(std::uint64_t slot) const { return memory_.buffer.data() + slot * sizeof(Said); }
   bool post_receive(std::uint64_t slot);
   bool post_send(std::uint64_t slot);

@@ -23,4 +23,7 @@ namespace lacuna::nic::ofi {
 /// says why), io.
 Result<std::unique_ptr<nic::Context>> open(std::string_view provider, const OpenOptions& options);
 
+/// All providers, those that cannot be used too.
+Providers describe();
+
 }  // namespace lacuna::nic::ofi

@@ -11,6 +11,7 @@ void QueuePair::say(const Said& message) {
 }
 
 void QueuePair::hear(const Said& message) {
+  heard_ = true;
   switch (message.kind) {
     case Said::credit:
       if (message.count > credit_) credit_ = message.count;
@@ -27,6 +28,7 @@ void QueuePair::hear(const Said& message) {
       if (RemoteRegion* region = remote_.find(message.key)) region->revoked = true;
       let_go(message.key, false);
       break;
+    case Said::beat: break;
     case Said::released: revoking_.erase(message.key); break;
     default: farewell(message.key); break;
   }

@@ -1,12 +1,18 @@
 #include "lacuna/nic/ofi/queue_pair.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
 #include "lacuna/nic/checks.hpp"
 
 namespace lacuna::nic::ofi {
+namespace {
+
+constexpr std::int64_t kLinger = 1'000'000'000;  // ns
+
+}  // namespace
 
 base::Error cause_of(Status status) {
   switch (status) {
@@ -40,6 +46,7 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
 }
 
 QueuePair::~QueuePair() {
+  linger();
   if (opened_ && !fault_) say({.kind = Said::bye, .key = Said::kClosed});
   // A provider may keep what was said until then.
   if (ends_.talk.endpoint && context_.provider().connected()) fi_shutdown(ends_.talk.endpoint.get(), 0);
@@ -47,6 +54,15 @@ QueuePair::~QueuePair() {
   ends_.data.endpoint.reset();
   ends_.talk.endpoint.reset();
   queue_.withdraw(*this);
+}
+
+// What was posted arrives, as it would from a device that has it already: a second at most.
+void QueuePair::linger() {
+  const std::int64_t deadline = base::now_ns() + kLinger;
+  while (opened_ && !fault_ && sends_done_ < sends_posted_ && base::now_ns() < deadline) {
+    queue_.progress();
+    sched_yield();
+  }
 }
 
 Result<void> QueuePair::make_control() {
@@ -58,10 +74,10 @@ Result<void> QueuePair::make_control() {
 void QueuePair::open(Limits limits) {
   limits_ = std::move(limits);
   opened_ = true;
-  if (!usage_) return;
-  Said word = context_.describe(usage_->key());
-  word.kind = Said::word;
-  say(word);
+  Said greeting{};
+  if (usage_) greeting = context_.describe(usage_->key());
+  greeting.kind = usage_ ? Said::word : Said::beat;
+  say(greeting);
 }
 
 // --- posting ---------------------------------------------------------------------------------------------------------
@@ -129,7 +145,10 @@ void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& 
       data_dead_ = data_dead_ || outcome.error != 0;
       break;
     case Operation::Kind::receive: take_receive(number, outcome); break;
-    case Operation::Kind::say: control_->said(number); break;
+    case Operation::Kind::say:
+      control_->said(number);
+      if (outcome.error != 0) lost();
+      break;
     case Operation::Kind::hear:
       if (outcome.error == 0) {
         if (const std::optional<Said> message = control_->heard(number, outcome.bytes)) {
@@ -139,8 +158,7 @@ void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& 
         }
         break;
       }
-      data_dead_ = true;
-      if (!end_) end_ = {Status::retry_exc_err, Status::wr_flush_err, cause_of(Status::retry_exc_err), kSayNothing};
+      lost();
       break;
   }
 }
@@ -223,10 +241,32 @@ void QueuePair::deliver_receives() {
 
 // --- the end ---------------------------------------------------------------------------------------------------------
 
+void QueuePair::lost() {
+  data_dead_ = true;
+  if (!end_) end_ = {Status::retry_exc_err, Status::wr_flush_err, cause_of(Status::retry_exc_err), kSayNothing};
+}
+
+void QueuePair::look() {
+  if (!opened_ || fault_) return;
+  if (!context_.provider().connected()) {
+    if (control_->quiet()) say({.kind = Said::beat});
+    return;
+  }
+  fi_eq_cm_entry entry{};
+  std::uint32_t kind = 0;
+  if (fi_eq_read(ends_.events.get(), &kind, &entry, sizeof entry, 0) < 0 || kind != FI_SHUTDOWN) return;
+  if (entry.fid == &ends_.data.endpoint->fid) {
+    data_dead_ = true;
+  } else {
+    lost();
+  }
+}
+
 // What the peer had finished before it gave up comes first: until its data endpoint is seen to be gone.
 void QueuePair::settle() {
   if (data_dead_ && !end_ && !std::exchange(asked_why_, true)) say({.kind = Said::bye, .key = kBroken});
-  if (!end_ || (context_.provider().connected() && !data_dead_ && flying_ > 0)) return;
+  const bool waits = flying_ > 0 || receives_started_ > receives_done_;
+  if (!end_ || (context_.provider().connected() && !data_dead_ && waits)) return;
   // It broke since the peer's region had gone: the peer has said so before.
   if (sends_done_ < sends_started_ && end_->send == Status::retry_exc_err && reaches_what_goes(send_at(sends_done_)))
     end_ = {Status::rem_access_err, Status::wr_flush_err, cause_of(Status::rem_access_err), kSayNothing};

@@ -42,8 +42,10 @@ class QueuePair final : public nic::QueuePair {
   [[nodiscard]] Control& control() { return *control_; }
   [[nodiscard]] CompletionQueue& queue() { return queue_; }
   Ends& ends() { return ends_; }
-  /// The peer is connected, too.
+  /// The peer is connected, too, and is greeted.
   void open(Limits limits);
+  /// Both ends have greeted one another: some providers connect only then, by both ends' polls.
+  [[nodiscard]] bool greeted() const { return (heard_ && control_->quiet()) || end_; }
 
   // For the completion queue.
   void take(Operation::Kind kind, std::uint64_t number, const Outcome& outcome);
@@ -51,6 +53,8 @@ class QueuePair final : public nic::QueuePair {
   void advance();
 
   // For the context.
+  /// Looks whether the peer is gone, of which a provider may say nothing by itself.
+  void look();
   /// Asks the peer to let go of a region; false: it was never told of it.
   bool revoke(std::uint32_t key);
   /// It has not, and may be writing there.
@@ -116,6 +120,8 @@ class QueuePair final : public nic::QueuePair {
   void deliver();
   void deliver_receives();
   void settle();
+  void linger();
+  void lost();
   void fail(End end);
   [[nodiscard]] bool reaches_what_goes(const Send& request);
   void flush_send(std::uint64_t number, Status status);
@@ -131,6 +137,7 @@ class QueuePair final : public nic::QueuePair {
   Ends ends_;
   RemoteKeys remote_;
   bool opened_ = false;
+  bool heard_ = false;  // anything of the peer
 
   std::vector<Send> sends_;  // by number, modulo the depth
   std::vector<Receive> receives_;

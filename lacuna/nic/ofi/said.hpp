@@ -6,6 +6,7 @@
 //   word               where the peer sets and clears its word (usage.hpp): once, before all else
 //   ask, tell          what a key stands for
 //   revoke, released   the region of a key that was told goes; nothing is under way to it any more
+//   beat               nothing: it cannot be sent to a peer that is gone
 //   bye                this end gives the connection up, or closes it; what the peer's first request in flight is told
 //
 // Messages have one size, and are checked when they come.
@@ -17,7 +18,7 @@
 namespace lacuna::nic::ofi {
 
 struct Said {
-  enum Kind : std::uint32_t { credit = 1, word, ask, tell, revoke, released, bye };
+  enum Kind : std::uint32_t { credit = 1, word, ask, tell, revoke, released, beat, bye };
   std::uint32_t kind = 0;
   std::uint32_t key = 0;     // ours; of bye: a Status, or kClosed
   std::uint64_t count = 0;   // credit

@@ -1,5 +1,5 @@
-// Whether the peer is reaching into this end's memory just now: a word that the peer sets before the first of its writes
-// and reads, and clears after the last. It travels as a write on the data endpoint, ahead of what it speaks of.
+// Whether the peer is reaching into this end's memory just now: a word that the peer sets before the first of its
+// writes and reads, and clears after the last. It travels as a write on the data endpoint, ahead of what it speaks of.
 //
 // Providers in software need this. They look at a key once, when a write begins, and go on writing after the region was
 // closed: a region that goes waits for a word that is set, and for no other peer.

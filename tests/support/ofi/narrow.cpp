@@ -18,7 +18,6 @@ int narrow_getinfo(std::uint32_t version, const char* node, const char* service,
   const int error = whole->getinfo(version, node, service, flags, wanted.get(), found);
   for (fi_info* one = error == 0 ? *found : nullptr; one != nullptr; one = one->next) {
     one->tx_attr->iov_limit = one->tx_attr->rma_iov_limit = one->rx_attr->iov_limit = 1;
-    one->tx_attr->inject_size = 0;
   }
   return error;
 }

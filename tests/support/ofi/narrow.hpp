@@ -1,5 +1,5 @@
 // libfabric as the strictest providers of today are: lists of one entry, no order of what is posted, offsets in the
-// place of addresses, nothing inline. Its functions are libfabric's own, but for fi_getinfo(), which hides what a
+// place of addresses. Its functions are libfabric's own, but for fi_getinfo(), which hides what a
 // provider could do besides.
 #pragma once
 
