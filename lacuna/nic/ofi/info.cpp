@@ -21,8 +21,9 @@ Providers describe() {
     const std::string name = one->fabric_attr->prov_name;
     const std::string nic = "ofi:" + name;
     if (std::ranges::find(found.list, nic, &ProviderInfo::nic) != found.list.end()) continue;
-    ProviderInfo& info = found.list.emplace_back(ProviderInfo{.nic = nic, .emulated = in_software(name)});
     const Result<std::unique_ptr<Provider>> provider = Provider::open(library, name);
+    if (provider && (*provider)->name() != name) continue;  // that one is in the list, too
+    ProviderInfo& info = found.list.emplace_back(ProviderInfo{.nic = nic, .emulated = in_software(name)});
     if (!provider) {
       info.refusal = provider.error().message;
       continue;

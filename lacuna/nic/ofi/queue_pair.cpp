@@ -1,6 +1,5 @@
 #include "lacuna/nic/ofi/queue_pair.hpp"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>

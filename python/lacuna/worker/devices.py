@@ -94,6 +94,9 @@ class Devices:
     list: tuple[Device, ...]
 
 
+_SOFTWARE = "in software: its timings say nothing about hardware"
+
+
 @dataclass(frozen=True)
 class Provider:
     """A provider of libfabric."""
@@ -115,7 +118,7 @@ class Provider:
             return [("not usable", self.refusal)]
         found = self.limits
         return [
-            ("provider", EMULATED if self.emulated else "of hardware"),
+            ("provider", _SOFTWARE if self.emulated else "of hardware"),
             ("endpoints", "connected" if self.connected else "not connected"),
             ("requests", "in order, several at a time" if self.ordered else "one at a time: it promises no order"),
             ("max_sge", f"{found.max_sge:,}"),
