@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 #include <type_traits>
+#include <utility>
 
 #include "lacuna/nic/checks.hpp"
 #include "lacuna/nic/ofi/queue_pair.hpp"
@@ -172,7 +173,7 @@ Result<std::uint32_t> Meeting::event(std::int64_t deadline, std::vector<std::byt
     std::uint32_t kind = 0;
     entry.assign(sizeof(fi_eq_cm_entry) + sizeof(Claim), std::byte{});
     const ssize_t found = fi_eq_read(ends_.events.get(), &kind, entry.data(), entry.size(), 0);
-    if (found >= static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) {
+    if (std::cmp_greater_equal(found, sizeof(fi_eq_cm_entry))) {
       entry.resize(static_cast<std::size_t>(found));
       return kind;
     }

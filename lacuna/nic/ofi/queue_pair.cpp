@@ -204,7 +204,7 @@ void QueuePair::advance() {
   if (fault_) return;
   start_receives();
   start_sends();
-  if (usage_ && usage_->said && !usage_->wanted && usage_->flying == 0 && !data_dead_) set_word(false);
+  if (usage_ && usage_->said && !usage_->wanted && usage_->flying == 0 && !data_dead_) set_word(*usage_, false);
   deliver();
   if (!fault_) deliver_receives();
   if (!fault_) announce_receives();
@@ -266,10 +266,11 @@ void QueuePair::settle() {
   if (data_dead_ && !end_ && !std::exchange(asked_why_, true)) say({.kind = Said::bye, .key = kBroken});
   const bool waits = flying_ > 0 || receives_started_ > receives_done_;
   if (!end_ || (context_.provider().connected() && !data_dead_ && waits)) return;
+  End end = *end_;
   // It broke since the peer's region had gone: the peer has said so before.
-  if (sends_done_ < sends_started_ && end_->send == Status::retry_exc_err && reaches_what_goes(send_at(sends_done_)))
-    end_ = {Status::rem_access_err, Status::wr_flush_err, cause_of(Status::rem_access_err), kSayNothing};
-  fail(*end_);
+  if (sends_done_ < sends_started_ && end.send == Status::retry_exc_err && reaches_what_goes(send_at(sends_done_)))
+    end = {Status::rem_access_err, Status::wr_flush_err, cause_of(Status::rem_access_err), kSayNothing};
+  fail(std::move(end));
 }
 
 bool QueuePair::reaches_what_goes(const Send& request) {

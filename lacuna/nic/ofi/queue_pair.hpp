@@ -105,7 +105,7 @@ class QueuePair final : public nic::QueuePair {
   bool post(Send& request, std::uint64_t number, const Pieces& pieces, RemoteRegion* region);
   bool posted(Send& request, long returned, Operation* operation);
   void announce_receives();
-  bool set_word(bool set);
+  bool set_word(Usage& usage, bool set);
 
   // peer.cpp
   void hear(const Said& message);

@@ -120,19 +120,20 @@ bool QueuePair::posted(Send& request, long returned, Operation* operation) {
 }
 
 // False: what follows has to wait, for the word or for room.
-bool QueuePair::set_word(bool set) {
+bool QueuePair::set_word(Usage& usage, bool set) {
   Pieces pieces;
-  const Sge value = usage_->value(set);
-  if (!usage_->known() || !context_.regions().resolve({&value, 1}, false, pieces)) return false;
-  const fi_rma_iov target{usage_->peer().target, value.length, usage_->peer().provider_key};
+  const Sge value = usage.value(set);
+  if (!usage.known() || !context_.regions().resolve({&value, 1}, false, pieces)) return false;
+  const fi_rma_iov target{usage.peer().target, value.length, usage.peer().provider_key};
   Operation* operation = queue_.take(*this, Operation::Kind::word, 0);
   const fi_msg_rma message{pieces.iov.data(), pieces.desc.data(), 1, ends_.data.peer, &target, 1, &operation->provider, 0};
-  if (fi_writemsg(ends_.data.endpoint.get(), &message, kSendFlags) != 0) {
+  if (const ssize_t returned = fi_writemsg(ends_.data.endpoint.get(), &message, kSendFlags); returned != 0) {
     queue_.give_back(operation);
+    data_dead_ = data_dead_ || returned != -FI_EAGAIN;
     return false;
   }
   ++flying_;
-  usage_->said = set;
+  usage.said = set;
   return context_.provider().ordered();
 }
 
@@ -142,7 +143,7 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
   const std::uint64_t flags = kSendFlags | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0);
   if (region != nullptr) {
     if (usage_) usage_->wanted = true;
-    if (usage_ && !usage_->said && !set_word(true)) return false;
+    if (usage_ && !usage_->said && !set_word(*usage_, true)) return false;
     const fi_rma_iov target{region->place(request.remote_addr), pieces.bytes, region->provider_key};
     Operation* operation = queue_.take(*this, Operation::Kind::remote, number);
     const fi_msg_rma message{pieces.iov.data(), desc, pieces.count, ends_.data.peer, &target, 1, &operation->provider, 0};
