@@ -17,7 +17,8 @@ set(lacuna_dependencies $<BUILD_INTERFACE:lacuna_fmt> $<BUILD_INTERFACE:lacuna_s
 add_library(lacuna_objects OBJECT ${lacuna_sources})
 target_include_directories(lacuna_objects PUBLIC ${PROJECT_SOURCE_DIR})
 # The third-party headers are for the .cpp files alone.
-target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR} ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR})
+target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR} ${LACUNA_XXHASH_INCLUDE_DIR} ${LACUNA_VERBS_INCLUDE_DIR}
+  ${LACUNA_FABRIC_INCLUDE_DIR})
 if(LACUNA_CUDA_INCLUDE_DIR)
   target_include_directories(lacuna_objects SYSTEM PRIVATE ${LACUNA_CUDA_INCLUDE_DIR})
 endif()

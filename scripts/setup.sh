@@ -30,7 +30,7 @@ EOF
 
 packages() {
   local wanted=(g++ clang make cmake ninja-build pkg-config
-    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev libfftw3-dev liburing-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+    libfmt-dev libhwy-dev libxxhash-dev libsodium-dev libibverbs-dev libfabric-dev libfftw3-dev liburing-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
   find_python >/dev/null || wanted+=(python3 python3-venv python3-dev)
   install "${wanted[@]}"
 }

@@ -37,7 +37,9 @@ typedef struct lacuna_message {
 
 /* All 0: the defaults. */
 typedef struct lacuna_connect_options {
-  const char* nic;  /* NULL: "local" */
+  /* "local", "verbs", "ofi:tcp", ... NULL: LACUNA_NIC; or else "local", or, if ranks are on several machines, an RDMA
+   * device, or else what libfabric has */
+  const char* nic;
   double timeout_s; /* for all to come; 0: 30 */
   /* a message of up to so many bytes is sent before anybody asks for it; 0: 8192, at most 16384 */
   int64_t eager_bytes;

@@ -69,7 +69,7 @@ class Communicator {
     int size = 2;
     int rank = -1;            ///< -1: as they come
     std::string secret = {};  ///< for "host:port"
-    std::string nic = "local";
+    std::string nic = {};     ///< "local", "ofi:tcp", ...; empty: LACUNA_NIC, or else one that reaches all ranks
     double timeout_s = 30;
     std::int64_t eager_bytes = 0;       ///< 0: the default
     std::int64_t unexpected_bytes = 0;  ///< 0: the default

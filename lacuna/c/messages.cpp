@@ -40,7 +40,6 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
   return guarded(LACUNA_GIVEN(address, comm), [&] {
     namespace library = lacuna::protocol;
     const lacuna_connect_options given = options != nullptr ? *options : lacuna_connect_options{};
-    const std::string nic = given.nic != nullptr ? given.nic : "local";
     library::Options wanted;
     if (given.eager_bytes > 0) wanted.eager_bytes = given.eager_bytes;
     if (given.unexpected_bytes > 0) wanted.unexpected_bytes = given.unexpected_bytes;
@@ -58,15 +57,13 @@ lacuna_status lacuna_connect(const char* address, int size, int rank, const char
       all->learn = *learn;
     }
     auto made = std::make_unique<lacuna_comm>();
-    auto context = lacuna::nic::open(nic);
-    if (!context) return failed(context.error());
-    made->context = std::move(*context);
     library::BootstrapOptions bootstrap{.address = address, .size = size, .rank = rank, .secret = secret != nullptr ? secret : ""};
     const lacuna::base::Wipe wipe(bootstrap.secret);
     if (given.timeout_s > 0) bootstrap.timeout_s = given.timeout_s;
-    auto group = library::form_group(bootstrap);
-    if (!group) return failed(group.error());
-    auto ranks = Communicator::create(*made->context, nic, std::move(*group), *all);
+    auto met = library::meet(bootstrap, given.nic != nullptr ? given.nic : "");
+    if (!met) return failed(met.error());
+    made->context = std::move(met->context);
+    auto ranks = Communicator::create(*made->context, std::string(made->context->nic_name()), std::move(met->group), *all);
     if (!ranks) return failed(ranks.error());
     made->ranks = std::move(*ranks);
     *comm = made.release();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace lacuna::nic {
@@ -84,6 +85,39 @@ Result<void> check_depths(const QueuePairOptions& options, const Limits& limits,
   if (fits(options.max_send_wr, limits.max_send_wr) && fits(options.max_recv_wr, limits.max_recv_wr)) return {};
   return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; NIC {} takes 1 to {} and 1 to {}",
                                                    options.max_send_wr, options.max_recv_wr, nic, limits.max_send_wr, limits.max_recv_wr));
+}
+
+Result<Limits> limited(Limits limits, const OpenOptions& options, std::string_view name) {
+  const auto take = [&](const char* what, auto& limit, std::int64_t wanted, bool zero_is_default) -> Result<void> {
+    if (wanted == 0 && zero_is_default) return {};
+    if (wanted < 0 || wanted > static_cast<std::int64_t>(limit))
+      return base::fail(base::Code::invalid_argument, fmt::format("{} = {}; {} takes up to {}", what, wanted, name, limit));
+    limit = static_cast<std::remove_reference_t<decltype(limit)>>(wanted);
+    return {};
+  };
+  LACUNA_TRY(take("max_sge", limits.max_sge, options.max_sge, true));
+  limits.max_sge_rd = std::min(limits.max_sge_rd, limits.max_sge);
+  LACUNA_TRY(take("max_sge_rd", limits.max_sge_rd, options.max_sge_rd, true));
+  if (options.max_inline) LACUNA_TRY(take("max_inline", limits.max_inline, *options.max_inline, false));
+  LACUNA_TRY(take("max_send_wr", limits.max_send_wr, options.max_send_wr, true));
+  LACUNA_TRY(take("max_recv_wr", limits.max_recv_wr, options.max_recv_wr, true));
+  LACUNA_TRY(take("max_message_bytes", limits.max_message_bytes, options.max_message_bytes, true));
+  if (IndirectLimits& keys = limits.indirect; keys.keys > 0) {
+    const IndirectOptions& wanted = options.indirect;
+    LACUNA_TRY(take("indirect.keys", keys.keys, wanted.keys.value_or(keys.keys), false));
+    LACUNA_TRY(take("indirect.entries", keys.entries, wanted.entries.value_or(keys.entries), false));
+    LACUNA_TRY(take("indirect.inline_entries", keys.inline_entries, wanted.inline_entries.value_or(keys.inline_entries), false));
+    LACUNA_TRY(take("indirect.strided_entries", keys.strided_entries, wanted.strided_entries.value_or(keys.strided_entries), false));
+    LACUNA_TRY(take("indirect.stride", keys.stride, wanted.stride.value_or(keys.stride), false));
+    keys.inline_entries = std::min(keys.inline_entries, keys.entries);
+    if (keys.keys == 0 || keys.entries == 0) keys = {.note = fmt::format("{}: the caller forbids them", name)};
+  }
+  for (PathInfo& path : limits.paths) {
+    if (std::ranges::find(options.forbidden_paths, path.path) == options.forbidden_paths.end()) continue;
+    path.available = false;
+    path.note = "forbidden by the caller";
+  }
+  return limits;
 }
 
 Limits common(const Limits& mine, const Limits& theirs) {

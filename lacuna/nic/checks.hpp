@@ -16,6 +16,10 @@ Result<void> check_room(std::uint64_t outstanding, std::size_t more, int depth, 
 /// Errors: limit (the queues' depths).
 Result<void> check_depths(const QueuePairOptions& options, const Limits& limits, std::string_view nic);
 
+/// What is left of a device's limits when a caller sets some; `name`: the device's. Errors: invalid_argument: one is
+/// above the device's.
+Result<Limits> limited(Limits limits, const OpenOptions& options, std::string_view name);
+
 /// The limits that both ends of a connection have.
 [[nodiscard]] Limits common(const Limits& mine, const Limits& theirs);
 

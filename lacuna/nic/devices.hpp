@@ -1,4 +1,4 @@
-// What is known of this machine's RDMA devices.
+// What is known of this machine's RDMA devices, and of libfabric's providers.
 #pragma once
 
 #include <string>
@@ -34,5 +34,20 @@ struct Devices {
   std::vector<DeviceInfo> list;
 };
 [[nodiscard]] Devices describe_devices();
+
+/// A provider of libfabric.
+struct ProviderInfo {
+  std::string nic;         ///< what open() takes
+  bool emulated = false;   ///< as Limits
+  bool connected = false;  ///< by connected endpoints, which notice when a peer is gone
+  bool ordered = false;    ///< several requests may be under way
+  std::string refusal;     ///< why open() refuses it; empty if it does not
+  Limits limits;           ///< all 0 if it is refused
+};
+struct Providers {
+  std::string none;  ///< why there are none, in a line
+  std::vector<ProviderInfo> list;
+};
+[[nodiscard]] Providers describe_providers();
 
 }  // namespace lacuna::nic

@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "lacuna/nic/devices.hpp"
 #include "lacuna/nic/local/local.hpp"
 #include "lacuna/nic/model/model.hpp"
+#include "lacuna/nic/ofi/ofi.hpp"
 #include "lacuna/nic/verbs/verbs.hpp"
 #include "lacuna/nic/world.hpp"
 
@@ -22,6 +24,7 @@ struct Driver {
 constexpr Driver kDrivers[] = {
     {"local", [](std::string_view, const OpenOptions& options) { return local::open(options); }},
     {"verbs", &verbs::open},
+    {"ofi", &ofi::open},
 };
 
 constexpr std::array<std::string_view, 4> kPaths{"mapped", "slots", "kernel", "wire"};
@@ -103,13 +106,27 @@ Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& 
   const std::size_t colon = std::min(name.find(':'), name.size());
   const std::string_view device = name.substr(std::min(colon + 1, name.size()));
   for (const Driver& driver : kDrivers) {
-    if (driver.name != name.substr(0, colon) || (colon < name.size() && driver.name != "verbs")) continue;
+    if (driver.name != name.substr(0, colon) || (colon < name.size() && driver.name == "local")) continue;
     return driver.open(device, options);
   }
   return base::fail(base::Code::invalid_argument, fmt::format("no NIC \"{}\"; this build has: {}", name, fmt::join(nic_names(), ", ")));
 }
 
+Result<std::unique_ptr<Context>> open_usual(bool other_machines) {
+  const char* usual = std::getenv("LACUNA_NIC");
+  if (usual != nullptr && *usual != '\0') return open(usual);
+  if (!other_machines) return open("local");
+  Result<std::unique_ptr<Context>> device = open("verbs");
+  if (device) return device;
+  Result<std::unique_ptr<Context>> provider = open("ofi");
+  if (provider) return provider;
+  return base::fail(base::Code::unsupported,
+                    fmt::format("this machine has no NIC that reaches others. NIC verbs: {}. NIC ofi: {}. LACUNA_NIC names another one",
+                                device.error().message, provider.error().message));
+}
+
 Devices describe_devices() { return verbs::describe(); }
+Providers describe_providers() { return ofi::describe(); }
 
 Result<std::unique_ptr<World>> simulate(const WorldOptions& options) { return model::simulate(options); }
 

@@ -317,6 +317,10 @@ struct OpenOptions {
 /// Errors: invalid_argument (no NIC of that name; the message lists them), permission, out_of_memory.
 Result<std::unique_ptr<Context>> open(std::string_view name, const OpenOptions& options = {});
 
+/// For a program that names no NIC: what LACUNA_NIC names; else NIC local, or, if other machines are to be reached, an
+/// RDMA device, else what libfabric has. Errors: as open(); unsupported: there is none of both, and why.
+Result<std::unique_ptr<Context>> open_usual(bool other_machines);
+
 /// A Bootstrap over a Unix stream socket, which can pass files and learns the peer's process from the kernel.
 class UnixBootstrap final : public Bootstrap {
  public:

@@ -8,6 +8,10 @@
 
 namespace lacuna::nic {
 
+/// Zero-filled pages of this process alone, for Context::allocate. Errors: out_of_memory, invalid_argument (none).
+Result<std::span<std::byte>> map_pages(std::size_t bytes);
+void unmap_pages(std::span<std::byte> bytes);
+
 class RealContext : public Context {
  public:
   void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,

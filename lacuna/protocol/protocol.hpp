@@ -59,6 +59,7 @@ using layout::Layout;
 struct Group {
   int rank = 0;
   std::vector<std::unique_ptr<nic::Bootstrap>> peers;  ///< by rank; null for the own
+  bool one_machine = true;                             ///< and one user: NIC local connects all of them
   [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
 };
 
@@ -84,6 +85,15 @@ Result<Group> form_group(const BootstrapOptions& options);
 /// A rank of a simulated world among all others, within World::run(). The world outlives it.
 Group form_group(nic::World& world, int rank);
 inline constexpr int kMostRanks = 1024;
+
+/// A group, and the NIC that connects its processes.
+struct Meeting {
+  std::unique_ptr<nic::Context> context;
+  Group group;
+};
+/// `nic`: as nic::open(); empty: as nic::open_usual(), for where the processes turn out to be. Errors: those of both
+/// and of form_group().
+Result<Meeting> meet(const BootstrapOptions& options, std::string_view nic);
 
 // --- messages --------------------------------------------------------------------------------------------------------
 

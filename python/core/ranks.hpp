@@ -233,9 +233,9 @@ class Ranks {
 
  private:
   Result<void> open(const protocol::BootstrapOptions& wanted, const std::string& nic, const protocol::Options& options) {
-    context_ = LACUNA_TRY(nic::open(nic));
-    protocol::Group group = LACUNA_TRY(protocol::form_group(wanted));
-    ranks_ = LACUNA_TRY(protocol::Communicator::create(*context_, nic, std::move(group), options));
+    protocol::Meeting met = LACUNA_TRY(protocol::meet(wanted, nic));
+    context_ = std::move(met.context);
+    ranks_ = LACUNA_TRY(protocol::Communicator::create(*context_, std::string(context_->nic_name()), std::move(met.group), options));
     return {};
   }
   // Of requests under way.

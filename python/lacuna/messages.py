@@ -273,7 +273,7 @@ def connect(
     secret: str = "",
     comm: Any = None,
     timeout: float = 30.0,
-    nic: str = "local",
+    nic: str | None = None,
     eager_bytes: int = 8192,
     unexpected_bytes: int = 4 << 20,
     progress_thread: bool = False,
@@ -285,6 +285,9 @@ def connect(
     `address` is a name, for processes of one user on one machine, whose ranks are given as they come unless `rank`
     says; or "host:port", where rank 0 listens, for ranks that have the `secret` of at least 16 characters. Or `comm` is
     an mpi4py communicator, whose ranks and size are taken.
+
+    `nic`: "local", "verbs", "ofi:tcp" and others. If left out, what LACUNA_NIC names; else "local", or,
+    if ranks are on several machines, an RDMA device, or else what libfabric has.
 
     `eager_bytes`: a message of up to so many is sent before anybody asks for it. `unexpected_bytes`: of such messages,
     kept for each peer until they are received. `progress_thread`: messages move while the program computes.
@@ -300,7 +303,17 @@ def connect(
     if address is None:
         raise ValueError("connect() needs an address or comm")
     ranks = Ranks(
-        address, size, rank, secret, timeout, nic, eager_bytes, unexpected_bytes, progress_thread, registering, learning
+        address,
+        size,
+        rank,
+        secret,
+        timeout,
+        nic or "",
+        eager_bytes,
+        unexpected_bytes,
+        progress_thread,
+        registering,
+        learning,
     )
     return Communicator(ranks)
 

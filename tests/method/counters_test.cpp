@@ -209,10 +209,12 @@ class Counted : public testing::TestWithParam<std::tuple<Table, nic::Path>> {
   GTEST_SKIP() << "an indirect key of this device takes " << (*opened_)->limits().indirect.entries << " entries"
 
 TEST_P(Counted, ByHandTwoThreads) {
+  LACUNA_NEEDS_LISTS(std::get<0>(GetParam()).options.max_sge);
   LACUNA_NEEDS_ENTRIES();
   EXPECT_EQ(in_two_threads(end), "");
 }
 TEST_P(Counted, ByHandTwoProcesses) {
+  LACUNA_NEEDS_LISTS(std::get<0>(GetParam()).options.max_sge);
   if (only_by_keys()) LACUNA_NEEDS_KEYS();
   LACUNA_NEEDS_ENTRIES();
   EXPECT_EQ(in_two_processes(end), "");

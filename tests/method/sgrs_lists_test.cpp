@@ -100,14 +100,15 @@ std::string uneven_chains(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 }
 
 class SgrsWithDifferentLists : public EveryPath {};
-#define LACUNA_LISTS_TEST(name, scenario)                                                                        \
+#define LACUNA_LISTS_TEST(name, scenario, entries)                                                               \
   TEST_P(SgrsWithDifferentLists, name##TwoProcesses) {                                                           \
     LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    LACUNA_NEEDS_LISTS(entries);                                                                                 \
     EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
   }
-LACUNA_LISTS_TEST(WithinOneWorkRequest, one_request)
-LACUNA_LISTS_TEST(CutIntoChains, chains)
-LACUNA_LISTS_TEST(CutIntoChainsWithinBlocks, uneven_chains)
+LACUNA_LISTS_TEST(WithinOneWorkRequest, one_request, 5)
+LACUNA_LISTS_TEST(CutIntoChains, chains, 2)
+LACUNA_LISTS_TEST(CutIntoChainsWithinBlocks, uneven_chains, 2)
 INSTANTIATE_TEST_SUITE_P(Method, SgrsWithDifferentLists, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace LACUNA_TEST_FILE

@@ -239,6 +239,7 @@ std::string refused_posts(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
 class QueueLimits : public EveryPath {};
 TEST_P(QueueLimits, AreNamedByRefusedPostsTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());
+  LACUNA_NEEDS_LISTS(2);
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return refused_posts(GetParam(), rank, b); }), "");
 }
 INSTANTIATE_TEST_SUITE_P(Nic, QueueLimits, testing::ValuesIn(tested_paths()), path_test_name);

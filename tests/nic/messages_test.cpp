@@ -161,10 +161,10 @@ std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap)
   return {};
 }
 
-LACUNA_ON_EVERY_PATH(Messages, gather_scatter)
+LACUNA_ON_EVERY_PATH_BY_LISTS(Messages, gather_scatter, 4)
 LACUNA_ON_EVERY_PATH(Messages, many)
 LACUNA_ON_EVERY_PATH_BY_KEYS(Messages, short_pieces)
-LACUNA_ON_EVERY_PATH(Messages, writes)
+LACUNA_ON_EVERY_PATH_BY_LISTS(Messages, writes, 2)
 LACUNA_ON_EVERY_PATH(Messages, ordinary_memory)
 INSTANTIATE_TEST_SUITE_P(Nic, Messages, testing::ValuesIn(tested_paths()), path_test_name);
 

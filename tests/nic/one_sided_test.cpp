@@ -269,12 +269,12 @@ TEST(KernelPath, StopsAtAHoleTwoProcesses) {
   EXPECT_EQ(in_two_processes(hole), "");
 }
 
-LACUNA_ON_EVERY_PATH(OneSided, reads)
+LACUNA_ON_EVERY_PATH_BY_LISTS(OneSided, reads, 3)
 LACUNA_ON_EVERY_PATH(OneSided, reads_pass_waiting_sends)
-LACUNA_ON_EVERY_PATH(OneSided, immediates)
+LACUNA_ON_EVERY_PATH_BY_LISTS(OneSided, immediates, 2)
 LACUNA_ON_EVERY_PATH(OneSided, chains)
 LACUNA_ON_EVERY_PATH(OneSided, silent_requests_fill_the_queue)
-LACUNA_ON_EVERY_PATH(OneSided, inline_data)
+LACUNA_ON_EVERY_PATH_BY_LISTS(OneSided, inline_data, 2)
 LACUNA_ON_EVERY_PATH(OneSided, passive_target)
 INSTANTIATE_TEST_SUITE_P(Nic, OneSided, testing::ValuesIn(tested_paths()), path_test_name);
 

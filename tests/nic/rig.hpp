@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tests/support/mlx5/fake.hpp"
+#include "tests/support/ofi/narrow.hpp"
 #include "tests/support/pair.hpp"
 #include "tests/support/patience.hpp"
 
@@ -15,13 +16,16 @@ namespace lacuna::test {
 
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 /// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device,
-/// of whose tests those of two threads can be run, and "pins" the same with pages that are really pinned; `make
-/// test-rdma` runs those of two processes with the device of its machine.
+/// of whose tests those of two threads can be run, and "pins" the same with pages that are really pinned; "narrow" is
+/// NIC ofi on provider tcp, as strict as providers may be; `make test-rdma` runs those of two processes with the device
+/// of its machine.
 inline std::string tested_nic() {
   const char* named = std::getenv("LACUNA_TEST_NIC");
   return named == nullptr ? "local" : named;
 }
+inline bool tests_ofi() { return tested_nic().starts_with("ofi") || tested_nic() == "narrow"; }
 inline base::Result<std::unique_ptr<nic::Context>> open_tested(const nic::OpenOptions& options = {}) {
+  if (tested_nic() == "narrow") return ofi::open_narrow(options);
   if (tested_nic() == "pins") LACUNA_TRY(mlx5::pin_pages());
   return tested_nic() == "fake" || tested_nic() == "pins" ? mlx5::open(options) : nic::open(tested_nic(), options);
 }
@@ -158,6 +162,19 @@ inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info)
     EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), "");   \
   }
 
+/// The same for what posts lists of this many entries.
+#define LACUNA_ON_EVERY_PATH_BY_LISTS(suite, scenario, entries)                                                  \
+  TEST_P(suite, scenario##TwoProcesses) {                                                                        \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    LACUNA_NEEDS_LISTS(entries);                                                                                 \
+    EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), ""); \
+  }                                                                                                              \
+  TEST_P(suite, scenario##TwoThreads) {                                                                          \
+    LACUNA_NEEDS_PATH(GetParam());                                                                               \
+    LACUNA_NEEDS_LISTS(entries);                                                                                 \
+    EXPECT_EQ(in_two_threads([&](int rank, nic::Bootstrap& b) { return scenario(GetParam(), rank, b); }), "");   \
+  }
+
 /// The same for what indirect keys do.
 #define LACUNA_ON_EVERY_PATH_BY_KEYS(suite, scenario)                                                            \
   TEST_P(suite, scenario##TwoProcesses) {                                                                        \
@@ -175,6 +192,11 @@ inline std::string path_test_name(const testing::TestParamInfo<nic::Path>& info)
 #define LACUNA_NEEDS_KEYS()                                                                    \
   if (const auto opened_ = open_tested(); !opened_ || (*opened_)->limits().indirect.keys == 0) \
   GTEST_SKIP() << (opened_ ? tested_nic() + " has no indirect keys" : opened_.error().text())
+
+/// Skips, visibly, where lists are shorter.
+#define LACUNA_NEEDS_LISTS(entries)                                                          \
+  if (const auto opened_ = open_tested(); opened_ && (*opened_)->limits().max_sge < entries) \
+  GTEST_SKIP() << tested_nic() << " takes lists of " << (*opened_)->limits().max_sge << " entries"
 
 /// Skips, visibly, where the system refuses a path.
 #define LACUNA_NEEDS_PATH(wanted)                                                                                             \

@@ -1,4 +1,4 @@
-"""RDMA devices that the fake worker makes up."""
+"""RDMA devices and providers of libfabric that the fake worker makes up."""
 
 from __future__ import annotations
 
@@ -43,3 +43,28 @@ def devices() -> dict[str, object]:
     }
     down = {**soft, "nic": "verbs:mlx5_1", "emulated": False, "refusal": "no port of mlx5_1 is up"}
     return {"none": "", "list": [soft, real, down]}
+
+
+def providers() -> dict[str, object]:
+    """One that can be used, one without order, and one that cannot."""
+    limits = {
+        "max_sge": 4,
+        "max_sge_rd": 4,
+        "max_inline": 128,
+        "max_send_wr": 1024,
+        "max_cqe": 65536,
+        "max_message_bytes": 2 << 30,
+        "indirect_keys": 0,
+        "indirect_entries": 0,
+    }
+    tcp: dict[str, object] = {
+        "nic": "ofi:tcp",
+        "emulated": True,
+        "connected": True,
+        "ordered": True,
+        "refusal": "",
+        "limits": limits,
+    }
+    loose = {**tcp, "nic": "ofi:loose", "emulated": False, "connected": False, "ordered": False}
+    refused = {**tcp, "nic": "ofi:efa", "refusal": "its completions carry 4 bytes"}
+    return {"none": "", "list": [tcp, loose, refused]}

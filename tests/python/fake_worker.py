@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from fake_devices import devices
+from fake_devices import devices, providers
 from fake_remote_host import There, listen
 from fake_tables import AI, CORPUS, COSTS, KEY_COSTS, METHODS, NOTIFY, PATHS
 
@@ -306,6 +306,10 @@ def serve(there: There | None) -> None:
         if "devices" in request:
             none = {"none": "no RDMA device: `ibv_devices` lists what the kernel has", "list": []}
             say({"devices": devices() if MODE == "devices" else none})
+            continue
+        if "providers" in request:
+            none = {"none": "NIC ofi needs libfabric", "list": []}
+            say({"providers": providers() if MODE == "devices" else none})
             continue
         if "corpus" in request:
             say({"corpus": corpus(request["corpus"]["suite"])})

@@ -45,7 +45,8 @@ void without_profile() { setenv("LACUNA_PROFILE", "/nonexistent/profile.json", 0
 
 std::string run_rank(const Setting& setting, protocol::Group group, const Finish& finish, const Program& program) {
   const bool device = tested_nic().starts_with("verbs:");
-  const std::string nic = !setting.pins ? "local" : device ? tested_nic() : "verbs:fake5_0";
+  const std::string usual = tests_ofi() ? tested_nic() : "local";
+  const std::string nic = !setting.pins ? usual : device ? tested_nic() : "verbs:fake5_0";
   const auto context = LACUNA_END_TRY(setting.pins && !device ? mlx5::open(setting.nic) : nic::open(nic, setting.nic));
   const auto ranks = LACUNA_END_TRY(protocol::Communicator::create(*context, nic, std::move(group), setting.options));
   return finish.wait(*ranks, program(*ranks), setting.options.progress_thread);

@@ -19,7 +19,7 @@ using Program = std::function<std::string(protocol::Communicator&)>;
 struct Setting {
   int ranks = 2;
   bool processes = false;  ///< else threads
-  bool pins = false;       ///< on a NIC that pins (can_pin()); threads. Else on NIC local
+  bool pins = false;       ///< on a NIC that pins (can_pin()); threads. Else on NIC local, or ofi if that is tested
   nic::OpenOptions nic;
   protocol::Options options;
 };

@@ -83,6 +83,7 @@ void greet(const base::Machine& machine, std::string_view nic, const Link& link,
 // A question that needs no rank; nothing if it is none.
 std::optional<Json> general_answer(const Json& request) {
   if (request.contains("devices")) return Json{{"devices", describe_devices()}};
+  if (request.contains("providers")) return Json{{"providers", describe_providers()}};
   if (!request.contains("corpus")) return std::nullopt;
   const Json& which = request["corpus"];
   const bool ai = which.is_object() && which.value("suite", "ddtbench") == "ai";

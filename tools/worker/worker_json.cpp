@@ -209,6 +209,20 @@ Json describe_devices() {
   return {{"none", found.none}, {"list", list}};
 }
 
+Json describe_providers() {
+  const nic::Providers found = nic::describe_providers();
+  Json list = Json::array();
+  for (const nic::ProviderInfo& provider : found.list) {
+    list.push_back({{"nic", provider.nic},
+                    {"emulated", provider.emulated},
+                    {"connected", provider.connected},
+                    {"ordered", provider.ordered},
+                    {"refusal", provider.refusal},
+                    {"limits", describe_limits(provider.limits)}});
+  }
+  return {{"none", found.none}, {"list", list}};
+}
+
 void print_report(const Request& request, std::string_view nic, const Report& report) {
   for (const Row& row : report.rows) print({{"row", describe_row(request, nic, row)}});
   for (const Refusal& refusal : report.refusals) {

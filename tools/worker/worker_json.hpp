@@ -24,6 +24,7 @@ void print(const Json& line);
 void print_report(const Request& request, std::string_view nic, const Report& report);
 
 [[nodiscard]] Json describe_devices();
+[[nodiscard]] Json describe_providers();
 [[nodiscard]] Json describe_methods();
 [[nodiscard]] Json describe_corpus();
 [[nodiscard]] Json describe_ai(std::int64_t most_payload);

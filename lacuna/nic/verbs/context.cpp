@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lacuna/nic/checks.hpp"
 #include "lacuna/nic/verbs/queue_pair.hpp"
 #include "lacuna/nic/verbs/verbs.hpp"
 
@@ -23,46 +23,9 @@ constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr std::uint64_t kWaitsPerLook = 64;
 constexpr std::uint64_t kWaitsBeforeYield = 512;
 constexpr std::uint64_t kWaitsBeforeSleep = 8192;
-constexpr std::int64_t kSleep = 1'000'000;  // ns at most: memory that a peer writes into raises no event
-constexpr std::size_t kPage = 4096;
+constexpr std::int64_t kSleep = 1'000'000;            // ns at most: memory that a peer writes into raises no event
 constexpr std::uint32_t kMostPiece = (1U << 31) - 1;  // bytes of a window: mlx5 takes no 2 GiB
 constexpr std::size_t kAtOnce = 16;                   // completions
-
-std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-// A caller's limit may be below the device's, never above.
-Result<Limits> limited(Limits limits, const OpenOptions& options, const std::string& name) {
-  const auto take = [&](const char* what, auto& limit, std::int64_t wanted, bool zero_is_default) -> Result<void> {
-    if (wanted == 0 && zero_is_default) return {};
-    if (wanted < 0 || wanted > static_cast<std::int64_t>(limit))
-      return base::fail(base::Code::invalid_argument, fmt::format("{} = {}; {} takes up to {}", what, wanted, name, limit));
-    limit = static_cast<std::remove_reference_t<decltype(limit)>>(wanted);
-    return {};
-  };
-  LACUNA_TRY(take("max_sge", limits.max_sge, options.max_sge, true));
-  limits.max_sge_rd = std::min(limits.max_sge_rd, limits.max_sge);
-  LACUNA_TRY(take("max_sge_rd", limits.max_sge_rd, options.max_sge_rd, true));
-  if (options.max_inline) LACUNA_TRY(take("max_inline", limits.max_inline, *options.max_inline, false));
-  LACUNA_TRY(take("max_send_wr", limits.max_send_wr, options.max_send_wr, true));
-  LACUNA_TRY(take("max_recv_wr", limits.max_recv_wr, options.max_recv_wr, true));
-  LACUNA_TRY(take("max_message_bytes", limits.max_message_bytes, options.max_message_bytes, true));
-  if (IndirectLimits& keys = limits.indirect; keys.keys > 0) {
-    const IndirectOptions& wanted = options.indirect;
-    LACUNA_TRY(take("indirect.keys", keys.keys, wanted.keys.value_or(keys.keys), false));
-    LACUNA_TRY(take("indirect.entries", keys.entries, wanted.entries.value_or(keys.entries), false));
-    LACUNA_TRY(take("indirect.inline_entries", keys.inline_entries, wanted.inline_entries.value_or(keys.inline_entries), false));
-    LACUNA_TRY(take("indirect.strided_entries", keys.strided_entries, wanted.strided_entries.value_or(keys.strided_entries), false));
-    LACUNA_TRY(take("indirect.stride", keys.stride, wanted.stride.value_or(keys.stride), false));
-    keys.inline_entries = std::min(keys.inline_entries, keys.entries);
-    if (keys.keys == 0 || keys.entries == 0) keys = {.note = fmt::format("{}: the caller forbids them", name)};
-  }
-  for (PathInfo& path : limits.paths) {
-    if (std::ranges::find(options.forbidden_paths, path.path) == options.forbidden_paths.end()) continue;
-    path.available = false;
-    path.note = "forbidden by the caller";
-  }
-  return limits;
-}
 
 }  // namespace
 
@@ -114,14 +77,7 @@ int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions
 
 // --- memory ----------------------------------------------------------------------------------------------------------
 
-Result<Buffer> Context::allocate(std::size_t bytes) {
-  if (bytes == 0) return base::fail(base::Code::invalid_argument, "a buffer of 0 bytes");
-  void* memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return base::fail(base::Code::out_of_memory, fmt::format("{} bytes: {}", bytes, std::strerror(errno)));
-  return Buffer(*this, {static_cast<std::byte*>(memory), bytes});
-}
-
-void Context::free(std::span<std::byte> bytes) { munmap(bytes.data(), pages(bytes.size())); }
+Result<Buffer> Context::allocate(std::size_t bytes) { return Buffer(*this, LACUNA_TRY(map_pages(bytes))); }
 
 Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights rights, MemoryKind kind) {
   if (kind != MemoryKind::host)

@@ -76,7 +76,7 @@ class Context final : public RealContext {
   void bound_window(const Binding& binding) { windows_.find(binding.key >> kVariantBits)->second->rkey = binding.key; }
 
  protected:
-  void free(std::span<std::byte> bytes) override;
+  void free(std::span<std::byte> bytes) override { unmap_pages(bytes); }
   void deregister(std::uint32_t lkey) override { regions_.erase(lkey); }
   void destroy_indirect_key(std::uint32_t key) override;
   std::uint32_t next_window_key(std::uint32_t key) override { return ibv_inc_rkey(key); }

@@ -23,7 +23,7 @@ constexpr std::int64_t kRetryNs = 5'000'000;
 constexpr std::int64_t kReasonNs = 200'000'000;
 
 Group group_of(int rank, std::vector<base::Fd> sockets) {
-  Group group{.rank = rank, .peers = {}};
+  Group group{.rank = rank, .peers = {}, .one_machine = false};
   for (base::Fd& socket : sockets) {
     group.peers.emplace_back();
     if (socket) group.peers.back() = std::make_unique<TcpBootstrap>(std::move(socket));

@@ -26,11 +26,11 @@ def info(
     nic: NicOption = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show this machine, the NIC's paths and limits, the methods, the RDMA devices, and the GPUs.
+    """Show this machine, the NIC's paths and limits, the methods, the RDMA devices, libfabric's providers, the GPUs.
 
     Of each device: what it advertises and what its queue pairs were found to take, UMR or why not, memory windows,
-    on-demand paging, ports, and the GID and MTU that connections would use. Also whether registered memory may stay so:
-    whether the kernel tells of memory that is freed.
+    on-demand paging, ports, and the GID and MTU that connections would use. Of each provider: its limits, or why it is
+    not used. Also whether registered memory may stay so: whether the kernel tells of memory that is freed.
 
     \b
     Examples:
@@ -40,12 +40,18 @@ def info(
     Exit status: 0, 2 for wrong usage, 3 if the worker is missing or fails.
     """
     with command_exit.guarded(), Worker(find_worker(), worker_nic(nic), _SILENCE) as worker:
-        hello, devices = worker.hello, worker.devices()
+        hello, devices, providers = worker.hello, worker.devices(), worker.providers()
     untold = freed_memory_is_told()
     gpus, no_gpus = device.look()
     if as_json:
-        said = {"protocol": PROTOCOL, **vars(hello), "devices": devices, "freed_memory_untold": untold}
+        said = {
+            "protocol": PROTOCOL,
+            **vars(hello),
+            "devices": devices,
+            "providers": providers,
+            "freed_memory_untold": untold,
+        }
         print(written({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
     else:
-        guide_tables.show_info(command_exit.console(), hello, devices, untold)
+        guide_tables.show_info(command_exit.console(), hello, devices, providers, untold)
         guide_tables.show_gpus(command_exit.console(), gpus, no_gpus)

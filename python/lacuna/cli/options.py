@@ -25,8 +25,9 @@ NicOption = Annotated[
     typer.Option(
         "--nic",
         metavar="NAME",
-        help="The NIC: local; verbs:DEVICE, an RDMA device (docs/start/rdma.md); model or model:PLATFORM, a simulated "
-        "one (docs/design/model.md). `lacuna info` describes it.",
+        help="The NIC: local; verbs:DEVICE, an RDMA device (docs/start/rdma.md); ofi:PROVIDER "
+        "(docs/start/ofi.md); model or model:PLATFORM, a simulated one (docs/design/model.md). `lacuna info` describes "
+        "it.",
     ),
 ]
 

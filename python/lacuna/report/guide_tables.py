@@ -19,7 +19,7 @@ from lacuna.report.describe import cells, facts, methods, paths, rule_table
 from lacuna.report.palette import ink
 from lacuna.report.row_tables import RowTable, fact_grid
 from lacuna.units import bytes_text, gain_text, us_text
-from lacuna.worker.devices import Devices
+from lacuna.worker.devices import Devices, Providers
 from lacuna.worker.hardware import EMULATED
 from lacuna.worker.records import BASELINE, BY_HAND, Hello, Row
 
@@ -204,14 +204,15 @@ def notes(guide: Run) -> list[Text]:
     return lines
 
 
-def show_info(console: Console, hello: Hello, found: Devices, untold: str) -> None:
-    """Prints what the worker can do here, and the RDMA devices. `untold`: why the kernel does not tell of freed memory,
-    or ""."""
+def show_info(console: Console, hello: Hello, found: Devices, providers: Providers, untold: str) -> None:
+    """Prints what the worker can do here, the RDMA devices and libfabric's providers. `untold`: why the kernel does not
+    tell of freed memory, or ""."""
     about = [*facts(hello.machine, hello.nic), ("registrations", registrations_text(untold))]
     for part in (fact_grid(about), paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)
         console.print()
     _show_devices(console, found)
+    _show_providers(console, providers)
 
 
 def _show_devices(console: Console, devices: Devices) -> None:
@@ -221,6 +222,16 @@ def _show_devices(console: Console, devices: Devices) -> None:
     for device in devices.list:
         console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
         console.print(fact_grid(((f"  {subject}", words) for subject, words in device.facts()), style=""))
+        console.print()
+
+
+def _show_providers(console: Console, providers: Providers) -> None:
+    if not providers.list:
+        console.print(Text.assemble(("Providers of libfabric: ", "bold"), providers.none or "none"), soft_wrap=True)
+        return
+    for provider in providers.list:
+        console.print(Text(f"Provider of libfabric: --nic '{provider.nic}'", style="bold"))
+        console.print(fact_grid(((f"  {subject}", words) for subject, words in provider.facts()), style=""))
         console.print()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lacuna import clock
-from lacuna.worker.devices import Devices
+from lacuna.worker.devices import Devices, Providers
 from lacuna.worker.process import LineProcess, find_executable
 from lacuna.worker.protocol import SchemaError, member, read
 from lacuna.worker.records import (
@@ -30,7 +30,7 @@ _CONNECT_SECONDS = 20.0
 """What it may take longer to connect to another machine, or by a device, which pins memory first."""
 
 _DEVICES_SECONDS = 30.0
-"""What looking at all RDMA devices may take: each is asked for queue pairs of many sizes."""
+"""What looking at all RDMA devices, or providers, may take: each device is asked for queue pairs of many sizes."""
 
 
 def find_worker() -> Path:
@@ -53,7 +53,7 @@ class Worker(LineProcess):
         variables = {**os.environ, **remote.variables} if remote else None
         super().__init__("the worker", [executable, "--nic", nic, *options, *more], variables)
         with self._ends_with_errors():
-            longer = _CONNECT_SECONDS if remote or nic.startswith("verbs") else 0.0
+            longer = _CONNECT_SECONDS if remote or nic.startswith(("verbs", "ofi")) else 0.0
             self.hello = self.read(lambda said: read_hello(member(said, "hello", "line")), self._soon() + longer)
 
     def corpus(self, suite: str = "ddtbench", **bounds: int) -> tuple[Family, ...]:
@@ -66,6 +66,14 @@ class Worker(LineProcess):
         self.send({"devices": {}})
         return self.read(
             lambda said: read(Devices, member(said, "devices", "line"), "devices"), time.monotonic() + _DEVICES_SECONDS
+        )
+
+    def providers(self) -> Providers:
+        """The providers of libfabric on this machine."""
+        self.send({"providers": {}})
+        return self.read(
+            lambda said: read(Providers, member(said, "providers", "line"), "providers"),
+            time.monotonic() + _DEVICES_SECONDS,
         )
 
     def measure(

@@ -1,4 +1,4 @@
-"""The machine's RDMA devices, as `lacuna info` shows them."""
+"""The machine's RDMA devices and libfabric's providers, as `lacuna info` shows them."""
 
 from __future__ import annotations
 
@@ -92,3 +92,44 @@ class Devices:
     none: str
     """Why there are none, in a line."""
     list: tuple[Device, ...]
+
+
+_SOFTWARE = "in software: its timings say nothing about hardware"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider of libfabric."""
+
+    nic: str
+    """What --nic takes."""
+    emulated: bool
+    connected: bool
+    """By endpoints that notice when a peer is gone."""
+    ordered: bool
+    """Several requests may be under way."""
+    refusal: str
+    """Why it cannot be used; empty if it can."""
+    limits: DeviceLimits
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Pairs of a subject and what there is to say about it."""
+        if self.refusal:
+            return [("not usable", self.refusal)]
+        found = self.limits
+        return [
+            ("provider", _SOFTWARE if self.emulated else "of hardware"),
+            ("endpoints", "connected" if self.connected else "not connected"),
+            ("requests", "in order, several at a time" if self.ordered else "one at a time: it promises no order"),
+            ("max_sge", f"{found.max_sge:,}"),
+            ("inline", f"up to {bytes_text(found.max_inline)}"),
+            ("messages", f"up to {bytes_text(found.max_message_bytes)}"),
+            ("UMR", "no: libfabric has none"),
+        ]
+
+
+@dataclass(frozen=True)
+class Providers:
+    none: str
+    """Why there are none, in a line."""
+    list: tuple[Provider, ...]

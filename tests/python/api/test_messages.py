@@ -316,6 +316,25 @@ def test_meeting_by_port_with_a_secret() -> None:
     run(program, address=free_address(), secret=secrets.token_hex(16))
 
 
+def test_by_a_provider_of_libfabric() -> None:
+    def program(ranks: Communicator) -> None:
+        other = 1 - ranks.rank
+        for side in (10, 700):  # eager, and in chunks
+            mine = np.full((side, side), float(ranks.rank))
+            theirs = np.full((side, side), -1.0)
+            request = ranks.irecv(theirs[:, ::2], other)
+            ranks.send(mine[::2].T, other)
+            request.wait()
+            assert (theirs[:, ::2] == other).all()
+            assert (theirs[:, 1::2] == -1).all()
+
+    try:
+        lacuna.connect(f"test-{secrets.token_hex(8)}", 1, nic="ofi:tcp").close()
+    except (RuntimeError, NotImplementedError) as e:
+        pytest.skip(str(e))
+    run(program, nic="ofi:tcp")
+
+
 def test_nobody_else_comes() -> None:
     with pytest.raises(TimeoutError, match="1"):
         lacuna.connect(f"test-{secrets.token_hex(8)}", 2, timeout=0.2)

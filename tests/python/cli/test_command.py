@@ -304,6 +304,20 @@ def test_info_shows_each_device(lacuna: Lacuna) -> None:
     assert [d["nic"] for d in found] == ["verbs:rxe0", "verbs:mlx5_0", "verbs:mlx5_1"]
 
 
+def test_info_shows_each_provider(lacuna: Lacuna) -> None:
+    assert "Providers of libfabric: NIC ofi needs libfabric" in lacuna("info").stdout
+    shown = " ".join(lacuna("info", mood="devices").stdout.split())
+    for text in (
+        "Provider of libfabric: --nic 'ofi:tcp'",
+        "in order, several at a time",
+        "one at a time: it promises no order",
+        "not usable its completions carry 4 bytes",
+    ):
+        assert text in shown, text
+    found = json.loads(lacuna("info", "--json", mood="devices").stdout)["providers"]["list"]
+    assert [p["nic"] for p in found] == ["ofi:tcp", "ofi:loose", "ofi:efa"]
+
+
 @pytest.mark.parametrize("command", [(), ("guide",), ("info",)])
 def test_help_comes_with_an_example(lacuna: Lacuna, command: tuple[str, ...]) -> None:
     ended = lacuna(*command, "--help")

@@ -23,6 +23,7 @@ NAMES = {
     "hwy": Names("highway", "libhwy"),
     "hwy/highway.h": Names("highway", "libhwy"),
     "infiniband/verbs.h": Names("rdma-core", "rdma-core"),
+    "rdma/fabric.h": Names("libfabric", "libfabric"),
     "libsodium": Names("libsodium", "libsodium"),
     "nlohmann_json": Names("nlohmann-json", "nlohmann_json"),
     "PkgConfig": Names("pkgconfig", "pkg-config"),

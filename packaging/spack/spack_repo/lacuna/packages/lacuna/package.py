@@ -24,6 +24,7 @@ class Lacuna(CMakePackage):
     depends_on("libsodium@1.0.18:")
     depends_on("nlohmann-json@3.11:", type="build")
     depends_on("xxhash@0.8.1:", type="build")
+    depends_on("libfabric", type="build")  # headers; the library is loaded where a provider is asked for
     depends_on("rdma-core", type="build")  # a header; the library is loaded where there is a device
 
     requires("%gcc@12:", "%clang@16:", policy="one_of", msg="Lacuna is written in C++23")

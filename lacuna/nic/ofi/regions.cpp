@@ -1,0 +1,57 @@
+#include "lacuna/nic/ofi/regions.hpp"
+
+#include <fmt/format.h>
+
+namespace lacuna::nic::ofi {
+namespace {
+
+constexpr int kMarkBits = 12;
+constexpr std::uint32_t kMark = 0x5a5;  // in the middle of its range: a key plus or minus 1000 fits no region
+constexpr int kAttempts = 8;            // with keys of which one may be taken
+
+}  // namespace
+
+Result<std::uint32_t> Regions::add(std::span<std::byte> bytes, Rights rights) {
+  std::uint32_t key = 0;
+  do {
+    key = (++numbers_ << kMarkBits) | kMark;
+  } while (regions_.contains(key));
+  const std::uint64_t access =
+      FI_SEND | FI_RECV | FI_READ | FI_WRITE | (rights.remote_write ? FI_REMOTE_WRITE : 0) | (rights.remote_read ? FI_REMOTE_READ : 0);
+  // Nobody that was not told such a key finds it by chance.
+  const std::size_t key_bytes = provider_.info().domain_attr->mr_key_size;
+  const std::uint64_t mask = key_bytes >= sizeof mask ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * key_bytes)) - 1;
+  fid_mr* memory = nullptr;
+  int error = -FI_ENOKEY;
+  for (int attempt = 0; error == -FI_ENOKEY && attempt < kAttempts; ++attempt) {
+    const std::uint64_t wanted = (std::uint64_t{random_()} << 32 | random_()) & mask;
+    error = fi_mr_reg(provider_.domain(), bytes.data(), bytes.size(), access, 0, wanted, 0, &memory, nullptr);
+  }
+  if (error != 0)
+    return std::unexpected(failure(provider_.library(), fmt::format("fi_mr_reg of {} bytes on {}", bytes.size(), provider_.name()), error));
+  regions_.insert_or_assign(key, LocalRegion{reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), rights, Owned<fid_mr>(memory)});
+  return key;
+}
+
+const LocalRegion* Regions::find(std::uint32_t key) const {
+  const auto found = regions_.find(key);
+  return found == regions_.end() || found->second.going ? nullptr : &found->second;
+}
+
+bool Regions::resolve(std::span<const Sge> list, bool written, Pieces& pieces) const {
+  pieces.count = 0;
+  pieces.bytes = 0;
+  for (const Sge& sge : list) {
+    if (sge.length == 0) continue;
+    const LocalRegion* region = find(sge.lkey);
+    // A right to write remotely comes with the one to write locally, as on NIC verbs.
+    if (region == nullptr || !region->holds(sge.addr, sge.length)) return false;
+    if (written && !region->rights.local_write && !region->rights.remote_write) return false;
+    pieces.iov[pieces.count] = {reinterpret_cast<void*>(sge.addr), sge.length};
+    pieces.desc[pieces.count++] = fi_mr_desc(region->memory.get());
+    pieces.bytes += sge.length;
+  }
+  return true;
+}
+
+}  // namespace lacuna::nic::ofi

@@ -1,0 +1,178 @@
+// What starts: requests in the order of posting, each as soon as its keys, the peer's receives and the provider allow.
+#include <cstring>
+
+#include "lacuna/nic/ofi/queue_pair.hpp"
+
+namespace lacuna::nic::ofi {
+namespace {
+
+constexpr std::uint64_t kSendFlags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+
+bool is_message(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::write_imm; }
+
+std::uint64_t total(std::span<const Sge> list) {
+  std::uint64_t bytes = 0;
+  for (const Sge& sge : list) bytes += sge.length;
+  return bytes;
+}
+
+}  // namespace
+
+// --- receives --------------------------------------------------------------------------------------------------------
+
+void QueuePair::start_receives() {
+  if (!opened_ || data_dead_) return;
+  for (; receives_started_ < receives_posted_; ++receives_started_) {
+    Receive& request = receive_at(receives_started_);
+    Pieces pieces;
+    request.spoiled = !context_.regions().resolve(request.list, true, pieces);
+    if (request.spoiled) pieces.count = 0;  // a message without bytes needs no memory
+    Operation* operation = queue_.take(*this, Operation::Kind::receive, receives_started_);
+    const fi_msg message{pieces.iov.data(), pieces.desc.data(), pieces.count, ends_.data.peer, &operation->provider, 0};
+    if (fi_recvmsg(ends_.data.endpoint.get(), &message, FI_COMPLETION) == 0) continue;
+    queue_.give_back(operation);
+    break;
+  }
+  announce_receives();
+}
+
+// Said when as many are new as the peer still knows of: rarely while many are posted, and at once when there was none.
+void QueuePair::announce_receives() {
+  const std::uint64_t fresh = receives_started_ - credit_said_;
+  const std::uint64_t left = credit_said_ > receives_done_ ? credit_said_ - receives_done_ : 0;
+  if (fresh == 0 || fresh < left) return;
+  credit_said_ = receives_started_;
+  say({.kind = Said::credit, .count = credit_said_});
+}
+
+// --- sends -----------------------------------------------------------------------------------------------------------
+
+void QueuePair::start_sends() {
+  while (opened_ && !refused_ && !data_dead_ && sends_started_ < sends_posted_) {
+    if (!start(send_at(sends_started_), sends_started_)) return;
+    ++sends_started_;
+  }
+}
+
+void QueuePair::refuse(Send& request, Status status) {
+  request.status = status;
+  request.done = true;
+  refused_ = true;
+}
+
+bool QueuePair::may_start(const Send& request) {
+  if (request.wrote) return true;
+  if (!context_.provider().ordered() && flying_ > 0) return false;
+  if (request.fence && reads_flying_ > 0) return false;
+  return !is_message(request.opcode) || messages_ < credit_;
+}
+
+bool QueuePair::start(Send& request, std::uint64_t number) {
+  if (!may_start(request)) return false;
+  Pieces pieces;
+  RemoteRegion* region = nullptr;
+  if (!find_memory(request, pieces, region)) return request.done;
+  if (pieces.bytes == 0 && !is_message(request.opcode)) return request.done = true;  // nothing moves
+  return post(request, number, pieces, region);
+}
+
+// False: it cannot start, now or (then it is done) ever.
+bool QueuePair::find_memory(Send& request, Pieces& pieces, RemoteRegion*& region) {
+  if (request.inlined) {
+    pieces.iov[0] = {request.bytes.data(), request.bytes.size()};
+    pieces.desc[0] = nullptr;
+    pieces.count = request.bytes.empty() ? 0 : 1;
+    pieces.bytes = request.bytes.size();
+  } else if (!context_.regions().resolve(request.list, request.opcode == Opcode::read, pieces)) {
+    refuse(request, Status::loc_prot_err);
+    return false;
+  }
+  if (request.opcode == Opcode::send || pieces.bytes == 0 || request.wrote) return true;
+  region = remote_.find(request.rkey);
+  if (region == nullptr) {
+    remote_.asked(request.rkey);
+    say({.kind = Said::ask, .key = request.rkey});
+    return false;
+  }
+  if (region->state == RemoteRegion::State::asked || region->revoked) return false;
+  const std::uint64_t right = request.opcode == Opcode::read ? Said::kMayRead : Said::kMayWrite;
+  if (region->state == RemoteRegion::State::known && region->allows(request.remote_addr, pieces.bytes, right)) return true;
+  if (region->state == RemoteRegion::State::none) remote_.forget(request.rkey);
+  refuse(request, Status::rem_access_err);
+  return false;
+}
+
+// What an operation was answered; true: it is under way.
+bool QueuePair::posted(Send& request, long returned, Operation* operation) {
+  if (returned == 0) {
+    ++request.flying;
+    ++flying_;
+    return true;
+  }
+  queue_.give_back(operation);
+  if (returned == -FI_EAGAIN) return false;
+  if (returned == -FI_EINVAL || returned == -FI_EMSGSIZE || returned == -FI_EOPNOTSUPP || returned == -FI_ENOSYS) {
+    refuse(request, Status::loc_qp_op_err);
+  } else {
+    data_dead_ = true;
+  }
+  return false;
+}
+
+// False: what follows has to wait, for the word or for room.
+bool QueuePair::set_word(Usage& usage, bool set) {
+  Pieces pieces;
+  const Sge value = usage.value(set);
+  if (!usage.known() || !context_.regions().resolve({&value, 1}, false, pieces)) return false;
+  const fi_rma_iov target{usage.peer().target, value.length, usage.peer().provider_key};
+  Operation* operation = queue_.take(*this, Operation::Kind::word, 0);
+  const fi_msg_rma message{pieces.iov.data(), pieces.desc.data(), 1, ends_.data.peer, &target, 1, &operation->provider, 0};
+  if (const ssize_t returned = fi_writemsg(ends_.data.endpoint.get(), &message, kSendFlags); returned != 0) {
+    queue_.give_back(operation);
+    data_dead_ = data_dead_ || returned != -FI_EAGAIN;
+    return false;
+  }
+  ++flying_;
+  usage.said = set;
+  return context_.provider().ordered();
+}
+
+bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, RemoteRegion* region) {
+  fid_ep* endpoint = ends_.data.endpoint.get();
+  void** desc = const_cast<void**>(pieces.desc.data());
+  const std::uint64_t flags = kSendFlags | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0);
+  if (region != nullptr) {
+    if (usage_) usage_->wanted = true;
+    if (usage_ && !usage_->said && !set_word(*usage_, true)) return false;
+    const fi_rma_iov target{region->place(request.remote_addr), pieces.bytes, region->provider_key};
+    Operation* operation = queue_.take(*this, Operation::Kind::remote, number);
+    const fi_msg_rma message{pieces.iov.data(), desc, pieces.count, ends_.data.peer, &target, 1, &operation->provider, 0};
+    const bool reads = request.opcode == Opcode::read;
+    const long returned = reads ? fi_readmsg(endpoint, &message, FI_COMPLETION) : fi_writemsg(endpoint, &message, flags);
+    if (!posted(request, returned, operation)) return request.done;
+    ++region->flying;
+    if (usage_) {
+      ++usage_->flying;
+      usage_->wanted = false;
+    }
+    if (reads) ++reads_flying_;
+    request.wrote = true;
+    if (request.opcode != Opcode::write_imm) return true;
+    if (!context_.provider().ordered()) return false;  // the message goes once the write is done
+  }
+  if (!context_.provider().ordered() && flying_ > 0) return false;
+  const bool immediate = request.opcode == Opcode::write_imm;
+  Operation* operation = queue_.take(*this, Operation::Kind::message, number);
+  const fi_msg message{pieces.iov.data(),
+                       desc,
+                       immediate ? 0 : pieces.count,
+                       ends_.data.peer,
+                       &operation->provider,
+                       total(request.list) << 32 | request.imm_data};
+  const std::uint64_t how = immediate ? kSendFlags | FI_REMOTE_CQ_DATA : flags;
+  if (!posted(request, fi_sendmsg(endpoint, &message, how), operation)) return request.done;
+  ++messages_;
+  return true;
+}
+
+}  // namespace lacuna::nic::ofi

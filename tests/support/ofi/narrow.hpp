@@ -1,0 +1,13 @@
+// libfabric as the strictest providers of today are: lists of one entry, no order of what is posted, offsets in the
+// place of addresses. Its functions are libfabric's own, but for fi_getinfo(), which hides what a
+// provider could do besides.
+#pragma once
+
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::test::ofi {
+
+/// As nic::open("ofi:tcp") would.
+base::Result<std::unique_ptr<nic::Context>> open_narrow(const nic::OpenOptions& options = {});
+
+}  // namespace lacuna::test::ofi
