@@ -77,7 +77,12 @@ OPEN = {
 # Beside its own header, which may include them: what the layers below and the tools may include.
 SHARED = {
     "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
-    "guide": {"lacuna/guide/learner.hpp", "lacuna/guide/mpi_ways.hpp", "lacuna/guide/usual_thresholds.hpp", "lacuna/guide/trial.hpp"},
+    "guide": {
+        "lacuna/guide/learner.hpp",
+        "lacuna/guide/mpi_ways.hpp",
+        "lacuna/guide/usual_thresholds.hpp",
+        "lacuna/guide/trial.hpp",
+    },
     "protocol": {"lacuna/protocol/rendezvous/rget.hpp"},
 }
 

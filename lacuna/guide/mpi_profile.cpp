@@ -53,7 +53,7 @@ struct MpiProfile {
       if (!mpi_way_serves(static_cast<MpiWay>(way), static_cast<MpiUse>(use))) continue;
       const std::string name(mpi_way_name(static_cast<MpiWay>(way)));
       const Json& numbers = *LACUNA_TRY(member(ways, name.c_str(), Json::value_t::array, "a list", where));
-      made.sheets_.at(use).at(form).at(way) = LACUNA_TRY(sheet_of(numbers, where + ", " + name));
+      made.sheets_.at(use).at(form).at(way) = LACUNA_TRY(sheet_of(numbers, fmt::format("{}, {}", where, name)));
     }
     return {};
   }

@@ -34,7 +34,7 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
 // The logarithm to base 2, piecewise linear: what lies between two columns of a sheet is estimated anyway.
 double log2_of(std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(std::max<std::int64_t>(value, 1));
-  const int whole = std::bit_width(bits) - 1;
+  const auto whole = static_cast<int>(std::bit_width(bits)) - 1;
   return whole + static_cast<double>(bits) / static_cast<double>(std::uint64_t{1} << whole) - 1;
 }
 

@@ -2,14 +2,17 @@
 // `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_mpi.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace lacuna::guide {
 
 MpiPrices MpiPrices::make_usual(MpiLibrary library) {
   MpiPrices made;
-  [[maybe_unused]] const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const MpiSheet& ns) {
-    made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = ns;
+  const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const std::array<double, std::tuple_size_v<MpiSheet>>& ns) {
+    MpiSheet& to = made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way));
+    std::ranges::transform(ns, to.begin(), [](double each) { return static_cast<float>(each); });
   };
   switch (library) {
     case MpiLibrary::open_mpi:

@@ -101,7 +101,7 @@ MessageReport::Expected expected_of(const Job& job, MessageReport::Way way, cons
   const std::optional<double> ns = job.ways.expected_ns(source.use, taken, *source.type.get(), source.count);
   const auto best = job.ways.best_beside(source.use, taken, *source.type.get(), source.count);
   if (!ns || !best) return {};
-  return {.ns = *ns, .best_ns = best->second, .best = guide::mpi_way_name(best->first).data()};
+  return {.ns = *ns, .best_ns = best->second, .best = guide::mpi_way_name(best->first)};
 }
 
 // Counts a message, and now and then what the host takes to pack the same.

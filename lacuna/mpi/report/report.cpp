@@ -40,7 +40,7 @@ const char* name_of(MessageReport::Way way) {
 std::string expectation_of(const MessageReport::Expected& expected, double measured_ns) {
   if (expected.ns <= 0) return "";
   std::string text = fmt::format(", {:.2f} expected", expected.ns / 1e3);
-  const bool better = expected.best != nullptr && expected.best_ns < 0.9 * measured_ns;
+  const bool better = !expected.best.empty() && expected.best_ns < 0.9 * measured_ns;
   if (better) text += fmt::format(" (LACUNA_MPI_WAY={} is expected to take {:.2f})", expected.best, expected.best_ns / 1e3);
   return text;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "lacuna/mpi/report/passed.hpp"
 #include "lacuna/mpi/types/types.hpp"
@@ -37,9 +38,9 @@ class MessageReport {
   [[nodiscard]] bool on() const { return on_; }
   /// What a message was expected to take, nanoseconds: 0, nothing is known.
   struct Expected {
-    double ns = 0;               ///< by the way that it went
-    double best_ns = 0;          ///< by the best of the others,
-    const char* best = nullptr;  ///< whose name this is
+    double ns = 0;          ///< by the way that it went
+    double best_ns = 0;     ///< by the best of the others,
+    std::string_view best;  ///< whose name this is
   };
   /// A message, or a call of MPI_Pack or MPI_Unpack (peer -1), that took `ns` of this process in MPI calls.
   void count(Way way, const Type* type, Count elements, int peer, std::int64_t bytes, std::int64_t ns, const Expected& expected);
