@@ -8,8 +8,10 @@ cd "$(dirname "$0")/.."
 python=$1 action=$2
 shift 2
 
+settings=(build-dir=build/release build.targets=lacuna_python)
+for define in BUILD_SHARED_LIBS=ON LACUNA_TESTS=ON LACUNA_EXAMPLES=ON LACUNA_WERROR="${LACUNA_WERROR:-ON}"; do
+  settings+=("cmake.define.$define")
+done
 # c++, as CMake itself would choose.
 CXX=${CXX:-c++} "$python" -m pip "$action" --disable-pip-version-check --no-build-isolation --no-deps "$@" \
-  -C build-dir=build/release -C build.targets=lacuna_python \
-  -C cmake.define.BUILD_SHARED_LIBS=ON -C cmake.define.LACUNA_TESTS=ON -C cmake.define.LACUNA_EXAMPLES=ON \
-  -C cmake.define.LACUNA_WERROR="${LACUNA_WERROR:-ON}" .
+  "${settings[@]/#/--config-settings=}" .

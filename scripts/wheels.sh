@@ -31,7 +31,7 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.
 # environment: it would clear the folder.
 build() {
   rm -f build/release/.skbuild-info.json
-  scripts/package.sh "$1" wheel -q -C cmake.args="-UNB_*;-Unanobind_*" -w "$raw"
+  scripts/package.sh "$1" wheel -q --config-settings=cmake.args="-UNB_*;-Unanobind_*" -w "$raw"
 }
 
 own=$("$tools/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
