@@ -82,7 +82,8 @@ struct MpiProfile {
     LACUNA_TRY(same_axis(json, "runs", kMpiRuns, file));
     made.file_ = file;
     made.machine_ = LACUNA_TRY(text(json, "machine", file));
-    made.origin_ = LACUNA_TRY(text(json, "library_version", file)) + ", " + LACUNA_TRY(text(json, "created", file));
+    made.version_ = LACUNA_TRY(text(json, "library_version", file));
+    made.origin_ = made.version_ + ", " + LACUNA_TRY(text(json, "created", file));
     return of_uses(*LACUNA_TRY(member(json, "ns", Json::value_t::object, "an object", file)));
   }
 };
@@ -98,14 +99,16 @@ std::string MpiPrices::file_of(MpiLibrary library) {
   return fmt::format("{}/mpi-{}.json", profiles_folder(), mpi_library_name(library));
 }
 
-MpiPrices MpiPrices::find(MpiLibrary library) {
+MpiPrices MpiPrices::find(MpiLibrary library, std::string_view version) {
   const std::string file = file_of(library);
   if (access(file.c_str(), F_OK) != 0) return usual(library);
   base::Result<MpiPrices> found = read(file, library);
-  if (found && found->machine() == machine_name()) return *std::move(found);
+  const bool of_version = !found || version.empty() || found->version_ == version;
+  if (found && of_version && found->machine() == machine_name()) return *std::move(found);
   MpiPrices instead = usual(library);
-  const std::string why =
-      found ? fmt::format("{} was measured on {}, this is {}", file, found->machine(), machine_name()) : found.error().message;
+  const std::string why = !found        ? found.error().message
+                          : !of_version ? fmt::format("{} is of {}, this is {}", file, found->version_, version)
+                                        : fmt::format("{} was measured on {}, this is {}", file, found->machine(), machine_name());
   instead.warning_ = why + "; the usual times of MPI's ways hold. `lacuna guide --mpi MPICC` measures them";
   return instead;
 }

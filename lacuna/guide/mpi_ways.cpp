@@ -98,9 +98,12 @@ MpiPiece MpiPiece::of(const layout::Layout& element, std::int64_t count) {
   return {.bytes = outline.bytes * count, .run = outline.bytes / std::max<std::int64_t>(outline.runs, 1), .listed = outline.listed > 0.5};
 }
 
-// Of listed runs in a collective nothing is measured: they differ from regular ones as they do in a message.
+// Of listed runs in a collective nothing is measured: they differ from regular ones as they do in a message, within
+// bounds, since a ratio of two measurements that are off is far off. Nor is anything of long runs, which MPIs move
+// without a copy: there none is made.
 std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const MpiPiece& piece) const {
   if (!mpi_way_serves(way, use)) return std::nullopt;
+  if (way == MpiWay::packed && !is_message(use) && piece.run > kMpiRuns.back()) return std::nullopt;
   const auto& forms = sheets_.at(static_cast<std::size_t>(use));
   const auto at = static_cast<std::size_t>(way);
   const MpiSheet& regular = forms[0].at(at);
@@ -111,7 +114,8 @@ std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const MpiPiece& piec
   if (is_measured(listed)) return std::exp2(log_ns(listed, place));
   const auto& sent = sheets_[static_cast<std::size_t>(MpiUse::send)];
   const double dearer = is_measured(sent[1].at(at)) ? log_ns(sent[1].at(at), place) - log_ns(sent[0].at(at), place) : 0;
-  return std::exp2(log_ns(regular, place) + dearer);
+  constexpr double kMostDearer = 3;  // 8 times
+  return std::exp2(log_ns(regular, place) + std::clamp(dearer, 0.0, kMostDearer));
 }
 
 MpiWay MpiPrices::choose(MpiUse use, const MpiPiece& piece, unsigned ways) const {

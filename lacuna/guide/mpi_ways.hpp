@@ -86,7 +86,8 @@ class MpiPrices {
   static base::Result<MpiPrices> read(const std::string& file, MpiLibrary library);
   /// Those of file_of(), if it was measured on this machine; else the usual ones, and a warning() if there is such a
   /// file.
-  static MpiPrices find(MpiLibrary library);
+  /// `version`: the first line of MPI_Get_library_version, of which alone they hold; empty: of any.
+  static MpiPrices find(MpiLibrary library, std::string_view version = {});
   /// mpi-LIBRARY.json in profiles_folder(); LACUNA_MPI_PROFILE names another file.
   [[nodiscard]] static std::string file_of(MpiLibrary library);
 
@@ -107,7 +108,7 @@ class MpiPrices {
   static constexpr std::size_t kForms = 2;  // regular, listed
   static MpiPrices make_usual(MpiLibrary library);
   std::array<std::array<std::array<MpiSheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
-  std::string machine_, file_, origin_, warning_;
+  std::string machine_, version_, file_, origin_, warning_;
 };
 
 }  // namespace lacuna::guide

@@ -29,9 +29,9 @@
 // Three rules make that sound:
 //
 // 1. Descriptor in place. The host matches: the descriptor has the message's communicator, tag and place in order. It
-//    is 61 bytes long, a size that no array of numbers has, and begins with 128 random bits of the job. The sender
+//    is 253 bytes long, a size that no array of numbers has, and begins with 128 random bits of the job. The sender
 //    chooses whether to send a descriptor. Every rank has to understand one; the ranks agree on that in MPI_Init, and
-//    if one rank cannot, no rank sends any. A receive of fewer than 61 bytes gets none: what is offered is longer.
+//    if one rank cannot, no rank sends any. A receive of fewer than 253 bytes gets none: what is offered is longer.
 // 2. Progress. A sender never needs its receiver: what a call leaves behind is packed, in shared memory. A blocking
 //    send waits for a receiver that keeps pace, since a ring that stays in the caches is faster, and leaves the rest
 //    behind as soon as the receiver does not. So a receiver can always finish alone.

@@ -85,6 +85,15 @@ TEST_F(MpiProfiles, AreWhatIsChosenBy) {
   EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 65536, .run = 8}, 1U << static_cast<unsigned>(MpiWay::packed)), MpiWay::packed);
 }
 
+// MPIs move long runs without a copy of their own, and nobody measured that.
+TEST_F(MpiProfiles, PackNoLongRunsForCollectives) {
+  write(flat().dump());
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 4096}), MpiWay::packed);
+  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 4097}), MpiWay::host);
+  EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 1 << 20, .run = 4097}), MpiWay::offered);
+}
+
 TEST_F(MpiProfiles, LeaveToTheHostWhatIsHardlyFaster) {
   const auto with = [&](double share) {
     write(profile_of([&](MpiUse, MpiWay way, std::int64_t, std::int64_t) { return way == MpiWay::host ? 1000 : 1000 * share; }).dump());
@@ -115,6 +124,9 @@ TEST_F(MpiProfiles, OfAnotherMachineOrLibraryDoNotHold) {
   write(other.dump());
   EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
   EXPECT_NE(MpiPrices::find(MpiLibrary::mpich).warning().find("was measured on another"), std::string::npos);
+  write(flat().dump());
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 9").file(), file_);
+  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich, "MPICH 8").warning().find("is of MPICH 9, this is MPICH 8"), std::string::npos);
   EXPECT_NE(refusal_of(flat(), MpiLibrary::intel).find("is of mpich, not of intel"), std::string::npos);
   write("{");
   EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "lacuna/mpi/types/types.hpp"
 #include "tests/interposer/fake.hpp"
 
 namespace lacuna::test {
@@ -79,6 +80,19 @@ TEST(InterposedTypes, OfAValueAndAnIndex) {
     Datatype pair = value_index(double_type());
     expect_understood(mpi, rank, fake::vector(3, 1, 2, pair), "value and index");
     mpi.Type_free(&pair);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// Open MPI has room for part of an element of 16 bytes, and no check.
+TEST(InterposedTypes, TellTheirLargestElement) {
+  const Outcome outcome = run_preloaded({.ranks = 1}, [](const Host&, int) {
+    Datatype pairs = structure(kLengths, kBytes, std::array{byte_type(), double_int_type(), int_type()});
+    Datatype nested = fake::vector(3, 1, 2, contiguous(2, pairs));
+    EXPECT_EQ(mpi::largest_element_of(byte_type()), 1);
+    EXPECT_EQ(mpi::largest_element_of(fake::vector(5, 2, 3, int_type())), 4);
+    EXPECT_EQ(mpi::largest_element_of(nested), 12);
+    EXPECT_TRUE(mpi::Type(*layout::Layout::bytes(8)).takes_part_of_element(nested));
   });
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }

@@ -33,7 +33,7 @@ void begin() {
 // For what measures the ways of this MPI (`lacuna guide --mpi`): a way's name, or null for what is chosen. 0: it holds.
 LACUNA_MPI_EXPORTED int lacuna_mpi_force_way(const char* name) {
   const std::optional<MpiWay> way = name != nullptr ? guide::mpi_way_from_name(name) : std::nullopt;
-  if (job == nullptr || (name != nullptr && !way)) return 1;
+  if (!takes_messages(job) || (name != nullptr && !way)) return 1;
   job->ways.force(way);
   return 0;
 }

@@ -103,7 +103,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type))
     return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
-  if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count))
+  if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count) &&
+      j->types.seen(type)->is_known_to_take_part())
     return recv_typed(*j, base, static_cast<int>(count), type, source, tag, comm, status);
   Target target;
   target.function = function;

@@ -60,11 +60,15 @@ std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
   return number_of_environment(name, otherwise, "bytes", Descriptor::kBytes);
 }
 
-Library library_of_host() {
+std::string version_of_host() {
   std::string version(8192, '\0');
   int length = 0;
   host().Get_library_version(version.data(), &length);
   version.resize(static_cast<std::size_t>(std::max(length, 0)));
+  return version;
+}
+
+Library library_of(const std::string& version) {
   if (version.contains("Open MPI")) return Library::open_mpi;
   if (version.contains("Intel")) return Library::intel;
   return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
@@ -113,9 +117,10 @@ constexpr const char* kWithout = "MPI messages go without Lacuna: a rank has no 
 // Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is
 // thrown.
 bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places, protocol::BootstrapOptions& options) try {
-  made.library = library_of_host();
+  const std::string version = version_of_host();
+  made.library = library_of(version);
   made.from = thresholds(made.library);
-  made.ways.find(made.library, Descriptor::kBytes, made.world_rank == 0);
+  made.ways.find(made.library, version.substr(0, version.find_first_of("\r\n")), Descriptor::kBytes, made.world_rank == 0);
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   options = find_places(made, all, places);

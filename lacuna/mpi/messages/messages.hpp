@@ -107,7 +107,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
 /// there is none.
 std::optional<int> target_of(Job& job, void* base, Count count, Datatype type, Comm comm, Target& target);
 int recv(Job& job, Target& target, int source, int tag, Comm comm, Status* status);
-/// The host has received 61 bytes, which may be a descriptor: into a target, or the bounce; `typed`: as the program's
+/// The host has received 253 bytes, which may be a descriptor: into a target, or the bounce; `typed`: as the program's
 /// type has it.
 Ended received(Job& job, Target& target, const Status& theirs, Comm comm, Status* status, Bounce bounce = {}, bool typed = false);
 int irecv(Job& job, Target& target, int source, int tag, Comm comm, Request* request);

@@ -109,7 +109,8 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   target.make_room(count);
   if (target.contiguous() && target.capacity < job.from.contiguous && !job.reports) target.type->remember(target.use, count, MpiWay::host);
   target.left_to_host = job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && !target.contiguous() &&
-                        job.ways.choose(target.use, *target.type.get(), count) == MpiWay::host;
+                        job.ways.choose(target.use, *target.type.get(), target.count) == MpiWay::host &&
+                        target.type->takes_part_of_element(type);
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 

@@ -4,6 +4,13 @@
 namespace lacuna::mpi {
 namespace {
 
+// Packed, if the host can send so much.
+How fitting(Source& source) {
+  if (Bytes::fits(source.bytes)) return How::packed;
+  source.why = Why::too_long;
+  return How::host;
+}
+
 // Of a message that is understood; or `why` the host has it. A buffered send takes its room from the program's buffer,
 // whatever becomes of the message. A synchronous one is over when its receive has begun, which only the host can tell:
 // a descriptor may have been received by a probe.
@@ -19,13 +26,16 @@ How way_of(const Job& job, Source& source, SendMode mode) {
   if (remote) {
     if (!ends_in_host && source.bytes >= job.from.inter_node) how = How::chunked;
   } else {
-    const MpiWay way = job.ways.choose(source.use, *source.type.get(), source.count);
+    // A job with more ranks than CPUs carries out every send as one that is not waited for.
+    const MpiUse use = job.crowded ? MpiUse::later : source.use;
     source.why = Why::host_is_fast;
+    if (ends_in_host || source.bytes <= Descriptor::kBytes)
+      return job.ways.packs(use, *source.type.get(), source.count) ? fitting(source) : How::host;
+    const MpiWay way = job.ways.choose(use, *source.type.get(), source.count);
     if (way == MpiWay::host) return How::host;
-    if (way == MpiWay::offered && !ends_in_host && source.bytes > Descriptor::kBytes) how = How::offered;
+    if (way == MpiWay::offered) how = How::offered;
   }
-  source.why = Why::too_long;
-  return how == How::packed && !Bytes::fits(source.bytes) ? How::host : how;
+  return how == How::packed ? fitting(source) : how;
 }
 
 How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm comm, SendMode mode, bool once, Source& source,

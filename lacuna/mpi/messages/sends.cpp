@@ -9,6 +9,9 @@ namespace lacuna::mpi {
 namespace {
 
 constexpr int kSpinsPerLook = 64;
+// Bytes of a message that a sender without a CPU of its own leaves behind at once: a longer one keeps pace with its
+// receiver, since so much memory for each send may be more than a node has.
+constexpr std::int64_t kMostLeft = 4 << 20;
 constexpr std::int64_t kYieldAfter = 50'000;  // ns without a move: then the receiver may have no CPU
 
 // Null: it cannot be offered now.
@@ -41,8 +44,13 @@ std::optional<int> leave(Job& job, protocol::Request* offered) try {
   return std::nullopt;
 }
 
-// The same of one that has memory for all.
+// The same of one that has memory for all. The bytes are packed without the lock: other threads' sends go on.
 int leave_all(Job& job, protocol::Request* offered) {
+  {
+    const auto lock = job.enter();
+    job.ranks->set_aside(offered);
+  }
+  job.ranks->pack(offered);
   for (;;) {
     const auto lock = job.enter();
     if (const std::optional<int> left = leave(job, offered)) return *left;
@@ -201,9 +209,10 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
   } else {
     Descriptor::Wire wire;
     protocol::Request* offered = nullptr;
+    const bool leaves = job.crowded && source.bytes <= kMostLeft;
     {
       const auto lock = job.enter();
-      offered = offer(job, source, job.crowded ? protocol::Behind::bounded : protocol::Behind::no, wire);
+      offered = offer(job, source, leaves ? protocol::Behind::bounded : protocol::Behind::no, wire);
       if (offered == nullptr) return false;
     }
     result = Bytes::send(mode, wire.data(), Descriptor::kBytes, source.dest, tag, comm);
@@ -212,7 +221,7 @@ bool send(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm, 
       job.ranks->cancel(offered);
     } else {
       bool directly = false;
-      result = result_of(job.crowded ? leave_all(job, offered) : stream(job, offered, directly), comm);
+      result = result_of(leaves ? leave_all(job, offered) : stream(job, offered, directly), comm);
       if (directly) way = MessageReport::Way::offered_directly;
     }
   }

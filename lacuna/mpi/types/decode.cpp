@@ -273,6 +273,19 @@ std::int64_t entries_of(Datatype type, std::int64_t most) {
   return entries;
 }
 
+std::int64_t largest_element_of(Datatype type) {
+  const std::optional<Envelope> envelope = envelope_of(type);
+  if (!envelope || is_predefined(envelope->combiner)) return size_of(type);
+  const Result<Contents> contents = contents_of(type);
+  if (!contents) return INT64_MAX;
+  std::int64_t largest = 0;
+  Datatype last = host().no_type;
+  for (const Datatype within : contents->types) {
+    if (within != std::exchange(last, within)) largest = std::max(largest, largest_element_of(within));
+  }
+  return largest;
+}
+
 base::Result<Layout> decode(Datatype type) {
   Layout made = LACUNA_TRY(construct(type, LACUNA_TRY(contents_of(type))));
   // MPI pads the extents of structures as it sees fit (its epsilon).

@@ -24,6 +24,13 @@ base::Result<Elements> Type::of(Count count) const {
   return Elements(std::move(made));
 }
 
+bool Type::takes_part_of_element(Datatype handle) const {
+  constexpr std::int64_t room = 16;
+  if (takes_part_.load(std::memory_order_relaxed) == 0)
+    takes_part_.store(largest_element_of(handle) <= room ? 1 : -1, std::memory_order_relaxed);
+  return is_known_to_take_part();
+}
+
 Types::Types() {
   spare_.reserve(64);
   host().Type_create_keyval(&copied, &deleted, &keyval_, this);

@@ -65,6 +65,11 @@ class Type : public std::enable_shared_from_this<Type> {
   [[nodiscard]] const Layout& layout() const { return layout_; }
   /// Of `count` elements one after another. Errors: overflow.
   base::Result<Elements> of(Count count) const;
+  /// Whether a descriptor, which ends within an element, may be received by this type. Open MPI's unpack has room for
+  /// 16 bytes of such an element, and no check (opal_unpack_partial_predefined of 5.0). `handle`: its own.
+  [[nodiscard]] bool takes_part_of_element(Datatype handle) const;
+  /// The same, if that is known.
+  [[nodiscard]] bool is_known_to_take_part() const { return takes_part_.load(std::memory_order_relaxed) == 1; }
   /// What ways cost depends on.
   [[nodiscard]] guide::MpiPiece piece(Count count) const {
     return {.bytes = piece_.bytes * count, .run = piece_.run, .listed = piece_.listed};
@@ -92,6 +97,7 @@ class Type : public std::enable_shared_from_this<Type> {
   mutable std::vector<std::pair<Count, Layout>> several_;
   mutable std::size_t next_ = 0;
   mutable std::array<std::atomic<std::uint64_t>, guide::kMpiUses> ways_{};
+  mutable std::atomic<signed char> takes_part_{0};  // -1: it does not
 };
 
 /// A type for the length of a call. It is kept only if another thread may free it meanwhile: counting its uses takes as
@@ -253,6 +259,8 @@ bool is_predefined(Datatype type);
 base::Result<Layout> decode(Datatype type);
 /// Numbers and types that a type's constructors have; more than `most`: at least so many.
 std::int64_t entries_of(Datatype type, std::int64_t most);
+/// The largest of the predefined types that a type is made of, bytes.
+std::int64_t largest_element_of(Datatype type);
 /// Bytes of an element; below 0: the host cannot tell.
 std::int64_t size_of(Datatype type);
 

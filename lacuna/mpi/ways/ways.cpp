@@ -7,8 +7,8 @@
 
 namespace lacuna::mpi {
 
-void Ways::find(Library library, std::int64_t least, bool warns) {
-  prices_ = guide::MpiPrices::find(library);
+void Ways::find(Library library, std::string_view version, std::int64_t least, bool warns) {
+  prices_ = guide::MpiPrices::find(library, version);
   if (warns && !prices_.warning().empty()) base::log(base::Level::warn, prices_.warning());
   offered_from_ = number_of_environment("LACUNA_MPI_OFFER", 0, "bytes", least);
   const char* said = std::getenv("LACUNA_MPI_WAY");

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "lacuna/guide/mpi_ways.hpp"
@@ -18,10 +19,10 @@ using guide::MpiWay;
 
 class Ways {
  public:
-  /// Once the host has told which it is: reads the times, and what the environment forces (LACUNA_MPI_WAY,
-  /// LACUNA_MPI_OFFER: at least `least` bytes). Wrong values are told on stderr, and force nothing. `warns`: so is a
-  /// profile that does not hold.
-  void find(Library library, std::int64_t least, bool warns);
+  /// Once the host has told which it is, and the first line of its version: reads the times, and what the environment
+  /// forces (LACUNA_MPI_WAY, LACUNA_MPI_OFFER: at least `least` bytes). Wrong values are told on stderr, and force
+  /// nothing. `warns`: so is a profile that does not hold.
+  void find(Library library, std::string_view version, std::int64_t least, bool warns);
 
   /// The way of `count` elements. A caller that cannot go it takes the host's.
   [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count) const {
@@ -29,6 +30,13 @@ class Ways {
     if (forced != kNone || offered_from_ > 0) return forced_way(forced, use, type.bytes(count));
     if (const std::optional<MpiWay> known = type.way(use, count)) return *known;
     return type.remember(use, count, prices_.choose(use, type.piece(count)));
+  }
+  /// Whether packing is better than the host's way, where nothing can be offered.
+  [[nodiscard]] bool packs(MpiUse use, const Type& type, Count count) const {
+    const int forced = forced_.load(std::memory_order_relaxed);
+    if (forced != kNone || offered_from_ > 0) return forced != static_cast<int>(MpiWay::host);
+    constexpr unsigned packed = 1U << static_cast<unsigned>(MpiWay::packed);
+    return prices_.choose(use, type.piece(count), packed) == MpiWay::packed;
   }
   /// Whether the same was left to the host before, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count) const {
