@@ -154,8 +154,9 @@ class Types {
   void decode_at(std::int64_t use) { decode_at_ = use; }
   /// One that was decoded, and asked for a moment ago; null: find() may know it. Never where threads call MPI at once.
   [[nodiscard]] const Type* seen(Datatype type) {
+    if (Mutex::multiple()) return nullptr;
     const Recent& last = recent(type);
-    return last.type == type && last.known != nullptr && !Mutex::multiple() ? last.known->of.get() : nullptr;
+    return last.type == type && last.known != nullptr ? last.known->of.get() : nullptr;
   }
   /// Null: it was not committed that we know of, or its layout is larger than any.
   Use find(Datatype type) { return find(type, kDecode); }
