@@ -20,7 +20,7 @@ from lacuna.bench.validation.pair_measurement import Measured
 from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
-from lacuna.mpi import ways_explained
+from lacuna.mpi import ways_table
 from lacuna.worker.protocol import written
 
 app = command_app()
@@ -163,8 +163,8 @@ def explain(
         shown.append(receive)
     _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
-    in_programs = ways_explained.expected(send.layout, [*mpi] if mpi else ways_explained.measured_here())
-    ways_explained.show(console, in_programs)
+    in_programs = ways_table.expected(send.layout, [*mpi] if mpi else ways_table.measured_here())
+    ways_table.show_expected(console, in_programs)
     document = {
         "lacuna_version": __version__,
         "instruction_set": instruction_set(),

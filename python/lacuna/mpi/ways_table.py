@@ -1,16 +1,20 @@
-"""Which way is the best for which use, by run length and bytes: the table of `lacuna guide --mpi`."""
+"""Tables of ways: which is the best for which use, by run length and bytes (`lacuna guide --mpi`), and what a preloaded
+program would do with some data (`lacuna explain`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lacuna._core import Layout, mpi_profile_file, mpi_ways
 from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING
 from lacuna.mpi.ways_profile import MpiProfile
-from lacuna.units import bytes_text
+from lacuna.units import bytes_text, us_text
 
 GAIN = 0.95
 """MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
@@ -31,6 +35,10 @@ _MEANING = (
     "M: the MPI's own datatypes. P: packed by Lacuna, moved by the MPI. S: moved by Lacuna through shared memory. The "
     "number is the way's time over that of the MPI's own datatypes. Runs in a list have gaps of different lengths."
 )
+
+
+NAMES = {"open_mpi": "Open MPI", "mpich": "MPICH", "mpich_4_0": "MPICH 4.0", "intel": "Intel MPI"}
+_WAYS = {"host": "the MPI's own", "packed": "packed by Lacuna", "offered": "through shared memory"}
 
 
 def best(times: Mapping[str, float]) -> tuple[str, float]:
@@ -71,3 +79,35 @@ def _text(times: Mapping[str, float]) -> str:
     way, ratio = best(times)
     letter = {"host": "M", "packed": "P", "offered": "S"}[way]
     return letter if way == "host" else f"{letter} {ratio:.2f}"
+
+
+def measured_here() -> list[str]:
+    """The MPIs whose ways were measured on this machine."""
+    return [library for library in NAMES if Path(mpi_profile_file(library)).is_file()]
+
+
+def expected(layout: Layout, libraries: list[str]) -> dict[str, Any]:
+    """By MPI: {"file", "warning", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file` is empty for usual
+    times."""
+    return {library: mpi_ways(layout, library) for library in libraries}
+
+
+def show_expected(console: Console, found: dict[str, Any]) -> None:
+    """A table of each MPI: a line of each use, the chosen way marked, microseconds of the others beside it."""
+    for library, of in found.items():
+        origin = "as measured here" if of["file"] else "by usual times: `lacuna guide --mpi MPICC` measures them"
+        console.print()
+        console.print(
+            Text(f"In a program of {NAMES[library]}, two ranks of a node, preloaded ({origin})", style="bold")
+        )
+        if of["warning"]:
+            console.print(Text(of["warning"]), soft_wrap=True)
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        table.add_column("use")
+        table.add_column("chosen")
+        for way in _WAYS.values():
+            table.add_column(f"{way}, µs", justify="right")
+        for use, of_use in of["uses"].items():
+            times = [us_text(of_use["ns"][way] / 1e3) if way in of_use["ns"] else "-" for way in _WAYS]
+            table.add_row(USES[use], _WAYS[of_use["chosen"]], *times)
+        console.print(table)

@@ -149,7 +149,7 @@ def test_what_cannot_be_read_is_pointed_at(texts: list[str]) -> None:
 
 def test_json_has_the_same() -> None:
     found = data("MILC_su3_zd:3:receive")
-    assert found.keys() == {"lacuna_version", "instruction_set", "layouts", "transfer"}
+    assert found.keys() == {"lacuna_version", "instruction_set", "layouts", "transfer", "mpi"}
     layout = _core.ddtbench("MILC_su3_zd", 3)[1]
     (shown,) = found["layouts"]
     assert shown.pop("parsed").startswith("MILC_su3_zd:3:receive (DDTBench, ")

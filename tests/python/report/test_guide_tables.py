@@ -12,7 +12,7 @@ from rich.console import Console
 from lacuna.guide.run_record import Guide
 from lacuna.report import guide_tables
 from lacuna.units import bytes_text, gain_text, us_text
-from lacuna.worker.devices import Devices
+from lacuna.worker.devices import Devices, Providers
 from lacuna.worker.records import Failure, Hello, Skip
 
 pytestmark = pytest.mark.check
@@ -97,7 +97,13 @@ def test_an_empty_guide_is_no_trouble() -> None:
 def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
     out = io.StringIO()
     hello = Hello("0.1.0", full_guide.machine, full_guide.nic, full_guide.methods)
-    guide_tables.show_info(Console(file=out, width=100), hello, Devices("no RDMA device", ()), "no such call")
+    guide_tables.show_info(
+        Console(file=out, width=100),
+        hello,
+        Devices("no RDMA device", ()),
+        Providers("no libfabric", ()),
+        "no such call",
+    )
     text = out.getvalue()
     for word in (
         "Invented CPU <9000>",
