@@ -119,6 +119,7 @@ std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const MpiPiece& piec
 }
 
 MpiWay MpiPrices::choose(MpiUse use, const MpiPiece& piece, unsigned ways) const {
+  if (piece.bytes < kMpiBytes.front()) return MpiWay::host;  // not measured; a call costs more than the bytes
   auto best = MpiWay::host;
   double least = ns(use, MpiWay::host, piece).value_or(0) * kGain;
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {

@@ -77,6 +77,7 @@ TEST_F(MpiProfiles, AreWhatIsChosenBy) {
   EXPECT_EQ(prices.file(), file_);
   const auto chosen = [&](MpiUse use, std::int64_t bytes) { return prices.choose(use, {.bytes = bytes, .run = 8}); };
   EXPECT_EQ(chosen(MpiUse::send, 256), MpiWay::packed);  // 228 of 256
+  EXPECT_EQ(chosen(MpiUse::send, 255), MpiWay::host);    // not measured
   EXPECT_EQ(chosen(MpiUse::send, 1024), MpiWay::packed);
   EXPECT_EQ(chosen(MpiUse::send, 65536), MpiWay::offered);
   EXPECT_EQ(chosen(MpiUse::bcast, 65536), MpiWay::packed);  // nothing is offered there

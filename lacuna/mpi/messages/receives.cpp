@@ -107,10 +107,11 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
     return target.make_room_undecoded(count) && target.capacity >= Descriptor::kBytes ? How::offered : How::host;
   }
   target.make_room(count);
-  if (target.contiguous() && target.capacity < job.from.contiguous && !job.reports) target.type->remember(target.use, count, MpiWay::host);
-  target.left_to_host = job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && !target.contiguous() &&
-                        job.ways.choose(target.use, *target.type.get(), target.count) == MpiWay::host &&
-                        target.type->takes_part_of_element(type);
+  const bool contiguous = target.contiguous();
+  if (contiguous && target.capacity < job.from.contiguous && !job.reports) target.type->remember(target.use, count, MpiWay::host);
+  const bool may_land =
+      job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && target.type->takes_part_of_element(type);
+  target.left_to_host = may_land && !contiguous && job.ways.choose(target.use, *target.type.get(), target.count) == MpiWay::host;
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 
