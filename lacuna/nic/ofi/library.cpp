@@ -1,8 +1,8 @@
 #include "lacuna/nic/ofi/library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "lacuna/nic/functions.hpp"
 #include "lacuna/nic/ofi/provider.hpp"
 
 namespace lacuna::nic::ofi {
@@ -10,24 +10,19 @@ namespace {
 
 constexpr const char* kFile = "libfabric.so.1";
 
-// Never closed: its providers may have threads.
 base::Result<Library> load_once() {
-  void* file = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr)
-    return base::fail(base::Code::unsupported, fmt::format("NIC ofi needs libfabric ({}); Debian's package is libfabric1", dlerror()));
-  const char* missing = nullptr;
-  const auto find = [&]<class F>(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(file, name));
-    if (function == nullptr) missing = name;
-  };
+  Functions functions(kFile);
+  if (!functions.reason().empty())
+    return base::fail(base::Code::unsupported,
+                      fmt::format("NIC ofi needs libfabric ({}); Debian's package is libfabric1", functions.reason()));
   Library library{};
-  find(library.getinfo, "fi_getinfo");
-  find(library.freeinfo, "fi_freeinfo");
-  find(library.dupinfo, "fi_dupinfo");
-  find(library.fabric, "fi_fabric");
-  find(library.strerror, "fi_strerror");
-  find(library.version, "fi_version");
-  if (missing != nullptr) return base::fail(base::Code::unsupported, fmt::format("{} has no {}", kFile, missing));
+  functions.find(library.getinfo, "fi_getinfo");
+  functions.find(library.freeinfo, "fi_freeinfo");
+  functions.find(library.dupinfo, "fi_dupinfo");
+  functions.find(library.fabric, "fi_fabric");
+  functions.find(library.strerror, "fi_strerror");
+  functions.find(library.version, "fi_version");
+  if (functions.missing() != nullptr) return base::fail(base::Code::unsupported, fmt::format("{} has no {}", kFile, functions.missing()));
   if (FI_VERSION_LT(library.version(), kVersion))
     return base::fail(base::Code::unsupported,
                       fmt::format("{} is libfabric {}.{}; Lacuna needs {}.{} or newer", kFile, FI_MAJOR(library.version()),

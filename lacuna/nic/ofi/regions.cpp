@@ -18,7 +18,7 @@ Result<std::uint32_t> Regions::add(std::span<std::byte> bytes, Rights rights) {
   } while (regions_.contains(key));
   const std::uint64_t access =
       FI_SEND | FI_RECV | FI_READ | FI_WRITE | (rights.remote_write ? FI_REMOTE_WRITE : 0) | (rights.remote_read ? FI_REMOTE_READ : 0);
-  // Nobody that was not told such a key finds it by chance.
+  // A peer that was not told such a key does not find the key by chance.
   const std::size_t key_bytes = provider_.info().domain_attr->mr_key_size;
   const std::uint64_t mask = key_bytes >= sizeof mask ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * key_bytes)) - 1;
   fid_mr* memory = nullptr;

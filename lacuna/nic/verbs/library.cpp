@@ -1,7 +1,8 @@
 #include "lacuna/nic/verbs/library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "lacuna/nic/functions.hpp"
 
 namespace lacuna::nic::verbs {
 namespace {
@@ -15,46 +16,40 @@ ibv_odp_caps on_demand(ibv_context* context) {
   return attributes.odp_caps;
 }
 
-// Never closed: its drivers may have threads.
 base::Result<Library> load_once() {
-  void* file = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr)
+  Functions functions(kFile);
+  if (!functions.reason().empty())
     return base::fail(base::Code::unsupported,
                       fmt::format("RDMA devices need rdma-core's libibverbs ({}); Debian's package is libibverbs1, with drivers in "
                                   "ibverbs-providers",
-                                  dlerror()));
-  const char* missing = nullptr;
-  const auto find = [&]<class F>(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(file, name));
-    if (function == nullptr) missing = name;
-  };
+                                  functions.reason()));
   Library library{};
-  find(library.get_device_list, "ibv_get_device_list");
-  find(library.free_device_list, "ibv_free_device_list");
-  find(library.get_device_name, "ibv_get_device_name");
-  find(library.open_device, "ibv_open_device");
-  find(library.close_device, "ibv_close_device");
-  find(library.query_device, "ibv_query_device");
-  find(library.query_port, "ibv_query_port");
-  find(library.query_gid_table, "_ibv_query_gid_table");
-  find(library.get_async_event, "ibv_get_async_event");
-  find(library.ack_async_event, "ibv_ack_async_event");
-  find(library.alloc_pd, "ibv_alloc_pd");
-  find(library.dealloc_pd, "ibv_dealloc_pd");
-  find(library.reg_mr_iova2, "ibv_reg_mr_iova2");
-  find(library.dereg_mr, "ibv_dereg_mr");
-  find(library.create_comp_channel, "ibv_create_comp_channel");
-  find(library.destroy_comp_channel, "ibv_destroy_comp_channel");
-  find(library.create_cq, "ibv_create_cq");
-  find(library.destroy_cq, "ibv_destroy_cq");
-  find(library.get_cq_event, "ibv_get_cq_event");
-  find(library.ack_cq_events, "ibv_ack_cq_events");
-  find(library.create_qp, "ibv_create_qp");
-  find(library.modify_qp, "ibv_modify_qp");
-  find(library.destroy_qp, "ibv_destroy_qp");
-  find(library.wc_status_str, "ibv_wc_status_str");
-  if (missing != nullptr)
-    return base::fail(base::Code::unsupported, fmt::format("{} has no {}; Lacuna needs rdma-core 33 or newer", kFile, missing));
+  functions.find(library.get_device_list, "ibv_get_device_list");
+  functions.find(library.free_device_list, "ibv_free_device_list");
+  functions.find(library.get_device_name, "ibv_get_device_name");
+  functions.find(library.open_device, "ibv_open_device");
+  functions.find(library.close_device, "ibv_close_device");
+  functions.find(library.query_device, "ibv_query_device");
+  functions.find(library.query_port, "ibv_query_port");
+  functions.find(library.query_gid_table, "_ibv_query_gid_table");
+  functions.find(library.get_async_event, "ibv_get_async_event");
+  functions.find(library.ack_async_event, "ibv_ack_async_event");
+  functions.find(library.alloc_pd, "ibv_alloc_pd");
+  functions.find(library.dealloc_pd, "ibv_dealloc_pd");
+  functions.find(library.reg_mr_iova2, "ibv_reg_mr_iova2");
+  functions.find(library.dereg_mr, "ibv_dereg_mr");
+  functions.find(library.create_comp_channel, "ibv_create_comp_channel");
+  functions.find(library.destroy_comp_channel, "ibv_destroy_comp_channel");
+  functions.find(library.create_cq, "ibv_create_cq");
+  functions.find(library.destroy_cq, "ibv_destroy_cq");
+  functions.find(library.get_cq_event, "ibv_get_cq_event");
+  functions.find(library.ack_cq_events, "ibv_ack_cq_events");
+  functions.find(library.create_qp, "ibv_create_qp");
+  functions.find(library.modify_qp, "ibv_modify_qp");
+  functions.find(library.destroy_qp, "ibv_destroy_qp");
+  functions.find(library.wc_status_str, "ibv_wc_status_str");
+  if (functions.missing() != nullptr)
+    return base::fail(base::Code::unsupported, fmt::format("{} has no {}; Lacuna needs rdma-core 33 or newer", kFile, functions.missing()));
   library.on_demand = on_demand;
   library.mlx5 = Mlx5::load();
   return library;

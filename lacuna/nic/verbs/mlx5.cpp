@@ -1,7 +1,8 @@
 #include "lacuna/nic/verbs/mlx5.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "lacuna/nic/functions.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,25 +23,20 @@ constexpr int kMostKeys = 1 << 14;                  // more than methods hold
 constexpr std::uint32_t kEntriesWithoutInline = 4;  // mlx5dv_wr_post(3)
 
 Result<Mlx5> load_once() {
-  void* own = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (own == nullptr)
+  Functions functions(kFile);
+  if (!functions.reason().empty())
     return base::fail(base::Code::unsupported,
-                      fmt::format("its keys need rdma-core's {} ({}); Debian's package is ibverbs-providers", kFile, dlerror()));
-  const char* missing = nullptr;
-  const auto find = [&]<class F>(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(own, name));  // also what it was linked with: libibverbs
-    if (function == nullptr) missing = name;
-  };
+                      fmt::format("its keys need rdma-core's {} ({}); Debian's package is ibverbs-providers", kFile, functions.reason()));
   Mlx5 mlx5{};
-  find(mlx5.is_supported, "mlx5dv_is_supported");
-  find(mlx5.open_device, "mlx5dv_open_device");
-  find(mlx5.create_qp, "mlx5dv_create_qp");
-  find(mlx5.qp_to_qp_ex, "ibv_qp_to_qp_ex");
-  find(mlx5.qp_ex_from_ibv_qp_ex, "mlx5dv_qp_ex_from_ibv_qp_ex");
-  find(mlx5.create_mkey, "mlx5dv_create_mkey");
-  find(mlx5.destroy_mkey, "mlx5dv_destroy_mkey");
-  if (missing != nullptr)
-    return base::fail(base::Code::unsupported, fmt::format("{} has no {}; rdma-core 33 or newer has", kFile, missing));
+  functions.find(mlx5.is_supported, "mlx5dv_is_supported");
+  functions.find(mlx5.open_device, "mlx5dv_open_device");
+  functions.find(mlx5.create_qp, "mlx5dv_create_qp");
+  functions.find(mlx5.qp_to_qp_ex, "ibv_qp_to_qp_ex");
+  functions.find(mlx5.qp_ex_from_ibv_qp_ex, "mlx5dv_qp_ex_from_ibv_qp_ex");
+  functions.find(mlx5.create_mkey, "mlx5dv_create_mkey");
+  functions.find(mlx5.destroy_mkey, "mlx5dv_destroy_mkey");
+  if (functions.missing() != nullptr)
+    return base::fail(base::Code::unsupported, fmt::format("{} has no {}; rdma-core 33 or newer has", kFile, functions.missing()));
   return mlx5;
 }
 
