@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "lacuna/guide/json_fields.hpp"
 #include "lacuna/guide/mpi_ways.hpp"
@@ -83,7 +82,6 @@ struct MpiProfile {
     made.file_ = file;
     made.machine_ = LACUNA_TRY(text(json, "machine", file));
     made.version_ = LACUNA_TRY(text(json, "library_version", file));
-    made.origin_ = made.version_ + ", " + LACUNA_TRY(text(json, "created", file));
     return of_uses(*LACUNA_TRY(member(json, "ns", Json::value_t::object, "an object", file)));
   }
 };

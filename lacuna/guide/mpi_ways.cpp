@@ -1,7 +1,5 @@
 #include "lacuna/guide/mpi_ways.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>

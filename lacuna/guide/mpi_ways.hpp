@@ -4,7 +4,7 @@
 //
 //   lacuna guide --mpi ── measures each way ──▶ sheets: ns by bytes and run ── interpolated ──▶ the least: the choice
 //                                                 ▲
-//                    usual_mpi/*.inc: the same sheets, measured once, for machines where nobody measured
+//                    usual_mpi/*.inc: the same sheets, measured once, for machines that have no profile
 #pragma once
 
 #include <array>
@@ -100,7 +100,6 @@ class MpiPrices {
 
   [[nodiscard]] const std::string& machine() const { return machine_; }  ///< empty: usual prices
   [[nodiscard]] const std::string& file() const { return file_; }        ///< empty: usual prices
-  [[nodiscard]] const std::string& origin() const { return origin_; }    ///< library's version, and when
   [[nodiscard]] const std::string& warning() const { return warning_; }  ///< why a file does not hold; or empty
 
  private:
@@ -108,7 +107,7 @@ class MpiPrices {
   static constexpr std::size_t kForms = 2;  // regular, listed
   static MpiPrices make_usual(MpiLibrary library);
   std::array<std::array<std::array<MpiSheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
-  std::string machine_, version_, file_, origin_, warning_;
+  std::string machine_, version_, file_, warning_;
 };
 
 }  // namespace lacuna::guide

@@ -1,4 +1,4 @@
-// Times of an MPI's ways where nobody measured them: the sheets of usual_mpi/LIBRARY.inc, each of which
+// Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/LIBRARY.inc, each of which
 // `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_mpi.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 

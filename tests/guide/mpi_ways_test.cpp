@@ -86,7 +86,7 @@ TEST_F(MpiProfiles, AreWhatIsChosenBy) {
   EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 65536, .run = 8}, 1U << static_cast<unsigned>(MpiWay::packed)), MpiWay::packed);
 }
 
-// MPIs move long runs without a copy of their own, and nobody measured that.
+// MPIs move long runs without a copy of their own, and no sheet has such runs.
 TEST_F(MpiProfiles, PackNoLongRunsForCollectives) {
   write(flat().dump());
   const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);

@@ -45,13 +45,19 @@ bool add(BlockList& list, std::byte* base, Count count, Datatype type, Datatype 
 
 // Whether packing pays for a side: for each block the most of what moves, by what both ways are expected to take.
 bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts) {
-  double packed = 0, left = 0;
+  double packed = 0, left = 0, more = 0;
+  bool gains = false;
+  const Block* last = nullptr;  // mostly all are alike
   for (const Block& part : parts) {
     if (!part.moves || part.bytes == 0) continue;
-    const bool gains = !part.type->contiguous(part.count) && ways.choose(use, *part.type.get(), part.count) == MpiWay::packed;
-    const double by_host = ways.expected_ns(use, MpiWay::host, *part.type.get(), part.count).value_or(0);
-    const double by_packing = ways.expected_ns(use, MpiWay::packed, *part.type.get(), part.count).value_or(by_host);
-    (gains ? packed : left) += gains ? std::max(by_host - by_packing, 1.0) : std::max(by_packing - by_host, 0.0);
+    if (last == nullptr || last->type.get() != part.type.get() || last->count != part.count) {
+      gains = !part.type->contiguous(part.count) && ways.choose(use, *part.type.get(), part.count) == MpiWay::packed;
+      const double by_host = ways.expected_ns(use, MpiWay::host, *part.type.get(), part.count).value_or(0);
+      const double by_packing = ways.expected_ns(use, MpiWay::packed, *part.type.get(), part.count).value_or(by_host);
+      more = gains ? std::max(by_host - by_packing, 1.0) : std::max(by_packing - by_host, 0.0);
+    }
+    last = &part;
+    (gains ? packed : left) += more;
   }
   return packed > left;
 }

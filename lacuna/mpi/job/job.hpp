@@ -42,7 +42,7 @@ class Job : public Process {
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 
-  /// Whether a message is the host's whoever gets it, told at once; false where that is not known.
+  /// Whether a message is the host's, to any rank, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, Datatype type, Count count) {
     return transport == nullptr && ways.leaves(use, types.seen(type), count);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -211,27 +212,17 @@ def show_info(console: Console, hello: Hello, found: Devices, providers: Provide
     for part in (fact_grid(about), paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)
         console.print()
-    _show_devices(console, found)
-    _show_providers(console, providers)
+    _show_each(console, "RDMA device", "RDMA devices", found)
+    _show_each(console, "Provider of libfabric", "Providers of libfabric", providers)
 
 
-def _show_devices(console: Console, devices: Devices) -> None:
-    if not devices.list:
-        console.print(Text.assemble(("RDMA devices: ", "bold"), devices.none or "none"), soft_wrap=True)
+def _show_each(console: Console, kind: str, kinds: str, found: Devices | Providers) -> None:
+    if not found.list:
+        console.print(Text.assemble((f"{kinds}: ", "bold"), found.none or "none"), soft_wrap=True)
         return
-    for device in devices.list:
-        console.print(Text(f"RDMA device: --nic {device.nic}", style="bold"))
-        console.print(fact_grid(((f"  {subject}", words) for subject, words in device.facts()), style=""))
-        console.print()
-
-
-def _show_providers(console: Console, providers: Providers) -> None:
-    if not providers.list:
-        console.print(Text.assemble(("Providers of libfabric: ", "bold"), providers.none or "none"), soft_wrap=True)
-        return
-    for provider in providers.list:
-        console.print(Text(f"Provider of libfabric: --nic '{provider.nic}'", style="bold"))
-        console.print(fact_grid(((f"  {subject}", words) for subject, words in provider.facts()), style=""))
+    for each in found.list:
+        console.print(Text(f"{kind}: --nic {shlex.quote(each.nic)}", style="bold"))
+        console.print(fact_grid(((f"  {subject}", words) for subject, words in each.facts()), style=""))
         console.print()
 
 

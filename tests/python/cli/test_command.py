@@ -308,7 +308,7 @@ def test_info_shows_each_provider(lacuna: Lacuna) -> None:
     assert "Providers of libfabric: NIC ofi needs libfabric" in lacuna("info").stdout
     shown = " ".join(lacuna("info", mood="devices").stdout.split())
     for text in (
-        "Provider of libfabric: --nic 'ofi:tcp'",
+        "Provider of libfabric: --nic ofi:tcp",
         "in order, several at a time",
         "one at a time: it promises no order",
         "not usable its completions carry 4 bytes",

@@ -379,7 +379,7 @@ static int sizes_of(const char* text, long* sizes) {
   return 0;
 }
 
-/* Ranks that nobody binds get a CPU each; 0: there are fewer. */
+/* Ranks that the launcher does not bind get a CPU each; 0: there are fewer. */
 static int bind_to_cpu(int index) {
   cpu_set_t allowed, one;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
