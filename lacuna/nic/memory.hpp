@@ -112,6 +112,9 @@ struct RegisteredBuffer {
   }
 };
 
+/// Of several holders: it goes with the last one.
+using SharedBuffer = std::shared_ptr<RegisteredBuffer>;
+
 /// One key for many pieces of memory, as if they lay end to end (a UMR; mlx5dv_mkey). It is zero-based: an address
 /// given with it is an offset into the pieces. Creating one is expensive, binding is not free (paper, figure 20), so
 /// keys are bound again and again. A bind request of any queue pair of the Context gives it its pieces, in the order of

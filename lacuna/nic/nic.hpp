@@ -221,13 +221,13 @@ class QueuePair {
   [[nodiscard]] virtual const base::Error* fault() const = 0;
   /// Where this CPU can load and store `bytes` of the peer's region itself (UCX's rkey_ptr); null if it cannot, or if
   /// the region does not hold them with both remote rights. It stays mapped as long as the queue pair, but no key
-  /// guards it any more: it is for memory that its owner keeps and gives to this peer alone, and hands to keep() before
-  /// it closes.
+  /// guards it any more: it is for memory that its owner keeps, lends to one peer at a time, and hands to keep()
+  /// before it closes.
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const { return nullptr; }
   /// Takes memory of this end that the peer may reach by rkey_ptr(). It stays as it is, key and all, until both ends'
   /// queue pairs are gone, or the peer has died: a peer that has not noticed yet that this end closed reads and writes
   /// no memory of others.
-  virtual void keep(RegisteredBuffer /*memory*/) {}
+  virtual void keep(SharedBuffer /*memory*/) {}
   /// Whether copy() works.
   [[nodiscard]] virtual bool copies() const { return false; }
   /// Copies at once, by this CPU, as many bytes from `ours` to `theirs`, or from there, past all queues. No key guards

@@ -125,8 +125,8 @@ struct Exposed {
 /// Whether an offered message will be left behind (Communicator::leave()).
 enum class Behind : std::uint8_t {
   no,       ///< not as long as its receiver takes it in time
-  bounded,  ///< yes, where no more than Options::offered_bytes wait so
-  always,   ///< yes, if there is memory
+  bounded,  ///< yes, where Options::shared_bytes has room
+  always,   ///< the same; between nodes, whatever the bound there
 };
 
 /// What the receiver of an offered message needs. The caller gives it to the receiver by other means.
@@ -177,6 +177,14 @@ struct Statistics {
     guide::Way way;
     Count count;
   };
+  /// Memory through which messages reach ranks that share it
+  struct Shared {
+    std::int64_t bytes = 0;    ///< now,
+    std::int64_t most = 0;     ///< at most so far,
+    std::int64_t bound = 0;    ///< and at most ever
+    std::int64_t refused = 0;  ///< messages that found no room there, and waited or went another way
+  };
+  Shared shared;
   std::vector<Way> ways;          ///< of what was received by rendezvous, part by part
   std::int64_t parts = 0;         ///< of messages by rendezvous that were cut, at either end,
   std::int64_t copied_bytes = 0;  ///< and bytes that this end copied for it
@@ -195,7 +203,9 @@ struct Options {
   /// Of data, at most, in a message that is sent before its receive is posted
   std::int64_t eager_bytes = guide::usual::kEagerBytes;
   std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
-  std::int64_t offered_bytes = 256 << 20;    ///< for each peer: offers that are left behind, at most
+  /// Of this rank's memory through which messages reach ranks that share it, for all of them together, at most; 0:
+  /// usual_shared_bytes()
+  std::int64_t shared_bytes = 0;
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};
@@ -209,10 +219,15 @@ struct Options {
   /// For tests: what is put between a communicator and the channel to a peer.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
 
-  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN.
+  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN;
+  /// and LACUNA_SHARED_BYTES.
   /// Errors: invalid_argument (the message lists what there is).
   static Result<Options> from_environment(Options options);
 };
+
+/// Bytes of a rank that shares memory with so many ranks, itself among them: a node of many has as much in all as a node of
+/// few.
+std::int64_t usual_shared_bytes(int ranks);
 
 /// Whether this system tells of memory that is freed while it is registered, without which registrations end with their
 /// transfer on a NIC that pins.
@@ -300,7 +315,7 @@ class Communicator {
   /// Offers a message: its receiver gets `ticket` from the caller, and accepts it once. Nothing is packed yet; test()
   /// and wait() do that, and are done once the receiver needs this end no more. What will be left behind gets memory
   /// for all of it. Errors: invalid_argument (no such rank, the own one, no bytes), unsupported (CPUs do not share
-  /// memory), limit (Behind::bounded, with Options::offered_bytes there already), out_of_memory, peer_lost. Then
+  /// memory), limit (Options::shared_bytes has no room), out_of_memory, peer_lost. Then
   /// nothing has begun.
   Result<Request*> offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket);
   /// No other call moves this offer on until leave() or cancel(): so pack() may.

@@ -152,7 +152,7 @@ std::string kept(int rank, nic::Bootstrap& bootstrap) {
     return other;
   };
   const std::byte* old = rig.buffer.data();
-  rig.qp->keep({std::move(rig.buffer), std::move(rig.region)});
+  rig.qp->keep(std::make_shared<nic::RegisteredBuffer>(std::move(rig.buffer), std::move(rig.region)));
   rig.qp.reset();
   const nic::Buffer other = LACUNA_END_TRY(allocated());
   LACUNA_END_EXPECT(other.data() != old);
@@ -183,7 +183,7 @@ std::string kept_at_the_end(int rank, nic::Bootstrap& bootstrap) {
   std::array<std::uint64_t, 2> theirs{};
   std::memcpy(theirs.data(), told.bytes.data(), sizeof theirs);
   if (rank == 0) {
-    rig.qp->keep({std::move(rig.buffer), std::move(rig.region)});
+    rig.qp->keep(std::make_shared<nic::RegisteredBuffer>(std::move(rig.buffer), std::move(rig.region)));
     rig.qp.reset();
     rig.queue.reset();
     rig.context.reset();

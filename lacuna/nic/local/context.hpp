@@ -34,14 +34,14 @@ struct Wiring {
 
 // What a peer may still reach, though the queue pair that led it there is gone.
 struct Kept {
-  std::vector<RegisteredBuffer> memory;
+  std::vector<SharedBuffer> memory;
   Wiring wiring;
 };
 
 // Memory that a peer may still reach, and that there is no memory to keep: it stays as long as the process does.
-inline void stay_for_good(RegisteredBuffer memory) {
-  alignas(RegisteredBuffer) std::array<std::byte, sizeof(RegisteredBuffer)> place;
-  new (place.data()) RegisteredBuffer(std::move(memory));
+inline void stay_for_good(SharedBuffer memory) {
+  alignas(SharedBuffer) std::array<std::byte, sizeof(SharedBuffer)> place;
+  new (place.data()) SharedBuffer(std::move(memory));
 }
 
 class CompletionQueue final : public nic::CompletionQueue {

@@ -30,7 +30,7 @@ class QueuePair : public nic::QueuePair {
   void lose_peer(std::string_view how);
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] const PeerMemory& peer() const { return *wiring_.peer; }
-  void keep(RegisteredBuffer memory) override try {
+  void keep(SharedBuffer memory) override try {
     kept_.push_back(std::move(memory));
   } catch (const std::bad_alloc&) {  // then it was not moved
     stay_for_good(std::move(memory));
@@ -68,7 +68,7 @@ class QueuePair : public nic::QueuePair {
   std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
   std::uint64_t recvs_posted_ = 0, recvs_retired_ = 0;
   std::optional<base::Error> fault_;
-  std::vector<RegisteredBuffer> kept_;  // with room for what most channels have
+  std::vector<SharedBuffer> kept_;  // with room for what most channels have
 };
 
 /// What a queue pair's peer wrote that no sound peer writes.

@@ -52,13 +52,13 @@ base::Error read_what_was_not_sent() { return {base::Code::malformed, "the peer 
 
 class RingChannel final : public Channel {
  public:
-  RingChannel(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue,
+  RingChannel(nic::Context& context, nic::SharedBuffer memory, std::unique_ptr<nic::CompletionQueue> queue,
               std::unique_ptr<nic::QueuePair> qp, Inbox& theirs)
       : context_(context),
         memory_(std::move(memory)),
         queue_(std::move(queue)),
         qp_(std::move(qp)),
-        own_(*reinterpret_cast<Inbox*>(memory_.buffer.data())),
+        own_(*reinterpret_cast<Inbox*>(memory_->buffer.data())),
         theirs_(theirs) {}
 
   ~RingChannel() override { qp_->keep(std::move(memory_)); }
@@ -130,7 +130,7 @@ class RingChannel final : public Channel {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return qp_->rkey_ptr(addr, rkey, bytes);
   }
-  void keep(nic::RegisteredBuffer memory) override { qp_->keep(std::move(memory)); }
+  void keep(nic::SharedBuffer memory) override { qp_->keep(std::move(memory)); }
   [[nodiscard]] bool shares_memory() const override { return true; }
 
  private:
@@ -170,7 +170,7 @@ class RingChannel final : public Channel {
   }
 
   nic::Context& context_;
-  nic::RegisteredBuffer memory_;
+  nic::SharedBuffer memory_;
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
   Inbox& own_;
@@ -188,10 +188,10 @@ class RingChannel final : public Channel {
 }  // namespace
 
 Result<std::unique_ptr<Channel>> make_ring_channel(nic::Context& context, nic::Bootstrap& bootstrap) {
-  nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, sizeof(Inbox)));
+  auto memory = std::make_shared<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context, sizeof(Inbox))));
   auto queue = LACUNA_TRY(context.create_completion_queue(16));
   auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {nic::Path::mapped, 1, 1}));
-  const InboxAddress mine{memory.region.addr(), memory.region.rkey()};
+  const InboxAddress mine{memory->region.addr(), memory->region.rkey()};
   nic::Hello hello;
   hello.bytes.resize(sizeof mine);
   std::memcpy(hello.bytes.data(), &mine, sizeof mine);

@@ -87,15 +87,6 @@ Result<Registering> registering_from_name(std::string_view name) {
   return static_cast<Registering>(found - kNames.begin());
 }
 
-Result<Options> Options::from_environment(Options options) {
-  options.force = LACUNA_TRY(guide::Force::from_environment());
-  options.learn = LACUNA_TRY(guide::LearnOptions::from_environment());
-  const char* name = std::getenv("LACUNA_REGISTERING");
-  if (name == nullptr || *name == '\0') return options;
-  options.registering = LACUNA_TRY(registering_from_name(name));
-  return options;
-}
-
 Cut choose_cut(Registering wanted, const Layout& src, const Layout& dst, const CutSide (&sides)[2], std::int64_t part, guide::Guide& guide,
                const guide::PeerClass& peer, const guide::Placement& placement, double saved_ns) {
   const std::int64_t bytes = src.size();

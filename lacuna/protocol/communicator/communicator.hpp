@@ -25,7 +25,7 @@ namespace lacuna::protocol {
 
 class Communicator::Parts {
  public:
-  Parts(nic::Context& context, const std::string& nic, int rank, Options options);
+  Parts(nic::Context& context, const std::string& nic, const Group& group, Options options);
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;

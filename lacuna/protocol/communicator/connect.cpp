@@ -21,7 +21,7 @@ Registrations::Options registering(const Options& options, std::function<Result<
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(nic::Context& context, const std::string& nic, Group group, Options options) {
-  auto parts = std::make_unique<Parts>(context, nic, group.rank, std::move(options));
+  auto parts = std::make_unique<Parts>(context, nic, group, std::move(options));
   LACUNA_TRY(parts->connect(std::move(group)));
   return std::unique_ptr<Communicator>(new Communicator(std::move(parts)));
 }
@@ -29,9 +29,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(nic::Context& context
 Communicator::Communicator(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Communicator::~Communicator() = default;
 
-Communicator::Parts::Parts(nic::Context& context, const std::string& nic, int rank, Options options)
+Communicator::Parts::Parts(nic::Context& context, const std::string& nic, const Group& group, Options options)
     : registrations_(context, registering(options, [this](const nic::Region& region) { return rendezvous.forget(region); })),
-      local(context, rank, std::move(options)),
+      local(context, group.rank, group.size(), std::move(options)),
       choices(context, nic, local.options),
       completion(local),
       self(local, completion),
@@ -107,7 +107,8 @@ Communicator::Parts::~Parts() {
   for (Peer& peer : local.peers) {
     peer.outgoing.transfers.clear();
     peer.incoming.transfers.clear();
-    if (peer.channel != nullptr) peer.streams.rings.end(*peer.channel);
+    if (peer.channel == nullptr) continue;
+    for (nic::SharedBuffer& memory : local.pool.memory(peer.streams.rings)) peer.channel->keep(std::move(memory));
   }
   choices.save();
   local.requests.clear();  // their leases end before the registrations do

@@ -30,6 +30,9 @@ std::string Statistics::describe() const {
   fmt::format_to(out, "{} came before their receive; they hold {} B, {} B at most\n", unexpected, unexpected_bytes, unexpected_most);
   if (without_credit > 0) fmt::format_to(out, "{} small sends were announced because the peer's room was used up\n", without_credit);
   if (layouts_told > 0) fmt::format_to(out, "{} layouts were told to peers\n", layouts_told);
+  if (shared.most > 0)
+    fmt::format_to(out, "shared memory: {} B, {} B at most, of {} B; {} times there was no room\n", shared.bytes, shared.most, shared.bound,
+                   shared.refused);
   if (parts > 0) fmt::format_to(out, "{} parts of messages by rendezvous\n", parts);
   if (copied_bytes > 0) fmt::format_to(out, "{} B were copied here for a rendezvous\n", copied_bytes);
   if (memory.registered + memory.found > 0) {
@@ -47,6 +50,8 @@ Statistics Communicator::statistics() const {
   const auto lock = parts_->enter();
   Statistics all = parts_->local.statistics;
   all.memory = parts_->registrations().statistics();
+  const RingPool& pool = parts_->local.pool;
+  all.shared = {.bytes = pool.count().bytes, .most = pool.count().most, .bound = pool.bound(), .refused = pool.count().refused};
   all.learning = parts_->choices.describe_learning();
   return all;
 }

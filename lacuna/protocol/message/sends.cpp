@@ -33,7 +33,7 @@ Result<void> Sends::begin(Request& send) {
   const bool small = send.bytes <= local_.options.eager_bytes;
   if (streams_.preferred(peer, send.bytes)) {
     const Transit transit = peer.streams.transits.choose(send.bytes, send.layout->digest());
-    Result<StreamRing*> ring = peer.streams.rings.take(local_.context, send.bytes, false, transit);
+    Result<StreamRing*> ring = peer.streams.rings.take(local_.pool, send.bytes, false, transit);
     if (!ring && !small) return std::unexpected(std::move(ring).error());
     if (ring && *ring != nullptr) return streams_.begin(peer, send, **ring, 0);
     if (send_eager(peer, send.base, *send.layout, send.tag)) {

@@ -75,7 +75,7 @@ Result<bool> StreamTransfers::advance(Peer& peer) {
   bool moved = false;
   std::deque<Request*>& for_rings = peer.streams.for_rings;
   while (!for_rings.empty()) {
-    StreamRing* ring = LACUNA_TRY(peer.streams.rings.take(local_.context, for_rings.front()->bytes, true, Transit::wide));
+    StreamRing* ring = LACUNA_TRY(peer.streams.rings.take(local_.pool, for_rings.front()->bytes, true, Transit::wide));
     if (ring == nullptr) break;
     Request& send = *for_rings.front();
     for_rings.pop_front();

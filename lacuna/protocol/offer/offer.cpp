@@ -47,26 +47,30 @@ Transit Offers::transit_for(Peer& peer, const Layout& layout, Behind behind) {
   return transits.choose(bytes, layout.digest(), advised, bytes / layout.run_count());
 }
 
-Result<StreamRing*> Offers::ring_for(Peer& peer, const Layout& layout, Behind behind) {
+base::Error Offers::no_room(std::int64_t bytes, int rank) const {
+  return {base::Code::limit,
+          fmt::format("{} bytes for rank {}: the {} bytes of memory that this rank shares are in use", bytes, rank, local_.pool.bound())};
+}
+
+// Of an offer whose receiver keeps pace, a part of it is there at a time.
+Result<RingHold> Offers::ring_for(Peer& peer, const Layout& layout, Behind behind) {
   const std::int64_t bytes = layout.size();
   const bool whole = behind != Behind::no;
   StreamRings& rings = peer.streams.rings;
-  StreamRing* ring = LACUNA_TRY(rings.take(local_.context, bytes, true, transit_for(peer, layout, behind)));
-  if (ring != nullptr && (!whole || std::cmp_less_equal(bytes, ring->bytes))) return ring;
-  if (behind == Behind::bounded && rings.extra_bytes() + bytes > local_.options.offered_bytes) {
-    if (ring != nullptr) ring->taken = false;
-    return base::fail(base::Code::limit, fmt::format("more than {} bytes would wait for rank {}", local_.options.offered_bytes, peer.rank));
-  }
-  if (ring != nullptr) return ring;
-  return rings.take_extra(local_.context, whole ? bytes : std::min<std::int64_t>(bytes, StreamRings::kLongBytes));
+  StreamRing* ring = LACUNA_TRY(rings.take(local_.pool, bytes, true, transit_for(peer, layout, behind)));
+  if (ring == nullptr)
+    ring = LACUNA_TRY(rings.take_extra(local_.pool, whole ? bytes : std::min<std::int64_t>(bytes, local_.pool.long_ring())));
+  if (ring == nullptr) return std::unexpected(no_room(bytes, peer.rank));
+  return RingHold(*ring);
 }
 
 // Rings for all of it, so that leave() needs no memory.
 Result<std::vector<RingHold>> Offers::rings_for_rest(Peer& peer, const OutStream& out, std::int64_t bytes) {
   std::vector<RingHold> rest;
   for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes()) {
-    RingHold ring(*LACUNA_TRY(peer.streams.rings.take_extra(local_.context, out.ring_bytes_for(bytes - room))));
-    rest.push_back(std::move(ring));
+    StreamRing* const ring = LACUNA_TRY(peer.streams.rings.take_extra(local_.pool, out.ring_bytes_for(bytes - room)));
+    if (ring == nullptr) return std::unexpected(no_room(bytes - room, peer.rank));
+    rest.emplace_back(*ring);
   }
   return rest;
 }
@@ -76,7 +80,7 @@ Result<std::vector<RingHold>> Offers::rings_for_rest(Peer& peer, const OutStream
 Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest, Behind behind, Ticket& ticket) {
   Peer& peer = *LACUNA_TRY(sharing(dest, layout.size()));
   if (peer.lost) return std::unexpected(*peer.lost);
-  RingHold ring(*LACUNA_TRY(ring_for(peer, layout, behind)));
+  RingHold ring = LACUNA_TRY(ring_for(peer, layout, behind));
   const OutStream out(ring.ring(), peer.streams.stores, layout.size());
   std::vector<RingHold> rest;
   if (behind != Behind::no) rest = LACUNA_TRY(rings_for_rest(peer, out, layout.size()));
@@ -160,8 +164,9 @@ Result<void> Offers::leave(Request* offer) {
 Result<void> Offers::move_on(Peer& peer, Request& offer, OutStream& out) {
   std::vector<RingHold>& rest = offer.offer.rest;
   if (rest.empty()) {
-    RingHold ring(*LACUNA_TRY(peer.streams.rings.take_extra(local_.context, out.ring_bytes_for(out.left()))));
-    rest.push_back(std::move(ring));
+    StreamRing* const ring = LACUNA_TRY(peer.streams.rings.take_extra(local_.pool, out.ring_bytes_for(out.left())));
+    if (ring == nullptr) return std::unexpected(no_room(out.left(), peer.rank));
+    rest.emplace_back(*ring);
   }
   out.move_to(rest.back().use());
   rest.pop_back();

@@ -43,6 +43,7 @@ Result<bool> Progress::advance(Peer& peer) {
 }
 
 void Progress::look_for_faults() {
+  local_.pool.tidy();
   for (Peer& peer : local_.peers) {
     if (peer.channel == nullptr || peer.lost) continue;
     const base::Error* fault = peer.channel->fault();
@@ -65,9 +66,9 @@ void Progress::close() {
     head.kind = HeadKind::bye;
     local_.say(peer, head);
   }
-  const auto over = [](const Peer& peer) {
+  const auto over = [this](const Peer& peer) {
     return peer.channel == nullptr || peer.lost || peer.left ||
-           (peer.outbox.empty() && peer.streams.sending.empty() && peer.streams.rings.empty() && peer.outgoing.transfers.empty());
+           (peer.outbox.empty() && peer.streams.sending.empty() && local_.pool.empty(peer.streams.rings) && peer.outgoing.transfers.empty());
   };
   const std::int64_t deadline = local_.context.now() + kClosing;
   while (!std::ranges::all_of(local_.peers, over)) {

@@ -9,11 +9,16 @@
 namespace lacuna::protocol {
 
 struct LocalRank {
-  LocalRank(nic::Context& of, int own, Options wanted) : context(of), rank(own), options(std::move(wanted)) {}
+  LocalRank(nic::Context& of, int own, int ranks, Options wanted)
+      : context(of),
+        rank(own),
+        options(std::move(wanted)),
+        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks), ranks - 1) {}
 
   nic::Context& context;
   const int rank;
   Options options;
+  RingPool pool;  ///< before `peers`, whose rings it has
   Statistics statistics;
   Matcher matcher;
   std::vector<Peer> peers;

@@ -29,8 +29,7 @@ void SeenRings::look(const RingMemory& ring, std::uint32_t bytes) {
 Result<InStream> InStream::open(const Channel& channel, SeenRings& seen, const RingDescriptor& descriptor, std::int64_t bytes) {
   const std::uint32_t chunk = descriptor.lines * kLine;
   const std::uint32_t size = descriptor.pages * kPage;
-  std::byte* memory =
-      size <= StreamRings::kMostBytes ? channel.rkey_ptr(descriptor.addr, descriptor.rkey, sizeof(RingMemory) + size) : nullptr;
+  std::byte* memory = size <= kMostRing ? channel.rkey_ptr(descriptor.addr, descriptor.rkey, sizeof(RingMemory) + size) : nullptr;
   if (memory == nullptr || reinterpret_cast<std::uintptr_t>(memory) % alignof(RingMemory) != 0 || bytes <= 0 ||
       !std::has_single_bit(descriptor.lines) || chunk > size || size % chunk != 0 || descriptor.at >= size || descriptor.at % chunk != 0)
     return base::fail(base::Code::malformed, "the peer's ring is invalid");

@@ -22,7 +22,7 @@ constexpr std::int64_t kChunks = 32;
 constexpr std::int64_t kBytesPerNs = 8;
 constexpr std::int64_t kLeastPatience = 5'000;  // ns: the round trip of a descriptor through a host's MPI
 
-constexpr std::uint32_t kNarrowChunks = 8;
+constexpr std::uint32_t kFewestChunks = 8;  // of a ring that a message goes round
 
 }  // namespace
 
@@ -34,7 +34,10 @@ std::uint32_t chunk_of(std::int64_t bytes, copy::Caching caching) {
 
 OutStream::OutStream(StreamRing& ring, const Stores& stores, std::int64_t bytes)
     : ring_(&ring), bytes_(bytes), chunk_(chunk_of(bytes, stores.caching())) {
-  if (ring.transit == Transit::narrow) chunk_ = std::min(chunk_, StreamRing::kNarrowBytes / kNarrowChunks);
+  // Both ends shall have chunks to work at.
+  const bool narrow = ring.transit == Transit::narrow;
+  if (narrow || bytes > ring.bytes)
+    chunk_ = std::min<std::uint32_t>(chunk_, std::max<std::uint32_t>(ring.ring_bytes() / kFewestChunks, kLeastChunk));
   begin(ring);
 }
 

@@ -11,7 +11,9 @@
 // that finds no free ring is announced, and gets a ring once it is matched; one ring is kept for matched messages, so
 // that unmatched ones cannot take all.
 //
-//   stream_ring.hpp   the memory of rings, and which ring a message gets
+//   stream_ring.hpp   the memory of rings, as both ends see them
+//   ring_pool.hpp     all rings of this rank, within one bound, lent to the peers that are sent to
+//   stream_rings.hpp  which ring a message to a peer gets
 //   out_stream.hpp    the sender's end of one message
 //   in_stream.hpp     the receiver's end
 //   direct_copy.hpp   one copy between the two processes' memory instead, by both CPUs at once
@@ -26,4 +28,5 @@
 #include "lacuna/protocol/stream/out_stream.hpp"
 #include "lacuna/protocol/stream/stores.hpp"
 #include "lacuna/protocol/stream/stream_ring.hpp"
+#include "lacuna/protocol/stream/stream_rings.hpp"
 #include "lacuna/protocol/stream/transits.hpp"

@@ -1,10 +1,7 @@
-// The rings of memory that streams go through, and which ring a message gets.
+// The rings of memory that streams go through, as both ends see them.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <deque>
-#include <list>
 #include <utility>
 
 #include "lacuna/protocol/channel/channel.hpp"
@@ -14,6 +11,7 @@ namespace lacuna::protocol {
 
 inline constexpr std::uint32_t kLine = 64;
 inline constexpr std::uint32_t kPage = 4096;
+inline constexpr std::uint32_t kMostRing = 64 << 20;  ///< bytes
 
 /// What the receiver has to know of a ring; the body of a head.
 struct RingDescriptor {
@@ -53,18 +51,18 @@ struct alignas(kPage) RingMemory {
 
 /// One ring, as its sender knows it.
 struct StreamRing {
-  static constexpr std::uint32_t kNarrowBytes = 128 << 10;  ///< of the part that a narrow transit uses
+  static constexpr std::uint32_t kNarrowBytes = 128 << 10;  ///< of the part that a narrow transit uses, at most
   RingMemory* memory = nullptr;
   std::uint32_t bytes = 0;
   Transit transit = Transit::wide;  ///< of the message that is in it
   std::uint32_t rkey = 0;
   std::uint32_t at = 0;  ///< behind what was packed last
   bool taken = false;
-  bool populated = false;
-  [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? kNarrowBytes : bytes; }
+  [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? std::min(kNarrowBytes, bytes) : bytes; }
   [[nodiscard]] bool empty() const {
-    return memory == nullptr || memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
+    return memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
   }
+  [[nodiscard]] bool free() const { return !taken && empty(); }
 };
 
 /// A ring that is taken until it is used, or until the hold ends.
@@ -87,40 +85,6 @@ class RingHold {
 
  private:
   StreamRing* ring_;
-};
-
-/// The rings of this end's memory for one peer, used in turn. One is kept for messages that are matched already, and
-/// one for long messages. Extra rings are made as they are asked for.
-class StreamRings {
- public:
-  static constexpr std::size_t kRings = 5;
-  static constexpr std::uint32_t kBytes = 512 << 10;
-  static constexpr std::uint32_t kLongBytes = 2 << 20;
-  static constexpr std::uint32_t kMostBytes = 64 << 20;  ///< of an extra ring
-
-  /// Takes an empty ring for a message of so many bytes. `answered`: the message is matched already. `transit`: the
-  /// fastest one. Null: no ring is free. Errors: those of Context::allocate and register_memory.
-  Result<StreamRing*> take(nic::Context& context, std::int64_t bytes, bool answered, Transit transit);
-  /// Takes an extra ring with room for so many bytes, or for kMostBytes of them. Errors: as take().
-  Result<StreamRing*> take_extra(nic::Context& context, std::int64_t bytes);
-  /// Whether all that was packed was unpacked.
-  [[nodiscard]] bool empty() const;
-  /// Ends them. The memory that the peer may still reach stays until the peer cannot (QueuePair::keep).
-  void end(Channel& channel);
-  /// Of the extra rings that are taken or not yet empty.
-  [[nodiscard]] std::int64_t extra_bytes() const;
-
- private:
-  struct Extra {
-    nic::RegisteredBuffer memory;
-    std::deque<StreamRing> rings;  // of one size
-  };
-  Result<void> make(nic::Context& context);
-  void trim();
-  nic::RegisteredBuffer memory_;
-  std::array<StreamRing, kRings> rings_{};
-  std::size_t last_ = 0;  // taken, except for the long one
-  std::list<Extra> extras_;
 };
 
 }  // namespace lacuna::protocol

@@ -253,7 +253,7 @@ TEST(Offers, AreTruncatedAndBounded) {
     LACUNA_END_TRY(ranks.wait(LACUNA_END_TRY(ranks.accept(memory.data(), bytes(4'000'000), peer, 4'000'000, tickets[1]))));
     return {};
   };
-  EXPECT_EQ(in_ranks({.processes = true, .options = {.offered_bytes = 9'000'000}}, talk), "");
+  EXPECT_EQ(in_ranks({.processes = true, .options = {.shared_bytes = 10'000'000}}, talk), "");
 }
 
 // What was taken back leaves room for others.
@@ -270,7 +270,7 @@ TEST(Offers, AreTakenBack) {
     }
     return {};
   };
-  EXPECT_EQ(in_ranks({.options = {.offered_bytes = 4'000'000}}, talk), "");
+  EXPECT_EQ(in_ranks({.options = {.shared_bytes = 6'000'000}}, talk), "");
 }
 
 TEST(Offers, NeedMemoryThatBothReach) {

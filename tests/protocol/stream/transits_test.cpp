@@ -1,3 +1,4 @@
+#include "lacuna/protocol/stream/stream_rings.hpp"
 #include "lacuna/protocol/stream/transits.hpp"
 
 #include <gtest/gtest.h>

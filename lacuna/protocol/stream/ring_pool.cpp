@@ -1,0 +1,176 @@
+#include "lacuna/protocol/stream/ring_pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "lacuna/protocol/stream/stream_rings.hpp"
+
+namespace lacuna::protocol {
+namespace {
+
+constexpr std::int64_t kLeastUsual = 64 << 10;  // bytes of a ring, so that both CPUs have something to do
+constexpr std::int64_t kSlab = 1 << 20;         // bytes of each request to the NIC,
+constexpr std::int64_t kSlabs = 32;             // or a part of the pool
+constexpr std::int64_t kFloor = 4 << 20;        // bytes that stay while idle
+constexpr std::int64_t kIdle = 1'000'000'000;   // ns, or up to twice as long, after which others go back
+constexpr std::size_t kLooks = 16;              // at rings whose receivers may not have emptied them yet
+
+std::int64_t size_of(std::uint32_t bytes) { return static_cast<std::int64_t>(sizeof(RingMemory)) + bytes; }
+
+std::uint32_t share(std::int64_t bytes, std::int64_t least, std::int64_t most) {
+  const auto rounded = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1))));
+  return static_cast<std::uint32_t>(std::clamp(rounded, least, most));
+}
+
+}  // namespace
+
+RingPool::RingPool(nic::Context& context, std::int64_t bound, int peers)
+    : context_(context),
+      bound_(std::max(bound, kLeastBytes)),
+      usual_(share(bound_ / std::max(peers, 1) / static_cast<std::int64_t>(2 * StreamRings::kKept), kLeastUsual, StreamRings::kBytes)),
+      long_(share(bound_ / std::max(peers, 1) / 4, usual_, StreamRings::kLongBytes)),
+      held_back_(2 * slab_bytes(usual_)) {}
+
+std::int64_t RingPool::slab_bytes(std::uint32_t ring) const {
+  return size_of(ring) * std::max<std::int64_t>(1, std::min(kSlab, bound_ / kSlabs) / size_of(ring));
+}
+
+// --- a ring ----------------------------------------------------------------------------------------------------------
+
+void RingPool::take_from_owner(LentRing& ring) {
+  if (ring.kept_at != nullptr) {
+    *std::exchange(ring.kept_at, nullptr) = nullptr;
+    unkept_[ring.bytes].push_back(&ring);
+  }
+  ring.owner = nullptr;
+}
+
+void RingPool::use(LentRing& ring) {
+  if (!std::exchange(ring.populated, true)) base::populate(ring.memory, static_cast<std::size_t>(size_of(ring.bytes)), true);
+  ring.taken = true;
+  ring.transit = Transit::wide;
+  ring.used = ++taken_;
+}
+
+// Kept by no peer, and empty.
+LentRing* RingPool::idle(std::uint32_t bytes) {
+  std::deque<LentRing*>& rings = unkept_[bytes];
+  for (std::size_t looks = std::min(kLooks, rings.size()); looks > 0; --looks) {
+    LentRing* const ring = rings.front();
+    rings.pop_front();
+    rings.push_back(ring);
+    if (ring->free()) return ring;
+  }
+  return nullptr;
+}
+
+// The empty ring of another peer that was taken longest ago. What is kept for matched messages is for those only.
+LentRing* RingPool::oldest(const StreamRings& but, std::uint32_t bytes, bool matched) {
+  LentRing* found = nullptr;
+  for (Slab& slab : slabs_) {
+    if (slab.rings.front().bytes != bytes) continue;
+    for (LentRing& ring : slab.rings) {
+      if (ring.owner == &but || (found != nullptr && found->used <= ring.used) || !ring.free()) continue;
+      if (matched || ring.owner == nullptr || !ring.owner->keeps_for_matched(ring)) found = &ring;
+    }
+  }
+  return found;
+}
+
+Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched) {
+  const std::int64_t bound = bound_ - (matched ? 0 : held_back_);
+  const std::int64_t more = slab_bytes(bytes);
+  LentRing* ring = idle(bytes);
+  if (ring == nullptr && count_.bytes + more <= bound) ring = LACUNA_TRY(make(bytes));
+  if (ring == nullptr) ring = oldest(to, bytes, matched);
+  if (ring == nullptr && make_room(to, more, bound, matched)) ring = LACUNA_TRY(make(bytes));
+  if (ring == nullptr) {
+    ++count_.refused;
+    return nullptr;
+  }
+  take_from_owner(*ring);
+  ring->owner = &to;
+  if (kept_at != nullptr) {
+    std::erase(unkept_[bytes], ring);
+    *kept_at = ring;
+    ring->kept_at = kept_at;
+  }
+  use(*ring);
+  return ring;
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+Result<LentRing*> RingPool::make(std::uint32_t bytes) {
+  const auto each = static_cast<std::size_t>(size_of(bytes));
+  Slab made;
+  made.memory = std::make_shared<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context_, slab_bytes(bytes))));
+  made.rings.resize(made.memory->buffer.size() / each);
+  std::byte* at = made.memory->buffer.data();
+  for (LentRing& ring : made.rings) {
+    ring.memory = reinterpret_cast<RingMemory*>(at);
+    ring.rkey = made.memory->region.rkey();
+    ring.bytes = bytes;
+    at += each;
+  }
+  count_.bytes += made.bytes();
+  count_.most = std::max(count_.most, count_.bytes);
+  slabs_.push_back(std::move(made));
+  for (LentRing& ring : slabs_.back().rings) unkept_[bytes].push_back(&ring);
+  return &slabs_.back().rings.front();
+}
+
+RingPool::Slabs::iterator RingPool::give_back(Slabs::iterator slab) {
+  for (LentRing& ring : slab->rings) take_from_owner(ring);
+  std::erase_if(unkept_[slab->rings.front().bytes],
+                [&](const LentRing* ring) { return ring >= slab->rings.data() && ring <= &slab->rings.back(); });
+  count_.bytes -= slab->bytes();
+  return slabs_.erase(slab);
+}
+
+// Gives back slabs that nothing is in, those first that were used longest ago.
+bool RingPool::make_room(const StreamRings& whom, std::int64_t bytes, std::int64_t bound, bool matched) {
+  const auto may_go = [&](const LentRing& ring) {
+    const bool kept = ring.kept_at != nullptr && (ring.owner == &whom || (!matched && ring.owner->keeps_for_matched(ring)));
+    return !kept && ring.free();
+  };
+  const auto used = [](const Slab& slab) { return std::ranges::max(slab.rings, {}, &LentRing::used).used; };
+  while (count_.bytes + bytes > bound) {
+    auto found = slabs_.end();
+    for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
+      if ((found == slabs_.end() || used(*slab) < used(*found)) && std::ranges::all_of(slab->rings, may_go)) found = slab;
+    }
+    if (found == slabs_.end()) return false;
+    give_back(found);
+  }
+  return true;
+}
+
+void RingPool::tidy() {
+  if (count_.bytes <= kFloor) return;
+  const std::int64_t now = context_.now();
+  if (now - looked_ns_ < kIdle) return;
+  looked_ns_ = now;
+  const std::uint64_t then = std::exchange(taken_then_, taken_);
+  for (auto slab = slabs_.begin(); slab != slabs_.end() && count_.bytes > kFloor;) {
+    const bool unused = std::ranges::all_of(slab->rings, [&](const LentRing& ring) { return ring.used <= then && ring.free(); });
+    slab = unused ? give_back(slab) : std::next(slab);
+  }
+}
+
+bool RingPool::empty(const StreamRings& of) const {
+  return std::ranges::all_of(slabs_, [&](const Slab& slab) {
+    return std::ranges::all_of(slab.rings, [&](const LentRing& ring) { return ring.owner != &of || ring.empty(); });
+  });
+}
+
+std::vector<nic::SharedBuffer> RingPool::memory(const StreamRings& of) const {
+  std::vector<nic::SharedBuffer> all;
+  for (const Slab& slab : slabs_) {
+    if (std::ranges::any_of(slab.rings, [&](const LentRing& ring) { return ring.owner == &of; })) all.push_back(slab.memory);
+  }
+  return all;
+}
+
+}  // namespace lacuna::protocol

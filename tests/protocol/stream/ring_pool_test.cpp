@@ -1,0 +1,139 @@
+// Memory for streams: within one bound for all peers, lent to those that are sent to, and given back.
+#include "lacuna/protocol/stream/ring_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lacuna/protocol/stream/stream_rings.hpp"
+#include "tests/support/random_layout.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+using protocol::LentRing;
+using protocol::RingPool;
+using protocol::StreamRing;
+using protocol::StreamRings;
+using protocol::Transit;
+
+constexpr std::int64_t kBound = 4 << 20;
+
+// A NIC whose clock a test moves.
+struct Pool {
+  explicit Pool(std::int64_t bound = kBound, int peers = 3) : pool(*context, bound, peers) {}
+  std::unique_ptr<nic::Context> context = support::value(nic::open("local"));
+  RingPool pool;
+  StreamRings a, b, c;
+
+  StreamRing* take(StreamRings& of, bool matched = true) { return support::value(of.take(pool, 1000, matched, Transit::wide)); }
+  StreamRing* extra(StreamRings& of, std::int64_t bytes) { return support::value(of.take_extra(pool, bytes)); }
+  static void done(StreamRing& ring) { ring.taken = false; }
+};
+
+TEST(RingPool, LendsWithinItsBoundAndThenNothing) {
+  Pool at;
+  std::set<StreamRing*> rings;
+  while (StreamRing* ring = at.extra(at.a, 100'000)) {
+    EXPECT_GE(ring->bytes, 100'000u);
+    EXPECT_TRUE(rings.insert(ring).second) << "lent twice";
+  }
+  EXPECT_GE(rings.size(), 25u);  // 128 KiB each
+  EXPECT_LE(at.pool.count().bytes, kBound);
+  EXPECT_EQ(at.pool.count().refused, 1);
+  EXPECT_EQ(at.extra(at.b, 1'000'000), nullptr);
+  EXPECT_EQ(at.pool.count().refused, 2);
+  for (StreamRing* ring : rings) Pool::done(*ring);
+  EXPECT_NE(at.extra(at.b, 1'000'000), nullptr);  // other rings went for it
+  EXPECT_LE(at.pool.count().most, kBound);
+}
+
+TEST(RingPool, HoldsMemoryBackForMatchedMessages) {
+  Pool at;
+  while (at.take(at.a, false) != nullptr || at.take(at.b, false) != nullptr || at.take(at.c, false) != nullptr) {
+  }
+  while (support::value(at.pool.lend(at.a, at.pool.usual_ring(), nullptr, false)) != nullptr) {
+  }
+  EXPECT_NE(at.take(at.a, true), nullptr);
+  EXPECT_NE(at.take(at.b, true), nullptr);
+  EXPECT_EQ(support::value(at.pool.lend(at.c, at.pool.usual_ring(), nullptr, false)), nullptr);
+}
+
+TEST(RingPool, TakesOnlyEmptyRingsFromOtherPeers) {
+  Pool at(RingPool::kLeastBytes, 1);
+  std::vector<StreamRing*> rings;
+  while (StreamRing* ring = at.take(at.a)) rings.push_back(ring);
+  ASSERT_GE(rings.size(), 2u);
+  while (at.extra(at.c, at.pool.usual_ring()) != nullptr) {
+  }
+  EXPECT_EQ(at.take(at.b), nullptr);
+  rings[0]->memory->filled = 1;  // what is in it was not read
+  Pool::done(*rings[0]);
+  EXPECT_EQ(at.take(at.b), nullptr);
+  Pool::done(*rings[1]);
+  EXPECT_EQ(at.take(at.b), rings[1]);
+  EXPECT_FALSE(at.pool.empty(at.a));
+  EXPECT_TRUE(at.pool.empty(at.b));
+  rings[0]->memory->emptied = 1;
+  EXPECT_EQ(at.take(at.a), rings[0]);  // the one that it has still
+  EXPECT_EQ(at.take(at.a), nullptr);
+}
+
+TEST(RingPool, GivesAPeerItsOwnRingsInTurn) {
+  Pool at(64 << 20);
+  StreamRing* const first = at.take(at.a);
+  Pool::done(*first);
+  std::set<StreamRing*> rings{first};
+  for (int i = 0; i < 40; ++i) {
+    StreamRing* const ring = at.take(i % 2 == 0 ? at.b : at.a);
+    if (i % 2 == 1) rings.insert(ring);
+    Pool::done(*ring);
+  }
+  EXPECT_EQ(rings.size(), StreamRings::kKept - 1);
+}
+
+TEST(RingPool, HasShorterRingsForManyPeers) {
+  EXPECT_EQ(Pool(256 << 20, 1).pool.usual_ring(), StreamRings::kBytes);
+  EXPECT_EQ(Pool(256 << 20, 1).pool.long_ring(), StreamRings::kLongBytes);
+  EXPECT_EQ(Pool(256 << 20, 7).pool.usual_ring(), StreamRings::kBytes);
+  EXPECT_EQ(Pool(16 << 20, 127).pool.usual_ring(), 64u << 10);
+  EXPECT_EQ(Pool(16 << 20, 127).pool.long_ring(), 64u << 10);
+}
+
+TEST(RingPool, GivesIdleMemoryBack) {
+  Pool at(64 << 20);
+  for (int i = 0; i < 8; ++i) Pool::done(*at.extra(at.a, 4'000'000 << (i % 2)));
+  const std::int64_t before = at.pool.count().bytes;
+  StreamRing* const used = at.extra(at.b, 100'000);
+  for (int looks = 0; looks < 3; ++looks) {
+    at.pool.tidy();
+    const std::int64_t until = at.context->now() + 1'100'000'000;
+    while (at.context->now() < until) static_cast<void>(at.context->wait(until));
+  }
+  at.pool.tidy();
+  EXPECT_LT(at.pool.count().bytes, before);
+  EXPECT_LE(at.pool.count().bytes, 6 << 20);
+  EXPECT_TRUE(used->taken);
+  used->memory->filled = 5;  // it is there still
+  EXPECT_EQ(used->memory->filled, 5u);
+}
+
+TEST(RingPool, KeepsMemoryThatAPeerMayReach) {
+  auto context = support::value(nic::open("local"));
+  nic::SharedBuffer kept;
+  {
+    RingPool pool(*context, kBound, 1);
+    StreamRings peer, other;
+    StreamRing* const ring = support::value(peer.take(pool, 1000, true, Transit::wide));
+    ASSERT_NE(ring, nullptr);
+    EXPECT_TRUE(pool.memory(other).empty());
+    ASSERT_EQ(pool.memory(peer).size(), 1u);
+    kept = pool.memory(peer).front();
+    EXPECT_EQ(static_cast<void*>(kept->buffer.data()), static_cast<void*>(ring->memory));
+    ring->memory->filled = 7;
+  }
+  EXPECT_EQ(reinterpret_cast<protocol::RingMemory*>(kept->buffer.data())->filled, 7u);
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test
