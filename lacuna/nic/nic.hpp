@@ -238,6 +238,12 @@ class QueuePair {
   }
 };
 
+/// What a process says of itself once, so that others of its machine and user reach its memory without its help.
+struct Card {
+  alignas(8) std::array<std::byte, 96> bytes{};
+  bool operator==(const Card&) const = default;
+};
+
 class Context {
  public:
   virtual ~Context() = default;
@@ -258,6 +264,16 @@ class Context {
   /// the same path. Errors: those of Bootstrap, unsupported (the path is not available between these two), permission,
   /// limit.
   virtual Result<std::unique_ptr<QueuePair>> connect(Bootstrap& bootstrap, CompletionQueue& queue, const QueuePairOptions& options) = 0;
+  /// What attach() takes. Errors: unsupported (a NIC whose processes do not share memory).
+  [[nodiscard]] virtual Result<Card> card() const {
+    return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
+  }
+  /// Reaches the memory of the process whose card that is; that process does nothing for it, and is not told. The queue
+  /// pair has no queues: rkey_ptr(), copy() and fault() work. Memory that it shall keep() stays as long as this process.
+  /// Errors: unsupported; malformed; those of the system.
+  virtual Result<std::unique_ptr<QueuePair>> attach(const Card& /*peer*/) {
+    return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
+  }
   /// Moves up to completions.size() completions out of the queue and drives the queue pairs attached to it. Never
   /// blocks.
   virtual int poll(CompletionQueue& queue, std::span<Completion> completions) = 0;
@@ -309,6 +325,7 @@ struct OpenOptions {
   int max_recv_wr = 0;
   std::int64_t max_message_bytes = 0;
   IndirectOptions indirect;
+  std::int64_t shared_bytes = 0;      ///< of address space for Context::allocate, where peers map it whole
   std::vector<Path> forbidden_paths;  ///< treated as if the system refused them
 };
 

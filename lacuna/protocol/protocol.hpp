@@ -59,8 +59,11 @@ using layout::Layout;
 struct Group {
   int rank = 0;
   std::vector<std::unique_ptr<nic::Bootstrap>> peers;  ///< by rank; null for the own
-  bool one_machine = true;                             ///< and one user: NIC local connects all of them
-  [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
+  /// Instead of connections, by rank: each process reaches the others by itself, when it first has to. Such a group has
+  /// offers only.
+  std::vector<nic::Card> cards = {};
+  bool one_machine = true;  ///< and one user: NIC local connects all of them
+  [[nodiscard]] int size() const { return static_cast<int>(std::max(peers.size(), cards.size())); }
 };
 
 struct BootstrapOptions {
@@ -202,7 +205,7 @@ class Channel;
 struct Options {
   /// Of data, at most, in a message that is sent before its receive is posted
   std::int64_t eager_bytes = guide::usual::kEagerBytes;
-  std::int64_t unexpected_bytes = 4 << 20;   ///< for each peer: small messages that wait for their receive
+  std::int64_t unexpected_bytes = 4 << 20;  ///< for each peer: small messages that wait for their receive
   /// Of this rank's memory through which messages reach ranks that share it, for all of them together, at most; 0:
   /// usual_shared_bytes()
   std::int64_t shared_bytes = 0;

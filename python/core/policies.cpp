@@ -84,6 +84,15 @@ void bind_policies(nb::module_& m) {
       "leave_pinned, pipeline, leave_pinned_pipeline or automatic (docs/guide/registration.md). One RDMA write moves each part. Errors: "
       "ValueError.");
   m.def(
+      "shared_bytes",
+      [](int ranks) -> std::int64_t {
+        const protocol::Options told = value_or_raise(protocol::Options::from_environment({}));
+        return told.shared_bytes > 0 ? told.shared_bytes : protocol::usual_shared_bytes(ranks);
+      },
+      "ranks"_a,
+      "Bytes that a rank shares with the others of its node at most, of so many on the node; `LACUNA_SHARED_BYTES` says\n"
+      "otherwise. Raises ValueError if that is no number of bytes.");
+  m.def(
       "freed_memory_is_told",
       [] {
         const Result<void> told = protocol::freed_memory_is_told();

@@ -29,12 +29,13 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3430'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t magic = 0x3530'6970'6d6c'636c;  // changes with Descriptor and Card
   std::array<std::uint64_t, 2> node{};
   Cpus cpus;
   Nonce random{};
   std::int32_t mode = 0;
   std::int32_t works = 0;
+  nic::Card memory;  // by which others of its node reach its memory
 };
 
 Mode mode_of_environment() {
@@ -82,63 +83,78 @@ guide::MpiThresholds thresholds(Library library) {
   return from;
 }
 
-base::Result<void> connect(Job& made, const protocol::BootstrapOptions& options) {
-  protocol::Group group = LACUNA_TRY(protocol::form_group(options));
-  made.context = LACUNA_TRY(nic::open(kNic));
-  protocol::Options wanted = LACUNA_TRY(protocol::Options::from_environment({}));
-  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), std::move(wanted)));
+// What it shares with the other ranks of its node.
+struct Sharing {
+  std::vector<int> ranks;  // of this node, in MPI_COMM_WORLD
+  protocol::Options options;
+};
+
+// Opens the memory that others of this node will reach.
+base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
+  const int ranks = static_cast<int>(sharing.ranks.size());
+  sharing.options = LACUNA_TRY(protocol::Options::from_environment({.shared_bytes = protocol::usual_shared_bytes(ranks)}));
+  made.context = LACUNA_TRY(nic::open(kNic, {.shared_bytes = 2 * sharing.options.shared_bytes}));
+  mine.memory = LACUNA_TRY(made.context->card());
   return {};
 }
 
-// Where the ranks are. Returns those that are on this node, and the name by which they meet.
-protocol::BootstrapOptions find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
+base::Result<void> reach(Job& made, const Sharing& sharing, const std::vector<Card>& all) {
+  protocol::Group group{.rank = made.local_rank, .peers = {}};
+  for (const int rank : sharing.ranks) group.cards.push_back(all[static_cast<std::size_t>(rank)].memory);
+  made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
+  return {};
+}
+
+// Where the ranks are. Returns those that are on this node.
+std::vector<int> find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
   const Card& mine = all[static_cast<std::size_t>(made.world_rank)];
   places.resize(all.size());
   std::vector<Cpus> cpus;  // of this node's ranks
-  int here = 0, first = -1;
+  std::vector<int> here;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (!std::ranges::equal(all[rank].node, mine.node)) {
       places[rank].remote = static_cast<int>(rank);
       continue;
     }
-    if (first < 0) first = static_cast<int>(rank);
-    places[rank].local = here++;
+    places[rank].local = static_cast<int>(here.size());
+    here.push_back(static_cast<int>(rank));
     cpus.push_back(all[rank].cpus);
   }
   made.crowded = mpi::crowded(cpus);
   made.local_rank = std::exchange(places[static_cast<std::size_t>(made.world_rank)].local, -1);
-  std::string name = fmt::format("mpi-{}-", first);
-  for (const std::byte byte : made.nonce) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return {.address = std::move(name), .size = here, .rank = made.local_rank, .secret = {}};
+  return here;
 }
 
 constexpr const char* kWithout = "MPI messages go without Lacuna: a rank has no memory for it";
 
+bool worked(const Job& made, const base::Result<void>& result) {
+  if (!result)
+    base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, result.error().text()));
+  return result.has_value();
+}
+
 // Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is
 // thrown.
-bool set_up(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places, protocol::BootstrapOptions& options) try {
+bool set_up(Job& made, Card& mine, const std::vector<Card>& all, std::vector<RankPlace>& places, Sharing& sharing) try {
   const std::string version = version_of_host();
   made.library = library_of(version);
   made.from = thresholds(made.library);
   made.ways.find(made.library, version.substr(0, version.find_first_of("\r\n")), Descriptor::kBytes, made.world_rank == 0);
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
-  options = find_places(made, all, places);
+  sharing.ranks = find_places(made, all, places);
   made.comms = std::make_unique<Comms>(places);
   if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
     made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
-  return made.comms->sound();
+  return made.comms->sound() && (sharing.ranks.size() == 1 || worked(made, open_memory(made, sharing, mine)));
 } catch (const std::bad_alloc&) {
   base::log(base::Level::warn, kWithout);
   return false;
 }
 
-// Whether it meets the others of its node, of which each has come so far. Nothing is thrown.
-bool meet(Job& made, const protocol::BootstrapOptions& options) try {
-  const base::Result<void> connected = options.size > 1 ? connect(made, options) : base::Result<void>();
-  if (!connected)
-    base::log(base::Level::warn, fmt::format("MPI messages go without Lacuna: rank {}: {}", made.world_rank, connected.error().text()));
-  return connected.has_value();
+// Whether it reaches the others of its node, by what they said. Nothing is thrown.
+bool meet(Job& made, const Sharing& sharing, const std::vector<Card>& all) try {
+  return sharing.ranks.size() == 1 || worked(made, reach(made, sharing, all));
 } catch (const std::bad_alloc&) {
   base::log(base::Level::warn, kWithout);
   return false;
@@ -182,9 +198,9 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  protocol::BootstrapOptions options;
-  const bool ready = set_up(*made, all, places, options);
-  if (!agree(mine, ready, all) || !agree(mine, meet(*made, options), all)) {  // none waits for one that does not come
+  Sharing sharing;
+  const bool ready = set_up(*made, mine, all, places, sharing);
+  if (!agree(mine, ready, all) || !agree(mine, meet(*made, sharing, all), all)) {  // none waits for one that does not come
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

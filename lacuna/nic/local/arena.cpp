@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace lacuna::nic::local {
+namespace {
+
+constexpr std::size_t kLeast = std::size_t{64} << 20;  // bytes of an arena
+
+}  // namespace
 
 Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cast<std::size_t>(base::machine().page_bytes)) {
   free_[0] = memory_.size();
@@ -12,11 +17,13 @@ Arena::Arena(SharedMemory memory) : memory_(std::move(memory)), page_(static_cas
 
 Result<Arena> Arena::create(const char* name, std::size_t bytes) { return Arena(LACUNA_TRY(SharedMemory::create(name, bytes))); }
 
-Result<Arena> Arena::create_largest(const char* name) {
+Result<Arena> Arena::create_largest(const char* name, std::int64_t wanted) {
   // Address space, not memory.
   Result<SharedMemory> memory = base::fail(base::Code::out_of_memory, "");
   const auto machine = static_cast<std::size_t>(base::machine().memory_bytes);
-  for (std::size_t bytes = std::max<std::size_t>(machine >> 30, 1) << 30; bytes >= std::size_t{64} << 20 && !memory; bytes /= 2) {
+  const std::size_t most =
+      wanted > 0 ? std::max<std::size_t>(static_cast<std::size_t>(wanted), kLeast) : std::max<std::size_t>(machine >> 30, 1) << 30;
+  for (std::size_t bytes = most; bytes >= kLeast && !memory; bytes /= 2) {
     memory = SharedMemory::create(name, bytes);
   }
   return Arena(LACUNA_TRY(std::move(memory)));

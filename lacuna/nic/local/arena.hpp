@@ -12,8 +12,8 @@ namespace lacuna::nic::local {
 class Arena {
  public:
   static Result<Arena> create(const char* name, std::size_t bytes);
-  /// As large as the machine's memory, or as the process's address space allows.
-  static Result<Arena> create_largest(const char* name);
+  /// As large as the machine's memory, or as wanted, or as the process's address space allows.
+  static Result<Arena> create_largest(const char* name, std::int64_t wanted);
   Result<std::span<std::byte>> allocate(std::size_t bytes);
   void free(std::span<std::byte> bytes) noexcept;
   /// Offset of a stretch that lies wholly in the arena.

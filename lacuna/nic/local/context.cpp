@@ -130,13 +130,15 @@ Context::Context(Arena arena, KeyTable keys, Limits limits)
 
 Result<std::unique_ptr<nic::Context>> Context::create(const OpenOptions& options) {
   LACUNA_TRY(check(options));
-  return std::make_unique<Context>(LACUNA_TRY(Arena::create_largest("lacuna arena")), LACUNA_TRY(KeyTable::create()), limits_of(options));
+  return std::make_unique<Context>(LACUNA_TRY(Arena::create_largest("lacuna arena", options.shared_bytes)), LACUNA_TRY(KeyTable::create()),
+                                   limits_of(options));
 }
 
 // Peers keep what they have mapped, and its keys: they shall learn that this end closed, and not find fault with a key.
 Context::~Context() {
   ending_ = true;
   kept_.clear();
+  for_good_.clear();
 }
 
 Result<Buffer> Context::allocate(std::size_t bytes) {

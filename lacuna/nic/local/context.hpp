@@ -84,6 +84,8 @@ class Context final : public RealContext {
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
+  [[nodiscard]] Result<Card> card() const override;
+  Result<std::unique_ptr<nic::QueuePair>> attach(const Card& card) override;
   int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
   Result<void> wait(std::int64_t deadline) override;
 
@@ -101,6 +103,12 @@ class Context final : public RealContext {
   void enroll(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }
+  /// What a peer may reach as long as this process lives.
+  void keep_to_the_end(SharedBuffer memory) try {
+    for_good_.push_back(std::move(memory));
+  } catch (const std::bad_alloc&) {  // then it was not moved
+    stay_for_good(std::move(memory));
+  }
   void keep(Kept kept) { kept_.push_back(std::move(kept)); }
 
  protected:
@@ -132,6 +140,7 @@ class Context final : public RealContext {
   std::uint64_t polls_ = 0;
 
   std::vector<Kept> kept_;
+  std::vector<SharedBuffer> for_good_;
   bool ending_ = false;
 };
 

@@ -53,28 +53,14 @@ class Direct final : public QueuePair {
   }
 
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
-    const Sge whole{addr, static_cast<std::uint32_t>(bytes), rkey};
-    std::vector<Extent> found;
-    if (path() != Path::mapped || bytes == 0 || whole.length != bytes ||
-        !resolve(peer().keys(), {&whole, 1}, 0, bytes, kRightRemoteWrite | kRightRemoteRead, 2, found))
-      return nullptr;
-    return found.size() == 1 && in_arena(peer(), found[0]) ? peer().arena.data() + found[0].arena_offset : nullptr;
+    return path() == Path::mapped ? reach(peer(), addr, rkey, bytes) : nullptr;
   }
 
   [[nodiscard]] bool copies() const override { return path() == Path::kernel; }
 
   Result<void> copy(bool to_peer, std::span<const Sge> ours, std::span<const Sge> theirs) override {
     if (!copies()) return nic::QueuePair::copy(to_peer, ours, theirs);
-    const auto extents = [](std::span<const Sge> list, std::vector<Extent>& into) {
-      into.clear();
-      for (const Sge& sge : list) into.push_back({sge.addr, sge.length, kNotShared});
-    };
-    extents(ours, ours_);
-    extents(theirs, theirs_);
-    const Status moved = move_kernel(peer(), to_peer ? Direction::to_peer : Direction::from_peer, ours_, theirs_);
-    if (moved == Status::success) return {};
-    const bool lost = moved == Status::retry_exc_err;
-    return base::fail(lost ? base::Code::peer_lost : base::Code::transfer, fmt::format("a copy past the queues: {}", status_name(moved)));
+    return copy_past_queues(peer(), to_peer, ours, theirs, copied_);
   }
 
  private:
@@ -234,10 +220,11 @@ class Direct final : public QueuePair {
 
   Mover mover_;
   std::vector<Extent> ours_, theirs_;  // of a batch
-  std::size_t singly_ = 0;             // so many requests get a batch of their own
-  std::uint64_t posted_ = 0;           // receives announced to the peer
-  std::uint64_t received_ = 0;         // of them, completed
-  std::uint64_t matched_ = 0;          // the peer's receives that our requests took
+  CopyLists copied_;
+  std::size_t singly_ = 0;      // so many requests get a batch of their own
+  std::uint64_t posted_ = 0;    // receives announced to the peer
+  std::uint64_t received_ = 0;  // of them, completed
+  std::uint64_t matched_ = 0;   // the peer's receives that our requests took
 };
 
 }  // namespace

@@ -74,6 +74,28 @@ class IovecRange {
 
 }  // namespace
 
+std::byte* reach(const PeerMemory& peer, std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) {
+  const Sge whole{addr, static_cast<std::uint32_t>(bytes), rkey};
+  std::vector<Extent> found;
+  if (bytes == 0 || whole.length != bytes || !resolve(peer.keys(), {&whole, 1}, 0, bytes, kRightRemoteWrite | kRightRemoteRead, 2, found))
+    return nullptr;
+  return found.size() == 1 && in_arena(peer, found[0]) ? peer.arena.data() + found[0].arena_offset : nullptr;
+}
+
+Result<void> copy_past_queues(const PeerMemory& peer, bool to_peer, std::span<const Sge> ours, std::span<const Sge> theirs,
+                              CopyLists& lists) {
+  const auto extents = [](std::span<const Sge> list, std::vector<Extent>& into) {
+    into.clear();
+    for (const Sge& sge : list) into.push_back({sge.addr, sge.length, kNotShared});
+  };
+  extents(ours, lists.ours);
+  extents(theirs, lists.theirs);
+  const Status moved = move_kernel(peer, to_peer ? Direction::to_peer : Direction::from_peer, lists.ours, lists.theirs);
+  if (moved == Status::success) return {};
+  const bool lost = moved == Status::retry_exc_err;
+  return base::fail(lost ? base::Code::peer_lost : base::Code::transfer, fmt::format("a copy past the queues: {}", status_name(moved)));
+}
+
 bool in_arena(const PeerMemory& peer, const Extent& extent) {  // kNotShared is beyond every arena
   return extent.arena_offset <= peer.arena.size() && extent.length <= peer.arena.size() - extent.arena_offset;
 }

@@ -17,6 +17,17 @@ using Mover = Status (*)(const PeerMemory& peer, Direction direction, std::span<
 Status move_mapped(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 Status move_kernel(const PeerMemory& peer, Direction direction, std::span<const Extent> ours, std::span<const Extent> theirs);
 
+/// As QueuePair::rkey_ptr().
+[[nodiscard]] std::byte* reach(const PeerMemory& peer, std::uint64_t addr, std::uint32_t rkey, std::size_t bytes);
+
+/// What copy_past_queues() uses again.
+struct CopyLists {
+  std::vector<Extent> ours, theirs;
+};
+/// As QueuePair::copy(), through the kernel.
+Result<void> copy_past_queues(const PeerMemory& peer, bool to_peer, std::span<const Sge> ours, std::span<const Sge> theirs,
+                              CopyLists& lists);
+
 /// Whether the kernel lets this process read `word` of another, and it holds `value`. Errors: permission, unsupported,
 /// io.
 Result<void> probe_kernel(std::int64_t process, std::uint64_t word, std::uint64_t value);

@@ -27,9 +27,11 @@ class SharedMemory {
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] Result<base::Fd> share() const;          ///< a duplicate of the file, to be sent to a peer
-  [[nodiscard]] Result<std::uint64_t> identity() const;  ///< the inode: equal for all mappings of one file
-  void discard(std::byte* from, std::size_t bytes);      ///< gives whole pages back; they read as zeros again
+  [[nodiscard]] Result<base::Fd> share() const;             ///< a duplicate of the file, to be sent to a peer
+  [[nodiscard]] Result<std::uint64_t> identity() const;     ///< the inode: equal for all mappings of one file
+  [[nodiscard]] int number() const { return file_.get(); }  ///< of the file, in this process
+  void close_file() { file_ = base::Fd(); }                 ///< what is mapped stays
+  void discard(std::byte* from, std::size_t bytes);         ///< gives whole pages back; they read as zeros again
 
  private:
   void swap(SharedMemory& other) noexcept {

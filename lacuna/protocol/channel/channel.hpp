@@ -1,5 +1,6 @@
 // channel: what two ranks say to one another, in order, with nothing lost. It hides whether CPUs share memory
-// (ring_channel.cpp) or messages go through queue pairs (queue_channel.cpp).
+// (ring_channel.cpp) or messages go through queue pairs (queue_channel.cpp). One that this end made alone
+// (attached_channel.cpp) carries nothing, but reaches the peer's memory.
 //
 //   sender     claim(): room for a payload │ write it there │ commit(head) ──▶
 //   receiver                                                     ──▶ next(): the oldest head │ pop(): it may go
@@ -49,10 +50,16 @@ class Channel {
   virtual void keep(nic::SharedBuffer memory) = 0;
   /// Whether it can at all.
   [[nodiscard]] virtual bool shares_memory() const = 0;
+  /// Whether heads travel by it. Otherwise claim() has no room ever.
+  [[nodiscard]] virtual bool carries() const { return true; }
+  /// What copies directly between both processes' memory (QueuePair::copy); null: nothing of this channel's.
+  [[nodiscard]] virtual nic::QueuePair* copying() const { return nullptr; }
 };
 
 /// Over memory that both CPUs reach; path mapped. Errors: as Context::connect(); unsupported.
 Result<std::unique_ptr<Channel>> make_ring_channel(nic::Context& context, nic::Bootstrap& bootstrap);
+/// To a process that this one reaches by itself. Errors: those of Context::attach.
+Result<std::unique_ptr<Channel>> make_attached_channel(nic::Context& context, const nic::Card& card);
 /// Over sends and receives of a queue pair.
 Result<std::unique_ptr<Channel>> make_queue_channel(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path);
 

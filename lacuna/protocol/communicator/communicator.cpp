@@ -9,6 +9,8 @@ namespace lacuna::protocol {
 Result<Peer*> Communicator::Parts::peer_of(int rank, int tag) {
   if (rank < 0 || rank >= local.size())
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; there are ranks 0 to {}", rank, local.size() - 1));
+  if (!local.cards.empty() && rank != local.rank)
+    return base::fail(base::Code::unsupported, "this group has no connections, so it has no messages but offers");
   if (tag < 0 && !is_taken(tag))
     return base::fail(base::Code::invalid_argument, fmt::format("tag {}; tags of messages are 0 or more", tag));
   if (++calls_ % kCallsPerAdvance == 0) progress.advance();  // a program whose sends all go at once would serve no peer

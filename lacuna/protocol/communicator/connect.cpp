@@ -51,10 +51,15 @@ Result<void> Communicator::Parts::connect(Group group) {
   for (std::size_t i = 0; i < local.peers.size(); ++i) {
     Peer& peer = local.peers[i];
     peer.rank = static_cast<int>(i);
+    if (!group.cards.empty() || peer.rank == local.rank) continue;
     peer.bootstrap = std::move(group.peers[i]);
-    if (peer.rank != local.rank) LACUNA_TRY(connect(peer));
+    LACUNA_TRY(connect(peer));
   }
-  if (std::ranges::any_of(local.peers, [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
+  local.cards = std::move(group.cards);
+  // What reaches one reaches all: a system that forbids it says so now, and not in the middle of a message.
+  if (local.cards.size() > 1) LACUNA_TRY(local.attach(local.peer((local.rank + 1) % local.size())));
+  if (!local.cards.empty() ||
+      std::ranges::any_of(local.peers, [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
     progress.spin(kSpins);
   if (local.options.progress_thread) base::without_signals([&] { thread_ = std::thread([this] { run_thread(); }); });
   return {};

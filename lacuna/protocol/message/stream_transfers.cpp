@@ -135,17 +135,18 @@ Result<bool> StreamTransfers::copy_out(Peer& peer, Request& send, OutStream& out
   DirectMemory& memory = out.direct_memory();
   const DirectState state = out.direct_state();
   if (state == DirectState::offered && (!out.waited_for_long() || !out.withdraw())) return false;
+  if (state == DirectState::taking) return false;
   if (state != DirectState::taken) {
     out.pack_after_all();
     peer.streams.transits.offered(false);
     return true;
   }
-  nic::QueuePair* const copying = peer.outgoing.copying();
+  nic::QueuePair* const copying = peer.copying(true);
   std::optional<DirectCopy>& copy = send.stream.copy;
   if (!copy && copying != nullptr) {
     const DirectEnd there = base::read_once(memory.receiver);
-    const Result<Layout> layout = peer.heard.find(there.layout);
-    if (layout && layout->digest() == there.digest && layout->size() >= send.bytes)
+    const Layout* const layout = peer.streams.layouts.read(there.digest, out.other_wire(there));
+    if (layout != nullptr && layout->size() >= send.bytes)
       copy.emplace(memory, *copying, true, *send.layout, send.base, *layout, there.addr, send.bytes);
   }
   if (copy && copy->step()) return true;
@@ -167,14 +168,13 @@ Result<bool> StreamTransfers::copy_out(Peer& peer, Request& send, OutStream& out
 // transpose, whose rows are long), and one whose layout has not come yet.
 void StreamTransfers::take_directly(Peer& peer, Request& receive, InStream& in) {
   const DirectEnd there = base::read_once(in.direct_memory().sender);
-  nic::QueuePair* const copying = peer.incoming.copying();
-  const Result<Layout> layout = peer.heard.find(there.layout);
-  if (copying == nullptr || !layout || layout->digest() != there.digest || layout->size() != receive.bytes ||
-      receive.layout->size() < receive.bytes || !may_gain_directly(*receive.layout))
+  nic::QueuePair* const copying = peer.copying(false);
+  const Layout* const layout = copying == nullptr ? nullptr : peer.streams.layouts.read(there.digest, in.other_wire(there));
+  if (layout == nullptr || layout->size() != receive.bytes || receive.layout->size() < receive.bytes || !may_gain_directly(*receive.layout))
     return in.refuse_directly();
-  const DirectEnd here{.addr = reinterpret_cast<std::uint64_t>(receive.base),
-                       .digest = receive.layout->digest(),
-                       .layout = local_.tell(peer, *receive.layout)};
+  DirectEnd here{.addr = reinterpret_cast<std::uint64_t>(receive.base), .digest = receive.layout->digest()};
+  if (!in.begin_to_take()) return;
+  here.wire = peer.streams.layouts.write(*receive.layout, in.own_wire());  // 0: this end copies alone
   if (in.take_directly(here))
     receive.stream.copy.emplace(in.direct_memory(), *copying, false, *receive.layout, receive.base, *layout, there.addr, receive.bytes);
 }

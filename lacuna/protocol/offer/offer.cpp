@@ -17,6 +17,7 @@ Result<Peer*> Offers::sharing(int rank, std::int64_t bytes) {
     return base::fail(base::Code::invalid_argument, fmt::format("rank {}; offers go to ranks 0 to {} but {}", rank, size - 1, local_.rank));
   if (bytes <= 0) return base::fail(base::Code::invalid_argument, "an offer of no bytes");
   Peer& peer = local_.peer(rank);
+  LACUNA_TRY(local_.attach(peer));
   if (!peer.channel->shares_memory())
     return base::fail(base::Code::unsupported, fmt::format("offers need memory that both CPUs reach, which rank {} has not", rank));
   return &peer;
@@ -26,9 +27,9 @@ Result<Peer*> Offers::sharing(int rank, std::int64_t bytes) {
 // (StreamTransfers::take_directly).
 Advice Offers::advice(const Peer& peer, const Layout& layout) {
   if (!streams_.may_gain_directly(layout)) return Advice::impossible;
-  const nic::QueuePair* const copying = peer.outgoing.copying();
+  const nic::QueuePair* const copying = peer.copying(true);
   if (copying == nullptr) return Advice::impossible;
-  const bool one_copy = choices_.path_of(layout) == copying->path();
+  const bool one_copy = choices_.path_of(layout) == nic::Path::kernel;
   const guide::Force& force = local_.options.force;
   const bool forced = force.method != nullptr || force.path;
   if (forced) return one_copy ? Advice::one_copy : Advice::impossible;
@@ -107,9 +108,9 @@ Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest,
 }
 
 void Offers::offer_directly(Peer& peer, const Request& offer, OutStream& out) {
-  const std::uint32_t number = local_.tell(peer, *offer.layout);
-  if (number == 0) return out.pack_after_all();
-  const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(offer.base), .digest = offer.layout->digest(), .layout = number};
+  const std::uint32_t wire = peer.streams.layouts.write(*offer.layout, out.own_wire());
+  if (wire == 0) return out.pack_after_all();
+  const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(offer.base), .digest = offer.layout->digest(), .wire = wire};
   out.offer_directly(own, local_.options.force.path.has_value());
 }
 
@@ -189,9 +190,6 @@ Result<Request*> Offers::accept(void* base, const Layout& layout, int source, st
   RingDescriptor descriptor;
   std::memcpy(&descriptor, ticket.bytes.data(), sizeof descriptor);
   InStream stream = LACUNA_TRY(InStream::open(*peer.channel, peer.streams.seen, descriptor, bytes));
-  if (stream.offers_directly()) {  // from a layout that came before
-    if (const Result<bool> came = progress_.advance(peer); !came) completion_.lose(peer, came.error());
-  }
   Request* request = local_.requests.take();
   request->keep(layout);
   request->base = static_cast<std::byte*>(base);

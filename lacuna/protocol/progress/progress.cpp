@@ -45,7 +45,7 @@ Result<bool> Progress::advance(Peer& peer) {
 void Progress::look_for_faults() {
   local_.pool.tidy();
   for (Peer& peer : local_.peers) {
-    if (peer.channel == nullptr || peer.lost) continue;
+    if (peer.channel == nullptr || peer.lost || (!peer.channel->carries() && peer.idle())) continue;
     const base::Error* fault = peer.channel->fault();
     if (fault == nullptr) continue;
     // What it sent before is still there.
@@ -61,14 +61,17 @@ void Progress::look_for_faults() {
 
 void Progress::close() {
   for (Peer& peer : local_.peers) {
-    if (peer.channel == nullptr || peer.lost) continue;
+    if (peer.channel == nullptr || peer.lost || !peer.channel->carries()) continue;
     Head head;
     head.kind = HeadKind::bye;
     local_.say(peer, head);
   }
   const auto over = [this](const Peer& peer) {
-    return peer.channel == nullptr || peer.lost || peer.left ||
-           (peer.outbox.empty() && peer.streams.sending.empty() && local_.pool.empty(peer.streams.rings) && peer.outgoing.transfers.empty());
+    if (peer.channel == nullptr || peer.lost || peer.left) return true;
+    // One that only reached this end's memory may do so still.
+    if (!peer.channel->carries()) return peer.streams.sending.empty();
+    return (peer.outbox.empty() && peer.streams.sending.empty() && local_.pool.empty(peer.streams.rings) &&
+            peer.outgoing.transfers.empty());
   };
   const std::int64_t deadline = local_.context.now() + kClosing;
   while (!std::ranges::all_of(local_.peers, over)) {

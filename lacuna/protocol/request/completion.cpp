@@ -48,7 +48,7 @@ void Completion::stop_copying(Request& request) {
   request.stream.copy.reset();
   if (memory == nullptr) return;
   Peer& peer = local_.peer(request.peer);
-  const nic::QueuePair* const copying = (request.sends ? peer.outgoing : peer.incoming).copying();
+  const nic::QueuePair* const copying = peer.copying(request.sends);
   DirectCopy::stop(*memory);
   const std::int64_t deadline = base::now_ns() + kStopping;
   while (DirectCopy::at_work(*memory, request.bytes)) {

@@ -4,6 +4,11 @@
 
 namespace lacuna::protocol {
 
+Result<void> LocalRank::attach(Peer& peer) {
+  if (peer.channel == nullptr) peer.channel = LACUNA_TRY(make_attached_channel(context, cards[static_cast<std::size_t>(peer.rank)]));
+  return {};
+}
+
 void LocalRank::say(Peer& to, Head head, std::span<const std::byte> payload) {
   if (to.lost) return;
   head.payload = static_cast<std::uint32_t>(payload.size());

@@ -13,7 +13,7 @@ struct LocalRank {
       : context(of),
         rank(own),
         options(std::move(wanted)),
-        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks), ranks - 1) {}
+        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks)) {}
 
   nic::Context& context;
   const int rank;
@@ -22,11 +22,15 @@ struct LocalRank {
   Statistics statistics;
   Matcher matcher;
   std::vector<Peer> peers;
+  std::vector<nic::Card> cards;  ///< of a group that has these instead of connections; by rank
   RequestPool requests;
 
   [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
   [[nodiscard]] Peer& peer(int number) { return peers[static_cast<std::size_t>(number)]; }
   [[nodiscard]] const Peer& peer(int number) const { return peers[static_cast<std::size_t>(number)]; }
+
+  /// Reaches a peer of a group of cards, if this rank has not yet. Errors: those of Context::attach.
+  Result<void> attach(Peer& peer);
 
   /// For tests that end a process here.
   void step(std::string_view name) const {

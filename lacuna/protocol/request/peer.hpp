@@ -27,6 +27,7 @@ struct PeerStreams {
   Stores stores;
   Transits transits;
   SeenRings seen;
+  DirectLayouts layouts;
   std::vector<Request*> sending;    ///< being packed
   std::vector<Request*> receiving;  ///< being unpacked
   std::deque<Request*> for_rings;   ///< answered sends that wait for a ring
@@ -63,6 +64,11 @@ struct Peer {
   PeerAccesses accesses;
   RendezvousLine outgoing, incoming;
 
+  /// Copies directly between the two processes' memory. Null: this system has nothing that does.
+  [[nodiscard]] nic::QueuePair* copying(bool sends) const {
+    nic::QueuePair* const own = channel->copying();
+    return own != nullptr ? own : (sends ? outgoing : incoming).copying();
+  }
   /// No message is under way, though one may arrive.
   [[nodiscard]] bool idle() const {
     return streams.sending.empty() && streams.receiving.empty() && streams.for_rings.empty() && outgoing.transfers.empty() &&

@@ -18,12 +18,12 @@ namespace lacuna::protocol {
 struct DirectEnd {
   std::uint64_t addr = 0;
   layout::Digest digest;
-  /// Its number, as it was told; that may have gone to another layout, so there is the digest
-  std::uint32_t layout = 0;
+  std::uint32_t wire = 0;  ///< bytes of its layout, in this end's half of the ring
   std::uint32_t unused = 0;
 };
 
-enum class DirectState : std::uint8_t { none, offered, taken, refused };
+/// `taking`: the receiver has it, and writes where its own memory is.
+enum class DirectState : std::uint8_t { none, offered, taking, taken, refused };
 
 /// In a ring's head. The peer may write anything there.
 struct DirectMemory {
@@ -36,21 +36,25 @@ struct DirectMemory {
 
   [[nodiscard]] DirectState of(std::uint64_t message) const {
     const std::uint64_t now = state.load(std::memory_order_acquire);
-    return now >> 2 == message ? static_cast<DirectState>(now & 3) : DirectState::none;
+    return now >> kStateBits == message && (now & kStates) <= static_cast<std::uint64_t>(DirectState::refused)
+               ? static_cast<DirectState>(now & kStates)
+               : DirectState::none;
   }
   void offer(std::uint64_t message, const DirectEnd& from) {
     sender = from;
     for (auto* counter : {&begun, &ended, &failed}) counter->store(0, std::memory_order_relaxed);
     state.store(word(message, DirectState::offered), std::memory_order_release);
   }
-  /// What was offered comes to be `next`; false: it is offered no more.
-  bool settle(std::uint64_t message, DirectState next) {
-    std::uint64_t offered = word(message, DirectState::offered);
-    return state.compare_exchange_strong(offered, word(message, next), std::memory_order_acq_rel);
+  /// What is `from` comes to be `next`; false: it is not.
+  bool settle(std::uint64_t message, DirectState next, DirectState from = DirectState::offered) {
+    std::uint64_t seen = word(message, from);
+    return state.compare_exchange_strong(seen, word(message, next), std::memory_order_acq_rel);
   }
 
  private:
-  static std::uint64_t word(std::uint64_t message, DirectState state) { return message << 2 | static_cast<std::uint64_t>(state); }
+  static constexpr unsigned kStateBits = 3;
+  static constexpr std::uint64_t kStates = (1U << kStateBits) - 1;
+  static std::uint64_t word(std::uint64_t message, DirectState state) { return message << kStateBits | static_cast<std::uint64_t>(state); }
 };
 
 /// One end's part of one message.

@@ -66,7 +66,7 @@ void InStream::tell_time(std::uint64_t last) {
 bool InStream::take_directly(const DirectEnd& own) {
   begin();
   ring_->direct.receiver = own;
-  return ring_->direct.settle(first_ + 1, DirectState::taken);
+  return ring_->direct.settle(first_ + 1, DirectState::taken, DirectState::taking);
 }
 
 void InStream::copied() {

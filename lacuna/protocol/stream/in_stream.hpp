@@ -31,8 +31,11 @@ class InStream {
   // Instead of step(), where the sender offers a direct copy.
   [[nodiscard]] bool offers_directly() const { return ring_->direct.of(first_ + 1) == DirectState::offered; }
   [[nodiscard]] DirectMemory& direct_memory() const { return ring_->direct; }
-  /// False: the sender offers it no more.
+  /// False: the sender offers it no more. Then the receiver's half of the ring is the receiver's, until it says taken.
+  bool begin_to_take() { return ring_->direct.settle(first_ + 1, DirectState::taking); }
   bool take_directly(const DirectEnd& own);
+  [[nodiscard]] std::span<std::byte> own_wire() { return ring_->receivers_half(ring_bytes_); }
+  [[nodiscard]] std::span<const std::byte> other_wire(const DirectEnd& said) const { return ring_->senders_half(ring_bytes_, said.wire); }
   void refuse_directly() { ring_->direct.settle(first_ + 1, DirectState::refused); }
   void copied();
 

@@ -9,7 +9,8 @@
 namespace lacuna::protocol {
 namespace {
 
-constexpr std::int64_t kLeastUsual = 64 << 10;  // bytes of a ring, so that both CPUs have something to do
+constexpr std::int64_t kLeastUsual = 32 << 10;  // bytes of a ring: eight of the shortest chunks
+constexpr std::int64_t kFewPeers = 8;           // that each have as much as is best for two ranks alone
 constexpr std::int64_t kSlab = 1 << 20;         // bytes of each request to the NIC,
 constexpr std::int64_t kSlabs = 32;             // or a part of the pool
 constexpr std::int64_t kFloor = 4 << 20;        // bytes that stay while idle
@@ -18,19 +19,29 @@ constexpr std::size_t kLooks = 16;              // at rings whose receivers may 
 
 std::int64_t size_of(std::uint32_t bytes) { return static_cast<std::int64_t>(sizeof(RingMemory)) + bytes; }
 
-std::uint32_t share(std::int64_t bytes, std::int64_t least, std::int64_t most) {
-  const auto rounded = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1))));
+// A part of what is left, in powers of two.
+std::uint32_t part_of(std::int64_t left, std::int64_t least, std::int64_t most) {
+  const auto rounded = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1))));
   return static_cast<std::uint32_t>(std::clamp(rounded, least, most));
 }
 
 }  // namespace
 
-RingPool::RingPool(nic::Context& context, std::int64_t bound, int peers)
-    : context_(context),
-      bound_(std::max(bound, kLeastBytes)),
-      usual_(share(bound_ / std::max(peers, 1) / static_cast<std::int64_t>(2 * StreamRings::kKept), kLeastUsual, StreamRings::kBytes)),
-      long_(share(bound_ / std::max(peers, 1) / 4, usual_, StreamRings::kLongBytes)),
-      held_back_(2 * slab_bytes(usual_)) {}
+RingPool::RingPool(nic::Context& context, std::int64_t bound)
+    : context_(context), bound_(std::max(bound, kLeastBytes)), held_back_(2 * slab_bytes(kLeastUsual)) {}
+
+std::uint32_t RingPool::usual_ring() const {
+  const std::int64_t left = bound_ - count_.bytes;
+  return part_of(std::min(left / 32, kFewPeers * StreamRings::kBytes / std::max(owners_, kFewPeers)), kLeastUsual, StreamRings::kBytes);
+}
+
+std::uint32_t RingPool::long_ring() const {
+  const std::int64_t left = bound_ - count_.bytes;
+  return part_of(std::min(left / 8, kFewPeers * StreamRings::kLongBytes / std::max(owners_, kFewPeers)), usual_ring(),
+                 StreamRings::kLongBytes);
+}
+
+bool RingPool::roomy() const { return owners_ <= kFewPeers && count_.bytes <= bound_ / 2; }
 
 std::int64_t RingPool::slab_bytes(std::uint32_t ring) const {
   return size_of(ring) * std::max<std::int64_t>(1, std::min(kSlab, bound_ / kSlabs) / size_of(ring));
@@ -41,6 +52,7 @@ std::int64_t RingPool::slab_bytes(std::uint32_t ring) const {
 void RingPool::take_from_owner(LentRing& ring) {
   if (ring.kept_at != nullptr) {
     *std::exchange(ring.kept_at, nullptr) = nullptr;
+    if (--ring.owner->kept_rings == 0) --owners_;
     unkept_[ring.bytes].push_back(&ring);
   }
   ring.owner = nullptr;
@@ -94,6 +106,7 @@ Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRin
   if (kept_at != nullptr) {
     std::erase(unkept_[bytes], ring);
     *kept_at = ring;
+    if (++to.kept_rings == 1) ++owners_;
     ring->kept_at = kept_at;
   }
   use(*ring);
@@ -137,6 +150,7 @@ bool RingPool::make_room(const StreamRings& whom, std::int64_t bytes, std::int64
   };
   const auto used = [](const Slab& slab) { return std::ranges::max(slab.rings, {}, &LentRing::used).used; };
   while (count_.bytes + bytes > bound) {
+    if (bytes > bound) return false;
     auto found = slabs_.end();
     for (auto slab = slabs_.begin(); slab != slabs_.end(); ++slab) {
       if ((found == slabs_.end() || used(*slab) < used(*found)) && std::ranges::all_of(slab->rings, may_go)) found = slab;

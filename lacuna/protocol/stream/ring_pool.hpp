@@ -32,12 +32,15 @@ class RingPool {
   static constexpr std::int64_t kLeastBytes = 1 << 20;  ///< of a pool
   static constexpr std::uint32_t kLeastRing = 8 << 10;
 
-  /// `bound`: bytes of all rings together. `peers`: that may be talked to at once.
-  RingPool(nic::Context& context, std::int64_t bound, int peers);
+  /// `bound`: bytes of all rings together.
+  RingPool(nic::Context& context, std::int64_t bound);
 
-  /// Bytes of a ring that a peer keeps, and of the one that long messages get: fewer where there are many peers.
-  [[nodiscard]] std::uint32_t usual_ring() const { return usual_; }
-  [[nodiscard]] std::uint32_t long_ring() const { return long_; }
+  /// Bytes of a ring that a peer is to keep now, and of the one that long messages get: fewer as more peers keep rings, and
+  /// as the pool fills.
+  [[nodiscard]] std::uint32_t usual_ring() const;
+  [[nodiscard]] std::uint32_t long_ring() const;
+  /// Whether few peers keep rings, and most of the pool is free.
+  [[nodiscard]] bool roomy() const;
 
   /// Takes an empty ring of so many bytes, a power of two. `kept_at`: where the peer keeps it afterwards; null: nowhere.
   /// `matched`: its message is sure to be received, so it may have the memory that is held back for such messages. Null:
@@ -45,6 +48,8 @@ class RingPool {
   Result<StreamRing*> lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched);
   /// Takes one that its owner has kept.
   void use(LentRing& ring);
+  /// Its owner keeps it no longer.
+  void release(LentRing& ring) { take_from_owner(ring); }
   /// Gives back memory that no peer has used for a while; looks at the clock only if there is some.
   void tidy();
   /// Whether all of a peer's rings are empty.
@@ -79,8 +84,8 @@ class RingPool {
 
   nic::Context& context_;
   std::int64_t bound_;
-  std::uint32_t usual_, long_;
-  std::int64_t held_back_;  // bytes for messages that are matched
+  std::int64_t owners_ = 0;  // peers that keep rings
+  std::int64_t held_back_;   // bytes for messages that are matched
   Slabs slabs_;
   std::map<std::uint32_t, std::deque<LentRing*>> unkept_;  // by size; those at the front were taken longest ago
   Count count_;

@@ -17,6 +17,7 @@
 //   out_stream.hpp    the sender's end of one message
 //   in_stream.hpp     the receiver's end
 //   direct_copy.hpp   one copy between the two processes' memory instead, by both CPUs at once
+//   direct_layouts.hpp  the two layouts of such a copy
 //   stores.hpp        whether the sender's stores leave the bytes in its caches
 //   transits.hpp      which of wide ring, narrow ring and direct copy a message takes
 //
@@ -24,6 +25,7 @@
 #pragma once
 
 #include "lacuna/protocol/stream/direct_copy.hpp"
+#include "lacuna/protocol/stream/direct_layouts.hpp"
 #include "lacuna/protocol/stream/in_stream.hpp"
 #include "lacuna/protocol/stream/out_stream.hpp"
 #include "lacuna/protocol/stream/stores.hpp"

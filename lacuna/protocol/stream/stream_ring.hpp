@@ -1,7 +1,9 @@
 // The rings of memory that streams go through, as both ends see them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "lacuna/protocol/channel/channel.hpp"
@@ -47,6 +49,14 @@ struct alignas(kPage) RingMemory {
   /// When the sender began with a message that is timed, in ns of base::now_ns()
   alignas(64) std::atomic<std::int64_t> began;
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  // Where the ends of a direct copy write their layouts, of a ring of `bytes` bytes: as much as a peer says, if it has
+  // that.
+  [[nodiscard]] std::span<std::byte> senders_half(std::uint32_t bytes, std::uint32_t said = ~0U) {
+    return {data(), std::min(said, bytes / 2)};
+  }
+  [[nodiscard]] std::span<std::byte> receivers_half(std::uint32_t bytes, std::uint32_t said = ~0U) {
+    return {data() + bytes / 2, std::min(said, bytes / 2)};
+  }
 };
 
 /// One ring, as its sender knows it.

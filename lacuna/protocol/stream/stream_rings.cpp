@@ -7,34 +7,43 @@ namespace lacuna::protocol {
 namespace {
 
 constexpr std::size_t kNarrow = 1;  // the ring of narrow transits
+constexpr std::uint32_t kFarTooLong = 4;
+constexpr std::size_t kFew = 2;  // rings that a peer uses in turn while memory is scarce
 
 }  // namespace
 
-// Null: it is in use, or there is no memory for it.
-Result<StreamRing*> StreamRings::take_kept(RingPool& pool, std::size_t index, std::uint32_t bytes, bool matched) {
-  LentRing* const ring = kept_.at(index);
-  if (ring == nullptr) return pool.lend(*this, bytes, &kept_.at(index), matched);
-  if (!ring->free()) return nullptr;
+// Null: it is in use, or there is no memory for it. One from when there were more peers, or far fewer, makes way for one
+// that suits.
+Result<StreamRing*> StreamRings::take_kept(RingPool& pool, std::size_t index, std::int64_t bytes, std::uint32_t most, bool matched) {
+  LentRing* ring = kept_.at(index);
+  if (ring != nullptr && !ring->free()) return nullptr;
+  if (ring != nullptr && ((ring->bytes < most && std::cmp_less(ring->bytes, bytes)) || ring->bytes >= kFarTooLong * most)) {
+    pool.release(*ring);
+    ring = nullptr;
+  }
+  if (ring == nullptr) return pool.lend(*this, most, &kept_.at(index), matched);
   pool.use(*ring);
   return ring;
 }
 
 Result<StreamRing*> StreamRings::take(RingPool& pool, std::int64_t bytes, bool matched, Transit transit) {
+  const std::uint32_t usual = pool.usual_ring();
   if (transit != Transit::wide) {  // a direct copy needs no more than its head
-    StreamRing* const ring = LACUNA_TRY(take_kept(pool, kNarrow, pool.usual_ring(), matched));
+    StreamRing* const ring = LACUNA_TRY(take_kept(pool, kNarrow, bytes, usual, matched));
     if (ring != nullptr) {
       ring->transit = transit;
       return ring;
     }
   }
-  if (std::cmp_greater(bytes, pool.usual_ring())) {
-    StreamRing* const ring = LACUNA_TRY(take_kept(pool, kKept - 1, pool.long_ring(), matched));
+  if (std::cmp_greater(bytes, usual)) {
+    StreamRing* const ring = LACUNA_TRY(take_kept(pool, kKept - 1, bytes, pool.long_ring(), matched));
     if (ring != nullptr) return ring;
   }
-  for (std::size_t k = 1; k < kKept; ++k) {
-    const std::size_t i = (last_ + k) % (kKept - 1);
+  const std::size_t in_turn = pool.roomy() ? kKept - 1 : kFew;
+  for (std::size_t k = 1; k <= in_turn; ++k) {
+    const std::size_t i = (last_ + k) % in_turn;
     if (i == 0 && !matched) continue;
-    StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, pool.usual_ring(), matched));
+    StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, bytes, usual, matched));
     if (ring == nullptr) continue;
     last_ = i;
     return ring;

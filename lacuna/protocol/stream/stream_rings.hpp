@@ -27,10 +27,11 @@ class StreamRings {
   /// Takes an extra ring with room for so many bytes, or for kMostRing of them. Null: the pool has no room. Errors: as
   /// take().
   Result<StreamRing*> take_extra(RingPool& pool, std::int64_t bytes);
+  int kept_rings = 0;  ///< as the pool counts them
   [[nodiscard]] bool keeps_for_matched(const LentRing& ring) const { return kept_.front() == &ring; }
 
  private:
-  Result<StreamRing*> take_kept(RingPool& pool, std::size_t index, std::uint32_t bytes, bool matched);
+  Result<StreamRing*> take_kept(RingPool& pool, std::size_t index, std::int64_t bytes, std::uint32_t most, bool matched);
   std::array<LentRing*, kKept> kept_{};
   std::size_t last_ = 0;  // taken, except for the long one
 };

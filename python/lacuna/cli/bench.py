@@ -377,3 +377,42 @@ def mpi(
     result.variables = variables()
     tasks = planned(inter_node=two_hosts, pattern=only) if programs else []
     delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, found, deadline))
+
+
+_RANKS_HELP = """Measure jobs of many ranks on this machine, with Lacuna preloaded and without.
+
+All ranks send one another blocks with gaps, by MPI_Alltoallw and by MPI_Isend, and verify what comes. Shown are
+MPI_Init, both exchanges, and the memory that the node's processes share. More ranks than CPUs are usual here.
+
+\b
+Examples:
+  lacuna bench ranks --quick
+  lacuna bench ranks --ranks 64 --ranks 128 --mpi mpich=/opt/mpich/bin/mpicc
+  lacuna bench ranks --json ranks.json
+
+""" + exit_statuses(_FAILED, "there is no MPI")
+
+
+@app.command(help=_RANKS_HELP)
+def ranks(
+    quick: Annotated[bool, typer.Option("--quick", help="2, 8 and 32 ranks, one run each; three minutes.")] = False,
+    wanted: Annotated[
+        list[int] | None,
+        typer.Option("--ranks", metavar="N", min=2, max=1024, help="So many; may be given often.", show_default=False),
+    ] = None,
+    mpis: MpiOption = None,
+    data: JsonOption = None,
+    output: Annotated[Path | None, output_option("ranks")] = None,
+    budget: Annotated[float | None, budget_option("1800", _CASES_LEFT_OUT)] = None,
+) -> None:
+    from lacuna.bench.ranks.command import QUICK_RANKS, RANKS, RanksRace
+    from lacuna.bench.ranks.page import RanksPresentation
+    from lacuna.bench.ranks.rows import RanksRun
+
+    deadline = clock.now() + (budget or 1800)
+    found = find_mpis(mpis or [], needed=True)
+    delivery = Delivery(data, output)
+    result = begun(RanksRun, command_line("bench ranks", found, quick=quick, ranks=wanted or [], budget=budget))
+    chosen = sorted(set(wanted)) if wanted else QUICK_RANKS if quick else RANKS
+    runs, rounds = (1, 3) if quick else (3, 5)
+    delivery.run(RanksPresentation(result), RanksRace(result, chosen, runs, rounds, found, deadline))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
-import re
 import statistics
 import sys
 import tempfile
@@ -20,7 +18,7 @@ from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
-from lacuna import clock
+from lacuna import clock, machine
 from lacuna.medians import geomean
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, LateError, Program, by_turns, sources
@@ -147,7 +145,7 @@ def measure(
         not_compiled=not_compiled,
         ranks=ranks,
         cpus=len(os.sched_getaffinity(0)),
-        machine=_machine(),
+        machine=machine.cpu(),
         pairs=len(pairs),
         sizes=sizes,
         ratio=ratio,
@@ -233,8 +231,3 @@ def _program(
         script = sources() / "examples" / "mini" / "halo.py"
         made = Program(installation, "halo", script, started, (sys.executable, "-P"))
         return made, {"library": installation.library(abi)}, str(e)
-
-
-def _machine() -> str:
-    said = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return said[1] if said else f"{platform.machine()} CPU"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -205,10 +205,17 @@ def notes(guide: Run) -> list[Text]:
     return lines
 
 
-def show_info(console: Console, hello: Hello, found: Devices, providers: Providers, untold: str) -> None:
+def show_info(
+    console: Console, hello: Hello, found: Devices, providers: Providers, untold: str, shared: Mapping[int, int]
+) -> None:
     """Prints what the worker can do here, the RDMA devices and libfabric's providers. `untold`: why the kernel does not
-    tell of freed memory, or ""."""
-    about = [*facts(hello.machine, hello.nic), ("registrations", registrations_text(untold))]
+    tell of freed memory, or "". `shared`: bytes that a rank shares at most, by how many ranks its node has."""
+    of_ranks = ", ".join(f"{most >> 20} MiB of {ranks}" for ranks, most in shared.items())
+    about = [
+        *facts(hello.machine, hello.nic),
+        ("registrations", registrations_text(untold)),
+        ("shared memory", f"of each rank of a node, at most: {of_ranks} (LACUNA_SHARED_BYTES)"),
+    ]
     for part in (fact_grid(about), paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)
         console.print()

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <thread>
 
-#include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/message/hostile_rig.hpp"
 
 namespace lacuna::test {
@@ -15,9 +14,6 @@ using layout::Layout;
 using protocol::DirectCopy;
 using protocol::DirectEnd;
 using protocol::DirectState;
-using protocol::Head;
-using protocol::HeadKind;
-using protocol::LayoutPart;
 using protocol::Request;
 using protocol::RingDescriptor;
 using protocol::RingMemory;
@@ -25,6 +21,7 @@ using protocol::StreamRings;
 using protocol::Ticket;
 
 constexpr std::int64_t kBytes = 300'000;
+constexpr std::uint32_t kAsTold = ~0U - 1;
 
 Layout message() { return support::value(Layout::bytes(kBytes)); }
 
@@ -36,19 +33,14 @@ struct Offered {
   RingMemory& memory = *reinterpret_cast<RingMemory*>(buffer.buffer.data());
   Guarded source{message(), 1};
   Guarded target{message(), 2};
-  DirectEnd end{.addr = reinterpret_cast<std::uint64_t>(source.base()), .digest = message().digest(), .layout = 1};
+  DirectEnd end{.addr = reinterpret_cast<std::uint64_t>(source.base()), .digest = message().digest(), .wire = kAsTold};
 
-  void tell(const Layout& layout) {
-    const std::vector<std::byte> wire = layout::encode(layout);
-    Head head;
-    head.kind = HeadKind::layout;
-    protocol::put_body(head, LayoutPart{.layout = 1, .unused = 0, .total = wire.size(), .from = 0});
-    head.payload = static_cast<std::uint32_t>(wire.size());
-    den.tap().say(head, wire);
-    den.victim_moves();
-  }
+  std::vector<std::byte> wire;
+  void tell(const Layout& layout) { wire = layout::encode(layout); }
   Request* accept() {
     std::memset(memory.data(), 0x5a, StreamRings::kBytes);
+    std::ranges::copy(wire, memory.data());
+    if (end.wire == kAsTold) end.wire = static_cast<std::uint32_t>(wire.size());
     memory.direct.offer(1, end);
     const RingDescriptor ring{reinterpret_cast<std::uint64_t>(&memory), 0, buffer.region.rkey(), 0, 0, StreamRings::kBytes / 4096, 256};
     Ticket ticket;
@@ -59,6 +51,7 @@ struct Offered {
   testing::AssertionResult received(const std::function<void()>& meanwhile = [] {}) {
     Request* receive = accept();
     meanwhile();
+    std::memset(memory.data(), 0x5a, wire.size());  // it packs
     memory.filled = (kBytes + 256 * 64 - 1) / (256 * 64);
     den.victim_moves();
     const auto ended = den.rank(0).test(receive);
@@ -103,7 +96,7 @@ TEST(HostileDirect, ThatIsGoodIsCopied) {  // so that the others are refused for
 TEST(HostileDirect, OfALayoutThatWasNotTold) {
   for (const std::uint32_t number : {0U, 1U, 2U, 257U, ~0U}) {
     Offered at;
-    at.end.layout = number;
+    at.end.wire = number;
     EXPECT_TRUE(at.received());
     EXPECT_TRUE(at.streamed()) << number;
     EXPECT_EQ(at.memory.direct.of(1), DirectState::refused);
@@ -218,14 +211,14 @@ testing::AssertionResult sent(const std::function<void(RingMemory&)>& said) {
 }
 
 TEST(HostileDirect, ThatIsRefusedIsPacked) {
-  for (const std::uint64_t state : {std::uint64_t{1} << 2 | 3, std::uint64_t{0}, ~std::uint64_t{0}})
+  for (const std::uint64_t state : {std::uint64_t{1} << 3 | 4, std::uint64_t{0}, ~std::uint64_t{0}})
     EXPECT_TRUE(sent([&](RingMemory& memory) { memory.direct.state = state; })) << state;
 }
 TEST(HostileDirect, TakenByNonsenseEndsOnceThatSaysSo) {
   if (!possible()) GTEST_SKIP() << kNotPossible;
   EXPECT_FALSE(sent([](RingMemory& memory) { memory.direct.settle(1, DirectState::taken); }));
   EXPECT_TRUE(sent([](RingMemory& memory) {
-    memory.direct.receiver = {.addr = ~std::uint64_t{0}, .digest = {1, 2}, .layout = 77};
+    memory.direct.receiver = {.addr = ~std::uint64_t{0}, .digest = {1, 2}, .wire = 77};
     memory.direct.settle(1, DirectState::taken);
     memory.direct.ended = ~std::uint64_t{0};
   }));

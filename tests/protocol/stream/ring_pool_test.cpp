@@ -19,9 +19,8 @@ using protocol::Transit;
 
 constexpr std::int64_t kBound = 4 << 20;
 
-// A NIC whose clock a test moves.
 struct Pool {
-  explicit Pool(std::int64_t bound = kBound, int peers = 3) : pool(*context, bound, peers) {}
+  explicit Pool(std::int64_t bound = kBound) : pool(*context, bound) {}
   std::unique_ptr<nic::Context> context = support::value(nic::open("local"));
   RingPool pool;
   StreamRings a, b, c;
@@ -29,6 +28,14 @@ struct Pool {
   StreamRing* take(StreamRings& of, bool matched = true) { return support::value(of.take(pool, 1000, matched, Transit::wide)); }
   StreamRing* extra(StreamRings& of, std::int64_t bytes) { return support::value(of.take_extra(pool, bytes)); }
   static void done(StreamRing& ring) { ring.taken = false; }
+  void idle_for_long() {
+    for (int looks = 0; looks < 3; ++looks) {
+      pool.tidy();
+      const std::int64_t until = context->now() + 1'100'000'000;
+      while (context->now() < until) static_cast<void>(context->wait(until));
+    }
+    pool.tidy();
+  }
 };
 
 TEST(RingPool, LendsWithinItsBoundAndThenNothing) {
@@ -60,7 +67,7 @@ TEST(RingPool, HoldsMemoryBackForMatchedMessages) {
 }
 
 TEST(RingPool, TakesOnlyEmptyRingsFromOtherPeers) {
-  Pool at(RingPool::kLeastBytes, 1);
+  Pool at(RingPool::kLeastBytes);
   std::vector<StreamRing*> rings;
   while (StreamRing* ring = at.take(at.a)) rings.push_back(ring);
   ASSERT_GE(rings.size(), 2u);
@@ -92,12 +99,41 @@ TEST(RingPool, GivesAPeerItsOwnRingsInTurn) {
   EXPECT_EQ(rings.size(), StreamRings::kKept - 1);
 }
 
-TEST(RingPool, HasShorterRingsForManyPeers) {
-  EXPECT_EQ(Pool(256 << 20, 1).pool.usual_ring(), StreamRings::kBytes);
-  EXPECT_EQ(Pool(256 << 20, 1).pool.long_ring(), StreamRings::kLongBytes);
-  EXPECT_EQ(Pool(256 << 20, 7).pool.usual_ring(), StreamRings::kBytes);
-  EXPECT_EQ(Pool(16 << 20, 127).pool.usual_ring(), 64u << 10);
-  EXPECT_EQ(Pool(16 << 20, 127).pool.long_ring(), 64u << 10);
+TEST(RingPool, HasShorterRingsAsItFills) {
+  Pool at(16 << 20);
+  EXPECT_EQ(at.pool.usual_ring(), StreamRings::kBytes);
+  EXPECT_EQ(at.pool.long_ring(), StreamRings::kLongBytes);
+  std::vector<StreamRings> peers(127);
+  int with_ring = 0;
+  std::uint32_t last = StreamRings::kBytes;
+  for (StreamRings& peer : peers) {
+    StreamRing* const ring = at.take(peer);
+    if (ring == nullptr) continue;
+    ++with_ring;
+    EXPECT_LE(ring->bytes, last) << with_ring;
+    last = ring->bytes;
+  }
+  EXPECT_GE(with_ring, 100);
+  EXPECT_LT(last, 64u << 10);
+  EXPECT_LE(at.pool.count().bytes, 16 << 20);
+}
+
+// A ring from when there was little memory does not stay when there is much.
+TEST(RingPool, GivesLongerRingsWhenThereIsRoomAgain) {
+  Pool at(16 << 20);
+  std::vector<StreamRing*> others;
+  while (StreamRing* const ring = at.extra(at.b, 1'000'000)) others.push_back(ring);
+  Pool::done(*others.back());
+  others.pop_back();
+  StreamRing* const shorter = at.take(at.a);
+  ASSERT_NE(shorter, nullptr);
+  EXPECT_LT(shorter->bytes, StreamRings::kBytes);
+  Pool::done(*shorter);
+  for (StreamRing* ring : others) Pool::done(*ring);
+  at.idle_for_long();
+  StreamRing* const longer = support::value(at.a.take(at.pool, 400'000, true, Transit::wide));
+  ASSERT_NE(longer, nullptr);
+  EXPECT_GE(longer->bytes, 256u << 10);
 }
 
 TEST(RingPool, GivesIdleMemoryBack) {
@@ -105,12 +141,7 @@ TEST(RingPool, GivesIdleMemoryBack) {
   for (int i = 0; i < 8; ++i) Pool::done(*at.extra(at.a, 4'000'000 << (i % 2)));
   const std::int64_t before = at.pool.count().bytes;
   StreamRing* const used = at.extra(at.b, 100'000);
-  for (int looks = 0; looks < 3; ++looks) {
-    at.pool.tidy();
-    const std::int64_t until = at.context->now() + 1'100'000'000;
-    while (at.context->now() < until) static_cast<void>(at.context->wait(until));
-  }
-  at.pool.tidy();
+  at.idle_for_long();
   EXPECT_LT(at.pool.count().bytes, before);
   EXPECT_LE(at.pool.count().bytes, 6 << 20);
   EXPECT_TRUE(used->taken);
@@ -122,7 +153,7 @@ TEST(RingPool, KeepsMemoryThatAPeerMayReach) {
   auto context = support::value(nic::open("local"));
   nic::SharedBuffer kept;
   {
-    RingPool pool(*context, kBound, 1);
+    RingPool pool(*context, kBound);
     StreamRings peer, other;
     StreamRing* const ring = support::value(peer.take(pool, 1000, true, Transit::wide));
     ASSERT_NE(ring, nullptr);

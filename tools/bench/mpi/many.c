@@ -1,0 +1,173 @@
+/* For `lacuna bench ranks`: what a job of many ranks on one node takes, with Lacuna preloaded or without. All ranks send
+ * blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Rank 0 prints one JSON object.
+ *
+ *   many BYTES ROUNDS    bytes of a block, a multiple of 64; of its memory every other 32 bytes are gaps */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RUN = 32, TAG = 7 };
+
+static int me, all;
+static long bytes, rounds;
+static unsigned char *out, *in;
+static MPI_Datatype block;
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void give_up(const char* why) {
+  fprintf(stderr, "many: rank %d: %s\n", me, why);
+  MPI_Abort(MPI_COMM_WORLD, 3);
+  exit(3);
+}
+
+static unsigned char value(int from, int to, long at) { return (unsigned char)(from * 31 + to * 7 + at * 13 + 1); }
+
+/* Memory that processes of this machine share, KiB. */
+static long shared_kib(void) {
+  char line[256];
+  long kib = -1;
+  FILE* file = fopen("/proc/meminfo", "r");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "Shmem: %ld", &kib) == 1) break;
+  if (file != NULL) fclose(file);
+  return kib;
+}
+
+static void fill(void) {
+  memset(in, 0xEE, (size_t)(2 * bytes * all));
+  for (int peer = 0; peer < all; ++peer)
+    for (long at = 0; at < 2 * bytes; ++at) out[2 * bytes * peer + at] = value(me, peer, at);
+}
+
+static void verify(const char* what) {
+  for (int peer = 0; peer < all; ++peer) {
+    const unsigned char* got = in + 2 * bytes * peer;
+    for (long at = 0; at < 2 * bytes; ++at)
+      if (got[at] != (at / RUN % 2 == 0 ? value(peer, me, at) : 0xEE)) give_up(what);
+  }
+}
+
+static int compare(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
+  return x < y ? -1 : x > y;
+}
+
+static void alltoallw(void) {
+  int* counts = malloc((size_t)all * sizeof *counts);
+  int* places = malloc((size_t)all * sizeof *places);
+  MPI_Datatype* types = malloc((size_t)all * sizeof *types);
+  if (counts == NULL || places == NULL || types == NULL) give_up("no memory");
+  for (int peer = 0; peer < all; ++peer) {
+    counts[peer] = 1;
+    places[peer] = (int)(2 * bytes * peer);
+    types[peer] = block;
+  }
+  MPI_Alltoallw(out, counts, places, types, in, counts, places, types, MPI_COMM_WORLD);
+  free(counts);
+  free(places);
+  free(types);
+}
+
+static void isend(void) {
+  MPI_Request* requests = malloc(2 * (size_t)all * sizeof *requests);
+  if (requests == NULL) give_up("no memory");
+  for (int k = 0; k < all; ++k) {
+    int peer = (me + k) % all;
+    MPI_Irecv(in + 2 * bytes * peer, 1, block, peer, TAG, MPI_COMM_WORLD, &requests[k]);
+  }
+  for (int k = 0; k < all; ++k) {
+    int peer = (me + k) % all;
+    MPI_Isend(out + 2 * bytes * peer, 1, block, peer, TAG, MPI_COMM_WORLD, &requests[all + k]);
+  }
+  MPI_Waitall(2 * all, requests, MPI_STATUSES_IGNORE);
+  free(requests);
+}
+
+/* The median of the slowest rank's rounds, in seconds. */
+static double timed(void (*exchange)(void), const char* what) {
+  double* took = malloc((size_t)rounds * sizeof *took);
+  if (took == NULL) give_up("no memory");
+  for (long i = 0; i <= rounds; ++i) {
+    if (i == 0) fill();
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = seconds();
+    exchange();
+    double own = seconds() - start, slowest = own;
+    MPI_Reduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (i > 0) took[i - 1] = slowest;
+    if (i == 0 || i == rounds) verify(what);
+  }
+  qsort(took, (size_t)rounds, sizeof *took, &compare);
+  double median = took[rounds / 2];
+  free(took);
+  return median;
+}
+
+static double barrier_median(void) {
+  enum { TIMES = 21 };
+  double took[TIMES];
+  for (int i = 0; i < TIMES; ++i) {
+    double start = seconds();
+    MPI_Barrier(MPI_COMM_WORLD);
+    took[i] = seconds() - start;
+  }
+  qsort(took, TIMES, sizeof *took, &compare);
+  return took[TIMES / 2];
+}
+
+static long shared_of_all(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  long kib = shared_kib();
+  MPI_Barrier(MPI_COMM_WORLD);
+  return kib;
+}
+
+int main(int argc, char** argv) {
+  double start = seconds();
+  MPI_Init(&argc, &argv);
+  double own = seconds() - start, init = own;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &all);
+  if (argc != 3 || (bytes = atol(argv[1])) < 2 * RUN || bytes % (2 * RUN) != 0 || (rounds = atol(argv[2])) < 1)
+    give_up("usage: many BYTES ROUNDS");
+  MPI_Reduce(&own, &init, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  long after_init = shared_of_all();
+  out = malloc((size_t)(2 * bytes * all));
+  in = malloc((size_t)(2 * bytes * all));
+  if (out == NULL || in == NULL) give_up("no memory");
+  MPI_Type_vector((int)(bytes / RUN), RUN, 2 * RUN, MPI_BYTE, &block);
+  MPI_Type_commit(&block);
+
+  double waits = barrier_median();
+  double collective = timed(&alltoallw, "MPI_Alltoallw moved a wrong byte");
+  double requests = timed(&isend, "MPI_Isend moved a wrong byte");
+  long after_exchange = shared_of_all();
+
+  start = seconds();
+  MPI_Comm copy;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  own = seconds() - start;
+  double made = own;
+  MPI_Reduce(&own, &made, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  MPI_Comm_free(&copy);
+  MPI_Type_free(&block);
+  free(out);
+  free(in);
+  if (me == 0) {
+    printf(
+        "{\"ranks\": %d, \"bytes\": %ld, \"init_s\": %.6f, \"barrier_s\": %.9f, \"alltoallw_s\": %.9f, \"isend_s\": %.9f, "
+        "\"comm_dup_s\": %.6f, \"shared_after_init_kib\": %ld, \"shared_after_exchange_kib\": %ld}\n",
+        all, bytes, init, waits, collective, requests, made, after_init, after_exchange);
+    fflush(stdout);
+  }
+  MPI_Finalize();
+  return 0;
+}
