@@ -11,27 +11,42 @@ namespace lacuna::mpi {
 namespace {
 
 // Waits until every rank is here, which one without the library never is; one that is late comes at last. By messages
-// of no bytes, which no collective of a program meets: each rank hears of twice as many in each round.
+// which no collective of a program meets: each rank has heard of twice as many after each round, those that follow it.
 class Gathering {
  public:
-  Gathering() {
+  explicit Gathering(std::span<std::byte> told) {
     host().Comm_size(host().world, &size_);
     host().Comm_rank(host().world, &rank_);
+    const auto ranks = static_cast<std::size_t>(size_);
+    bytes_ = told.size() / (2 * ranks);
+    by_rank_ = told.first(ranks * bytes_);
+    following_ = told.subspan(ranks * bytes_);
   }
   void wait() {
-    bool goes_on = true;
-    for (int step = 1; goes_on && step < size_; step *= 2) goes_on = exchange((rank_ + step) % size_, (rank_ + size_ - step) % size_);
+    std::ranges::copy(part(by_rank_, rank_), following_.begin());
+    int heard = 1;
+    for (int step = 1; step < size_; step *= 2) {
+      const int more = std::min(step, size_ - step);
+      if (!exchange((rank_ + size_ - step) % size_, (rank_ + step) % size_, step, more)) break;
+      heard += more;
+    }
+    for (int i = 0; i < heard; ++i) std::ranges::copy(part(following_, i), part(by_rank_, (rank_ + i) % size_).begin());
   }
 
  private:
   static constexpr int kTag = 32767;  // every MPI has it
   static constexpr std::int64_t kSecond = 1'000'000'000;
 
-  bool exchange(int to, int from) {
+  [[nodiscard]] std::span<std::byte> part(std::span<std::byte> of, int index, int parts = 1) const {
+    return of.subspan(static_cast<std::size_t>(index) * bytes_, static_cast<std::size_t>(parts) * bytes_);
+  }
+  // Sends the first `parts` of those that follow, and receives as many behind the first `at`.
+  bool exchange(int to, int from, int at, int parts) {
     const Host& h = host();
     Request both[] = {h.no_request, h.no_request};
-    const bool begun = h.Irecv(nullptr, 0, h.byte, from, kTag, h.world, &both[0]) == kSuccess &&
-                       h.Issend(nullptr, 0, h.byte, to, kTag, h.world, &both[1]) == kSuccess;
+    const std::span<std::byte> out = part(following_, 0, parts), in = part(following_, at, parts);
+    const bool begun = h.Irecv(in.data(), static_cast<int>(in.size()), h.byte, from, kTag, h.world, &both[0]) == kSuccess &&
+                       h.Issend(out.data(), static_cast<int>(out.size()), h.byte, to, kTag, h.world, &both[1]) == kSuccess;
     const bool met = begun && wait_for_both(both);
     if (both[0] != h.no_request) h.Cancel(&both[0]);
     for (Request& request : both) {
@@ -65,12 +80,15 @@ class Gathering {
   }
 
   int rank_ = 0, size_ = 1;
+  std::size_t bytes_ = 0;           // of a part
+  std::span<std::byte> by_rank_;    // all parts,
+  std::span<std::byte> following_;  // and those that were heard: of this rank, of the next one, and so on
   bool said_ = false;
   std::int64_t began_ = base::now_ns(), limit_ = number_of_environment("LACUNA_MPI_WAIT", 600, "seconds", 0);
 };
 
 }  // namespace
 
-void gather_ranks() { Gathering().wait(); }
+void gather_ranks(std::span<std::byte> told) { Gathering(told).wait(); }
 
 }  // namespace lacuna::mpi

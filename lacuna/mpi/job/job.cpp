@@ -34,7 +34,7 @@ struct Card {
   Cpus cpus;
   Nonce random{};
   std::int32_t mode = 0;
-  std::int32_t works = 0;
+  std::int32_t unused = 0;
   nic::Card memory;  // by which others of its node reach its memory
 };
 
@@ -45,16 +45,6 @@ Mode mode_of_environment() {
   if (mode == "pack") return Mode::pack;
   if (mode != "full" && !mode.empty()) std::fprintf(stderr, "lacuna: LACUNA_MPI is '%s'; it may be off, pack or full. Taking full\n", said);
   return Mode::full;
-}
-
-// Of all ranks, for tell_all() to fill in.
-std::vector<Card> cards() {
-  int size = 0;
-  host().Comm_size(host().world, &size);
-  return std::vector<Card>(static_cast<std::size_t>(size));
-}
-void tell_all(const Card& mine, std::vector<Card>& all) {
-  host().Allgather(&mine, sizeof mine, host().byte, all.data(), sizeof mine, host().byte, host().world);
 }
 
 std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
@@ -89,16 +79,17 @@ struct Sharing {
   protocol::Options options;
 };
 
-// Opens the memory that others of this node will reach.
+// Opens the memory that others of this node will reach. How many they are is not known yet.
 base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
-  const int ranks = static_cast<int>(sharing.ranks.size());
-  sharing.options = LACUNA_TRY(protocol::Options::from_environment({.shared_bytes = protocol::usual_shared_bytes(ranks)}));
-  made.context = LACUNA_TRY(nic::open(kNic, {.shared_bytes = 2 * sharing.options.shared_bytes}));
+  sharing.options = LACUNA_TRY(protocol::Options::from_environment({}));
+  const std::int64_t most = std::max(sharing.options.shared_bytes, protocol::usual_shared_bytes(1));
+  made.context = LACUNA_TRY(nic::open(kNic, {.shared_bytes = 2 * most}));
   mine.memory = LACUNA_TRY(made.context->card());
   return {};
 }
 
-base::Result<void> reach(Job& made, const Sharing& sharing, const std::vector<Card>& all) {
+// All have said where their memory is.
+base::Result<void> reach(Job& made, const Sharing& sharing, std::span<const Card> all) {
   protocol::Group group{.rank = made.local_rank, .peers = {}};
   for (const int rank : sharing.ranks) group.cards.push_back(all[static_cast<std::size_t>(rank)].memory);
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
@@ -106,7 +97,7 @@ base::Result<void> reach(Job& made, const Sharing& sharing, const std::vector<Ca
 }
 
 // Where the ranks are. Returns those that are on this node.
-std::vector<int> find_places(Job& made, const std::vector<Card>& all, std::vector<RankPlace>& places) {
+std::vector<int> find_places(Job& made, std::span<const Card> all, std::vector<RankPlace>& places) {
   const Card& mine = all[static_cast<std::size_t>(made.world_rank)];
   places.resize(all.size());
   std::vector<Cpus> cpus;  // of this node's ranks
@@ -133,9 +124,16 @@ bool worked(const Job& made, const base::Result<void>& result) {
   return result.has_value();
 }
 
-// Whether this rank can take part, as far as it knows without the others. They are told afterwards, so nothing is
-// thrown.
-bool set_up(Job& made, Card& mine, const std::vector<Card>& all, std::vector<RankPlace>& places, Sharing& sharing) try {
+// Whether this rank has memory for others to reach. Nothing is thrown.
+bool opens_memory(Job& made, Sharing& sharing, Card& mine) try {
+  return worked(made, open_memory(made, sharing, mine));
+} catch (const std::bad_alloc&) {
+  base::log(base::Level::warn, kWithout);
+  return false;
+}
+
+// Whether this rank can take part, and reaches the others of its node. They are told afterwards, so nothing is thrown.
+bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places, Sharing& sharing) try {
   const std::string version = version_of_host();
   made.library = library_of(version);
   made.from = thresholds(made.library);
@@ -146,25 +144,17 @@ bool set_up(Job& made, Card& mine, const std::vector<Card>& all, std::vector<Ran
   made.comms = std::make_unique<Comms>(places);
   if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
     made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
-  return made.comms->sound() && (sharing.ranks.size() == 1 || worked(made, open_memory(made, sharing, mine)));
-} catch (const std::bad_alloc&) {
-  base::log(base::Level::warn, kWithout);
-  return false;
-}
-
-// Whether it reaches the others of its node, by what they said. Nothing is thrown.
-bool meet(Job& made, const Sharing& sharing, const std::vector<Card>& all) try {
-  return sharing.ranks.size() == 1 || worked(made, reach(made, sharing, all));
+  return made.comms->sound() && (sharing.ranks.size() == 1 || worked(made, reach(made, sharing, all)));
 } catch (const std::bad_alloc&) {
   base::log(base::Level::warn, kWithout);
   return false;
 }
 
 // Whether all ranks say so.
-bool agree(Card& mine, bool works, std::vector<Card>& all) {
-  mine.works = works ? 1 : 0;
-  tell_all(mine, all);
-  return std::ranges::all_of(all, [](const Card& card) { return card.works == 1; });
+bool agree(bool works) {
+  const std::uint8_t mine = works ? 1 : 0;
+  std::uint8_t all = 0;
+  return host().Allreduce(&mine, &all, 1, host().byte, host().band, host().world) == kSuccess && all == 1;
 }
 
 }  // namespace
@@ -179,9 +169,17 @@ std::unique_ptr<Job> Job::begin() {
     std::memcpy(mine.random.data(), &now, sizeof now);
   }
   std::unique_ptr<Job> made(new Job);
-  std::vector<Card> all = cards();  // from here on nothing is thrown before the others have heard of this rank
-  gather_ranks();
-  tell_all(mine, all);
+  int size = 0;
+  host().Comm_size(host().world, &size);
+  host().Comm_rank(host().world, &made->world_rank);
+  std::vector<Card> told(2 * static_cast<std::size_t>(size));
+  const std::span<Card> all = std::span(told).first(static_cast<std::size_t>(size));
+  // From here on nothing is thrown before the others have heard of this rank.
+  Sharing sharing;
+  const bool alone = size == 1 || static_cast<Mode>(mine.mode) != Mode::full;
+  const bool opened = alone || opens_memory(*made, sharing, mine);
+  all[static_cast<std::size_t>(made->world_rank)] = mine;
+  gather_ranks(std::as_writable_bytes(std::span(told)));
   if (static_cast<Mode>(mine.mode) == Mode::off) return nullptr;
 
   made->mode = static_cast<Mode>(mine.mode);
@@ -190,7 +188,6 @@ std::unique_ptr<Job> Job::begin() {
   int provided = 0;
   host().Query_thread(&provided);
   Mutex::say_multiple(provided == kThreadMultiple);
-  host().Comm_rank(host().world, &made->world_rank);
   const auto full = [&](const Card& card) { return card.magic == mine.magic && static_cast<Mode>(card.mode) == Mode::full; };
   if (!std::ranges::all_of(all, full)) {
     made->mode = Mode::pack;
@@ -198,9 +195,7 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  Sharing sharing;
-  const bool ready = set_up(*made, mine, all, places, sharing);
-  if (!agree(mine, ready, all) || !agree(mine, meet(*made, sharing, all), all)) {  // none waits for one that does not come
+  if (!agree(opened && set_up(*made, all, places, sharing))) {
     made->mode = Mode::pack;
     made->transport.reset();
     return made;
