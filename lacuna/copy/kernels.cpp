@@ -160,6 +160,62 @@ void gather12(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* H
 #define LACUNA_TWELVE 0
 #endif
 
+// One block again and again, of 1 to 16 bytes, a power of two: a vector of it, the last one overlaps.
+template <int N>
+void fill_row(const std::byte* from, std::byte* to, Index count) {
+  constexpr Index width = 32;
+  using Vector __attribute__((vector_size(width))) = typename Bytes<std::min(N, 8)>::Type;
+  Vector v;
+  const Word<N> block(from);
+  if constexpr (N == 16) {
+    using Half __attribute__((vector_size(16))) = std::uint64_t;
+    const auto half = reinterpret_cast<Half>(block.value);
+    v = __builtin_shufflevector(half, half, 0, 1, 0, 1);
+  } else {
+    v = Vector{} + block.value;
+  }
+  const Index bytes = count * N;
+  if (bytes < width) return static_cast<void>(std::memcpy(to, &v, static_cast<std::size_t>(bytes)));
+#pragma GCC unroll 4
+  for (Index at = 0; at < bytes - width; at += width) std::memcpy(to + at, &v, sizeof v);
+  std::memcpy(to + bytes - width, &v, sizeof v);
+}
+// Of any length: what is there already is copied behind itself, while it stays in the L1 cache.
+void fill_row(const std::byte* from, std::byte* to, Index count, Index length) {
+  std::memcpy(to, from, static_cast<std::size_t>(length));
+  const Index piece = std::max<Index>(1, 8192 / length) * length, bytes = count * length;
+  for (Index have = length, next = 0; have < bytes; have += next) {
+    next = std::min({have, piece, bytes - have});
+    std::memcpy(to + have, to, static_cast<std::size_t>(next));
+  }
+}
+void fill_blocks(const std::byte* from, std::byte* to, Index count, Index length) {
+  switch (length) {
+    case 1: return fill_row<1>(from, to, count);
+    case 2: return fill_row<2>(from, to, count);
+    case 4: return fill_row<4>(from, to, count);
+    case 8: return fill_row<8>(from, to, count);
+    case 16: return fill_row<16>(from, to, count);
+    default: return fill_row(from, to, count, length);
+  }
+}
+
+// A broadcast source: one block for each row. Where the destination is in no cache, some KiB are made and streamed.
+template <bool Stream>
+void fill(const Move& move, const std::byte* from, std::byte* to) {
+  const Move m = move;
+  constexpr Index most = 4096;
+  for (Index row = 0; row < m.rows; ++row, from += m.from.outer, to += m.to.outer) {
+    if (const Index some = most / m.length; Stream && m.count > some) {
+      alignas(kLine) std::byte stage[most];
+      fill_blocks(from, stage, some, m.length);
+      for (Index i = 0; i < m.count; i += some) Streamed::move(std::min(some, m.count - i) * m.length, stage, to + i * m.length);
+    } else {
+      fill_blocks(from, to, m.count, m.length);
+    }
+  }
+}
+
 // --- the table -------------------------------------------------------------------------------------------------------
 
 struct KernelRow {
@@ -262,6 +318,9 @@ constexpr auto kRowOf = [] {
 }();
 
 Kernel FindKernel(const Shape& shape) {
+  // Longer blocks are as fast as memcpy in any case.
+  if (shape.repeats && shape.length <= kLine)
+    return shape.stream ? Kernel{&fill<true>, "one again and again, streamed", true} : Kernel{&fill<false>, "one again and again"};
   const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const KernelRow& found =

@@ -77,6 +77,8 @@ struct Shape {
   bool from_dense = false;  ///< blocks follow one another without a gap, rows too
   bool to_dense = false;
   bool stream = false;  ///< the destination is in no cache
+  /// All blocks of a row of `from` are one, and those of `to` follow one another: a broadcast source.
+  bool repeats = false;
 };
 
 /// Every shape has a kernel, but for two lists of different widths. The best for this CPU's instruction set.

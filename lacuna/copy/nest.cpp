@@ -68,8 +68,11 @@ void move_rows(Nest nest, const std::byte* from, std::byte* to, bool stream) {
   const auto dense = [&](std::int64_t stride, std::int64_t outer) {
     return stride == nest.block && (rows.count == 1 || outer == inner.count * nest.block);
   };
-  const Kernel kernel = kernel_for(
-      {.length = nest.block, .from_dense = dense(inner.from, rows.from), .to_dense = dense(inner.to, rows.to), .stream = stream});
+  const Kernel kernel = kernel_for({.length = nest.block,
+                                    .from_dense = dense(inner.from, rows.from),
+                                    .to_dense = dense(inner.to, rows.to),
+                                    .stream = stream,
+                                    .repeats = inner.from == 0 && inner.to == nest.block});
   Walk walk;
   walk.add_all(nest);
   walk.run(from, to, [&](const std::byte* f, std::byte* t) { kernel.run(move, f, t); });

@@ -5,6 +5,7 @@
 #include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/crossing.hpp"
 #include "lacuna/copy/kernels.hpp"
+#include "lacuna/copy/walk.hpp"
 
 namespace lacuna::copy {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kRowCycles = 0.9;
 }  // namespace
 
 NestMove::NestMove(const Nest& nest) : nest_(nest) {
-  if (nest.depth == 0 || nest.block > kLongestShuffled) return;
+  if (nest.depth == 0 || nest.block > kLongestShuffled || nest.loops[densest(nest, &Loop::to)].from == 0) return;
   double cycles = kRowCycles / static_cast<double>(nest.block);
   bool leaves = false;  // tiles of it leave the caches in whole lines
   if (is_crossed(nest)) {

@@ -43,10 +43,10 @@ Spots spots_of(const Node& node) {
   return spots;
 }
 
-// The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart.
-Moved moved_by(Index length, Access access, Index dense_stride) {
+// The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart. `repeats`: all are one.
+Moved moved_by(Index length, Access access, Index dense_stride, bool repeats = false) {
   const bool dense = dense_stride == length;
-  Shape pack{.from = access, .length = length, .to_dense = dense};
+  Shape pack{.from = access, .length = length, .to_dense = dense, .repeats = repeats};
   Shape unpack{.to = access, .length = length, .from_dense = dense};
   Moved moved{.length = length, .pack = kernel_for(pack), .unpack = kernel_for(unpack)};
   pack.stream = unpack.stream = true;
@@ -238,7 +238,7 @@ Step nest_step(const Node& node) {
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
-  step.moved = moved_by(length, Access::stride, length);
+  step.moved = moved_by(length, Access::stride, length, inner.stride == 0);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
     step.pattern = kept(pattern_of(std::vector{WindowRun{0, length}}, inner.stride, inner.count));

@@ -71,6 +71,16 @@ void place(Placed& p, const Move& move, bool dense, Random& random) {
   }
 }
 
+// All blocks of a row are one; those of the other side follow one another.
+void repeat(Placed& from, Placed& to, const Move& move) {
+  from.side = {.stride = 0, .outer = std::abs(from.side.outer)};
+  from.low = 0;
+  from.high = (move.rows - 1) * from.side.outer + move.length;
+  to.side = {.stride = move.length, .outer = std::abs(to.side.outer)};
+  to.low = 0;
+  to.high = (move.rows - 1) * to.side.outer + move.count * move.length;
+}
+
 std::string text_of(const Shape& shape, const Move& move, const Kernel& kernel) {
   return fmt::format("'{}' from {} to {}{}{}{}: {} rows of {} blocks of {} B, from {:+} and {:+}, to {:+} and {:+}", kernel.name,
                      static_cast<int>(shape.from), static_cast<int>(shape.to), shape.from_dense ? ", from dense" : "",
@@ -83,8 +93,10 @@ void check(const Shape& shape, std::uint64_t seed) {
   Move move{.length = shape.length, .count = random.one_in(3) ? random.between(1, 5) : random.between(1, 37), .rows = random.between(1, 3)};
   Placed from{.access = shape.from};
   Placed to{.access = shape.to};
+  if (shape.repeats && random.one_in(2)) move.count += random.below(9000 / move.length);
   place(from, move, shape.from_dense, random);
   place(to, move, shape.to_dense, random);
+  if (shape.repeats) repeat(from, to, move);
   move.from = from.side;
   move.to = to.side;
   const Kernel kernel = kernel_for(shape);
@@ -121,6 +133,7 @@ TEST_P(CopyKernels, MoveExactlyTheirBlocks) {
       }
     }
   }
+  for (const bool stream : {false, true}) shapes.push_back({.stream = stream, .repeats = true});
   std::uint64_t seed = 1000;
   for (const std::int64_t length : lengths()) {
     for (Shape shape : shapes) {
