@@ -22,6 +22,7 @@ class NestMove {
   void move(const std::byte* from, std::byte* to, bool stream) const;
 
   [[nodiscard]] const Nest& nest() const { return nest_; }
+  [[nodiscard]] bool is_permuted() const { return shuffles_.has_value(); }
   /// Which loops are tiled and how, or which permutation there is.
   [[nodiscard]] std::string describe() const;
 

@@ -232,6 +232,20 @@ std::optional<Step> crossed_step(const Node& node) {
   return step;
 }
 
+// Short blocks at short strides, or backwards, of a CPU without windows: lanes of 16 bytes with a permutation each.
+std::optional<Step> permuted_step(const Node& node) {
+  constexpr Index kLongestBlock = 2, kFewestBytes = 512;
+  if (node.size < kFewestBytes || window_kernels() != nullptr) return std::nullopt;
+  const std::optional<Nest> nest = packing_nest(node);
+  if (!nest || nest->block > kLongestBlock) return std::nullopt;
+  auto packing = std::make_unique<const NestMove>(*nest);
+  if (!packing->is_permuted()) return std::nullopt;
+  Step step{.kind = Step::Kind::crossed};
+  step.packing = std::move(packing);
+  step.unpacking = std::make_unique<const NestMove>(turned(*nest));
+  return step;
+}
+
 Step nest_step(const Node& node) {
   const bool two = node.children[0]->kind == NodeKind::loop;
   const Node& inner = two ? *node.children[0] : node;
@@ -261,6 +275,9 @@ Step loop_step(const Node& node) {
   const Node& child = *node.children[0];
   const bool nest = child.kind == NodeKind::run || (child.kind == NodeKind::loop && child.children[0]->kind == NodeKind::run);
   const bool short_rows = child.kind == NodeKind::loop && child.count < kFewestEntries && child.high - child.low <= kLine;
+  if (nest) {
+    if (std::optional<Step> step = permuted_step(node)) return std::move(*step);
+  }
   if (nest && !short_rows) return nest_step(node);
   if (child.runs <= kMostMembers) {
     if (std::optional<Step> step = woven(spots_of(node), runs_of(child), node.count)) return std::move(*step);

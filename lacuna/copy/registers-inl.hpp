@@ -13,6 +13,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include "lacuna/copy/blocks-inl.hpp"
+#include "lacuna/copy/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
@@ -136,9 +138,10 @@ struct Whole {
   [[nodiscard]] bool has(int) const { return true; }
 };
 
-#undef LACUNA_MASKED_BYTES
+// The first `count` elements of a lane: no other byte is stored, and none of a page that has no wanted one is loaded.
+#undef LACUNA_FEW
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// The first `count` of its elements: no other byte is touched.
+#define LACUNA_FEW 1
 template <class T>
 struct Few {
   explicit Few(Index count) : count(count), mask(static_cast<__mmask16>((1U << (static_cast<unsigned>(count) * sizeof(T))) - 1)) {}
@@ -150,9 +153,32 @@ struct Few {
   Index count;
   __mmask16 mask;
 };
-#define LACUNA_MASKED_BYTES 1
+#elif LACUNA_LANES
+#define LACUNA_FEW 1
+template <class T>
+struct Few {
+  explicit Few(Index count) : count(count), bytes(count * static_cast<Index>(sizeof(T))) {
+    const auto word = static_cast<Index>(std::bit_floor(static_cast<std::size_t>(bytes)));
+    alignas(Lane) std::uint8_t order[sizeof(Lane)];
+    for (Index i = 0; i < std::ssize(order); ++i) order[i] = static_cast<std::uint8_t>(i < word ? i : i + bytes - 2 * word);
+    words = load_lane(order);
+  }
+  HWY_INLINE void load(auto& lane, const std::byte* from) const {
+    const Lane loaded = load_near_page_end(from, bytes);
+    std::memcpy(&lane, &loaded, sizeof loaded);
+  }
+  HWY_INLINE void store(const auto& lane, std::byte* to) const {
+    Lane stored;
+    std::memcpy(&stored, &lane, sizeof stored);
+    store_words(permuted(stored, words), to, bytes);
+  }
+  [[nodiscard]] bool has(int i) const { return i < count; }
+  Index count;
+  Index bytes;
+  Lane words;
+};
 #else
-#define LACUNA_MASKED_BYTES 0
+#define LACUNA_FEW 0
 #endif
 
 // One lane of each row, or as many of its elements as there are columns; a whole vector of each column.

@@ -2,12 +2,12 @@
 // the channels of a picture; or along one loop in opposite directions. A fixed permutation of some bytes, again and
 // again:
 //
-//   from    r g b r g b r g b ...        windows of 64 bytes wherever the bytes lie,
+//   from    r g b r g b r g b ...        windows of 16 or 64 bytes wherever the bytes lie,
 //             ╲ │ ╱                      each with an order for its bytes and a mask of those that are wanted,
-//   to      r r r ...  g g g ...         become 64 bytes of the destination: one store, of its own bytes alone
+//   to      r r r ...  g g g ...         become as many bytes of the destination: one store, of its own bytes alone
 //
-// Needs AVX-512 with permutations of bytes (VBMI); elsewhere there are no such programs, and elements are moved one by
-// one.
+// Windows of 64 bytes and masked stores need AVX-512 with permutations of bytes (VBMI), windows of 16 bytes AVX2 or
+// NEON. Elsewhere there are no such programs, and elements are moved one by one.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,27 @@
 
 namespace lacuna::copy {
 
+/// Terms of a window whose orders lanes of 16 bytes keep in registers.
+inline constexpr std::int64_t kFewTerms = 8;
+
+/// The permutations of bytes that an instruction set has.
+struct Windowing {
+  std::int64_t width = 0;  ///< bytes of a window; 0: it has none
+  std::int64_t most = 0;   ///< bytes of one permutation: its orders stay in the L1 cache beside what is moved
+  bool masked = false;     ///< stores leave out what is not wanted
+  /// What they take in a cache, to decide between ways that are right in any case: 64 bytes on an EPYC of 2024, 16 on
+  /// one of 2021.
+  double window_cycles = 0;
+  double term_cycles = 0;  ///< of up to kFewTerms
+  double many_cycles = 0;  ///< of each of more
+};
+
 /// What one window of the source holds of one window of the destination.
 struct Term {
-  alignas(64) std::uint8_t order[64] = {};  ///< for each byte of the destination's window, its place in the source's
-  std::uint64_t wanted = 0;                 ///< bytes of the destination's window that come from here
-  std::uint64_t read = 0;                   ///< bytes of the source's window that are touched
+  static constexpr std::uint8_t kNone = 0x80;  ///< no byte of the source's window
+  alignas(64) std::uint8_t order[64];          ///< for each byte of the destination's window, its place in the source's
+  std::uint64_t wanted = 0;                    ///< bytes of the destination's window that come from here
+  std::uint64_t read = 0;                      ///< bytes of the source's window that are touched
   std::int64_t from = 0;
 };
 struct ToWindow {
@@ -61,8 +77,12 @@ class Shuffles {
   };
   std::int64_t take_blocks(Nest& rest, std::span<Byte> blocks);
   void add_around(const Loop& loop, std::int64_t piece, std::int64_t bytes);
-  void add_window(Byte* bytes, std::int64_t count);
+  [[nodiscard]] std::int64_t piece_of(std::int64_t count, std::int64_t bytes, std::int64_t most) const;
+  void add_windows(std::span<const Byte> bytes);
+  void add_window(std::span<const Byte> window_bytes);
 
+  Windowing windowing_;
+  double cycles_ = 0;
   std::vector<ToWindow> windows_;
   std::vector<Term> terms_;
   std::int64_t bytes_ = 0;

@@ -105,7 +105,7 @@ struct Registers {
   }
 };
 
-#if LACUNA_MASKED_BYTES
+#if LACUNA_FEW
 // Fewer columns than a lane has elements.
 template <class T, int Store>
 struct FewColumns {
@@ -308,13 +308,16 @@ TileKernel registers_of(const Tile& shape, bool stream) {
       return kernel_of<Registers<Block<T, kWidest, 16>>>(shape, stream, "wide registers", 0.15);
     if (shape.rows >= lane && shape.columns >= lane) return kernel_of<Registers<Block<T, 16, 16>>>(shape, stream, "narrow registers", 0.3);
   }
-#if LACUNA_MASKED_BYTES
+#if LACUNA_FEW
   if constexpr (sizeof(T) < 8) {
-    const double few = static_cast<double>(std::min(shape.rows, shape.columns)) * sizeof(T);
-    if (shape.rows >= vector) return kernel_of<FewColumns<T, kWidest>>(shape, stream, "tall registers, a part of each lane", 1 / few);
-    if (shape.columns >= vector) return kernel_of<FewRows<T, kWidest>>(shape, stream, "wide registers, a part of each lane", 1 / few);
-    if (shape.rows >= lane) return kernel_of<FewColumns<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 / few);
-    if (shape.columns >= lane) return kernel_of<FewRows<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 / few);
+    // Without masks a load looks for the end of the page, and a store is two words (an EPYC of 2021).
+    constexpr bool masks = HWY_TARGET <= HWY_AVX3;
+    const auto bytes = static_cast<double>(std::min(shape.rows, shape.columns)) * sizeof(T);
+    const double tall = (masks ? 1 : 4.2) / bytes, wide = (masks ? 1 : 5.6) / bytes;
+    if (shape.rows >= vector) return kernel_of<FewColumns<T, kWidest>>(shape, stream, "tall registers, a part of each lane", tall);
+    if (shape.columns >= vector) return kernel_of<FewRows<T, kWidest>>(shape, stream, "wide registers, a part of each lane", wide);
+    if (shape.rows >= lane) return kernel_of<FewColumns<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 * tall);
+    if (shape.columns >= lane) return kernel_of<FewRows<T, 16>>(shape, stream, "narrow registers, a part of each lane", 1.2 * wide);
   }
 #endif
   return {};

@@ -133,7 +133,20 @@ TEST_P(CopyCrossings, ReachEveryKernel) {
   for (const char* name : {"squares of registers", "one by one"}) EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
   // Vectors of one lane: there is nothing tall or wide.
   if (!std::string_view(instruction_set()).starts_with("AVX")) return;
-  for (const char* name : {"tall registers", "wide registers"}) EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
+  for (const char* name :
+       {"tall registers", "wide registers", "tall registers, a part of each lane", "wide registers, a part of each lane"})
+    EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
+}
+
+// Pixels of three bytes to planes, and numbers in reverse order: by permutations wherever there are some.
+TEST_P(CopyCrossings, ShortElementsArePermuted) {
+  const Nest pixels{.block = 1, .depth = 2, .loops = {{{3, 1, 5000}, {5000, 3, 1}}}};
+  const Nest reverse{.block = 2, .depth = 1, .loops = {{{5000, -2, 2}}}};
+  const bool vectors = std::string_view(instruction_set()).starts_with("AVX") || Shuffles::of(pixels, 1e9).has_value();
+  if (!vectors) GTEST_SKIP() << "no permutations of bytes";
+  for (const Nest& nest : {pixels, turned(pixels), reverse}) {
+    EXPECT_TRUE(NestMove(nest).is_permuted()) << NestMove(nest).describe();
+  }
 }
 
 }  // namespace LACUNA_TEST_FILE
