@@ -16,6 +16,9 @@
 #include <cstring>
 
 #include "lacuna/copy/kernels.hpp"
+#if HWY_ARCH_ARM_A64
+#include <arm_neon.h>
+#endif
 
 #undef LACUNA_LANES
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
@@ -25,7 +28,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lacuna::copy::HWY_NAMESPACE {
 namespace {
 
-// Highway 1.0 makes no use of these with a zero for no byte on every instruction set, hence the intrinsics.
+// Intrinsics, for the zero where an order asks for no byte.
 #if HWY_ARCH_X86
 using Lane = __m128i;
 HWY_INLINE Lane load_lane(const void* from) { return _mm_loadu_si128(static_cast<const Lane*>(from)); }
