@@ -105,6 +105,8 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
       const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
       own.bytes.insert(own.bytes.end(), from, from + sge.length);
     }
+    own.asks = request.signaled || &request == &chain.back() || request.opcode == Opcode::read || request.opcode == Opcode::write_imm ||
+               !context_.provider().ordered();
     own.wrote = own.done = false;
     own.flying = 0;
     own.status = Status::success;
@@ -137,10 +139,11 @@ Result<void> QueuePair::post_recv(const RecvRequest& request) {
 
 void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& outcome) {
   switch (kind) {
-    case Operation::Kind::message: take_send(number, false, outcome); break;
-    case Operation::Kind::remote: take_send(number, true, outcome); break;
+    case Operation::Kind::message:
+    case Operation::Kind::remote: take_send(kind, number, outcome); break;
     case Operation::Kind::word:
       --flying_;
+      --answers_;
       data_dead_ = data_dead_ || outcome.error != 0;
       break;
     case Operation::Kind::receive: take_receive(number, outcome); break;
@@ -162,21 +165,46 @@ void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& 
   }
 }
 
-void QueuePair::take_send(std::uint64_t number, bool remote, const Outcome& outcome) {
+void QueuePair::take_send(Operation::Kind kind, std::uint64_t number, const Outcome& outcome) {
   if (number < sends_done_ || number > sends_started_) return;  // it was flushed
   Send& request = send_at(number);
-  --request.flying;
-  --flying_;
-  if (request.opcode == Opcode::read) --reads_flying_;
+  if (!was_silent(kind, number) && request.opcode != Opcode::read) --answers_;
+  if (outcome.error == 0) arrived_before(number);
+  over(number, kind == Operation::Kind::remote);
   switch (outcome.error) {
-    case 0: request.done = request.flying == 0 && number < sends_started_; break;
+    case 0: break;
     case FI_EACCES:
     case FI_EPERM:
     case FI_EKEYREJECTED: refuse(request, Status::rem_access_err); break;
     case FI_ETRUNC:
     case FI_EMSGSIZE: refuse(request, Status::rem_inv_req_err); break;
-    default: data_dead_ = true; break;  // the peer says why, or is gone
+    default:
+      request.done = false;
+      data_dead_ = true;  // the peer says why, or is gone
+      break;
   }
+}
+
+// A silent operation that failed: the provider has given it back.
+bool QueuePair::was_silent(Operation::Kind kind, std::uint64_t number) {
+  return std::erase_if(silent_, [&](const Silent& one) { return one.number == number && one.operation->kind == kind; }) > 0;
+}
+
+// Providers with an order make nothing visible before what was posted before it.
+void QueuePair::arrived_before(std::uint64_t number) {
+  for (; !silent_.empty() && silent_.front().number <= number; silent_.pop_front()) {
+    const Silent one = silent_.front();
+    over(one.number, one.operation->kind == Operation::Kind::remote);
+    queue_.give_back(one.operation);
+  }
+}
+
+void QueuePair::over(std::uint64_t number, bool remote) {
+  Send& request = send_at(number);
+  --request.flying;
+  --flying_;
+  if (request.opcode == Opcode::read) --reads_flying_;
+  request.done = request.flying == 0 && number < sends_started_;
   if (!remote) return;
   let_go(request.rkey, true);
   if (usage_) --usage_->flying;
@@ -282,6 +310,7 @@ void QueuePair::fail(End end) {
   fault_ = std::move(end.why);
   if (end.to_say != kSayNothing) say({.kind = Said::bye, .key = end.to_say});
   ends_.data.endpoint.reset();  // the provider touches no memory of the requests any more
+  silent_.clear();              // it may still give their operations back
   for (std::uint64_t number = sends_done_; number < sends_posted_; ++number) {
     flush_send(number, end.send);
     end.send = Status::wr_flush_err;

@@ -8,6 +8,7 @@
 //   queue_pair.cpp  posting, completions, the end      requests.cpp  what starts      peer.cpp  what the peer says
 #pragma once
 
+#include <deque>
 #include <set>
 #include <vector>
 
@@ -69,6 +70,7 @@ class QueuePair final : public nic::QueuePair {
     std::uint64_t remote_addr = 0;
     std::vector<Sge> list;
     std::vector<std::byte> bytes;  // inline
+    bool asks = true;              // the provider says when it has arrived; else a later one that arrived says so
     bool wrote = false;            // of a write with immediate, the write is under way
     bool done = false;
     int flying = 0;  // operations
@@ -81,6 +83,11 @@ class QueuePair final : public nic::QueuePair {
     bool done = false;
     Status status = Status::success;
     Completion completion;
+  };
+  // An operation of a request that the provider says nothing of unless it fails.
+  struct Silent {
+    std::uint64_t number;
+    Operation* operation;
   };
   /// Why the connection ends, and what the first request in flight is told.
   struct End {
@@ -103,7 +110,7 @@ class QueuePair final : public nic::QueuePair {
   bool find_memory(Send& request, Pieces& pieces, RemoteRegion*& region);
   void refuse(Send& request, Status status);
   bool post(Send& request, std::uint64_t number, const Pieces& pieces, RemoteRegion* region);
-  bool posted(Send& request, long returned, Operation* operation);
+  bool posted(Send& request, std::uint64_t number, long returned, Operation* operation, bool asks);
   void announce_receives();
   bool set_word(Usage& usage, bool set);
 
@@ -115,7 +122,10 @@ class QueuePair final : public nic::QueuePair {
   void say(const Said& message);
 
   // queue_pair.cpp
-  void take_send(std::uint64_t number, bool remote, const Outcome& outcome);
+  void take_send(Operation::Kind kind, std::uint64_t number, const Outcome& outcome);
+  bool was_silent(Operation::Kind kind, std::uint64_t number);
+  void arrived_before(std::uint64_t number);
+  void over(std::uint64_t number, bool remote);
   void take_receive(std::uint64_t number, const Outcome& outcome);
   void deliver();
   void deliver_receives();
@@ -143,7 +153,9 @@ class QueuePair final : public nic::QueuePair {
   std::vector<Receive> receives_;
   std::uint64_t sends_posted_ = 0, sends_started_ = 0, sends_done_ = 0, sends_retired_ = 0;
   std::uint64_t receives_posted_ = 0, receives_started_ = 0, receives_done_ = 0;
+  std::deque<Silent> silent_;  // in the order of posting
   std::uint64_t flying_ = 0, reads_flying_ = 0;
+  std::uint64_t answers_ = 0;                // that the peer's provider owes for what is flying, but for reads
   std::uint64_t messages_ = 0, credit_ = 0;  // that were started, and that the peer has posted receives for
   std::uint64_t credit_said_ = 0;
   bool refused_ = false;    // a request has failed: none behind it starts

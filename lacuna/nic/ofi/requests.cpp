@@ -8,6 +8,10 @@ namespace {
 
 constexpr std::uint64_t kSendFlags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 
+// Answers that a peer's provider owes. It puts them into a socket's buffer, 16 KiB on Linux, of which each takes 1 KiB;
+// what has no room waits for the peer's next poll, and a peer that has all it waited for may poll no more.
+constexpr std::uint64_t kMostAnswers = 8;
+
 bool is_message(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::write_imm; }
 
 std::uint64_t total(std::span<const Sge> list) {
@@ -61,6 +65,7 @@ void QueuePair::refuse(Send& request, Status status) {
 }
 
 bool QueuePair::may_start(const Send& request) {
+  if (request.asks && request.opcode != Opcode::read && answers_ >= kMostAnswers) return false;
   if (request.wrote) return true;
   if (!context_.provider().ordered() && flying_ > 0) return false;
   if (request.fence && reads_flying_ > 0) return false;
@@ -103,10 +108,12 @@ bool QueuePair::find_memory(Send& request, Pieces& pieces, RemoteRegion*& region
 }
 
 // What an operation was answered; true: it is under way.
-bool QueuePair::posted(Send& request, long returned, Operation* operation) {
+bool QueuePair::posted(Send& request, std::uint64_t number, long returned, Operation* operation, bool asks) {
   if (returned == 0) {
     ++request.flying;
     ++flying_;
+    if (!asks) silent_.push_back({number, operation});
+    if (asks && request.opcode != Opcode::read) ++answers_;
     return true;
   }
   queue_.give_back(operation);
@@ -133,6 +140,7 @@ bool QueuePair::set_word(Usage& usage, bool set) {
     return false;
   }
   ++flying_;
+  ++answers_;
   usage.said = set;
   return context_.provider().ordered();
 }
@@ -140,7 +148,10 @@ bool QueuePair::set_word(Usage& usage, bool set) {
 bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, RemoteRegion* region) {
   fid_ep* endpoint = ends_.data.endpoint.get();
   void** desc = const_cast<void**>(pieces.desc.data());
-  const std::uint64_t flags = kSendFlags | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0);
+  const bool immediate = request.opcode == Opcode::write_imm;
+  const bool ordered = context_.provider().ordered();
+  const bool asks = request.asks && !(immediate && ordered);  // the message behind a write asks for both
+  const std::uint64_t flags = (asks ? kSendFlags : 0) | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0);
   if (region != nullptr) {
     if (usage_) usage_->wanted = true;
     if (usage_ && !usage_->said && !set_word(*usage_, true)) return false;
@@ -149,7 +160,7 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
     const fi_msg_rma message{pieces.iov.data(), desc, pieces.count, ends_.data.peer, &target, 1, &operation->provider, 0};
     const bool reads = request.opcode == Opcode::read;
     const long returned = reads ? fi_readmsg(endpoint, &message, FI_COMPLETION) : fi_writemsg(endpoint, &message, flags);
-    if (!posted(request, returned, operation)) return request.done;
+    if (!posted(request, number, returned, operation, asks)) return request.done;
     ++region->flying;
     if (usage_) {
       ++usage_->flying;
@@ -157,11 +168,10 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
     }
     if (reads) ++reads_flying_;
     request.wrote = true;
-    if (request.opcode != Opcode::write_imm) return true;
-    if (!context_.provider().ordered()) return false;  // the message goes once the write is done
+    if (!immediate) return true;
+    if (!ordered) return false;  // the message goes once the write is done
   }
-  if (!context_.provider().ordered() && flying_ > 0) return false;
-  const bool immediate = request.opcode == Opcode::write_imm;
+  if (!ordered && flying_ > 0) return false;
   Operation* operation = queue_.take(*this, Operation::Kind::message, number);
   const fi_msg message{pieces.iov.data(),
                        desc,
@@ -170,7 +180,7 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
                        &operation->provider,
                        total(request.list) << 32 | request.imm_data};
   const std::uint64_t how = immediate ? kSendFlags | FI_REMOTE_CQ_DATA : flags;
-  if (!posted(request, fi_sendmsg(endpoint, &message, how), operation)) return request.done;
+  if (!posted(request, number, fi_sendmsg(endpoint, &message, how), operation, immediate || asks)) return request.done;
   ++messages_;
   return true;
 }
