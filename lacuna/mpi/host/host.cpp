@@ -190,6 +190,13 @@ void* object_of_host() {
   return object;
 }
 
+// What is looked up behind "the next library" depends on the caller, so this must not be the last call of the function.
+void* host_function(const char* name) {
+  void* const library = library_with("PMPI_Init");
+  void* const found = library == nullptr ? nullptr : find(library, name);
+  return found != nullptr && object_of(found) != own_object() ? found : nullptr;
+}
+
 std::string tool_behind(std::span<const char* const> functions) {
   const void* const host = object_of_host();
   for (const char* function : functions) {

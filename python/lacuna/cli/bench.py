@@ -325,12 +325,16 @@ Then programs, compiled with each MPI's wrapper and run with and without the lib
 and 8 ranks, a halo exchange with subarrays in C and Fortran, the transpose of an FFT by alltoallw, an irregular
 gather with indexed blocks; each by datatype and packed by hand, verified. They are in examples/mini.
 
+With --random N also N datatypes that are drawn by a seed, each through MPI_Send, MPI_Isend and thirteen collectives,
+by the library's calls and the MPI's own by turns in one job.
+
 \b
 Examples:
   lacuna bench mpi --quick
   lacuna bench mpi --only NAS_MG --mpi openmpi=/usr/bin/mpicc.openmpi
   lacuna bench mpi --only "fft2, 2 ranks"
   lacuna bench mpi --two-hosts --only pingpong
+  lacuna bench mpi --quick --random 50 --seed 7 --only "random types"
   lacuna bench mpi --mpi /opt/mpich/bin/mpicc --json mpi.json
 
 """ + exit_statuses(_FAILED, _NO_MPI)
@@ -356,13 +360,21 @@ def mpi(
             help="Run programs between two network namespaces as two hosts, too; takes root's rights and iproute2.",
         ),
     ] = False,
+    random: Annotated[
+        int,
+        typer.Option("--random", metavar="N", min=0, help="So many datatypes that are drawn by the seed, too."),
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="S", min=0, max=(1 << 53) - 1, help="What --random draws by.")
+    ] = 1,
     mpis: MpiOption = None,
     data: JsonOption = None,
     output: Annotated[Path | None, output_option("mpi")] = None,
     budget: Annotated[float | None, budget_option("2400, with --quick 300", _CASES_LEFT_OUT)] = None,
 ) -> None:
+    from lacuna.bench.mpi import random_types
     from lacuna.bench.mpi.client import find_bench
-    from lacuna.bench.mpi.command import QUICK_SECONDS, SECONDS, MpiRace, variables
+    from lacuna.bench.mpi.command import FULL_RANDOM, QUICK_RANDOM, QUICK_SECONDS, SECONDS, MpiRace, variables
     from lacuna.bench.mpi.page import MpiPresentation
     from lacuna.bench.mpi.programs import planned
     from lacuna.bench.mpi.rows import MpiRun
@@ -373,10 +385,13 @@ def mpi(
     with command_exit.guarded():
         find_bench()
     options = {"quick": quick, "only": only, "forced": forced, "no_programs": not programs, "two_hosts": two_hosts}
+    options |= {"random": random, "seed": seed} if random else {}
     result = begun(MpiRun, command_line("bench mpi", found, **options, budget=budget))
     result.variables = variables()
+    result.seed = seed
+    drawn = random_types.planned(random, seed, QUICK_RANDOM if quick else FULL_RANDOM, only)
     tasks = planned(inter_node=two_hosts, pattern=only) if programs else []
-    delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, found, deadline))
+    delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, drawn, found, deadline))
 
 
 _RANKS_HELP = """Measure jobs of many ranks on this machine, with Lacuna preloaded and without.

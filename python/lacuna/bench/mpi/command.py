@@ -15,9 +15,10 @@ import typer
 from rich.console import Console
 
 from lacuna import clock
-from lacuna.bench.mpi import programs
+from lacuna.bench.mpi import programs, random_types
 from lacuna.bench.mpi.client import Effort, MpiBench
 from lacuna.bench.mpi.programs import Programs, Task
+from lacuna.bench.mpi.random_types import RandomTypes
 from lacuna.bench.mpi.rows import COMMIT, LATENCY, MpiRun, cost_of, forced_from, name_of, rows_from
 from lacuna.bench.race import chosen_cases, race_in_time, start_all
 from lacuna.mpi.installations import MpiInstallation
@@ -41,6 +42,8 @@ _COMMIT_NAME = f"commit of {_COMMIT_BLOCKS} blocks"
 
 
 _QUICK, _FULL = Effort(100, 9), Effort(600, 21)
+QUICK_RANDOM, FULL_RANDOM = 5.0, 40.0
+"""Milliseconds of each exchange of a random type."""
 _QUICK_LATENCY, _FULL_LATENCY = Effort(0, 300), Effort(0, 600, 600)
 """Of the 8 bytes: nanoseconds are asked for, so there are more rounds."""
 
@@ -59,6 +62,7 @@ class MpiRace:
     only: str
     forced: bool
     tasks: Sequence[Task]
+    random: Sequence[RandomTypes]
     mpis: Sequence[MpiInstallation]
     deadline: float
 
@@ -72,7 +76,9 @@ class MpiRace:
                     hosts = stack.enter_context(two_hosts_here())
                 except HostsError as e:
                     self.result.errors.append(f"two hosts: {e}")
-            self._programs(console, [t for t in self.tasks if hosts or not t.inter_node], Programs(folder, hosts))
+            self._programs(
+                console, [t for t in self.tasks if hosts or not t.inter_node], Programs(folder, hosts), folder
+            )
 
     def _messages(self, console: Console) -> None:
         result = self.result
@@ -93,9 +99,9 @@ class MpiRace:
             ]
             if self.only.lower() in _COMMIT_NAME:
                 planned.insert(0, (_COMMIT_NAME, self._commit))
-            if not planned and not self.tasks:
+            if not planned and not self.tasks and not self.random:
                 raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
-            ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self.tasks else 1)
+            ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self.tasks or self.random else 1)
             race_in_time(console, result, benches, planned, ends, "cases")
 
     def _race(self, case: int, of: Mapping[str, Any], mpi: str, bench: MpiBench) -> None:
@@ -114,7 +120,7 @@ class MpiRace:
         times = bench.commits(_COMMITS, _COMMIT_TURNS, _COMMIT_BLOCKS)
         self.result.costs.append(cost_of(mpi, COMMIT, times[False], times[True]))
 
-    def _programs(self, console: Console, tasks: Sequence[Task], runner: Programs) -> None:
+    def _programs(self, console: Console, tasks: Sequence[Task], runner: Programs, folder: Path) -> None:
         names = {mpi.called: mpi.name for mpi in self.result.mpis}
         mpis = {names[mpi.name]: mpi for mpi in self.mpis if mpi.name in names}
         effort = programs.QUICK if self.quick else programs.FULL
@@ -128,6 +134,13 @@ class MpiRace:
             else:
                 self.result.left_out.append(f"{name}: {task.name}")
 
+        def run_random(job: RandomTypes, name: str, mpi: MpiInstallation) -> None:
+            if going():
+                self.result.random += random_types.race(job, name, mpi, folder)
+            else:
+                self.result.left_out.append(f"{name}: {job.name}")
+
         if mpis:
-            planned = [(task.name, partial(run, task)) for task in tasks]
+            planned = [(job.name, partial(run_random, job)) for job in self.random]
+            planned += [(task.name, partial(run, task)) for task in tasks]
             race_in_time(console, self.result, mpis, planned, self.deadline, "programs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from lacuna.bench.mpi.program_rows import ProgramRow
+from lacuna.bench.mpi.random_types import RandomRow
 from lacuna.bench.mpi.rows import ForcedRow, MpiRow, MpiRun
 from lacuna.bench.presentation import Picture, Presentation, table_of
 from lacuna.report.html import Raw, code, section
@@ -31,6 +32,10 @@ _PROGRAMS = (
     "Programs in runs with and without Lacuna by turns; a time is that of one exchange, of the slowest rank, the "
     "median of the medians of runs; a ratio is the median of pairs of runs. With more ranks than CPUs the scheduler "
     "decides most of it."
+)
+_RANDOM_TYPES = (
+    "Random types are drawn by a seed; the preloaded library's calls and the MPI's own take turns in one job. "
+    "random_not_slower: the share of the rows whose interval reaches down to 1."
 )
 _WORST = 8
 
@@ -63,6 +68,17 @@ _FORCED: dict[str, Callable[[ForcedRow], str]] = {
     "chosen, µs": lambda r: us_text(r.automatic_us),
     "best, µs": lambda r: us_text(r.ways_us[r.best]),
     "ratio": lambda r: f"{r.ratio:.2f}",
+    "rounds": lambda r: str(r.rounds),
+}
+_RANDOM: dict[str, Callable[[RandomRow], str]] = {
+    "call": lambda r: r.use,
+    "MPI": lambda r: r.mpi,
+    "type": lambda r: f"{r.number}: {r.type}",
+    "bytes": lambda r: bytes_text(r.payload_bytes),
+    "runs": lambda r: f"{r.runs:,}",
+    "MPI, µs": lambda r: us_text(r.host_us),
+    "Lacuna": lambda r: us_text(r.lacuna_us),
+    "vs MPI": lambda r: _ratio(r.ratio_vs_host, r.ratio_vs_host_low, r.ratio_vs_host_high),
     "rounds": lambda r: str(r.rounds),
 }
 _METHOD: dict[str, Callable[[MpiRow], str]] = {
@@ -108,11 +124,15 @@ class MpiPresentation(Presentation[MpiRun]):
         yield "Where it is slowest against the MPI without it", self._datatypes(by_host)
         slowest = sorted(self.result.forced, key=lambda r: -r.ratio)[:_WORST]
         yield "Where its choice is slowest against the best that it can be told", table_of(_FORCED, slowest, 3)
+        random = sorted(self.result.random, key=lambda r: -r.ratio_vs_host_low)[:_WORST]
+        yield "Where it is slowest with random types", table_of(_RANDOM, random, 3)
         yield "Programs", table_of(_PROGRAM, self.result.programs, 2)
 
     def remarks(self) -> Iterator[str]:
         if self.result.programs:
             yield _PROGRAMS
+        if self.result.random:
+            yield _RANDOM_TYPES
 
     def pictures(self) -> Iterator[Picture]:
         from lacuna.bench.mpi.picture import programs, ratios
@@ -124,6 +144,7 @@ class MpiPresentation(Presentation[MpiRun]):
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
         yield "Programs: every row", "", table_of(_PROGRAM, self.result.programs, 2)
         yield "Datatypes: every row", "", self._datatypes(self.result.judged())
+        yield "Random types: every row", _RANDOM_TYPES, table_of(_RANDOM, self.result.random, 3)
         yield "Against what can be forced", "", table_of(_FORCED, self.result.forced, 3)
         yield "DDTBench: every method", _METHODS, table_of(_METHOD, self.result.rows, 4)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lacuna.bench.messages.rows import LARGE
 from lacuna.bench.mpi.program_rows import ProgramRow
+from lacuna.bench.mpi.random_types import RandomRow
 from lacuna.bench.result import BenchResult, geomean_of, ratio_of, ratios_of, worst_of
 from lacuna.medians import median_of
 from lacuna.split_half import fastest, halves_of, regret
@@ -111,6 +112,9 @@ class MpiRun(BenchResult):
     forced: list[ForcedRow] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     programs: list[ProgramRow] = field(default_factory=list)
+    seed: int = 0
+    """Of the random types."""
+    random: list[RandomRow] = field(default_factory=list)
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """The figures of each MPI. What was not measured is missing."""
@@ -142,6 +146,11 @@ class MpiRun(BenchResult):
         for group, members in grouped(programs, lambda row: row.group).items():
             found |= geomean_of(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
             found |= geomean_of(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
+        drawn = [r for r in self.random if r.mpi == mpi]
+        found |= geomean_of("random_vs_host_geomean", [r.ratio_vs_host for r in drawn])
+        found |= worst_of("random_vs_host_worst", drawn, lambda r: r.ratio_vs_host_low)
+        if drawn:
+            found["random_not_slower"] = sum(r.ratio_vs_host_low <= 1 for r in drawn) / len(drawn)
         return found
 
 
