@@ -149,19 +149,49 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
   return j.ways.choose(use, *type.get(), count) == MpiWay::packed;
 }
 
+// How many blocks each side of a call has whose blocks differ; nothing: between groups, or not known yet.
+struct BlockNumbers {
+  int out = 0, in = 0;
+};
+std::optional<BlockNumbers> numbers_of(Job& j, Collective kind, int root, Comm comm) {
+  int inter = 0, size = 0, rank = 0;
+  const Host& h = host();
+  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess || inter != 0) return std::nullopt;
+  if (kind == Collective::neighbor_alltoall || kind == Collective::neighbor_allgather) {
+    const CommOf* const of = j.comms->find(comm);
+    if (of == nullptr || !of->neighbors) return std::nullopt;
+    return BlockNumbers{.out = static_cast<int>(of->neighbors->out.size()), .in = static_cast<int>(of->neighbors->in.size())};
+  }
+  h.Comm_size(comm, &size);
+  h.Comm_rank(comm, &rank);
+  return BlockNumbers{.out = kind == Collective::scatter && rank != root ? 0 : size,
+                      .in = kind == Collective::gather && rank != root ? 0 : size};
+}
+
 // Whether all blocks of a call were left to the host before, told by handles and counts alone. Of a root's side the
-// others' arguments mean nothing: it is known if it is like the other one.
+// others' arguments mean nothing: it is known if it is like the other one, or if this is the root.
 template <class Number, class At>
-bool leaves(Job& j, Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
-  if (out.types != nullptr || out.counts != nullptr || in.counts != nullptr) return false;
+bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
   const MpiUse use = use_of(kind, out, in);
-  const auto left = [&](const Blocks<Number, At>& side) {
-    return side.base != in_place() && j.ways.leaves(use, j.types.seen(side.type), side.count);
+  const auto left = [&](const Blocks<Number, At>& side, int number) {
+    if (side.base == in_place()) return false;
+    for (int i = 0; i < number; ++i) {
+      const Count count = side.count_of(i);
+      if (side.counts != nullptr && count == 0) continue;
+      if (!j.ways.leaves(use, j.types.seen(side.type_of(i)), count)) return false;
+    }
+    return true;
   };
+  if (out.counts != nullptr || in.counts != nullptr) {
+    const bool out_first = out.counts == nullptr;  // a look at one block first: most that are not left end there
+    if (Mutex::multiple() || (out_first ? !left(out, 1) : in.counts == nullptr && !left(in, 1))) return false;
+    const std::optional<BlockNumbers> numbers = numbers_of(j, kind, root, comm);
+    return numbers && (out_first || left(out, numbers->out)) && (in.counts == nullptr || left(in, numbers->in));
+  }
   const bool alike = out.type == in.type && out.count == in.count;
-  if (kind == Collective::gather) return alike && left(out);
-  if (kind == Collective::scatter) return alike && left(in);
-  return left(out) && (alike || left(in));
+  if (kind == Collective::gather) return alike && left(out, 1);
+  if (kind == Collective::scatter) return alike && left(in, 1);
+  return left(out, 1) && (alike || left(in, 1));
 }
 
 // A persistent call is there for many starts, which pay for decoding its types.
@@ -212,7 +242,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Why why = Why::not_full;
   if (takes_messages(j)) why = Why::contiguous;
   const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
-  if (takes_messages(j) && leaves(*j, kind, out, in)) return passed(j, function, Why::host_is_fast, pass);
+  if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
     made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
   if (made == nullptr) return passed(j, function, why, pass);

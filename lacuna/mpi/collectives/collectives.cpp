@@ -44,14 +44,17 @@ bool add(BlockList& list, std::byte* base, Count count, Datatype type, Datatype 
 }
 
 // Whether packing pays for a side: for each block the most of what moves, by what both ways are expected to take.
-bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts) {
+// `remembers`: which have none to pack, for the next call; not where a report says why each was left.
+bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts, bool remembers) {
   double packed = 0, left = 0, more = 0;
   bool gains = false;
   const Block* last = nullptr;  // mostly all are alike
   for (const Block& part : parts) {
     if (!part.moves || part.bytes == 0) continue;
     if (last == nullptr || last->type.get() != part.type.get() || last->count != part.count) {
-      gains = !part.type->contiguous(part.count) && ways.choose(use, *part.type.get(), part.count) == MpiWay::packed;
+      const bool contiguous = part.type->contiguous(part.count);
+      if (contiguous && remembers) part.type->remember(use, part.count, MpiWay::host);
+      gains = !contiguous && ways.choose(use, *part.type.get(), part.count) == MpiWay::packed;
       const double by_host = ways.expected_ns(use, MpiWay::host, *part.type.get(), part.count).value_or(0);
       const double by_packing = ways.expected_ns(use, MpiWay::packed, *part.type.get(), part.count).value_or(by_host);
       more = gains ? std::max(by_host - by_packing, 1.0) : std::max(by_packing - by_host, 0.0);
@@ -98,7 +101,7 @@ bool PackedSide::take(Process& process, MpiUse use, const Blocks<Number, At>& bl
   std::vector<std::int64_t> places;
   if (!list(process, blocks, number, there, parts_, places, why)) return false;
   why = Why::host_is_fast;
-  if (!pays(process.ways, use, parts_)) return false;
+  if (!pays(process.ways, use, parts_, !process.report.on())) return false;
   why = Why::too_long;
   if (places.back() > std::numeric_limits<At>::max()) return false;
   for (const Block& part : parts_) {
