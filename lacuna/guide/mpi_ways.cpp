@@ -41,6 +41,17 @@ struct Between {
   std::size_t at = 0;
   double share = 0;  // of the next one
 };
+
+// The share of the longer run where a time is a call's, and so much for each run: so many bytes have 1 / run of them.
+Between between_runs(std::int64_t run) {
+  if (run <= kMpiRuns.front()) return {};
+  if (run >= kMpiRuns.back()) return {.at = kMpiRuns.size() - 2, .share = 1};
+  const auto next = std::ranges::upper_bound(kMpiRuns, run);
+  const auto at = static_cast<std::size_t>(next - kMpiRuns.begin()) - 1;
+  const double low = 1.0 / static_cast<double>(kMpiRuns[at]), high = 1.0 / static_cast<double>(kMpiRuns[at + 1]);
+  return {.at = at, .share = (low - 1.0 / static_cast<double>(run)) / (low - high)};
+}
+
 template <std::size_t N>
 Between between(const std::array<std::int64_t, N>& all, std::int64_t value) {
   if (value <= all.front()) return {};
@@ -51,10 +62,10 @@ Between between(const std::array<std::int64_t, N>& all, std::int64_t value) {
   return {.at = at, .share = (log2_of(value) - from) / (log2_of(all[at + 1]) - from)};
 }
 
-// A cell's logarithm. There is none of a run of more than half the bytes: that of the longest run there is holds.
+// There is no cell of a run of more than half the bytes: that of the longest run there is holds.
 double cell(const MpiSheet& sheet, std::size_t bytes, std::size_t run) {
   while (run > 0 && sheet[bytes * kMpiRuns.size() + run] == 0) --run;
-  return std::log2(std::max(1.0, static_cast<double>(sheet[bytes * kMpiRuns.size() + run])));
+  return std::max(1.0, static_cast<double>(sheet[bytes * kMpiRuns.size() + run]));
 }
 
 struct Place {
@@ -63,14 +74,14 @@ struct Place {
 };
 Place place_of(const MpiPiece& piece) {
   return {.bytes = between(kMpiBytes, piece.bytes),
-          .run = between(kMpiRuns, piece.run),
+          .run = between_runs(piece.run),
           .beyond = piece.bytes > kMpiBytes.back() ? log2_of(piece.bytes) - log2_of(kMpiBytes.back()) : 0};
 }
 
 double log_ns(const MpiSheet& sheet, const Place& place) {
   const auto along_runs = [&](std::size_t bytes) {
     const double low = cell(sheet, bytes, place.run.at);
-    return low + place.run.share * (cell(sheet, bytes, place.run.at + 1) - low);
+    return std::log2(low + place.run.share * (cell(sheet, bytes, place.run.at + 1) - low));
   };
   const double low = along_runs(place.bytes.at);
   return low + place.bytes.share * (along_runs(place.bytes.at + 1) - low) + place.beyond;
@@ -119,7 +130,8 @@ std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const MpiPiece& piec
 MpiWay MpiPrices::choose(MpiUse use, const MpiPiece& piece, unsigned ways) const {
   if (piece.bytes < kMpiBytes.front()) return MpiWay::host;  // not measured; a call costs more than the bytes
   auto best = MpiWay::host;
-  double least = ns(use, MpiWay::host, piece).value_or(0) * kGain;
+  const bool elsewhere = machine_.empty() && !is_message(use);
+  double least = ns(use, MpiWay::host, piece).value_or(0) * (elsewhere ? kUsualGain : kGain);
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {
     if ((ways >> static_cast<unsigned>(way) & 1U) == 0) continue;
     const std::optional<double> expected = ns(use, way, piece);

@@ -119,6 +119,19 @@ TEST_F(MpiProfiles, AreInterpolated) {
   EXPECT_EQ(host(1, 8), 256);  // nothing is known of less
 }
 
+// A call, and so much for each run: that is what MPIs take, so it is met between the measured run lengths, too.
+TEST_F(MpiProfiles, AreInterpolatedByTheNumberOfRuns) {
+  const auto time = [](std::int64_t bytes, std::int64_t run) { return 500 + 15 * static_cast<double>(bytes) / static_cast<double>(run); };
+  write(profile_of([&](MpiUse, MpiWay, std::int64_t bytes, std::int64_t run) { return time(bytes, run); }).dump());
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  for (const std::int64_t bytes : {16384, 65536, 1048576}) {
+    for (const std::int64_t run : {8, 9, 16, 25, 64, 100, 511, 2000}) {
+      const std::optional<double> ns = prices.ns(MpiUse::send, MpiWay::host, {.bytes = bytes, .run = run});
+      EXPECT_NEAR(*ns / time(bytes, run), 1, 0.001) << bytes << " bytes in runs of " << run;
+    }
+  }
+}
+
 TEST_F(MpiProfiles, OfAnotherMachineOrLibraryDoNotHold) {
   Json other = flat();
   other["machine"] = "another";
@@ -198,6 +211,16 @@ TEST(MpiWays, DifferByMpi) {
   EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::send, {.bytes = 65536, .run = 8}), MpiWay::offered);
   EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::gather, {.bytes = 65536, .run = 8}), MpiWay::packed);
   EXPECT_EQ(MpiPrices::usual(MpiLibrary::open_mpi).choose(MpiUse::gather, {.bytes = 65536, .run = 512}), MpiWay::host);
+}
+
+// Times of another machine err more than those of this one: what is not much faster there is left to the host.
+TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::mpich);
+  const MpiPiece piece{.bytes = 1024, .run = 8};
+  const double ratio = *usual.ns(MpiUse::alltoallw, MpiWay::offered, piece) / *usual.ns(MpiUse::alltoallw, MpiWay::host, piece);
+  EXPECT_GT(ratio, MpiPrices::kUsualGain);
+  EXPECT_LT(ratio, MpiPrices::kGain);
+  EXPECT_EQ(usual.choose(MpiUse::alltoallw, piece), MpiWay::host);
 }
 
 TEST(MpiPieces, AreOfAllElements) {
