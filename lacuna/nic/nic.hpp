@@ -268,9 +268,9 @@ class Context {
   [[nodiscard]] virtual Result<Card> card() const {
     return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
   }
-  /// Reaches the memory of the process whose card that is; that process does nothing for it, and is not told. The queue
-  /// pair has no queues: rkey_ptr(), copy() and fault() work. Memory that it shall keep() stays as long as this process.
-  /// Errors: unsupported; malformed; those of the system.
+  /// Reaches the memory of the process whose card that is; that process does nothing for it, and is not told. The
+  /// queue pair has no queues: rkey_ptr(), copy() and fault() work. Memory that it shall keep() stays as long as this
+  /// process. Errors: unsupported; malformed; those of the system.
   virtual Result<std::unique_ptr<QueuePair>> attach(const Card& /*peer*/) {
     return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
   }

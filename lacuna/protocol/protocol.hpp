@@ -228,8 +228,8 @@ struct Options {
   static Result<Options> from_environment(Options options);
 };
 
-/// Bytes of a rank that shares memory with so many ranks, itself among them: a node of many has as much in all as a node of
-/// few.
+/// Bytes of a rank that shares memory with so many ranks, itself among them: a node of many has as much in all as a
+/// node of few.
 std::int64_t usual_shared_bytes(int ranks);
 
 /// Whether this system tells of memory that is freed while it is registered, without which registrations end with their

@@ -61,6 +61,7 @@ VARIANTS = {
         "both_first": 2,
         "chain": 4,
     },
+    "ring": {"": 3, "crowd": 24},
     "patterns": {"isend_many": 2, "thousands": 2, "halo": 4, "big": 2},
 }
 """Programs that do one of several things, by their first argument, and with how many ranks."""

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "lacuna/protocol/protocol.hpp"
-#include "lacuna/protocol/stream/ring_pool.hpp"
+#include "lacuna/protocol/stream/stream.hpp"
 
 namespace lacuna::protocol {
 namespace {

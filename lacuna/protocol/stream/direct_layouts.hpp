@@ -18,8 +18,8 @@ class DirectLayouts {
  public:
   /// Writes a layout's wire form. Its length; 0: it does not fit.
   std::uint32_t write(const layout::Layout& layout, std::span<std::byte> to);
-  /// The peer's layout, of that digest. What `from` holds may change meanwhile: it is copied once. Null: what is there is
-  /// another one, or none.
+  /// The peer's layout, of that digest. What `from` holds may change meanwhile: it is copied once. Null: what is there
+  /// is another one, or none.
   const layout::Layout* read(const layout::Digest& digest, std::span<const std::byte> from);
 
  private:

@@ -1,8 +1,8 @@
 // ring_pool: the memory of this rank that its peers read streams from. One bound holds for all peers together, so that
 // a node of many ranks has as much as a node of few; a ring is lent to whichever peer is being sent to.
 //
-//   StreamRings of each peer ── lend() ──▶ an idle ring │ new memory │ another peer's empty ring │ nothing: the pool is full
-//                            ◀── the ring, until another peer needs it, or until it has been idle for long
+//   rings of a peer ── lend() ──▶ an idle ring │ new memory │ another peer's empty ring │ nothing: the pool is full
+//                   ◀── the ring, until another peer needs it, or until it has been idle for long
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ class RingPool {
   /// `bound`: bytes of all rings together.
   RingPool(nic::Context& context, std::int64_t bound);
 
-  /// Bytes of a ring that a peer is to keep now, and of the one that long messages get: fewer as more peers keep rings, and
-  /// as the pool fills.
+  /// Bytes of a ring that a peer is to keep now, and of the one that long messages get: fewer as more peers keep rings,
+  /// and as the pool fills.
   [[nodiscard]] std::uint32_t usual_ring() const;
   [[nodiscard]] std::uint32_t long_ring() const;
   /// Whether few peers keep rings, and most of the pool is free.
   [[nodiscard]] bool roomy() const;
 
-  /// Takes an empty ring of so many bytes, a power of two. `kept_at`: where the peer keeps it afterwards; null: nowhere.
-  /// `matched`: its message is sure to be received, so it may have the memory that is held back for such messages. Null:
-  /// there is no room. Errors: those of Context::allocate and register_memory.
+  /// Takes an empty ring of so many bytes, a power of two. `kept_at`: where the peer keeps it afterwards; null:
+  /// nowhere. `matched`: its message is sure to be received, so it may have the memory that is held back for such
+  /// messages. Null: there is no room. Errors: those of Context::allocate and register_memory.
   Result<StreamRing*> lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched);
   /// Takes one that its owner has kept.
   void use(LentRing& ring);

@@ -12,8 +12,8 @@ constexpr std::size_t kFew = 2;  // rings that a peer uses in turn while memory 
 
 }  // namespace
 
-// Null: it is in use, or there is no memory for it. One from when there were more peers, or far fewer, makes way for one
-// that suits.
+// Null: it is in use, or there is no memory for it. One from when there were more peers, or far fewer, makes way for
+// one that suits.
 Result<StreamRing*> StreamRings::take_kept(RingPool& pool, std::size_t index, std::int64_t bytes, std::uint32_t most, bool matched) {
   LentRing* ring = kept_.at(index);
   if (ring != nullptr && !ring->free()) return nullptr;

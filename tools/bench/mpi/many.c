@@ -1,5 +1,6 @@
-/* For `lacuna bench ranks`: what a job of many ranks on one node takes, with Lacuna preloaded or without. All ranks send
- * blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Rank 0 prints one JSON object.
+/* For `lacuna bench ranks`: what a job of many ranks on one node takes, with Lacuna preloaded or without. All ranks
+ * send blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Rank 0 prints one JSON
+ * object.
  *
  *   many BYTES ROUNDS    bytes of a block, a multiple of 64; of its memory every other 32 bytes are gaps */
 #include <mpi.h>
