@@ -195,7 +195,7 @@ void Shuffles::add_window(std::span<const Byte> window_bytes) {
   ToWindow window{.to = bytes[0].to};
   // Without masked stores a short window leaves as two words that overlap.
   const bool words = !windowing_.masked && count < windowing_.width;
-  const Index word = static_cast<Index>(std::bit_floor(static_cast<std::size_t>(count)));
+  const auto word = static_cast<Index>(std::bit_floor(static_cast<std::size_t>(count)));
   std::sort(bytes.begin(), bytes.begin() + count, [](const Byte& a, const Byte& b) { return a.from < b.from; });
   for (Index i = 0; i < count; ++window.terms) {
     Term term{.from = bytes[static_cast<std::size_t>(i)].from};

@@ -227,7 +227,7 @@ class QueuePair {
   /// Takes memory of this end that the peer may reach by rkey_ptr(). It stays as it is, key and all, until both ends'
   /// queue pairs are gone, or the peer has died: a peer that has not noticed yet that this end closed reads and writes
   /// no memory of others.
-  virtual void keep(SharedBuffer /*memory*/) {}
+  virtual void keep(const SharedBuffer& /*memory*/) {}
   /// Whether copy() works.
   [[nodiscard]] virtual bool copies() const { return false; }
   /// Copies at once, by this CPU, as many bytes from `ours` to `theirs`, or from there, past all queues. No key guards

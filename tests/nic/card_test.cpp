@@ -1,10 +1,13 @@
 // Reaching another process's memory by its card, without its help.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 #include "lacuna/nic/local/card.hpp"
 #include "tests/nic/rig.hpp"
@@ -72,6 +75,36 @@ std::string reached(int rank, nic::Bootstrap& bootstrap) {
 TEST(Card, ReachesMemoryWithoutItsOwnersHelpTwoProcesses) { EXPECT_EQ(in_two_processes(&reached), ""); }
 
 constexpr base::Code kTaken = base::Code::truncated;  // which no refusal has
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // but for the one that looks
+}
+
+// However many peers there are, and however few files a program may open: one of them, once.
+TEST(Card, TakesNoOpenFileForEachPeer) {
+  auto context = support::value(nic::open("local", {.shared_bytes = 64 << 20}));
+  auto other = support::value(nic::open("local", {.shared_bytes = 64 << 20}));
+  const Card card = support::value(other->card());
+  std::vector<std::unique_ptr<nic::QueuePair>> peers;
+  peers.push_back(support::value(context->attach(card)));
+  const std::size_t files = open_files();
+  for (int i = 0; i < 3; ++i) peers.push_back(support::value(context->attach(card)));
+  EXPECT_EQ(open_files(), files);
+
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<base::Fd> taken;
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (base::Fd file(open("/dev/null", O_RDONLY)); file; file = base::Fd(open("/dev/null", O_RDONLY))) taken.push_back(std::move(file));
+  const auto attached = context->attach(card);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(attached) << attached.error().text();
+  EXPECT_FALSE(taken.empty());
+  EXPECT_EQ((*attached)->fault(), nullptr);
+}
 
 // What a process may say of itself.
 base::Code refused(const std::function<void(CardText&)>& change) {

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -16,9 +14,12 @@ namespace {
 
 constexpr std::int64_t kLookAfter = 5'000'000;  // ns between two looks at whether the peer lives: a system call each
 
-// A file of another process. The process may have died, and its number be another's now; then the file is another one.
+// A file of another process, by a name that ends with that process. The process may have died, and its number be
+// another's now; then the file is another one.
+std::string path_of(std::int64_t process, const CardText::File& file) { return fmt::format("/proc/{}/fd/{}", process, file.number); }
+
 Result<base::Fd> file_of(std::int64_t process, const CardText::File& wanted, int flags) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", process, wanted.number);
+  const std::string path = path_of(process, wanted);
   base::Fd file(::open(path.c_str(), flags | O_CLOEXEC));
   if (!file) return std::unexpected(base::system_error(fmt::format("opening {}, which process {} shares", path, process), errno));
   struct stat info{};
@@ -36,7 +37,8 @@ Result<CardText::File> named(const SharedMemory& memory) {
 // A queue pair without queues: the peer's memory, as this process's CPU and the kernel reach it.
 class Attached final : public nic::QueuePair {
  public:
-  Attached(Context& context, PeerMemory peer, bool copies) : context_(context), peer_(std::move(peer)), copies_(copies) {}
+  Attached(Context& context, PeerMemory peer, const CardText& card, bool copies)
+      : context_(context), peer_(std::move(peer)), alive_(path_of(card.process, card.arena)), inode_(card.arena.inode), copies_(copies) {}
 
   [[nodiscard]] std::uint32_t number() const override { return 0; }
   [[nodiscard]] Path path() const override { return Path::mapped; }
@@ -46,8 +48,9 @@ class Attached final : public nic::QueuePair {
   [[nodiscard]] const base::Error* fault() const override {
     if (!gone_ && base::now_ns() >= next_look_) {
       next_look_ = base::now_ns() + kLookAfter;
-      pollfd dead{peer_.pidfd.get(), POLLIN, 0};
-      if (::poll(&dead, 1, 0) > 0)
+      // It takes no open file, of which a process may have few and peers many.
+      struct stat info{};
+      if (::stat(alive_.c_str(), &info) != 0 || info.st_ino != inode_)
         gone_ = base::Error{base::Code::peer_lost, fmt::format("the peer (process {}) has ended, or died", peer_.process)};
     }
     return gone_ ? &*gone_ : nullptr;
@@ -55,7 +58,7 @@ class Attached final : public nic::QueuePair {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return reach(peer_, addr, rkey, bytes);
   }
-  void keep(SharedBuffer memory) override { context_.keep_to_the_end(std::move(memory)); }
+  void keep(const SharedBuffer& memory) override { context_.keep_to_the_end(memory); }
   [[nodiscard]] bool copies() const override { return copies_; }
   Result<void> copy(bool to_peer, std::span<const Sge> ours, std::span<const Sge> theirs) override {
     if (!copies_) return nic::QueuePair::copy(to_peer, ours, theirs);
@@ -66,6 +69,8 @@ class Attached final : public nic::QueuePair {
   static Result<void> without_queues() { return base::fail(base::Code::unsupported, "what is attached by a card has no queues"); }
   Context& context_;
   PeerMemory peer_;
+  std::string alive_;  // as long as the peer lives, this is its arena
+  std::uint64_t inode_;
   bool copies_;
   CopyLists copied_;
   Limits limits_;
@@ -73,23 +78,24 @@ class Attached final : public nic::QueuePair {
   mutable std::int64_t next_look_ = 0;
 };
 
-}  // namespace
+// Mapped, without an open file.
+Result<SharedMemory> mapped(const CardText& card, const CardText::File& file, std::size_t bytes, SharedMemory::Access access) {
+  const int flags = access == SharedMemory::Access::write ? O_RDWR : O_RDONLY;
+  SharedMemory memory = LACUNA_TRY(SharedMemory::map(LACUNA_TRY(file_of(card.process, file, flags)), bytes, access));
+  memory.close_file();
+  return memory;
+}
 
 Result<std::unique_ptr<nic::QueuePair>> attach(Context& context, const CardText& card) {
   PeerMemory peer;
   peer.process = card.process;
-  peer.pidfd = base::Fd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(card.process), 0)));
-  if (!peer.pidfd) return std::unexpected(base::system_error(fmt::format("pidfd_open of peer process {}", card.process), errno));
-  peer.arena =
-      LACUNA_TRY(SharedMemory::map(LACUNA_TRY(file_of(card.process, card.arena, O_RDWR)), card.arena.bytes, SharedMemory::Access::write));
-  peer.key_table = LACUNA_TRY(
-      SharedMemory::map(LACUNA_TRY(file_of(card.process, card.key_table, O_RDONLY)), kKeyTableBytes, SharedMemory::Access::read));
-  // What is mapped needs no open file: there may be as many peers as files that a process may open.
-  peer.arena.close_file();
-  peer.key_table.close_file();
+  peer.arena = LACUNA_TRY(mapped(card, card.arena, card.arena.bytes, SharedMemory::Access::write));
+  peer.key_table = LACUNA_TRY(mapped(card, card.key_table, kKeyTableBytes, SharedMemory::Access::read));
   const bool copies = probe_kernel(card.process, card.cookie_addr, card.cookie).has_value();
-  return std::make_unique<Attached>(context, std::move(peer), copies);
+  return std::make_unique<Attached>(context, std::move(peer), card, copies);
 }
+
+}  // namespace
 
 Result<Card> Context::card() const {
   CardText text;
@@ -110,7 +116,11 @@ Result<std::unique_ptr<nic::QueuePair>> Context::attach(const Card& card) {
     return base::fail(base::Code::malformed, "this is no card of a process with this version of NIC local");
   if (text.process <= 0 || text.process > INT32_MAX || text.arena.bytes == 0)
     return base::fail(base::Code::malformed, "the peer's card is invalid");
-  return local::attach(*this, text);
+  // One file is open for a moment. Where the program has opened all that it may, one is set aside for that.
+  spare_ = base::Fd();
+  auto attached = local::attach(*this, text);
+  spare_ = base::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return attached;
 }
 
 }  // namespace lacuna::nic::local

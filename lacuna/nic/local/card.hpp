@@ -24,8 +24,4 @@ struct CardText {
 };
 static_assert(sizeof(CardText) <= sizeof(Card) && std::has_unique_object_representations_v<CardText>);
 
-/// A peer's memory, by its card. Errors: malformed, permission, unsupported (there is no such process here, or it is
-/// another one), those of mmap.
-Result<std::unique_ptr<nic::QueuePair>> attach(Context& context, const CardText& card);
-
 }  // namespace lacuna::nic::local

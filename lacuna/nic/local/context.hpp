@@ -39,9 +39,9 @@ struct Kept {
 };
 
 // Memory that a peer may still reach, and that there is no memory to keep: it stays as long as the process does.
-inline void stay_for_good(SharedBuffer memory) {
+inline void stay_for_good(const SharedBuffer& memory) {
   alignas(SharedBuffer) std::array<std::byte, sizeof(SharedBuffer)> place;
-  new (place.data()) SharedBuffer(std::move(memory));
+  new (place.data()) SharedBuffer(memory);
 }
 
 class CompletionQueue final : public nic::CompletionQueue {
@@ -104,10 +104,8 @@ class Context final : public RealContext {
   void withdraw(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   std::uint32_t next_number() { return ++numbers_; }
   /// What a peer may reach as long as this process lives.
-  void keep_to_the_end(SharedBuffer memory) try {
-    for_good_.push_back(std::move(memory));
-  } catch (const std::bad_alloc&) {  // then it was not moved
-    stay_for_good(std::move(memory));
+  void keep_to_the_end(const SharedBuffer& memory) try { for_good_.push_back(memory); } catch (const std::bad_alloc&) {
+    stay_for_good(memory);
   }
   void keep(Kept kept) { kept_.push_back(std::move(kept)); }
 
@@ -141,6 +139,7 @@ class Context final : public RealContext {
 
   std::vector<Kept> kept_;
   std::vector<SharedBuffer> for_good_;
+  base::Fd spare_;  // for attach()
   bool ending_ = false;
 };
 

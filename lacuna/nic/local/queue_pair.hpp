@@ -30,10 +30,8 @@ class QueuePair : public nic::QueuePair {
   void lose_peer(std::string_view how);
   [[nodiscard]] bool peer_closed() const { return peer_inbox().closed.value.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] const PeerMemory& peer() const { return *wiring_.peer; }
-  void keep(SharedBuffer memory) override try {
-    kept_.push_back(std::move(memory));
-  } catch (const std::bad_alloc&) {  // then it was not moved
-    stay_for_good(std::move(memory));
+  void keep(const SharedBuffer& memory) override try { kept_.push_back(memory); } catch (const std::bad_alloc&) {
+    stay_for_good(memory);
   }
   /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said
   /// aloud, if it stays inside for a second: it is stopped, or broken, and may still write.

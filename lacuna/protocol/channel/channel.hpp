@@ -47,7 +47,7 @@ class Channel {
   /// The peer's memory, where this CPU reaches it (QueuePair::rkey_ptr).
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const = 0;
   /// Memory of this end for which the peer does that (QueuePair::keep).
-  virtual void keep(nic::SharedBuffer memory) = 0;
+  virtual void keep(const nic::SharedBuffer& memory) = 0;
   /// Whether it can at all.
   [[nodiscard]] virtual bool shares_memory() const = 0;
   /// Whether heads travel by it. Otherwise claim() has no room ever.

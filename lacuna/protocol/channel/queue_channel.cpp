@@ -93,7 +93,7 @@ class QueueChannel final : public Channel {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return qp_->rkey_ptr(addr, rkey, bytes);
   }
-  void keep(nic::SharedBuffer memory) override { qp_->keep(std::move(memory)); }
+  void keep(const nic::SharedBuffer& memory) override { qp_->keep(memory); }
   [[nodiscard]] bool shares_memory() const override { return false; }
 
  private:

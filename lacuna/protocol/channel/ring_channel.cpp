@@ -61,7 +61,7 @@ class RingChannel final : public Channel {
         own_(*reinterpret_cast<Inbox*>(memory_->buffer.data())),
         theirs_(theirs) {}
 
-  ~RingChannel() override { qp_->keep(std::move(memory_)); }
+  ~RingChannel() override { qp_->keep(memory_); }
   RingChannel(const RingChannel&) = delete;
   RingChannel& operator=(const RingChannel&) = delete;
 
@@ -130,7 +130,7 @@ class RingChannel final : public Channel {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return qp_->rkey_ptr(addr, rkey, bytes);
   }
-  void keep(nic::SharedBuffer memory) override { qp_->keep(std::move(memory)); }
+  void keep(const nic::SharedBuffer& memory) override { qp_->keep(memory); }
   [[nodiscard]] bool shares_memory() const override { return true; }
 
  private:

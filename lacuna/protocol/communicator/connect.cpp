@@ -113,7 +113,7 @@ Communicator::Parts::~Parts() {
     peer.outgoing.transfers.clear();
     peer.incoming.transfers.clear();
     if (peer.channel == nullptr) continue;
-    for (nic::SharedBuffer& memory : local.pool.memory(peer.streams.rings)) peer.channel->keep(std::move(memory));
+    for (const nic::SharedBuffer& memory : local.pool.memory(peer.streams.rings)) peer.channel->keep(memory);
   }
   choices.save();
   local.requests.clear();  // their leases end before the registrations do

@@ -18,7 +18,8 @@ class StreamRings {
   StreamRings() = default;
   StreamRings(const StreamRings&) = delete;  // the pool knows where it is
   StreamRings& operator=(const StreamRings&) = delete;
-  StreamRings(StreamRings&&) noexcept {}  // of one that has no rings yet
+  StreamRings(StreamRings&&) = delete;
+  StreamRings& operator=(StreamRings&&) = delete;
   ~StreamRings() = default;
 
   /// Takes an empty ring for a message of so many bytes. `matched`: the message is matched already, or its receiver has

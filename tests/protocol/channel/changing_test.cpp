@@ -31,7 +31,7 @@ class Interrupted final : public Channel {
     if (meanwhile_) meanwhile_();
     return inner_->rkey_ptr(addr, rkey, bytes);
   }
-  void keep(nic::SharedBuffer memory) override { inner_->keep(std::move(memory)); }
+  void keep(const nic::SharedBuffer& memory) override { inner_->keep(memory); }
   [[nodiscard]] bool shares_memory() const override { return inner_->shares_memory(); }
 
  private:

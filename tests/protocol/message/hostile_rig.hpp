@@ -38,7 +38,7 @@ class Tap final : public protocol::Channel {
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return inner_->rkey_ptr(addr, rkey, bytes);
   }
-  void keep(nic::SharedBuffer memory) override { inner_->keep(std::move(memory)); }
+  void keep(const nic::SharedBuffer& memory) override { inner_->keep(memory); }
   [[nodiscard]] bool shares_memory() const override { return inner_->shares_memory(); }
 
  private:
