@@ -38,9 +38,6 @@ LACUNA_MPI_EXPORTED int lacuna_mpi_force_way(const char* name) {
   return 0;
 }
 
-// For what measures a preloaded program beside a plain one, in one job: the function that the plain one calls.
-LACUNA_MPI_EXPORTED void* lacuna_mpi_host_function(const char* name) { return host_function(name); }
-
 LACUNA_MPI_CALL(Init, (int* argc, char*** argv)) {
   const int result = host().Init(argc, argv);
   if (result == kSuccess) begin();

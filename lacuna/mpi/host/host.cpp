@@ -190,8 +190,9 @@ void* object_of_host() {
   return object;
 }
 
-// What is looked up behind "the next library" depends on the caller, so this must not be the last call of the function.
-void* host_function(const char* name) {
+// For what measures a preloaded program beside a plain one, in one job: the function that the plain one calls. What is
+// looked up behind "the next library" depends on the caller, so this must not be the last call of the function.
+extern "C" __attribute__((visibility("default"))) void* lacuna_mpi_host_function(const char* name) {
   void* const library = library_with("PMPI_Init");
   void* const found = library == nullptr ? nullptr : find(library, name);
   return found != nullptr && object_of(found) != own_object() ? found : nullptr;

@@ -219,8 +219,6 @@ struct Host {
   void* (*find)(const char* name) = nullptr;
 };
 
-/// The host's own function, PMPI_Send for one, which a program without this library calls. Null: it has none.
-void* host_function(const char* name);
 
 /// The bytes that a status tells of.
 #if defined(LACUNA_MPI_ABI_STANDARD)
