@@ -219,7 +219,6 @@ struct Host {
   void* (*find)(const char* name) = nullptr;
 };
 
-
 /// The bytes that a status tells of.
 #if defined(LACUNA_MPI_ABI_STANDARD)
 std::int64_t bytes_of(const Status& status);
