@@ -1,9 +1,10 @@
-#include "lacuna/protocol/stream/stream_rings.hpp"
 #include "lacuna/protocol/stream/transits.hpp"
 
 #include <gtest/gtest.h>
 
 #include <memory>
+
+#include "lacuna/protocol/stream/stream_rings.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
