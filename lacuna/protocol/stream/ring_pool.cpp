@@ -93,9 +93,10 @@ LentRing* RingPool::oldest(const StreamRings& but, std::uint32_t bytes, bool mat
 Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched) {
   const std::int64_t bound = bound_ - (matched ? 0 : held_back_);
   const std::int64_t more = slab_bytes(bytes);
-  LentRing* ring = count_.bytes <= bound ? idle(bytes) : nullptr;  // what is held back does not become idle for all
+  const bool within = count_.bytes <= bound;  // else of what is held back: that does not become idle for all
+  LentRing* ring = within ? idle(bytes) : nullptr;
   if (ring == nullptr && count_.bytes + more <= bound) ring = LACUNA_TRY(make(bytes));
-  if (ring == nullptr) ring = oldest(to, bytes, matched);
+  if (ring == nullptr && within) ring = oldest(to, bytes, matched);
   if (ring == nullptr && make_room(to, more, bound, matched)) ring = LACUNA_TRY(make(bytes));
   if (ring == nullptr) {
     ++count_.refused;
