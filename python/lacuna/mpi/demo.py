@@ -18,7 +18,8 @@ from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
-from lacuna import clock, machine
+from lacuna import clock
+from lacuna.bench import machine
 from lacuna.medians import geomean
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, LateError, Program, by_turns, sources

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import lacuna
-from lacuna import machine
+from lacuna.bench import machine
 from lacuna.bench.race import cases_in_time
 from lacuna.bench.ranks.rows import ManyRanks, RanksRun, row_of
 from lacuna.bench.result import Mpi
