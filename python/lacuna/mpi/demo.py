@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from lacuna import clock
-from lacuna.bench import machine
 from lacuna.medians import geomean
 from lacuna.mpi import mini_applications
 from lacuna.mpi.applications import ApplicationError, LateError, Program, by_turns, sources
@@ -146,7 +145,7 @@ def measure(
         not_compiled=not_compiled,
         ranks=ranks,
         cpus=len(os.sched_getaffinity(0)),
-        machine=machine.cpu(),
+        machine=cpu(),
         pairs=len(pairs),
         sizes=sizes,
         ratio=ratio,
@@ -232,3 +231,9 @@ def _program(
         script = sources() / "examples" / "mini" / "halo.py"
         made = Program(installation, "halo", script, started, (sys.executable, "-P"))
         return made, {"library": installation.library(abi)}, str(e)
+
+
+def cpu() -> str:
+    """The name of this machine's CPU."""
+    said = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return said[1] if said else f"{platform.machine()} CPU"

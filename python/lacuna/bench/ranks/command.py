@@ -14,10 +14,10 @@ from pathlib import Path
 from rich.console import Console
 
 import lacuna
-from lacuna.bench import machine
 from lacuna.bench.race import cases_in_time
 from lacuna.bench.ranks.rows import ManyRanks, RanksRun, row_of
 from lacuna.bench.result import Mpi
+from lacuna.mpi.demo import cpu
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError, abi_of, name_and_abi, preload_library, preloaded
 from lacuna.mpi.launch import Launch, end_launcher, launch
@@ -54,7 +54,7 @@ class RanksRace:
     deadline: float
 
     def __call__(self, console: Console) -> None:
-        self.result.machine = {"cpu": machine.cpu(), "cpus": len(os.sched_getaffinity(0))}
+        self.result.machine = {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0))}
         with tempfile.TemporaryDirectory(prefix="lacuna-") as folder:
             jobs = [job for mpi in self.mpis for job in self._jobs(mpi, Path(folder))]
             for job in cases_in_time(console, self.result, jobs, lambda job: job.name, self.deadline, "jobs"):
