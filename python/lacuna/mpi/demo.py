@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import platform
+import re
 import statistics
 import sys
 import tempfile
