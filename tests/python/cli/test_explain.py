@@ -60,14 +60,14 @@ def test_a_layout_is_explained() -> None:
 
 def test_every_line_of_the_plan_is_told() -> None:
     """Also what lies deeper, as it is indented."""
-    members = "vector(100, 3, 5, int), vector(2, 1, 900, vector(9, 1, 3, double)), char"
+    members = "vector(100, 3, 5, int), vector(2, 1, 900, vector(100, 1, 3, double)), char"
     text = f"struct([1, 1, 1], [0, 70000, 400000], [{members}])"
     kernels = Layout.struct(
         [1, 1, 1],
         [0, 70000, 400000],
         [
             Layout.vector(100, 3, 5, Layout.bytes(4)),
-            Layout.vector(2, 1, 900, Layout.vector(9, 1, 3, Layout.bytes(8))),
+            Layout.vector(2, 1, 900, Layout.vector(100, 1, 3, Layout.bytes(8))),
             Layout.bytes(1),
         ],
     ).kernels()

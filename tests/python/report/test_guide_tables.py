@@ -103,6 +103,7 @@ def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
         Devices("no RDMA device", ()),
         Providers("no libfabric", ()),
         "no such call",
+        {8: 256 << 20, 128: 16 << 20},
     )
     text = out.getvalue()
     for word in (
@@ -114,6 +115,7 @@ def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
         "none, imm",
         "indirect keys",
         "end with their transfer, or with a handle, where a NIC pins memory: no such call",
+        "256 MiB of 8, 16 MiB of 128",
     ):
         assert word in " ".join(text.split())
 
