@@ -167,13 +167,14 @@ Result<bool> StreamTransfers::copy_out(Peer& peer, Request& send, OutStream& out
 // Refused, and so packed into rings: a message for a receive that is too short, one of short runs (the columns of a
 // transpose, whose rows are long), and one whose layout has not come yet.
 void StreamTransfers::take_directly(Peer& peer, Request& receive, InStream& in) {
-  const DirectEnd there = base::read_once(in.direct_memory().sender);
   nic::QueuePair* const copying = peer.copying(false);
-  const Layout* const layout = copying == nullptr ? nullptr : peer.streams.layouts.read(there.digest, in.other_wire(there));
+  if (copying == nullptr) return in.refuse_directly();
+  if (!in.begin_to_take()) return;  // from here on the sender packs nothing over its layout
+  const DirectEnd there = base::read_once(in.direct_memory().sender);
+  const Layout* const layout = peer.streams.layouts.read(there.digest, in.other_wire(there));
   if (layout == nullptr || layout->size() != receive.bytes || receive.layout->size() < receive.bytes || !may_gain_directly(*receive.layout))
-    return in.refuse_directly();
+    return in.refuse_what_was_begun();
   DirectEnd here{.addr = reinterpret_cast<std::uint64_t>(receive.base), .digest = receive.layout->digest()};
-  if (!in.begin_to_take()) return;
   here.wire = peer.streams.layouts.write(*receive.layout, in.own_wire());  // 0: this end copies alone
   if (in.take_directly(here))
     receive.stream.copy.emplace(in.direct_memory(), *copying, false, *receive.layout, receive.base, *layout, there.addr, receive.bytes);

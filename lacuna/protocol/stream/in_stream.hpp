@@ -37,6 +37,7 @@ class InStream {
   [[nodiscard]] std::span<std::byte> own_wire() { return ring_->receivers_half(ring_bytes_); }
   [[nodiscard]] std::span<const std::byte> other_wire(const DirectEnd& said) const { return ring_->senders_half(ring_bytes_, said.wire); }
   void refuse_directly() { ring_->direct.settle(first_ + 1, DirectState::refused); }
+  void refuse_what_was_begun() { ring_->direct.settle(first_ + 1, DirectState::refused, DirectState::taking); }
   void copied();
 
  private:
