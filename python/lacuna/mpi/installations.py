@@ -119,13 +119,13 @@ def command(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def shim_source() -> Path:
-    """mpi_shim.c, which is installed with the package."""
+def shim_source(name: str = "mpi_shim.c") -> Path:
+    """A source that an MPI compiles, which is installed with the package."""
     for folder in lacuna.__path__:
-        source = Path(folder) / "shim" / "mpi_shim.c"
+        source = Path(folder) / "shim" / name
         if source.is_file():
             return source
-    raise MpiInstallationError("mpi_shim.c is missing: this package was installed without it")
+    raise MpiInstallationError(f"{name} is missing: this package was installed without it")
 
 
 def find(wanted: Sequence[str]) -> list[MpiInstallation]:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import lacuna
-from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.installations import MpiInstallation, shim_source
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
 from lacuna.mpi.launch import Launch, end_launcher, launch
 from lacuna.worker.json_lines import EndError, LineError, Lines
@@ -107,17 +106,9 @@ def measure(installation: MpiInstallation, milliseconds: float, told: Progress, 
         return _run(f"ways under {installation.name}", line, started, told, silence)
 
 
-def source() -> Path:
-    """ways.c, which is installed with the package."""
-    for folder in map(Path, lacuna.__path__):
-        if (folder / "shim" / "ways.c").is_file():
-            return folder / "shim" / "ways.c"
-    raise MpiInstallationError("ways.c is missing: this package was installed without it")
-
-
 def _compile(installation: MpiInstallation, folder: Path) -> Path:
     built = folder / "ways"
-    line: list[str | Path] = [installation.mpicc, "-O2", "-std=gnu11", source(), "-o", built, "-ldl"]
+    line: list[str | Path] = [installation.mpicc, "-O2", "-std=gnu11", shim_source("ways.c"), "-o", built, "-ldl"]
     installation.compile("ways.c", line, WaysError)
     return built
 

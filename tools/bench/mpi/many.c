@@ -2,13 +2,11 @@
  * send blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Rank 0 prints one JSON
  * object.
  *
- *   many BYTES ROUNDS    bytes of a block, a multiple of 64; of its memory every other 32 bytes are gaps */
+ *   many --bytes 65536 --rounds 5    of a block, a multiple of 64; of its memory every other 32 bytes are gaps */
+#define _GNU_SOURCE
 #include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "program.h"
 
 enum { RUN = 32, TAG = 7 };
 
@@ -17,16 +15,17 @@ static long bytes, rounds;
 static unsigned char *out, *in;
 static MPI_Datatype block;
 
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void give_up(const char* why) {
   fprintf(stderr, "many: rank %d: %s\n", me, why);
   MPI_Abort(MPI_COMM_WORLD, 3);
   exit(3);
+}
+
+/* Seconds from then to now, of the slowest rank; known to rank 0. */
+static double of_slowest(double start) {
+  double own = (now_ns() - start) / 1e9, slowest = own;
+  MPI_Reduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  return slowest;
 }
 
 static unsigned char value(int from, int to, long at) { return (unsigned char)(from * 31 + to * 7 + at * 13 + 1); }
@@ -54,11 +53,6 @@ static void verify(const char* what) {
     for (long at = 0; at < 2 * bytes; ++at)
       if (got[at] != (at / RUN % 2 == 0 ? value(peer, me, at) : 0xEE)) give_up(what);
   }
-}
-
-static int compare(const void* a, const void* b) {
-  double x = *(const double*)a, y = *(const double*)b;
-  return x < y ? -1 : x > y;
 }
 
 static void alltoallw(void) {
@@ -92,36 +86,36 @@ static void isend(void) {
   free(requests);
 }
 
-/* The median of the slowest rank's rounds, in seconds. */
+/* The median of the slowest rank's rounds, in seconds. The rounds before and after them are verified. */
 static double timed(void (*exchange)(void), const char* what) {
   double* took = malloc((size_t)rounds * sizeof *took);
   if (took == NULL) give_up("no memory");
-  for (long i = 0; i <= rounds; ++i) {
-    if (i == 0) fill();
+  for (long i = -1; i <= rounds; ++i) {
+    const int verified = i < 0 || i == rounds;
+    if (verified) fill();
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = seconds();
+    double start = now_ns();
     exchange();
-    double own = seconds() - start, slowest = own;
-    MPI_Reduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (i > 0) took[i - 1] = slowest;
-    if (i == 0 || i == rounds) verify(what);
+    double slowest = of_slowest(start);
+    if (verified)
+      verify(what);
+    else
+      took[i] = slowest;
   }
-  qsort(took, (size_t)rounds, sizeof *took, &compare);
-  double median = took[rounds / 2];
+  double found = median(took, (int)rounds);
   free(took);
-  return median;
+  return found;
 }
 
 static double barrier_median(void) {
   enum { TIMES = 21 };
   double took[TIMES];
   for (int i = 0; i < TIMES; ++i) {
-    double start = seconds();
+    double start = now_ns();
     MPI_Barrier(MPI_COMM_WORLD);
-    took[i] = seconds() - start;
+    took[i] = (now_ns() - start) / 1e9;
   }
-  qsort(took, TIMES, sizeof *took, &compare);
-  return took[TIMES / 2];
+  return median(took, TIMES);
 }
 
 static long shared_of_all(void) {
@@ -132,14 +126,14 @@ static long shared_of_all(void) {
 }
 
 int main(int argc, char** argv) {
-  double start = seconds();
+  bytes = (long)argument(argc, argv, "--bytes");
+  rounds = (long)argument(argc, argv, "--rounds");
+  double start = now_ns();
   MPI_Init(&argc, &argv);
-  double own = seconds() - start, init = own;
+  double init = of_slowest(start);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &all);
-  if (argc != 3 || (bytes = atol(argv[1])) < 2 * RUN || bytes % (2 * RUN) != 0 || (rounds = atol(argv[2])) < 1)
-    give_up("usage: many BYTES ROUNDS");
-  MPI_Reduce(&own, &init, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (bytes < 2 * RUN || bytes % (2 * RUN) != 0 || rounds < 1) give_up("--bytes is a multiple of 64, --rounds 1 or more");
   long after_init = shared_of_all();
   out = malloc((size_t)(2 * bytes * all));
   in = malloc((size_t)(2 * bytes * all));
@@ -152,12 +146,10 @@ int main(int argc, char** argv) {
   double requests = timed(&isend, "MPI_Isend moved a wrong byte");
   long after_exchange = shared_of_all();
 
-  start = seconds();
+  start = now_ns();
   MPI_Comm copy;
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-  own = seconds() - start;
-  double made = own;
-  MPI_Reduce(&own, &made, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  double made = of_slowest(start);
   MPI_Comm_free(&copy);
   MPI_Type_free(&block);
   free(out);
@@ -165,8 +157,8 @@ int main(int argc, char** argv) {
   if (me == 0) {
     printf(
         "{\"ranks\": %d, \"bytes\": %ld, \"init_s\": %.6f, \"barrier_s\": %.9f, \"alltoallw_s\": %.9f, \"isend_s\": %.9f, "
-        "\"comm_dup_s\": %.6f, \"shared_after_init_kib\": %ld, \"shared_after_exchange_kib\": %ld}\n",
-        all, bytes, init, waits, collective, requests, made, after_init, after_exchange);
+        "\"comm_dup_s\": %.6f, \"shared_after_init_kib\": %ld, \"shared_after_exchange_kib\": %ld, \"send_in\": \"%s\"}\n",
+        all, bytes, init, waits, collective, requests, made, after_init, after_exchange, send_in());
     fflush(stdout);
   }
   MPI_Finalize();

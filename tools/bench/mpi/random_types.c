@@ -101,14 +101,6 @@ static void print_times(const char* side, const double* us, int rounds) {
   printf("], ");
 }
 
-/* The library whose MPI_Send is called, without its folder. */
-static const char* send_in(void) {
-  Dl_info found;
-  if (dladdr(*(void**)&calls[PRELOADED].Send, &found) == 0) return "";
-  const char* folder = strrchr(found.dli_fname, '/');
-  return folder == NULL ? found.dli_fname : folder + 1;
-}
-
 static void race(const struct use* use, const struct drawn_type* type, const struct blocks* b, int number, double milliseconds) {
   static double us[SIDES][MOST_ROUNDS];
   int repeats[SIDES], order[SIDES] = {PLAIN, PRELOADED}, rounds = 0;
@@ -153,16 +145,6 @@ static void race_type(uint64_t seed, int number, double milliseconds) {
 }
 
 /* --- The job. --- */
-
-static double argument(int argc, char** argv, const char* name) {
-  for (int i = 1; i + 1 < argc; i += 2) {
-    char* end;
-    double value = strtod(argv[i + 1], &end);
-    if (strcmp(argv[i], name) == 0 && end != argv[i + 1] && *end == '\0' && value >= 0) return value;
-  }
-  fprintf(stderr, "%s: %s takes a number of 0 or more\n", argv[0], name);
-  exit(2);
-}
 
 int main(int argc, char** argv) {
   const uint64_t seed = (uint64_t)argument(argc, argv, "--seed");

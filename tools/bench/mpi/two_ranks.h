@@ -1,16 +1,12 @@
-/* What programs that measure two ranks of a job share: a CPU for each, numbers that both know, times of the slower
- * rank, and the host's own functions beside those of the preloaded library. */
+/* What programs that measure two ranks of a job share: a CPU for each, numbers that both know, and the host's own functions beside those of the preloaded library. */
 #ifndef LACUNA_BENCH_MPI_TWO_RANKS_H
 #define LACUNA_BENCH_MPI_TWO_RANKS_H
 
-#include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "program.h"
 
 enum { RANKS = 2, TAG = 39 };
 
@@ -80,23 +76,6 @@ static inline void shuffle(int* order, int n) {
     order[i] = order[j];
     order[j] = other;
   }
-}
-
-/* --- Times. --- */
-
-static inline double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static inline int compare_times(const void* a, const void* b) {
-  double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-static inline double median(double* times, int n) {
-  qsort(times, (size_t)n, sizeof *times, compare_times);
-  return n % 2 == 1 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
 }
 
 /* --- The job. --- */

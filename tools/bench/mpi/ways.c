@@ -12,16 +12,9 @@
  *
  * A time is the median of batches, of the slower rank, for one message or one call. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <mpi.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "two_ranks.h"
 
-enum { RANKS = 2, WORD = sizeof(uint64_t), TAG = 39, MOST_SIZES = 64 };
+enum { WORD = sizeof(uint64_t), MOST_SIZES = 64 };
 enum { FEWEST_ROUNDS = 5, SLOW_ROUNDS = 3, MOST_ROUNDS = 51, MOST_REPEATS = 200, WARM = 2 };
 enum way { HOST, PACKED, OFFERED, WAYS };
 enum { BY_HOST = 1 << HOST, BY_PACKING = 1 << PACKED, BY_OFFER = 1 << OFFERED };
@@ -36,7 +29,6 @@ static const double slow_ns = 50e6;
 static const struct timespec pause_for_reader = {0, 20000000};
 static const uint64_t untouched = 0xa5a5a5a5a5a5a5a5;
 
-static int rank, peer;
 static MPI_Comm ring;
 /* Ranks that had nothing to offer on a communicator do not ask there for a while: each way has its own. */
 static MPI_Comm exchanging[WAYS];
@@ -63,14 +55,6 @@ struct use {
   unsigned ways;
   enum arrival arrival;
 };
-
-static void* memory(long bytes) {
-  void* found = aligned_alloc(4096, ((size_t)bytes + 4095) / 4096 * 4096);
-  if (found != NULL) return found;
-  fprintf(stderr, "no memory for %ld bytes\n", bytes);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  return NULL;
-}
 
 /* The b-th block to send, or to receive into. */
 static uint64_t* out(const struct piece* p, int b) { return p->sent + b * p->span; }
@@ -126,14 +110,7 @@ static const struct use uses[] = {
 };
 enum { USES = sizeof uses / sizeof uses[0] };
 
-/* --- What both ranks agree on, by messages of 8 bytes, which no way but the MPI's own takes. --- */
-
-/* The larger of both ranks' numbers. Neither returns before both have come. */
-static double larger(double own) {
-  double other = 0;
-  MPI_Sendrecv(&own, 1, MPI_DOUBLE, peer, TAG, &other, 1, MPI_DOUBLE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  return own > other ? own : other;
-}
+/* --- The ways. --- */
 
 static void take(enum way way) {
   if (force_way(way_names[way]) != 0) {
@@ -142,13 +119,6 @@ static void take(enum way way) {
   }
   taken = way;
   larger(0);
-}
-
-/* The same numbers in both ranks and in each run. */
-static uint32_t drawn(uint32_t below) {
-  static uint64_t state = 39;
-  state = state * 6364136223846793005U + 1442695040888963407U;
-  return (uint32_t)(state >> 33) % below;
 }
 
 /* --- What is sent. --- */
@@ -207,27 +177,12 @@ static void verify(const struct use* use, const struct piece* p, enum way way, i
 
 /* --- The race. --- */
 
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* Nanoseconds of one of so many exchanges, of the slower rank. */
 static double timed(const struct use* use, const struct piece* p, int repeats) {
   larger(0);
   double start = now_ns();
   for (int i = 0; i < repeats; ++i) use->exchange(p);
   return larger((now_ns() - start) / repeats);
-}
-
-static int compare(const void* a, const void* b) {
-  double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-static double median(double* times, int n) {
-  qsort(times, (size_t)n, sizeof *times, compare);
-  return n % 2 == 1 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
 }
 
 /* One way in a race. */
@@ -379,19 +334,6 @@ static int sizes_of(const char* text, long* sizes) {
   return 0;
 }
 
-/* Ranks that the launcher does not bind get a CPU each; 0: there are fewer. */
-static int bind_to_cpu(int index) {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || index-- != 0) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    return sched_setaffinity(0, sizeof one, &one) == 0;
-  }
-  return 0;
-}
-
 /* The first line of what the library says of itself, as text of JSON. */
 static void print_version(void) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -421,14 +363,8 @@ int main(int argc, char** argv) {
   *(void**)&force_way = dlsym(RTLD_DEFAULT, "lacuna_mpi_force_way");
   if (force_way == NULL) return usage("Lacuna's library is not preloaded, or it is of another version");
   MPI_Init(&argc, &argv);
-  int ranks = 0, around = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks != RANKS || !bind_to_cpu(rank)) {
-    fprintf(stderr, "ways needs two ranks and a CPU for each; there are %d ranks\n", ranks);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  peer = 1 - rank;
+  const int ranks = RANKS, around = 1;
+  begin_two_ranks("ways");
   MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &around, 0, &ring);
   for (int way = 0; way < WAYS; ++way) MPI_Comm_dup(MPI_COMM_WORLD, &exchanging[way]);
   for (int i = 0; i < sizes * lengths; ++i) cells += 2 * runs[i % lengths] <= bytes[i / lengths];

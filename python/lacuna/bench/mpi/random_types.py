@@ -84,7 +84,7 @@ def race(job: RandomTypes, mpi: str, installation: MpiInstallation, folder: Path
     try:
         built = folder / f"random_types-{installation.name}"
         if not built.exists():
-            source = shim_source().with_name("random_types.c")
+            source = shim_source("random_types.c")
             line: list[str | Path] = [installation.mpicc, "-O2", "-std=gnu11", source, "-o", built, "-ldl"]
             installation.compile(source.name, line, ApplicationError)
         program = Program(installation, "random_types", built, launch(installation))
