@@ -222,7 +222,7 @@ void Job::end() {
     }
   }
   types.end();
-  report.print(world_rank);
+  report.print(world_rank, ranks != nullptr ? ranks->statistics().shared.refused : 0);
 }
 
 Job::~Job() = default;

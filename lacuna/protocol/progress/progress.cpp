@@ -43,7 +43,7 @@ Result<bool> Progress::advance(Peer& peer) {
 }
 
 void Progress::look_for_faults() {
-  local_.pool.tidy();
+  local_.pool.tidy(local_.context.now());
   for (Peer& peer : local_.peers) {
     if (peer.channel == nullptr || peer.lost || (!peer.channel->carries() && peer.idle())) continue;
     const base::Error* fault = peer.channel->fault();

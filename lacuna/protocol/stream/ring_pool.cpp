@@ -162,10 +162,8 @@ bool RingPool::make_room(const StreamRings& whom, std::int64_t bytes, std::int64
   return true;
 }
 
-void RingPool::tidy() {
-  if (count_.bytes <= kFloor) return;
-  const std::int64_t now = context_.now();
-  if (now - looked_ns_ < kIdle) return;
+void RingPool::tidy(std::int64_t now) {
+  if (count_.bytes <= kFloor || now - looked_ns_ < kIdle) return;
   looked_ns_ = now;
   const std::uint64_t then = std::exchange(taken_then_, taken_);
   for (auto slab = slabs_.begin(); slab != slabs_.end() && count_.bytes > kFloor;) {

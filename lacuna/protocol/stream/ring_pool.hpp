@@ -50,8 +50,8 @@ class RingPool {
   void use(LentRing& ring);
   /// Its owner keeps it no longer.
   void release(LentRing& ring) { take_from_owner(ring); }
-  /// Gives back memory that no peer has used for a while; looks at the clock only if there is some.
-  void tidy();
+  /// Gives back memory that no peer has used for a second or two. `now`: ns.
+  void tidy(std::int64_t now);
   /// Whether all of a peer's rings are empty.
   [[nodiscard]] bool empty(const StreamRings& of) const;
   /// The memory that a peer may reach until it is gone.

@@ -29,12 +29,7 @@ struct Pool {
   StreamRing* extra(StreamRings& of, std::int64_t bytes) { return support::value(of.take_extra(pool, bytes)); }
   static void done(StreamRing& ring) { ring.taken = false; }
   void idle_for_long() {
-    for (int looks = 0; looks < 3; ++looks) {
-      pool.tidy();
-      const std::int64_t until = context->now() + 1'100'000'000;
-      while (context->now() < until) static_cast<void>(context->wait(until));
-    }
-    pool.tidy();
+    for (const std::int64_t second : {1, 2, 3}) pool.tidy(1'100'000'000 * second);
   }
 };
 

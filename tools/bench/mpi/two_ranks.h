@@ -1,4 +1,5 @@
-/* What programs that measure two ranks of a job share: a CPU for each, numbers that both know, and the host's own functions beside those of the preloaded library. */
+/* What programs that measure two ranks of a job share: a CPU for each, numbers that both know, and the host's own
+ * functions beside those of the preloaded library. */
 #ifndef LACUNA_BENCH_MPI_TWO_RANKS_H
 #define LACUNA_BENCH_MPI_TWO_RANKS_H
 
