@@ -185,7 +185,7 @@ struct Statistics {
     std::int64_t bytes = 0;    ///< now,
     std::int64_t most = 0;     ///< at most so far,
     std::int64_t bound = 0;    ///< and at most ever
-    std::int64_t refused = 0;  ///< messages that found no room there, and waited or went another way
+    std::int64_t refused = 0;  ///< offers that found no room there
   };
   Shared shared;
   std::vector<Way> ways;          ///< of what was received by rendezvous, part by part

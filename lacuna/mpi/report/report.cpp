@@ -102,7 +102,7 @@ void MessageReport::print(int world_rank, std::int64_t refused) {
     text += '\n';
   }
   text += passed.text();
-  if (refused > 0) text += fmt::format("  {} times the memory that this rank shares had no room (LACUNA_SHARED_BYTES)\n", refused);
+  if (refused > 0) text += fmt::format("  {} messages found no room in the memory that this rank shares (LACUNA_SHARED_BYTES)\n", refused);
   if (lost_) text += "  something is missing here: there was no memory for it\n";
   std::fputs(text.c_str(), stderr);
 }

@@ -51,7 +51,7 @@ class MessageReport {
   [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
   void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
   Passed passed;
-  /// `refused`: how often the memory that this rank shares had no room for a message.
+  /// `refused`: how many messages found no room in the memory that this rank shares.
   void print(int world_rank, std::int64_t refused);
 
  private:

@@ -31,7 +31,7 @@ std::string Statistics::describe() const {
   if (without_credit > 0) fmt::format_to(out, "{} small sends were announced because the peer's room was used up\n", without_credit);
   if (layouts_told > 0) fmt::format_to(out, "{} layouts were told to peers\n", layouts_told);
   if (shared.most > 0)
-    fmt::format_to(out, "shared memory: {} B, {} B at most, of {} B; {} times there was no room\n", shared.bytes, shared.most, shared.bound,
+    fmt::format_to(out, "shared memory: {} B, {} B at most, of {} B; {} offers found no room\n", shared.bytes, shared.most, shared.bound,
                    shared.refused);
   if (parts > 0) fmt::format_to(out, "{} parts of messages by rendezvous\n", parts);
   if (copied_bytes > 0) fmt::format_to(out, "{} B were copied here for a rendezvous\n", copied_bytes);
@@ -51,7 +51,9 @@ Statistics Communicator::statistics() const {
   Statistics all = parts_->local.statistics;
   all.memory = parts_->registrations().statistics();
   const RingPool& pool = parts_->local.pool;
-  all.shared = {.bytes = pool.count().bytes, .most = pool.count().most, .bound = pool.bound(), .refused = pool.count().refused};
+  all.shared.bytes = pool.count().bytes;
+  all.shared.most = pool.count().most;
+  all.shared.bound = pool.bound();
   all.learning = parts_->choices.describe_learning();
   return all;
 }

@@ -61,8 +61,9 @@ Result<RingHold> Offers::ring_for(Peer& peer, const Layout& layout, Behind behin
   StreamRing* ring = LACUNA_TRY(rings.take(local_.pool, bytes, true, transit_for(peer, layout, behind)));
   if (ring == nullptr)
     ring = LACUNA_TRY(rings.take_extra(local_.pool, whole ? bytes : std::min<std::int64_t>(bytes, local_.pool.long_ring())));
-  if (ring == nullptr) return std::unexpected(no_room(bytes, peer.rank));
-  return RingHold(*ring);
+  if (ring != nullptr) return RingHold(*ring);
+  ++local_.statistics.shared.refused;
+  return std::unexpected(no_room(bytes, peer.rank));
 }
 
 // Rings for all of it, so that leave() needs no memory.
@@ -70,7 +71,10 @@ Result<std::vector<RingHold>> Offers::rings_for_rest(Peer& peer, const OutStream
   std::vector<RingHold> rest;
   for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes()) {
     StreamRing* const ring = LACUNA_TRY(peer.streams.rings.take_extra(local_.pool, out.ring_bytes_for(bytes - room)));
-    if (ring == nullptr) return std::unexpected(no_room(bytes - room, peer.rank));
+    if (ring == nullptr) {
+      ++local_.statistics.shared.refused;
+      return std::unexpected(no_room(bytes - room, peer.rank));
+    }
     rest.emplace_back(*ring);
   }
   return rest;

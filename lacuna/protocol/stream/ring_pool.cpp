@@ -98,10 +98,7 @@ Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRin
   if (ring == nullptr && count_.bytes + more <= bound) ring = LACUNA_TRY(make(bytes));
   if (ring == nullptr && within) ring = oldest(to, bytes, matched);
   if (ring == nullptr && make_room(to, more, bound, matched)) ring = LACUNA_TRY(make(bytes));
-  if (ring == nullptr) {
-    ++count_.refused;
-    return nullptr;
-  }
+  if (ring == nullptr) return nullptr;
   take_from_owner(*ring);
   ring->owner = &to;
   if (kept_at != nullptr) {

@@ -58,9 +58,8 @@ class RingPool {
   [[nodiscard]] std::vector<nic::SharedBuffer> memory(const StreamRings& of) const;
 
   struct Count {
-    std::int64_t bytes = 0;    ///< of all rings now,
-    std::int64_t most = 0;     ///< and at most so far
-    std::int64_t refused = 0;  ///< rings that there was no room for
+    std::int64_t bytes = 0;  ///< of all rings now,
+    std::int64_t most = 0;   ///< and at most so far
   };
   [[nodiscard]] const Count& count() const { return count_; }
   [[nodiscard]] std::int64_t bound() const { return bound_; }

@@ -239,6 +239,7 @@ TEST(Offers, AreTruncatedAndBounded) {
         LACUNA_END_TRY(ranks.wait(offer));
       }
       LACUNA_END_EXPECT(code(ranks.offer(memory.data(), bytes(4'000'000), peer, protocol::Behind::bounded, none)) == base::Code::limit);
+      LACUNA_END_EXPECT(ranks.statistics().shared.refused == 1);
       LACUNA_END_TRY(ranks.send(tickets.data(), all, peer, 1));
       return {};
     }
