@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCHEMA = "lacuna-mpi-ways/1"
+SCHEMA = "lacuna-mpi-ways/2"
 WIDTH = 120
 
 

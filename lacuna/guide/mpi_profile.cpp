@@ -14,7 +14,7 @@ using namespace fields;
 
 namespace {
 
-constexpr const char* kMpiSchema = "lacuna-mpi-ways/1";
+constexpr const char* kMpiSchema = "lacuna-mpi-ways/2";
 constexpr double kMostSheetNs = 1e12;
 constexpr std::array<const char*, 2> kSheetForms{"regular", "listed"};
 

@@ -16,7 +16,7 @@ constexpr bool is_message(MpiUse use) { return use == MpiUse::send || use == Mpi
 constexpr std::array<WayEntry, kMpiWays> kWays{{
     {"host", [](MpiUse) { return true; }},
     {"packed", [](MpiUse use) { return use != MpiUse::alltoallw; }},
-    {"offered", [](MpiUse use) { return is_message(use) || use == MpiUse::alltoallw; }},
+    {"offered", [](MpiUse) { return true; }},
 }};
 constexpr std::array<std::string_view, kMpiUses> kUses{"send",      "later",  "alltoall", "alltoallv", "alltoallw",
                                                        "allgather", "gather", "scatter",  "bcast",     "neighbor"};
@@ -109,10 +109,11 @@ MpiPiece MpiPiece::of(const layout::Layout& element, std::int64_t count) {
 
 // Of listed runs in a collective nothing is measured: they differ from regular ones as they do in a message, within
 // bounds, since a ratio of two measurements that are off is far off. Nor is anything of long runs, which MPIs move
-// without a copy: there none is made.
+// without a copy in all collectives but MPI_Alltoallw: those are left to them.
 std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const MpiPiece& piece) const {
   if (!mpi_way_serves(way, use)) return std::nullopt;
-  if (way == MpiWay::packed && !is_message(use) && piece.run > kMpiRuns.back()) return std::nullopt;
+  const bool without_copy = !is_message(use) && use != MpiUse::alltoallw && piece.run > kMpiRuns.back();
+  if (way != MpiWay::host && without_copy) return std::nullopt;
   const auto& forms = sheets_.at(static_cast<std::size_t>(use));
   const auto at = static_cast<std::size_t>(way);
   const MpiSheet& regular = forms[0].at(at);

@@ -141,8 +141,8 @@ std::vector<Edge> edges(Name name, const CommObject& comm, int root) {
 }
 
 // In a Cartesian grid what is sent in one direction comes from the other one (MPI-4.1, 8.6).
-int tag_of(const CommObject& comm, const Edge& edge, int number) {
-  if (comm.topology != mpi::kCart) return number * 64;
+int tag_of(Name name, const CommObject& comm, const Edge& edge, int number) {
+  if (comm.topology != mpi::kCart || !of_neighbours(name)) return number * 64;
   const auto direction = static_cast<int>(edge.neighbour);
   return number * 64 + (edge.sends ? direction : direction ^ 1);
 }
@@ -170,7 +170,7 @@ void go_on(RequestObject& request, Name name, const Both& of) {
     part->count = count;
     part->map = map_of(blocks.type_at(block));
     part->peer = edge.peer;
-    part->tag = tag_of(comm, edge, number);
+    part->tag = tag_of(name, comm, edge, number);
     part->comm = request.comm;
     part->context = comm.context ^ 0x5555;
     part->me = comm.rank;

@@ -16,7 +16,7 @@ namespace {
 using mpi::kSuccess;
 using support::Random;
 
-constexpr int kTags = 3, kExchangeTag = 100, kNoTag = 999, kCollectives = 6;
+constexpr int kTags = 3, kExchangeTag = 100, kNoTag = 999, kCollectives = 11;
 enum SendWay { kSend, kSsend, kBsend, kSendWays };
 enum BegunSendWay { kIsend, kIssend, kIbsend, kSendInit, kBegunSendWays };
 enum ReceiveWay { kRecv, kProbe, kMprobe, kIprobe, kImprobe, kReceiveWays };
@@ -257,6 +257,7 @@ class Run {
 
   void complete(std::vector<Live>& begun);
   void collective();
+  int collective_of_many(const void* from, const DrawnType& out, void* to, const DrawnType& in, int root);
 
   const Host& mpi_;
   int rank_;
@@ -322,6 +323,31 @@ void Run::complete(std::vector<Live>& begun) {
   kept_.clear();
 }
 
+// The same with a number and a place for each block, of which ranks that are no root say nothing; and with neighbors.
+int Run::collective_of_many(const void* from, const DrawnType& out, void* to, const DrawnType& in, int root) {
+  const auto ranks = static_cast<std::size_t>(program_.ranks);
+  const std::vector<int> outs(ranks, static_cast<int>(out.count)), ins(ranks, static_cast<int>(in.count));
+  std::vector<int> out_places(ranks), in_places(ranks);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    out_places[i] = static_cast<int>(i) * outs[i];
+    in_places[i] = static_cast<int>(ranks - 1 - i) * ins[i];
+  }
+  const Comm comm = comms_[0];
+  const bool here = rank_ == root;
+  const auto said = [here](const std::vector<int>& all) { return here ? all.data() : nullptr; };
+  switch (now().collective) {
+    case 6: return mpi_.Alltoallv(from, outs.data(), out_places.data(), out.type, to, ins.data(), in_places.data(), in.type, comm);
+    case 7: return mpi_.Allgatherv(from, outs[0], out.type, to, ins.data(), in_places.data(), in.type, comm);
+    case 8: return mpi_.Gatherv(from, outs[0], out.type, to, said(ins), said(in_places), in.type, root, comm);
+    case 9: return mpi_.Scatterv(from, said(outs), said(out_places), out.type, to, ins[0], in.type, root, comm);
+    default:
+      Comm ring = cart(comm, std::array{program_.ranks}, std::array{true});
+      const int result = mpi_.Neighbor_alltoall(from, outs[0], out.type, to, ins[0], in.type, ring);
+      mpi_.Comm_free(&ring);
+      return result;
+  }
+}
+
 // Blocks of one length for everyone, of datatypes that each rank draws by itself.
 void Run::collective() {
   Random random(now().seed), own(now().seed + 1 + static_cast<std::uint64_t>(rank_));
@@ -349,9 +375,11 @@ void Run::collective() {
       break;
     case 3: result = mpi_.Gather(from.data(), a, out.type, to.data(), b, in.type, root, comm); break;
     case 4: result = mpi_.Scatter(from.data(), a, out.type, to.data(), b, in.type, root, comm); break;
-    default:
+    case 5:
       result = mpi_.Ialltoall(from.data(), a, out.type, to.data(), b, in.type, comm, &request);
       if (result == kSuccess) mpi_.Wait(&request, mpi::ignored());
+      break;
+    default: result = collective_of_many(from.data(), out, to.data(), in, root);
   }
   lines_.push_back(fmt::format("round {} collective {}: code {} memory {:x}", round_, now().collective, result, digest(to.read())));
   for (DrawnType type : {out, in}) {

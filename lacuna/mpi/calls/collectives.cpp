@@ -5,50 +5,17 @@
 namespace lacuna::mpi {
 namespace {
 
-enum class Collective { alltoall, allgather, gather, scatter, bcast, neighbor_alltoall, neighbor_allgather };
-
 // How a call ends: with its own return, with a request, or with one that is started first.
 struct Ending {
   Request* request = nullptr;
   bool persistent = false;
 };
 
-// Beyond a border of a Cartesian grid there is MPI_PROC_NULL, and a graph may name it.
-std::optional<Neighbors> neighbors_of(Comm comm, int rank) {
-  const Host& h = host();
-  int topology = 0, number = 0, out = 0, weighted = 0;
-  if (h.Topo_test(comm, &topology) != kSuccess) return std::nullopt;
-  Neighbors made;
-  if (topology == kCart && h.Cartdim_get(comm, &number) == kSuccess) {
-    for (int dim = 0; dim < number; ++dim) {
-      int before = 0, behind = 0;
-      if (h.Cart_shift(comm, dim, 1, &before, &behind) != kSuccess) return std::nullopt;
-      for (const int neighbor : {before, behind}) made.in.push_back(neighbor != kProcNull);
-    }
-    made.out = made.in;
-  } else if (topology == kGraph) {
-    if (h.Graph_neighbors_count(comm, rank, &number) != kSuccess) return std::nullopt;
-    made.out = made.in = std::vector<bool>(static_cast<std::size_t>(number), true);
-  } else if (topology == kDistGraph && h.Dist_graph_neighbors_count(comm, &number, &out, &weighted) == kSuccess) {
-    std::vector<int> sources(static_cast<std::size_t>(number) + 1), destinations(static_cast<std::size_t>(out) + 1);
-    std::vector<int> weights(std::max(sources.size(), destinations.size()));
-    if (h.Dist_graph_neighbors(comm, number, sources.data(), weights.data(), out, destinations.data(), weights.data()) != kSuccess)
-      return std::nullopt;
-    for (int i = 0; i < number; ++i) made.in.push_back(sources[static_cast<std::size_t>(i)] != kProcNull);
-    for (int i = 0; i < out; ++i) made.out.push_back(destinations[static_cast<std::size_t>(i)] != kProcNull);
-  } else {
-    return std::nullopt;
-  }
-  return made;
-}
-
-// Asked for once: a communicator keeps its topology.
 const Neighbors* neighbors(Job& j, Comm comm, int rank) {
   CommOf* of = j.comms->find(comm);
   if (of == nullptr) return nullptr;
   const auto lock = j.enter();
-  if (!of->neighbors) of->neighbors = neighbors_of(comm, rank);
-  return of->neighbors ? &*of->neighbors : nullptr;
+  return neighbors_of(*of, comm, rank);
 }
 
 // False: between groups, or not as it should be; the host says what is wrong.
@@ -114,11 +81,11 @@ std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> coll
   return nullptr;
 }
 
-// What the ways of its blocks are measured with.
+// What packing of its blocks is measured with.
 template <class Number, class At>
-MpiUse use_of(Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
+MpiUse use_of(Collective kind, const Blocks<Number, At>& out) {
   switch (kind) {
-    case Collective::alltoall: return out.counts != nullptr || in.counts != nullptr ? MpiUse::alltoallv : MpiUse::alltoall;
+    case Collective::alltoall: return out.each ? MpiUse::alltoallv : MpiUse::alltoall;
     case Collective::allgather: return MpiUse::allgather;
     case Collective::gather: return MpiUse::gather;
     case Collective::scatter: return MpiUse::scatter;
@@ -146,7 +113,7 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
     return false;
   }
   why = Why::host_is_fast;
-  return j.ways.choose(use, *type.get(), count) == MpiWay::packed;
+  return j.ways.chooses_packing(use, *type.get(), count);
 }
 
 // How many blocks each side of a call has whose blocks differ; nothing: between groups, or not known yet.
@@ -172,7 +139,7 @@ std::optional<BlockNumbers> numbers_of(Job& j, Collective kind, int root, Comm c
 // others' arguments mean nothing: it is known if it is like the other one, or if this is the root.
 template <class Number, class At>
 bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
-  const MpiUse use = use_of(kind, out, in);
+  const MpiUse use = use_of(kind, out);
   const auto left = [&](const Blocks<Number, At>& side, int number) {
     if (side.base == in_place()) return false;
     for (int i = 0; i < number; ++i) {
@@ -208,7 +175,7 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
                                       const Blocks<Number, At>& in, bool persistent, Why& why) try {
   Shape shape;
   if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape, why)) return nullptr;
-  const MpiUse use = use_of(kind, out, in);
+  const MpiUse use = use_of(kind, out);
   Why of_out = Why::no_data, of_in = Why::no_data;
   const bool out_may = may_gain(j, use, out, shape.out, of_out);
   const bool in_may = may_gain(j, use, in, shape.in, of_in);
@@ -242,6 +209,12 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Why why = Why::not_full;
   if (takes_messages(j)) why = Why::contiguous;
   const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
+  if (ending.request == nullptr && takes_messages(j)) {
+    int result = kSuccess;
+    const CollectiveCall<Number, At> call{
+        .name = Passed::functions()[static_cast<std::size_t>(function)], .kind = kind, .root = root, .comm = comm, .use = out.types != nullptr && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out), .out = out, .in = in};
+    if (exchange(*j, call, result)) return result;
+  }
   if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
     made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
@@ -272,11 +245,11 @@ Blocks<Number, At> even(const void* base, Number count, Datatype type) {
 }
 template <class Number, class At>
 Blocks<Number, At> uneven(const void* base, const Number* counts, const At* places, Datatype type) {
-  return {.base = base, .counts = counts, .places = places, .type = type};
+  return {.base = base, .counts = counts, .places = places, .type = type, .each = true};
 }
 template <class Number, class At>
 Blocks<Number, At> typed(const void* base, const Number* counts, const At* places, const Datatype* types) {
-  return {.base = base, .counts = counts, .places = places, .types = types};
+  return {.base = base, .counts = counts, .places = places, .types = types, .each = true};
 }
 
 }  // namespace
@@ -307,18 +280,6 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
                    [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm, info, request); }); \
   }                                                                                                                            \
   LACUNA_MPI_CAUGHT
-// Blocks of everyone for everyone, with types of their own, need not be packed as a whole (exchange.hpp).
-#define EXCHANGED(name, At, arguments, sides, passed, rest)                                                          \
-  LACUNA_MPI_CALL(name, (LIST_OF(arguments), Comm comm)) {                                                           \
-    if (host().name == nullptr) return has_none(comm, "MPI_" #name);                                                 \
-    int result = kSuccess;                                                                                           \
-    const auto others = [&](const auto* out_rest, const auto* in_rest) { return host().name(LIST_OF(rest), comm); }; \
-    if (takes_messages(job) && exchange(*job, LIST_OF(sides), comm, result, others)) return result;                  \
-    return collect(Function::name, Collective::alltoall, 0, comm, LIST_OF(sides), {},                                \
-                   [&](const Given<At>& o, const Given<At>& i) { return host().name(LIST_OF(passed), comm); });      \
-  }                                                                                                                  \
-  LACUNA_MPI_CAUGHT
-
 #define EVEN(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type)
 #define EVEN_ROOT(N, At) (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root)
 #define ONE_ROOT(N, At) (void* all, N count, Datatype type, int root)
@@ -350,8 +311,6 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
 #define PASSED_BOTH_V (o.base, out_counts, o.places, o.type, i.base, in_counts, i.places, i.type)
 #define PASSED_BOTH_W (o.base, out_counts, o.places, o.types, i.base, in_counts, i.places, i.types)
 
-#define REST_W (out, out_rest, out_places, out_types, in, in_rest, in_places, in_types)
-
 #define LATER_AND_INIT(name, later, suffix, kind, root, N, At, arguments, sides, passed)  \
   COLLECTIVE_LATER(later##suffix, kind, root, At, arguments(N, At), sides(N, At), passed) \
   COLLECTIVE_INIT(name##_init##suffix, kind, root, At, arguments(N, At), sides(N, At), passed)
@@ -362,8 +321,7 @@ Blocks<Number, At> typed(const void* base, const Number* counts, const At* place
 #define ALL_COLLECTIVES(suffix, N, At)                                                                                                   \
   THREE(Alltoall, Ialltoall, suffix, Collective::alltoall, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)                                      \
   THREE(Alltoallv, Ialltoallv, suffix, Collective::alltoall, 0, N, At, BOTH_V, SIDES_BOTH_V, PASSED_BOTH_V)                              \
-  EXCHANGED(Alltoallw##suffix, At, BOTH_W(N, At), SIDES_BOTH_W(N, At), PASSED_BOTH_W, REST_W)                                            \
-  LATER_AND_INIT(Alltoallw, Ialltoallw, suffix, Collective::alltoall, 0, N, At, BOTH_W, SIDES_BOTH_W, PASSED_BOTH_W)                     \
+  THREE(Alltoallw, Ialltoallw, suffix, Collective::alltoall, 0, N, At, BOTH_W, SIDES_BOTH_W, PASSED_BOTH_W)                              \
   THREE(Allgather, Iallgather, suffix, Collective::allgather, 0, N, At, EVEN, SIDES_EVEN, PASSED_EVEN)                                   \
   THREE(Allgatherv, Iallgatherv, suffix, Collective::allgather, 0, N, At, IN_V, SIDES_IN_V, PASSED_IN_V)                                 \
   THREE(Gather, Igather, suffix, Collective::gather, root, N, At, EVEN_ROOT, SIDES_EVEN, PASSED_EVEN_ROOT)                               \

@@ -20,6 +20,7 @@ struct Blocks {
   const At* places = nullptr;       ///< null: one behind the other
   Datatype type{};                  ///< of all blocks, or
   const Datatype* types = nullptr;  ///< one for each
+  bool each = false;                ///< whether the call has a count for each, though a rank may say none
 
   [[nodiscard]] Count count_of(int i) const { return counts != nullptr ? counts[i] : count; }
   [[nodiscard]] Datatype type_of(int i) const { return types != nullptr ? types[i] : type; }

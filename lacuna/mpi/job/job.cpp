@@ -150,11 +150,17 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
   return false;
 }
 
-// Whether all ranks say so.
-bool agree(bool works) {
-  const std::uint8_t mine = works ? 1 : 0;
-  std::uint8_t all = 0;
-  return host().Allreduce(&mine, &all, 1, host().byte, host().band, host().world) == kSuccess && all == 1;
+// Whether all ranks say so, and which collectives they all would ask one another about.
+bool agree(bool works, Ways& ways) {
+  struct Said {
+    Ways::Asked asked{};
+    std::uint64_t works = 0;
+  };
+  const Said mine{.asked = works ? ways.would_ask() : Ways::Asked{}, .works = works ? 1U : 0U};
+  Said all;
+  if (host().Allreduce(&mine, &all, sizeof mine, host().byte, host().band, host().world) != kSuccess) return false;
+  ways.agree(all.asked);
+  return all.works == 1;
 }
 
 }  // namespace
@@ -195,7 +201,7 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  if (!agree(opened && set_up(*made, all, places, sharing))) {
+  if (!agree(opened && set_up(*made, all, places, sharing), made->ways)) {
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

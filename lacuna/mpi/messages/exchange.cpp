@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "lacuna/mpi/messages/messages.hpp"
@@ -17,10 +18,20 @@ constexpr int kMostUnasked = 256;
 // ns without memory to take what was offered, after which it is given up
 constexpr std::int64_t kInVain = 10'000'000'000;
 
-// Whether this rank can take part in exchanges: it knows the communicator, and will know when it is gone.
-bool prepare(CommOf& of) try {
-  of.exchange_memory.resize(Exchange::memory_for(of.places.size()));
-  return of.kept && !of.of_host;
+// Whether this rank can take part in exchanges: it knows the communicator and its neighbors, and will know when it is
+// gone.
+bool prepare(CommOf& of, Comm comm) try {
+  int topology = 0, rank = 0;
+  if (!of.kept || of.of_host || host().Topo_test(comm, &topology) != kSuccess) return false;
+  std::size_t blocks = of.places.size();
+  if (topology == kCart || topology == kDistGraph) {
+    host().Comm_rank(comm, &rank);
+    const Neighbors* const neighbors = neighbors_of(of, comm, rank);
+    if (neighbors == nullptr) return false;
+    blocks = std::max({blocks, neighbors->out.size(), neighbors->in.size()});
+  }
+  of.exchange_memory.resize(Exchange::memory_for(blocks));
+  return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -29,6 +40,9 @@ CommOf* find(Job& job, Comm comm) try { return job.comms->find(comm); } catch (c
   return nullptr;
 }
 
+// A root packs a block for each rank, where the host's tree packs it once: beyond so many ranks that takes longer.
+constexpr std::size_t kMostOfBcast = 8;
+
 }  // namespace
 
 CommOf* agreed(Job& job, Comm comm, int& result) {
@@ -36,7 +50,7 @@ CommOf* agreed(Job& job, Comm comm, int& result) {
   CommOf* const of = find(job, comm);
   if (of != nullptr && of->exchanges != Exchanges::unknown) return of->exchanges == Exchanges::agreed ? of : nullptr;
   if (!Comms::has_one_group(comm) || job.comms->refuses(comm)) return nullptr;
-  const unsigned char mine = of != nullptr && prepare(*of) ? 1 : 0;
+  const unsigned char mine = of != nullptr && prepare(*of, comm) ? 1 : 0;
   if (mine == 0) job.comms->refuse(comm);
   unsigned char all = 0;
   result = host().Allreduce(&mine, &all, 1, host().byte, host().band, comm);
@@ -47,57 +61,111 @@ CommOf* agreed(Job& job, Comm comm, int& result) {
   return agrees ? of : nullptr;
 }
 
-std::size_t Exchange::memory_for(std::size_t ranks) {
-  constexpr std::size_t kCounts = 2 * sizeof(Count), kRequests = 2 * sizeof(protocol::Request*), kArrays = 7;
-  return ranks * (2 * sizeof(Slot) + kRequests + 1 + kCounts) + kArrays * alignof(std::max_align_t);
+Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes) {
+  if (use == MpiUse::bcast && of.places.size() > kMostOfBcast) return nullptr;
+  const int binary = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+  const auto size = static_cast<std::size_t>(std::clamp((binary - 12) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
+  return &of.asking[static_cast<std::size_t>(use)][size];
 }
 
-bool Exchange::ask(bool understood, int& result) {
-  began_ = job_.report.on() ? base::now_ns() : 0;
-  host().Comm_rank(comm_, &rank_);
-  offers_.resize(static_cast<std::size_t>(size_));
-  takes_.resize(offers_.size());
-  wanted_.resize(offers_.size());
-  tells_.resize(offers_.size());
-  told_.resize(offers_.size());
-  const auto has_gaps = [](const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); };
-  const bool gains = std::ranges::any_of(out, has_gaps) || std::ranges::any_of(in, has_gaps);
-  // The receiver's datatype is not known. Mostly it is that of what comes from there.
-  const auto prefers = [&](const Block& part) {
-    return part.bytes > 0 && job_.ways.choose(MpiUse::alltoallw, *part.type.get(), part.count) == MpiWay::offered;
-  };
-  const auto offers = [&](std::size_t i) { return prefers(out[i]) || (i < in.size() && has_gaps(in[i]) && prefers(in[i])); };
-  unsigned char all = understood ? 0 : Slot::refuses;
-  for (std::size_t i = 0; understood && i < out.size(); ++i) {
-    const int local = of_.places[i].local;
-    if (std::cmp_equal(i, rank_) || out[i].bytes == 0) continue;
-    if (gains && local >= 0 && offers(i)) {
-      offers_[i] = offer(i, local);
-      if (offers_[i] != nullptr) {
-        all |= Slot::offers_some;
-        continue;
-      }
-    }
-    all |= Slot::has_rest;
+std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const CommOf& of) {
+  int rank = 0;
+  const auto size = static_cast<int>(of.places.size());
+  const Neighbors* const neighbors = of.neighbors ? &*of.neighbors : nullptr;
+  const bool knows_them = neighbors != nullptr && neighbors->destinations.size() == neighbors->out.size();
+  if (root < 0 || root >= size || (of_neighbors(kind) && !knows_them)) return std::nullopt;
+  host().Comm_rank(comm, &rank);
+  return Pattern(kind, root, rank, size, of_neighbors(kind) ? neighbors : nullptr);
+}
+
+std::int64_t bytes_of(Job& job, Datatype type, Count count) {
+  if (count <= 0 || count > layout::kMaxBytes) return -1;
+  std::int64_t size = job.types.whole_bytes(type);
+  if (size == 0) {
+    const Type* const seen = job.types.seen(type);
+    size = seen != nullptr ? seen->size() : size_of(type);
   }
-  for (Slot& slot : tells_) slot.says |= all;
-  result = host().Alltoall(tells_.data(), sizeof(Slot), host().byte, told_.data(), sizeof(Slot), host().byte, comm_);
+  std::int64_t bytes = 0;
+  return size < 0 || __builtin_mul_overflow(size, count, &bytes) ? -1 : bytes;
+}
+
+std::size_t Exchange::memory_for(std::size_t blocks) {
+  constexpr std::size_t kSide = sizeof(Slot) + sizeof(protocol::Request*) + sizeof(Count) + sizeof(Aint), kArrays = 9;
+  return std::max<std::size_t>(blocks, 1) * (2 * kSide + 1) + kArrays * alignof(std::max_align_t);
+}
+
+// Offers blocks, `each` one or those that gain; says what the ranks have to know of that.
+unsigned char Exchange::offer_all(bool each) {
+  // The receiver's datatype is not known. Mostly it is that of what comes from there.
+  const bool some = each || std::ranges::any_of(out, has_gaps) || std::ranges::any_of(in, has_gaps);
+  const auto pays = [&](const Block& to, const Block* back) { return prefers(to) || (back != nullptr && gains(*back)); };
+  unsigned char all = 0;
+  for (std::size_t i = 0; i < offers_.size(); ++i) {
+    const Block* const block = out_block(i);
+    const int to = pattern_.to(static_cast<int>(i));
+    if (block == nullptr || !block->moves || block->bytes == 0 || std::cmp_equal(i, pattern_.own_out())) continue;
+    const int local = to >= 0 ? of_.places[static_cast<std::size_t>(to)].local : -1;
+    if (some && local >= 0 && (each || pays(*block, in_block(i)))) offers_[i] = offer(i, *block, local);
+    all |= offers_[i] != nullptr ? Slot::offers_some : Slot::has_rest;
+  }
+  return all;
+}
+
+bool Exchange::ask(bool understood, Asking& asking, int& result) {
+  began_ = job_.report.on() ? base::now_ns() : 0;
+  const auto outs = static_cast<std::size_t>(pattern_.outs()), ins = static_cast<std::size_t>(pattern_.ins());
+  offers_.resize(outs);
+  takes_.resize(ins);
+  wanted_.resize(ins);
+  tells_.resize(std::max<std::size_t>(outs, 1));
+  told_.resize(std::max<std::size_t>(ins, 1));
+  unsigned char all = understood ? 0 : Slot::refuses;
+  all = pattern_.all_with_all() ? tell_all(all, result) : tell_some(all, result);
   if (result != kSuccess) return false;
-  for (const Slot& slot : told_) all |= slot.says;
   has_rest_ = (all & Slot::has_rest) != 0;
   const bool some = (all & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
-  of_.patience = some ? 0 : std::clamp(of_.patience * 2, 1, kMostUnasked);
-  of_.unasked = of_.patience;
+  asking.patience = static_cast<std::uint16_t>(some ? 0 : std::clamp(asking.patience * 2, 1, kMostUnasked));
+  asking.unasked = asking.patience;
   return some;
 }
 
+// What the ranks say together: of each to each.
+unsigned char Exchange::tell_all(unsigned char all, int& result) {
+  if (all == 0) all = offer_all(false);
+  for (Slot& slot : tells_) slot.says |= all;
+  result = host().Alltoall(tells_.data(), sizeof(Slot), host().byte, told_.data(), sizeof(Slot), host().byte, comm_);
+  for (const Slot& slot : told_) all |= slot.says;
+  return all;
+}
+
+// Of a root or of neighbors, where a rank may hear of few others: so all agree first.
+unsigned char Exchange::tell_some(unsigned char all, int& result) {
+  const auto gain = [&](const Block& part) { return gains(part); };
+  if (all == 0 && (std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain))) all |= Slot::offers_some;
+  const auto mine = static_cast<unsigned char>(~all);
+  unsigned char others = mine;
+  result = host().Allreduce(&mine, &others, 1, host().byte, host().band, comm_);
+  all = static_cast<unsigned char>(~others);
+  if (result != kSuccess || (all & (Slot::offers_some | Slot::refuses)) != Slot::offers_some) return all;
+  offer_all(true);
+  const Host& h = host();
+  constexpr int kBytes = sizeof(Slot);
+  switch (pattern_.kind()) {
+    case Collective::gather: result = h.Gather(tells_.data(), kBytes, h.byte, told_.data(), kBytes, h.byte, pattern_.root(), comm_); break;
+    case Collective::scatter:
+    case Collective::bcast: result = h.Scatter(tells_.data(), kBytes, h.byte, told_.data(), kBytes, h.byte, pattern_.root(), comm_); break;
+    default: result = h.Neighbor_alltoall(tells_.data(), kBytes, h.byte, told_.data(), kBytes, h.byte, comm_);
+  }
+  return all | Slot::has_rest;  // not every rank hears of it
+}
+
 // Null: it cannot be offered now.
-protocol::Request* Exchange::offer(std::size_t i, int local) try {
+protocol::Request* Exchange::offer(std::size_t i, const Block& block, int local) try {
   const auto lock = job_.enter();
   Descriptor descriptor;
-  base::Result<protocol::Request*> made = job_.ranks->offer(out[i].base, out[i].layout, local, protocol::Behind::no, descriptor.ticket);
+  base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, protocol::Behind::no, descriptor.ticket);
   if (!made) return nullptr;
-  descriptor.bytes = static_cast<std::uint64_t>(out[i].bytes);
+  descriptor.bytes = static_cast<std::uint64_t>(block.bytes);
   descriptor.source = job_.local_rank;
   tells_[i].said = descriptor.say(job_.nonce);
   tells_[i].says = Slot::offers;
@@ -115,10 +183,11 @@ base::Result<protocol::Request*> Exchange::accept(std::size_t i, const Descripto
 // Once others were told, nothing is thrown.
 void Exchange::take() {
   const auto lock = job_.enter();
-  for (std::size_t i = 0; i < told_.size(); ++i) {
-    if (std::cmp_equal(i, rank_) || (told_[i].says & Slot::offers) == 0) continue;
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (std::cmp_equal(i, pattern_.own_in()) || (told_[i].says & Slot::offers) == 0) continue;
     const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].said.data(), job_.nonce);
-    if (!descriptor || descriptor->is_inter_node() || i >= in.size() || std::cmp_less(in[i].bytes, descriptor->bytes)) {
+    const Block* const block = in_block(i);
+    if (!descriptor || descriptor->is_inter_node() || block == nullptr || std::cmp_less(block->bytes, descriptor->bytes)) {
       error_ = kErrTruncate;
     } else {
       wanted_[i] = 1;
@@ -150,7 +219,7 @@ bool Exchange::begin_takes() {
     if (begun) {
       takes_[i] = *begun;
     } else {
-      tell("MPI_Alltoallw", begun.error());
+      tell(name_, begun.error());
       error_ = begun.error().code == base::Code::out_of_memory ? kErrNoMem : kErrOther;
     }
   }
@@ -158,21 +227,23 @@ bool Exchange::begin_takes() {
 }
 
 void Exchange::copy_own() {
-  const auto i = static_cast<std::size_t>(rank_);
-  if (i >= out.size() || i >= in.size() || out[i].bytes == 0) return;
-  if (out[i].bytes != in[i].bytes) {
+  if (pattern_.own_out() < 0) return;
+  const Block* const from = out_block(static_cast<std::size_t>(pattern_.own_out()));
+  const Block* const to = in_block(static_cast<std::size_t>(pattern_.own_in()));
+  if (from == nullptr || to == nullptr || from->bytes == 0) return;
+  if (from->bytes != to->bytes) {
     error_ = kErrTruncate;
     return;
   }
   try {
-    if (!copy::transpack(out[i].layout, out[i].base, in[i].layout, in[i].base)) error_ = kErrTruncate;
+    if (!copy::transpack(from->layout, from->base, to->layout, to->base)) error_ = kErrTruncate;
   } catch (const std::bad_alloc&) {  // packing and unpacking want no memory
     std::array<std::byte, 4096> some;
     const auto step = static_cast<std::int64_t>(some.size());
-    for (std::int64_t at = 0; at < out[i].bytes; at += step) {
-      const std::int64_t bytes = std::min(step, out[i].bytes - at);
-      copy::pack(out[i].layout, out[i].base, at, bytes, some.data());
-      copy::unpack(in[i].layout, in[i].base, at, bytes, some.data());
+    for (std::int64_t at = 0; at < from->bytes; at += step) {
+      const std::int64_t bytes = std::min(step, from->bytes - at);
+      copy::pack(from->layout, from->base, at, bytes, some.data());
+      copy::unpack(to->layout, to->base, at, bytes, some.data());
     }
   }
 }
@@ -190,7 +261,7 @@ bool Exchange::look() {
       }
       request = nullptr;
       if (*ended) continue;
-      tell("MPI_Alltoallw", ended->error());
+      tell(name_, ended->error());
       error_ = ended->error().code == base::Code::truncated ? kErrTruncate : kErrOther;
     }
   }
@@ -232,18 +303,24 @@ int Exchange::finish() {
     }
     if (job_.crowded || now - since > kYieldAfter) sched_yield();
   }
-  for (std::size_t i = 0; began_ != 0 && i < out.size(); ++i) {
-    const std::int64_t took = base::now_ns() - began_;
-    const auto peer = static_cast<int>(i);
-    if ((tells_[i].says & Slot::offers) != 0)
-      job_.report.count(MessageReport::Way::exchanged_out, out[i].type.get(), out[i].count, peer, out[i].bytes, took);
-    if ((told_[i].says & Slot::offers) != 0)
-      job_.report.count(MessageReport::Way::exchanged_in, in[i].type.get(), in[i].count, peer, in[i].bytes, took);
-  }
+  report();
   return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);
 }
 
-// What nobody was told of.
+void Exchange::report() const {
+  if (began_ == 0) return;
+  const std::int64_t took = base::now_ns() - began_;
+  const auto count = [&](MessageReport::Way way, const Slot& slot, const Block* block, int peer) {
+    if (block != nullptr && (slot.says & Slot::offers) != 0)
+      job_.report.count(way, block->type.get(), block->count, peer, block->bytes, took);
+  };
+  for (std::size_t i = 0; i < offers_.size(); ++i)
+    count(MessageReport::Way::exchanged_out, tells_[i], out_block(i), pattern_.to(static_cast<int>(i)));
+  for (std::size_t i = 0; i < takes_.size(); ++i)
+    count(MessageReport::Way::exchanged_in, told_[i], in_block(i), pattern_.from(static_cast<int>(i)));
+}
+
+// What no rank was told of.
 Exchange::~Exchange() {
   const auto lock = job_.enter();
   for (protocol::Request* offered : offers_) {

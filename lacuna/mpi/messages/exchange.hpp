@@ -1,28 +1,45 @@
-// MPI_Alltoallw, blocking: what has gaps goes straight from one rank's memory to another's, as messages do.
+// Blocking collectives: what has gaps goes straight from one rank's memory to another's, as messages do.
 //
-//   1. Each rank offers its blocks with gaps to the ranks of its node, and tells everyone by one MPI_Alltoall of the
-//   host, 64 bytes for each.
-//   2. What was not offered (short blocks, other nodes) the host moves, by the same call with nothing in the other
-//   blocks; if no rank has such blocks, not at all.
+//   from each rank to each (MPI_Alltoall, MPI_Allgather     of one root, or of neighbors
+//   and their like)
+//   1. A rank offers its blocks with gaps to the ranks      1. The ranks ask one another by MPI_Allreduce whether one
+//      of its node, and tells each by one MPI_Alltoall of      gains. Then each offers its blocks, and tells by
+//      the host, 64 bytes for each                             MPI_Gather, MPI_Scatter or MPI_Neighbor_alltoall
+//   2. What was not offered (short blocks, other nodes) the host moves, by a call that takes a number for each block,
+//      with nothing in the other blocks; if no rank has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
 //
-// So all ranks have to do it, or none, and no rank knows of the others' datatypes. In the first call on a communicator
-// the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one another; else the
-// communicator stays the host's. Then they ask one another; where no rank had anything to offer, the next call is the
-// host's alone, and after each further such answer twice as many, which all ranks count alike.
+// So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length on
+// all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such call
+// on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one
+// another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer, the
+// next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
 #pragma once
 
+#include <limits>
 #include <memory_resource>
 #include <new>
 
 #include "lacuna/mpi/collectives/collectives.hpp"
+#include "lacuna/mpi/collectives/pattern.hpp"
 #include "lacuna/mpi/job/job.hpp"
 
 namespace lacuna::mpi {
 
-/// False: the call is to go on by other ways, with all blocks. `rest` is the call of the host with other counts.
-template <class Number, class At, class Rest>
-bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>& in, Comm comm, int& result, const Rest& rest);
+/// A blocking collective.
+template <class Number, class At>
+struct CollectiveCall {
+  const char* name;  ///< of the function
+  Collective kind;
+  int root;
+  Comm comm;
+  MpiUse use;
+  Blocks<Number, At> out, in;
+};
+
+/// False: the call is to go on by other ways, with all blocks.
+template <class Number, class At>
+bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result);
 
 namespace detail {
 
@@ -40,95 +57,86 @@ static_assert(sizeof(Slot) == 64);
 /// One rank's part in one call.
 class Exchange {
  public:
-  Exchange(Job& job, Comm comm, CommOf& of)
+  Exchange(Job& job, const char* name, MpiUse use, Comm comm, CommOf& of, const Pattern& pattern)
       : job_(job),
+        name_(name),
+        use_(use),
         comm_(comm),
         of_(of),
-        size_(static_cast<int>(of.places.size())),
+        pattern_(pattern),
         memory_(of.exchange_memory.data(), of.exchange_memory.size(), std::pmr::null_memory_resource()) {}
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
+  /// Of each side nothing where the program said MPI_IN_PLACE, and one block where all are the same.
   std::vector<Block> out, in;
   /// Offers and tells; false: nobody has offered anything that all can take, or the host failed.
-  bool ask(bool understood, int& result);
+  bool ask(bool understood, Asking& asking, int& result);
   /// Whether the host has to move some blocks, of any rank.
   [[nodiscard]] bool has_rest() const { return has_rest_; }
-  [[nodiscard]] bool offered_to(int rank) const { return rank == rank_ || offers_[static_cast<std::size_t>(rank)] != nullptr; }
-  [[nodiscard]] bool offered_by(int rank) const {
-    return rank == rank_ || (told_[static_cast<std::size_t>(rank)].says & Slot::offers) != 0;
+  /// Whether the host is not to move a block.
+  [[nodiscard]] bool moves_out(int i) const { return i == pattern_.own_out() || offers_[static_cast<std::size_t>(i)] != nullptr; }
+  [[nodiscard]] bool moves_in(int i) const {
+    return i == pattern_.own_in() || (told_[static_cast<std::size_t>(i)].says & Slot::offers) != 0;
   }
-  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] const Pattern& pattern() const { return pattern_; }
   /// The communicator's, so that no rank can fail to tell the others.
   [[nodiscard]] std::pmr::memory_resource* memory() { return &memory_; }
-  /// Bytes of that, for so many ranks.
-  static std::size_t memory_for(std::size_t ranks);
+  /// Bytes of that, for so many blocks on each side.
+  static std::size_t memory_for(std::size_t blocks);
   /// Begins to take what was offered.
   void take();
   /// Copies the own block, and waits. What the call returns.
   int finish();
 
  private:
-  protocol::Request* offer(std::size_t i, int local);
+  void report() const;
+  [[nodiscard]] const Block* out_block(std::size_t i) const { return out.empty() ? nullptr : &out[out.size() == 1 ? 0 : i]; }
+  [[nodiscard]] const Block* in_block(std::size_t i) const { return i < in.size() ? &in[i] : nullptr; }
+  [[nodiscard]] bool gains(const Block& part) const { return part.moves && has_gaps(part) && prefers(part); }
+  [[nodiscard]] static bool has_gaps(const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); }
+  [[nodiscard]] bool prefers(const Block& part) const {
+    return part.bytes > 0 && job_.ways.choose(use_, *part.type.get(), part.count) == MpiWay::offered;
+  }
+  unsigned char tell_all(unsigned char all, int& result);
+  unsigned char tell_some(unsigned char all, int& result);
+  unsigned char offer_all(bool each);
+  protocol::Request* offer(std::size_t i, const Block& block, int local);
   void copy_own();
   base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);
   bool begin_takes();
   bool look();
   void move_on(std::int64_t now, std::int64_t& since);
   Job& job_;
+  const char* name_;
+  MpiUse use_;
   Comm comm_;
   CommOf& of_;
-  int rank_ = 0, size_;
+  Pattern pattern_;
   bool has_rest_ = false;
   int error_ = kSuccess;
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;
-  std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each rank
+  std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each block
   std::pmr::vector<Slot> tells_{&memory_}, told_{&memory_};
-  std::pmr::vector<unsigned char> wanted_{&memory_};  // of each rank: whether its offer is to be taken still
+  std::pmr::vector<unsigned char> wanted_{&memory_};  // of each block: whether the offer is to be taken still
   bool some_wanted_ = false;
   std::int64_t in_vain_since_ = 0;
 };
 
 /// The communicator, if all of its ranks have agreed to exchange on it. Throws nothing. `result` is what goes wrong.
 CommOf* agreed(Job& job, Comm comm, int& result);
+/// How often its ranks ask about a collective; null: it is not asked about. `bytes`: of a block on all ranks; below 0:
+/// no rank knows.
+Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes);
+/// Nothing: there is no such root, or no neighbors that are known, on all ranks alike.
+std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const CommOf& of);
+/// Bytes of so many elements; below 0: no rank can tell.
+std::int64_t bytes_of(Job& job, Datatype type, Count count);
 
 }  // namespace detail
 
-template <class Number, class At, class Rest>
-bool exchange(Job& job, const Blocks<Number, At>& out, const Blocks<Number, At>& in, Comm comm, int& result, const Rest& rest) {
-  result = kSuccess;
-  if (comm == host().no_comm || out.base == in_place()) return false;
-  CommOf* const of = detail::agreed(job, comm, result);
-  if (of == nullptr) return result != kSuccess;
-  if (of->unasked > 0) {
-    --of->unasked;
-    return false;
-  }
-  detail::Exchange now(job, comm, *of);
-  std::vector<std::int64_t> places;
-  const int size = now.size();
-  bool understood = false;
-  Why why{};
-  try {
-    understood = list(job, out, size, {}, now.out, places, why) && list(job, in, size, {}, now.in, places, why);
-  } catch (const std::bad_alloc&) {
-    understood = false;  // the others have to be told
-  }
-  std::pmr::vector<Number> out_counts(static_cast<std::size_t>(size), now.memory()), in_counts(out_counts, now.memory());
-  if (!now.ask(understood, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
-  now.take();
-  if (now.has_rest()) {
-    for (int i = 0; i < size; ++i) {
-      out_counts[static_cast<std::size_t>(i)] = now.offered_to(i) ? 0 : out.counts[i];
-      in_counts[static_cast<std::size_t>(i)] = now.offered_by(i) ? 0 : in.counts[i];
-    }
-    result = rest(out_counts.data(), in_counts.data());
-  }
-  const int moved = now.finish();
-  if (result == kSuccess) result = moved;
-  return true;
-}
-
 }  // namespace lacuna::mpi
+
+#include "lacuna/mpi/messages/exchange_call.hpp"

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/mutex.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
@@ -102,10 +103,16 @@ struct RankPlace {
   bool operator==(const RankPlace&) const = default;
 };
 
-/// Those of a communicator with a topology, in the order of its collectives' blocks: whether each is a rank.
-/// MPI_PROC_NULL is none.
+/// Those of a communicator with a topology, in the order of its collectives' blocks.
 struct Neighbors {
-  std::vector<bool> out, in;
+  std::vector<bool> out, in;               ///< whether each is a rank; MPI_PROC_NULL is none
+  std::vector<int> destinations, sources;  ///< their ranks; empty: the host was not asked (MPI_Graph_create)
+};
+
+/// How often the ranks of a communicator ask one another about a collective, the same on all of them.
+struct Asking {
+  std::uint16_t unasked = 0;   ///< calls that are left to other ways,
+  std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
 };
 
 struct CommOf {
@@ -116,10 +123,11 @@ struct CommOf {
   std::optional<Neighbors> neighbors;        ///< once they were asked for
   std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
   std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
-  /// Of MPI_Alltoallw, the same on all its ranks (exchange.hpp): whether it may be Lacuna's, calls that are left to the
-  /// host, and how many more after the next that has nothing to gain.
+  /// Of collectives, the same on all its ranks (exchange.hpp): whether they may be Lacuna's, and by use and size of
+  /// blocks how often the ranks ask.
   enum class Exchanges { unknown, agreed, refused } exchanges = Exchanges::unknown;
-  int unasked = 0, patience = 0;
+  static constexpr std::size_t kSizes = 8;  ///< four times as long each, from 4 KiB on; where no rank knows all blocks the first
+  std::array<std::array<Asking, kSizes>, guide::kMpiUses> asking{};
   std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there
 
   [[nodiscard]] Probed* find(int source, int tag) const {

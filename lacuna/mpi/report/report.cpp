@@ -28,8 +28,8 @@ const char* name_of(MessageReport::Way way) {
     case MessageReport::Way::unpack: return "MPI_Unpack";
     case MessageReport::Way::collected_out: return "packed here for a collective";
     case MessageReport::Way::collected_in: return "unpacked here from a collective";
-    case MessageReport::Way::exchanged_out: return "offered in MPI_Alltoallw";
-    case MessageReport::Way::exchanged_in: return "accepted in MPI_Alltoallw";
+    case MessageReport::Way::exchanged_out: return "offered in a collective";
+    case MessageReport::Way::exchanged_in: return "accepted in a collective";
     case MessageReport::Way::put: return "packed here for MPI_Put";
     case MessageReport::Way::got: return "unpacked here from MPI_Get";
   }

@@ -1,5 +1,6 @@
 #include "lacuna/mpi/ways/ways.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,7 +16,29 @@ void Ways::find(Library library, std::string_view version, std::int64_t least, b
   if (said == nullptr || *said == '\0') return;
   const std::optional<MpiWay> way = guide::mpi_way_from_name(said);
   if (!way) std::fprintf(stderr, "lacuna: LACUNA_MPI_WAY is '%s'; it may be host, packed or offered. Forcing nothing\n", said);
-  force(way);
+  forced_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed);
+}
+
+// Where blocks of some kind are offered.
+Ways::Asked Ways::would_ask() const {
+  constexpr std::int64_t kLeast = 1 << 10, kMost = 1 << 21;  // beyond which it is as there
+  const auto offers = [&](MpiUse use, std::int64_t bytes) {
+    const int forced = forced_.load(std::memory_order_relaxed);
+    if (forced != kNone || offered_from_ > 0) return forced_way(forced, use, bytes) == MpiWay::offered;
+    return bytes >= kLeast && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
+             const guide::MpiPiece piece{.bytes = std::min(bytes, kMost), .run = run};
+             return 2 * run <= bytes && prices_.choose(use, piece) == MpiWay::offered;
+           });
+  };
+  Asked asked{};
+  for (std::size_t use = 0; use < asked.size(); ++use) {
+    if (!guide::mpi_way_serves(MpiWay::offered, static_cast<MpiUse>(use))) continue;
+    for (unsigned bit = 1; bit < 63; ++bit) {
+      const std::int64_t least = std::int64_t{1} << (bit - 1);
+      if (offers(static_cast<MpiUse>(use), least) || offers(static_cast<MpiUse>(use), 2 * least - 1)) asked[use] |= 2 * static_cast<std::uint64_t>(least);
+    }
+  }
+  return asked;
 }
 
 std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const {

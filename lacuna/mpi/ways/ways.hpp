@@ -2,7 +2,9 @@
 // or what the user forces. It hides where the times come from.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -38,6 +40,24 @@ class Ways {
     constexpr unsigned packed = 1U << static_cast<unsigned>(MpiWay::packed);
     return prices_.choose(use, type.piece(count), packed) == MpiWay::packed;
   }
+  /// Whether packing is chosen, or would be where what is chosen cannot be.
+  [[nodiscard]] bool chooses_packing(MpiUse use, const Type& type, Count count) const {
+    const MpiWay way = choose(use, type, count);
+    return way == MpiWay::packed || (way == MpiWay::offered && packs(use, type, count));
+  }
+  /// Of a collective whose blocks have so many bytes on every rank: whether the ranks ask one another what they offer.
+  /// All ranks say the same.
+  [[nodiscard]] bool asks(MpiUse use, std::int64_t bytes) const {
+    const int measured = measured_.load(std::memory_order_relaxed);
+    if (measured != kNone) return measured == static_cast<int>(MpiWay::offered);
+    return (asked_[static_cast<std::size_t>(use)] >> bits(bytes) & 1) != 0;
+  }
+  /// A bit for each binary order of magnitude of bytes, by use.
+  using Asked = std::array<std::uint64_t, guide::kMpiUses>;
+  /// Of which this rank would ask.
+  [[nodiscard]] Asked would_ask() const;
+  /// Of which all ranks would.
+  void agree(const Asked& asked) { asked_ = asked; }
   /// Whether the same was left to the host before, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count) const {
     if (seen == nullptr || count < 0) return false;
@@ -52,14 +72,20 @@ class Ways {
   [[nodiscard]] std::optional<double> expected_ns(MpiUse use, MpiWay way, const Type& type, Count count) const {
     return prices_.ns(use, way, type.piece(count));
   }
-  /// From now on all goes that way where it can; nothing: as chosen. For what measures.
-  void force(std::optional<MpiWay> way) { forced_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed); }
+  /// From now on all goes that way where it can; nothing: as chosen. For what measures; all ranks have to say it.
+  void force(std::optional<MpiWay> way) {
+    measured_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed);
+    forced_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr int kNone = -1;
+  [[nodiscard]] static unsigned bits(std::int64_t bytes) { return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes))); }
   [[nodiscard]] MpiWay forced_way(int forced, MpiUse use, std::int64_t bytes) const;
   guide::MpiPrices prices_;
   std::atomic<int> forced_{kNone};
+  std::atomic<int> measured_{kNone};  // forced while the program runs
+  Asked asked_{};
   std::int64_t offered_from_ = 0;  // 0: not forced
 };
 

@@ -29,7 +29,7 @@ WAYS = ("host", "packed", "offered")
 _COLLECTIVES = ("alltoall", "alltoallv", "alltoallw", "allgather", "gather", "scatter", "bcast", "neighbor")
 SERVING = {
     **{(use, form): WAYS for use in ("send", "later") for form in ("regular", "listed")},
-    **{(use, "regular"): ("host", "offered" if use == "alltoallw" else "packed") for use in _COLLECTIVES},
+    **{(use, "regular"): ("host", "offered") if use == "alltoallw" else WAYS for use in _COLLECTIVES},
 }
 """Which ways serve which use, for runs at regular or listed places; as mpi_way_serves() there has it."""
 CELLS = tuple((size, run) for size in BYTES for run in RUNS if 2 * run <= size)

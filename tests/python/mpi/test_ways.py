@@ -188,7 +188,7 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
     assert [*profile] == [*head, "machine", "library", "library_version", "ns"]
-    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/1", "open_mpi")
+    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/2", "open_mpi")
     assert profile["machine"] == _core.machine_name()
     assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
     assert profile["command"] == f"lacuna guide --mpi mine={installation.mpicc}"
@@ -315,7 +315,7 @@ def usual(file: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
     profile = {
-        "schema": "lacuna-mpi-ways/1",
+        "schema": "lacuna-mpi-ways/2",
         "library_version": "Open MPI v5.0.11",
         "machine": "a CPU, last-level cache 32768 KiB",
         "lacuna_version": "0.2.0",
@@ -340,7 +340,7 @@ def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/1"}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/2"}'])
 def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.json").write_text(text)
     done = usual(tmp_path / "p.json")

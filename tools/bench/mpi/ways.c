@@ -29,9 +29,8 @@ static const double slow_ns = 50e6;
 static const struct timespec pause_for_reader = {0, 20000000};
 static const uint64_t untouched = 0xa5a5a5a5a5a5a5a5;
 
-static MPI_Comm ring;
 /* Ranks that had nothing to offer on a communicator do not ask there for a while: each way has its own. */
-static MPI_Comm exchanging[WAYS];
+static MPI_Comm exchanging[WAYS], rings[WAYS];
 static enum way taken;
 static int (*force_way)(const char*);
 
@@ -76,7 +75,7 @@ static void cross(const struct piece* p) {
 static void alltoall(const struct piece* p) { MPI_Alltoall(p->sent, 1, p->type, p->received, 1, p->type, MPI_COMM_WORLD); }
 static void alltoallv(const struct piece* p) {
   const int counts[RANKS] = {1, 1}, places[RANKS] = {0, 1};
-  MPI_Alltoallv(p->sent, counts, places, p->type, p->received, counts, places, p->type, MPI_COMM_WORLD);
+  MPI_Alltoallv(p->sent, counts, places, p->type, p->received, counts, places, p->type, exchanging[taken]);
 }
 static void alltoallw(const struct piece* p) {
   const int counts[RANKS] = {1, 1}, places[RANKS] = {0, (int)(p->span * WORD)};
@@ -93,20 +92,20 @@ static void scatter(const struct piece* p) {
 static void bcast(const struct piece* p) {
   for (int root = 0; root < RANKS; ++root) MPI_Bcast(rank == root ? p->sent : in(p, root), 1, p->type, root, MPI_COMM_WORLD);
 }
-static void neighbors(const struct piece* p) { MPI_Neighbor_alltoall(p->sent, 1, p->type, p->received, 1, p->type, ring); }
+static void neighbors(const struct piece* p) { MPI_Neighbor_alltoall(p->sent, 1, p->type, p->received, 1, p->type, rings[taken]); }
 
 /* guide::MpiUse and mpi_way_serves() of lacuna/guide/mpi_ways.hpp, in their order. */
 static const struct use uses[] = {
     {"send", ping_pong, 2, 1, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_PEER},
     {"later", cross, 1, 1, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_PEER},
-    {"alltoall", alltoall, 1, 0, BY_HOST | BY_PACKING, MINE_OF_EACH},
-    {"alltoallv", alltoallv, 1, 0, BY_HOST | BY_PACKING, MINE_OF_EACH},
+    {"alltoall", alltoall, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
+    {"alltoallv", alltoallv, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
     {"alltoallw", alltoallw, 1, 0, BY_HOST | BY_OFFER, MINE_OF_EACH},
-    {"allgather", allgather, 1, 0, BY_HOST | BY_PACKING, FIRST_OF_EACH},
-    {"gather", gather, RANKS, 0, BY_HOST | BY_PACKING, FIRST_OF_EACH},
-    {"scatter", scatter, RANKS, 0, BY_HOST | BY_PACKING, MINE_OF_EACH},
-    {"bcast", bcast, RANKS, 0, BY_HOST | BY_PACKING, FIRST_OF_PEER_IN_ITS_PLACE},
-    {"neighbor", neighbors, 1, 0, BY_HOST | BY_PACKING, BOTH_OF_PEER},
+    {"allgather", allgather, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
+    {"gather", gather, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
+    {"scatter", scatter, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
+    {"bcast", bcast, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_PEER_IN_ITS_PLACE},
+    {"neighbor", neighbors, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, BOTH_OF_PEER},
 };
 enum { USES = sizeof uses / sizeof uses[0] };
 
@@ -365,8 +364,10 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int ranks = RANKS, around = 1;
   begin_two_ranks("ways");
-  MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &around, 0, &ring);
-  for (int way = 0; way < WAYS; ++way) MPI_Comm_dup(MPI_COMM_WORLD, &exchanging[way]);
+  for (int way = 0; way < WAYS; ++way) {
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &around, 0, &rings[way]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &exchanging[way]);
+  }
   for (int i = 0; i < sizes * lengths; ++i) cells += 2 * runs[i % lengths] <= bytes[i / lengths];
   if (rank == 0) {
     print_version();
@@ -377,8 +378,10 @@ int main(int argc, char** argv) {
     if (2 * runs[i % lengths] <= bytes[i / lengths]) measure_cell(bytes[i / lengths], runs[i % lengths], milliseconds);
   if (rank == 0) printf("{\"ends\": %d}\n", cells);
   fflush(stdout);
-  MPI_Comm_free(&ring);
-  for (int way = 0; way < WAYS; ++way) MPI_Comm_free(&exchanging[way]);
+  for (int way = 0; way < WAYS; ++way) {
+    MPI_Comm_free(&rings[way]);
+    MPI_Comm_free(&exchanging[way]);
+  }
   MPI_Finalize();
   return 0;
 }

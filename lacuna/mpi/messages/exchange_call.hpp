@@ -1,0 +1,166 @@
+// exchange(), for each form of counts and places: what the program said, as blocks, and what the host moves of it.
+// Included by exchange.hpp.
+#pragma once
+
+#include "lacuna/mpi/messages/exchange.hpp"
+
+namespace lacuna::mpi {
+namespace detail {
+
+/// The bytes of a call's longest block, which every rank knows; below 0: they are not to be found out.
+template <class Number, class At>
+std::int64_t common_bytes(Job& job, const CollectiveCall<Number, At>& call, bool is_root) {
+  const Blocks<Number, At>&out = call.out, &in = call.in;
+  switch (call.kind) {
+    case Collective::allgather: {
+      int size = 0;
+      if (!in.each) return bytes_of(job, in.type, in.count);
+      host().Comm_size(call.comm, &size);
+      return in.counts == nullptr ? -1 : bytes_of(job, in.type, *std::max_element(in.counts, in.counts + size));
+    }
+    case Collective::gather: return is_root ? bytes_of(job, in.type, in.count) : bytes_of(job, out.type, out.count);
+    case Collective::scatter: return is_root ? bytes_of(job, out.type, out.count) : bytes_of(job, in.type, in.count);
+    default: return bytes_of(job, out.type, out.count);
+  }
+}
+
+/// Whether a call's form tells every rank how long its blocks are. Not its arguments: what a root alone reads may be
+/// anything on other ranks.
+template <class Number, class At>
+bool has_common_bytes(const CollectiveCall<Number, At>& call) {
+  return !of_neighbors(call.kind) && (call.kind == Collective::allgather || (!call.out.each && !call.in.each));
+}
+
+/// What the host moves of one side: how much of each block, and where each is.
+template <class Number, class At>
+struct Left {
+  std::pmr::vector<Number> counts;
+  std::pmr::vector<At> places;
+  Left(std::size_t blocks, std::pmr::memory_resource* memory) : counts(blocks, memory), places(blocks, memory) {}
+  /// False: a place is further away than the host can be told.
+  bool find_places(const Blocks<Number, At>& of, bool one) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i) * static_cast<std::int64_t>(of.count);
+      if (of.places == nullptr && !one && at > std::numeric_limits<At>::max()) return false;
+      places[i] = of.places != nullptr ? of.places[i] : static_cast<At>(one ? 0 : at);
+    }
+    return true;
+  }
+  /// The blocks that `stays` says; nothing of the others.
+  void leave(const Blocks<Number, At>& of, const auto& stays) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const auto block = static_cast<int>(i);
+      counts[i] = stays(block) ? static_cast<Number>(of.count_of(block)) : 0;
+    }
+  }
+};
+
+/// The function for such counts.
+template <class Number, class Small, class Large>
+constexpr auto for_number(Small small, Large large) {
+  if constexpr (std::is_same_v<Number, int>) {
+    return small;
+  } else {
+    return large;
+  }
+}
+
+/// The host moves what was not offered.
+template <class Number, class At>
+int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, Left<Number, At>& out, Left<Number, At>& in) {
+  const Host& h = host();
+  const Blocks<Number, At>&from = call.out, &to = call.in;
+  auto* const into = call.kind == Collective::bcast && pattern.is_root() ? in_place() : const_cast<void*>(to.base);
+  const At *out_at = out.places.data(), *in_at = in.places.data();
+  const Number *out_counts = out.counts.data(), *in_counts = in.counts.data();
+  const auto typed = [&](auto all_to_all) {
+    return all_to_all(from.base, out_counts, out_at, from.types, into, in_counts, in_at, to.types, call.comm);
+  };
+  if constexpr (std::is_same_v<Number, int> && std::is_same_v<At, Aint>) {
+    return typed(h.Neighbor_alltoallw);  // no other call has such places
+  } else {
+    const auto each_to_each = [&](auto all_to_all) {
+      return all_to_all(from.base, out_counts, out_at, from.type, into, in_counts, in_at, to.type, call.comm);
+    };
+    switch (call.kind) {
+      case Collective::gather:
+        return for_number<Number>(h.Gatherv, h.Gatherv_c)(from.base, out_counts[0], from.type, into, in_counts, in_at, to.type, call.root,
+                                                          call.comm);
+      case Collective::scatter:
+      case Collective::bcast:
+        return for_number<Number>(h.Scatterv, h.Scatterv_c)(from.base, out_counts, out_at, from.type, into, in_counts[0], to.type,
+                                                            call.root, call.comm);
+      case Collective::alltoall:
+      case Collective::allgather:
+        return from.types != nullptr ? typed(for_number<Number>(h.Alltoallw, h.Alltoallw_c))
+                                     : each_to_each(for_number<Number>(h.Alltoallv, h.Alltoallv_c));
+      default:
+        if constexpr (std::is_same_v<Number, Count>) {
+          if (from.types != nullptr) return typed(h.Neighbor_alltoallw_c);
+        }
+        return each_to_each(for_number<Number>(h.Neighbor_alltoallv, h.Neighbor_alltoallv_c));
+    }
+  }
+}
+
+/// The blocks of both sides; false: they are not understood.
+template <class Number, class At>
+bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) try {
+  const Pattern& pattern = now.pattern();
+  const std::vector<bool> all;
+  std::vector<std::int64_t> places;
+  Why why{};
+  const Neighbors* const neighbors = pattern.neighbors();
+  const bool one = pattern.one_for_all();
+  const bool has_out = call.out.base != in_place() && pattern.outs() > 0;
+  const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
+  if (has_out && !list(job, call.out, one ? 1 : pattern.outs(), neighbors != nullptr && !one ? neighbors->out : all, now.out, places, why))
+    return false;
+  places.clear();
+  if (has_in && !list(job, call.in, pattern.ins(), neighbors != nullptr ? neighbors->in : all, now.in, places, why)) return false;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;  // the others have to be told
+}
+
+}  // namespace detail
+
+template <class Number, class At>
+bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
+  result = kSuccess;
+  const bool all_with_all = call.kind == Collective::alltoall || call.kind == Collective::allgather;
+  if (call.comm == host().no_comm || (all_with_all && call.out.base == in_place())) return false;
+  std::int64_t bytes = -1;
+  int rank = 0;
+  if (detail::has_common_bytes(call)) {
+    if (call.kind == Collective::gather || call.kind == Collective::scatter) host().Comm_rank(call.comm, &rank);
+    bytes = detail::common_bytes(job, call, rank == call.root);
+    if (bytes <= 0 || !job.ways.asks(call.use, bytes)) return false;
+  }
+  CommOf* const of = detail::agreed(job, call.comm, result);
+  if (of == nullptr) return result != kSuccess;
+  Asking* const asking = detail::asking(*of, call.use, bytes);
+  if (asking == nullptr) return false;
+  if (asking->unasked > 0) {
+    --asking->unasked;
+    return false;
+  }
+  const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
+  if (!pattern) return false;
+  detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
+  detail::Left<Number, At> out(static_cast<std::size_t>(pattern->outs()), now.memory()), in(static_cast<std::size_t>(pattern->ins()), now.memory());
+  const bool understood = detail::list_both(job, call, now) && in.find_places(call.in, false) &&
+                          out.find_places(call.out, pattern->one_for_all());
+  if (!now.ask(understood, *asking, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
+  now.take();
+  if (now.has_rest()) {
+    out.leave(call.out, [&](int i) { return !now.moves_out(i); });
+    in.leave(call.in, [&](int i) { return !now.moves_in(i); });
+    result = detail::move_rest(call, *pattern, out, in);
+  }
+  const int moved = now.finish();
+  if (result == kSuccess) result = moved;
+  return true;
+}
+
+}  // namespace lacuna::mpi
