@@ -212,7 +212,13 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   if (ending.request == nullptr && takes_messages(j)) {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{
-        .name = Passed::functions()[static_cast<std::size_t>(function)], .kind = kind, .root = root, .comm = comm, .use = out.types != nullptr && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out), .out = out, .in = in};
+        .name = Passed::functions()[static_cast<std::size_t>(function)],
+        .kind = kind,
+        .root = root,
+        .comm = comm,
+        .use = out.types != nullptr && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
+        .out = out,
+        .in = in};
     if (exchange(*j, call, result)) return result;
   }
   if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);

@@ -14,7 +14,10 @@ namespace {
 
 constexpr std::int64_t kYieldAfter = 50'000;  // ns
 constexpr int kSpinsPerLook = 64;
-constexpr int kMostUnasked = 256;
+// Calls that are not asked about one after the other, by the size class of the longest block: a question takes about as
+// long as a call of short blocks, so it is at most some percent of the calls beside it.
+constexpr std::array kMostUnasked{256, 64, 32, 16, 8, 4, 2, 1};
+static_assert(kMostUnasked.size() == CommOf::kSizes);
 // ns without memory to take what was offered, after which it is given up
 constexpr std::int64_t kInVain = 10'000'000'000;
 
@@ -40,6 +43,12 @@ CommOf* find(Job& job, Comm comm) try { return job.comms->find(comm); } catch (c
   return nullptr;
 }
 
+// Below 4 KiB, below 16 KiB, and so on.
+std::size_t size_class(std::int64_t bytes) {
+  const int binary = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+  return static_cast<std::size_t>(std::clamp((binary - 11) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
+}
+
 // A root packs a block for each rank, where the host's tree packs it once: beyond so many ranks that takes longer.
 constexpr std::size_t kMostOfBcast = 8;
 
@@ -63,9 +72,7 @@ CommOf* agreed(Job& job, Comm comm, int& result) {
 
 Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes) {
   if (use == MpiUse::bcast && of.places.size() > kMostOfBcast) return nullptr;
-  const int binary = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
-  const auto size = static_cast<std::size_t>(std::clamp((binary - 12) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
-  return &of.asking[static_cast<std::size_t>(use)][size];
+  return &of.asking[static_cast<std::size_t>(use)][size_class(bytes)];
 }
 
 std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const CommOf& of) {
@@ -119,34 +126,46 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   wanted_.resize(ins);
   tells_.resize(std::max<std::size_t>(outs, 1));
   told_.resize(std::max<std::size_t>(ins, 1));
-  unsigned char all = understood ? 0 : Slot::refuses;
+  Said all{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
+  for (const std::vector<Block>* side : {&out, &in}) {
+    for (const Block& block : *side) all.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));
+  }
   all = pattern_.all_with_all() ? tell_all(all, result) : tell_some(all, result);
   if (result != kSuccess) return false;
-  has_rest_ = (all & Slot::has_rest) != 0;
-  const bool some = (all & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
-  asking.patience = static_cast<std::uint16_t>(some ? 0 : std::clamp(asking.patience * 2, 1, kMostUnasked));
+  has_rest_ = (all.says & Slot::has_rest) != 0;
+  const bool some = (all.says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
+  const auto longest = static_cast<std::size_t>(std::max(std::bit_width(all.sizes), 1) - 1);
+  asking.patience = static_cast<std::uint16_t>(some ? 0 : std::clamp(asking.patience * 2, 1, kMostUnasked.at(longest)));
   asking.unasked = asking.patience;
   return some;
 }
 
+void Exchange::Said::add(const Slot& slot) {
+  says |= slot.says;
+  sizes |= slot.sizes;
+}
+
 // What the ranks say together: of each to each.
-unsigned char Exchange::tell_all(unsigned char all, int& result) {
-  if (all == 0) all = offer_all(false);
-  for (Slot& slot : tells_) slot.says |= all;
+Exchange::Said Exchange::tell_all(Said all, int& result) {
+  if (all.says == 0) all.says = offer_all(false);
+  for (Slot& slot : tells_) {
+    slot.says |= all.says;
+    slot.sizes = all.sizes;
+  }
   result = host().Alltoall(tells_.data(), sizeof(Slot), host().byte, told_.data(), sizeof(Slot), host().byte, comm_);
-  for (const Slot& slot : told_) all |= slot.says;
+  for (const Slot& slot : told_) all.add(slot);
   return all;
 }
 
 // Of a root or of neighbors, where a rank may hear of few others: so all agree first.
-unsigned char Exchange::tell_some(unsigned char all, int& result) {
+Exchange::Said Exchange::tell_some(Said all, int& result) {
   const auto gain = [&](const Block& part) { return gains(part); };
-  if (all == 0 && (std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain))) all |= Slot::offers_some;
-  const auto mine = static_cast<unsigned char>(~all);
-  unsigned char others = mine;
-  result = host().Allreduce(&mine, &others, 1, host().byte, host().band, comm_);
-  all = static_cast<unsigned char>(~others);
-  if (result != kSuccess || (all & (Slot::offers_some | Slot::refuses)) != Slot::offers_some) return all;
+  if (all.says == 0 && (std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain))) all.says |= Slot::offers_some;
+  const std::array mine{static_cast<unsigned char>(~all.says), static_cast<unsigned char>(~all.sizes)};
+  std::array others = mine;
+  result = host().Allreduce(mine.data(), others.data(), static_cast<int>(mine.size()), host().byte, host().band, comm_);
+  all = {.says = static_cast<unsigned char>(~others[0]), .sizes = static_cast<unsigned char>(~others[1])};
+  if (result != kSuccess || (all.says & (Slot::offers_some | Slot::refuses)) != Slot::offers_some) return all;
   offer_all(true);
   const Host& h = host();
   constexpr int kBytes = sizeof(Slot);
@@ -156,14 +175,18 @@ unsigned char Exchange::tell_some(unsigned char all, int& result) {
     case Collective::bcast: result = h.Scatter(tells_.data(), kBytes, h.byte, told_.data(), kBytes, h.byte, pattern_.root(), comm_); break;
     default: result = h.Neighbor_alltoall(tells_.data(), kBytes, h.byte, told_.data(), kBytes, h.byte, comm_);
   }
-  return all | Slot::has_rest;  // not every rank hears of it
+  all.says |= Slot::has_rest;  // not every rank hears of it
+  return all;
 }
+
+bool Exchange::leaves(const Block& block) const { return job_.crowded && block.bytes <= kMostLeft; }
 
 // Null: it cannot be offered now.
 protocol::Request* Exchange::offer(std::size_t i, const Block& block, int local) try {
   const auto lock = job_.enter();
   Descriptor descriptor;
-  base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, protocol::Behind::no, descriptor.ticket);
+  base::Result<protocol::Request*> made = job_.ranks->offer(
+      block.base, block.layout, local, leaves(block) ? protocol::Behind::bounded : protocol::Behind::no, descriptor.ticket);
   if (!made) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(block.bytes);
   descriptor.source = job_.local_rank;
@@ -194,7 +217,20 @@ void Exchange::take() {
       some_wanted_ = true;
     }
   }
+  if (job_.crowded) leave_offers();
   begin_takes();
+}
+
+// Where ranks share CPUs, no rank waits for one that has none: what is offered is packed at once.
+void Exchange::leave_offers() try {
+  for (std::size_t i = 0; i < offers_.size(); ++i) {
+    if (offers_[i] == nullptr || !leaves(*out_block(i))) continue;
+    job_.ranks->set_aside(offers_[i]);
+    job_.ranks->pack(offers_[i]);
+    (void)job_.ranks->leave(offers_[i]);  // if only memory is wanting, its receiver makes room
+  }
+} catch (const std::bad_alloc&) {
+  return;  // they go on as others do
 }
 
 // What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether
@@ -292,7 +328,7 @@ int Exchange::finish() {
         const auto lock = job_.enter();
         if (look()) break;
       }
-      if (spins % kSpinsPerLook != 0) {
+      if (!job_.crowded && spins % kSpinsPerLook != 0) {
         base::cpu_relax();
         continue;
       }

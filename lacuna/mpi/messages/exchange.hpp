@@ -13,7 +13,8 @@
 // all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such call
 // on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one
 // another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer, the
-// next call is the host's alone, and after each further such answer twice as many, which all ranks count alike.
+// next call is the host's alone, and after each further such answer twice as many, which all ranks count alike. The
+// longer the blocks, the fewer: to ask takes no time beside them.
 #pragma once
 
 #include <limits>
@@ -49,7 +50,8 @@ struct Slot {
   /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not
   /// understand its own datatypes.
   unsigned char says = 0;
-  unsigned char unused[2] = {};
+  unsigned char sizes = 0;  ///< a bit for each size class of its blocks
+  unsigned char unused = 0;
   Descriptor::Said said{};
 };
 static_assert(sizeof(Slot) == 64);
@@ -76,7 +78,9 @@ class Exchange {
   /// Whether the host has to move some blocks, of any rank.
   [[nodiscard]] bool has_rest() const { return has_rest_; }
   /// Whether the host is not to move a block.
-  [[nodiscard]] bool moves_out(int i) const { return i == pattern_.own_out() || offers_[static_cast<std::size_t>(i)] != nullptr; }
+  [[nodiscard]] bool moves_out(int i) const {
+    return i == pattern_.own_out() || (tells_[static_cast<std::size_t>(i)].says & Slot::offers) != 0;
+  }
   [[nodiscard]] bool moves_in(int i) const {
     return i == pattern_.own_in() || (told_[static_cast<std::size_t>(i)].says & Slot::offers) != 0;
   }
@@ -99,9 +103,16 @@ class Exchange {
   [[nodiscard]] bool prefers(const Block& part) const {
     return part.bytes > 0 && job_.ways.choose(use_, *part.type.get(), part.count) == MpiWay::offered;
   }
-  unsigned char tell_all(unsigned char all, int& result);
-  unsigned char tell_some(unsigned char all, int& result);
+  /// What all ranks say of a call.
+  struct Said {
+    unsigned char says = 0, sizes = 0;
+    void add(const Slot& slot);
+  };
+  Said tell_all(Said all, int& result);
+  Said tell_some(Said all, int& result);
   unsigned char offer_all(bool each);
+  [[nodiscard]] bool leaves(const Block& block) const;
+  void leave_offers();
   protocol::Request* offer(std::size_t i, const Block& block, int local);
   void copy_own();
   base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);

@@ -148,9 +148,10 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
-  detail::Left<Number, At> out(static_cast<std::size_t>(pattern->outs()), now.memory()), in(static_cast<std::size_t>(pattern->ins()), now.memory());
-  const bool understood = detail::list_both(job, call, now) && in.find_places(call.in, false) &&
-                          out.find_places(call.out, pattern->one_for_all());
+  detail::Left<Number, At> out(static_cast<std::size_t>(pattern->outs()), now.memory()),
+      in(static_cast<std::size_t>(pattern->ins()), now.memory());
+  const bool understood =
+      detail::list_both(job, call, now) && in.find_places(call.in, false) && out.find_places(call.out, pattern->one_for_all());
   if (!now.ask(understood, *asking, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
   now.take();
   if (now.has_rest()) {

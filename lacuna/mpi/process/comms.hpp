@@ -126,7 +126,7 @@ struct CommOf {
   /// Of collectives, the same on all its ranks (exchange.hpp): whether they may be Lacuna's, and by use and size of
   /// blocks how often the ranks ask.
   enum class Exchanges { unknown, agreed, refused } exchanges = Exchanges::unknown;
-  static constexpr std::size_t kSizes = 8;  ///< four times as long each, from 4 KiB on; where no rank knows all blocks the first
+  static constexpr std::size_t kSizes = 8;  ///< below 4 KiB, below 16 KiB, and so on; where no rank knows it the first
   std::array<std::array<Asking, kSizes>, guide::kMpiUses> asking{};
   std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there
 

@@ -35,7 +35,8 @@ Ways::Asked Ways::would_ask() const {
     if (!guide::mpi_way_serves(MpiWay::offered, static_cast<MpiUse>(use))) continue;
     for (unsigned bit = 1; bit < 63; ++bit) {
       const std::int64_t least = std::int64_t{1} << (bit - 1);
-      if (offers(static_cast<MpiUse>(use), least) || offers(static_cast<MpiUse>(use), 2 * least - 1)) asked[use] |= 2 * static_cast<std::uint64_t>(least);
+      if (offers(static_cast<MpiUse>(use), least) || offers(static_cast<MpiUse>(use), 2 * least - 1))
+        asked[use] |= 2 * static_cast<std::uint64_t>(least);
     }
   }
   return asked;

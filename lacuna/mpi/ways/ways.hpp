@@ -80,7 +80,9 @@ class Ways {
 
  private:
   static constexpr int kNone = -1;
-  [[nodiscard]] static unsigned bits(std::int64_t bytes) { return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes))); }
+  [[nodiscard]] static unsigned bits(std::int64_t bytes) {
+    return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes)));
+  }
   [[nodiscard]] MpiWay forced_way(int forced, MpiUse use, std::int64_t bytes) const;
   guide::MpiPrices prices_;
   std::atomic<int> forced_{kNone};
