@@ -5,6 +5,7 @@
 // rank may decide by itself.
 #pragma once
 
+#include "lacuna/mpi/collectives/pattern.hpp"
 #include "lacuna/mpi/process/comms.hpp"
 #include "lacuna/mpi/process/process.hpp"
 

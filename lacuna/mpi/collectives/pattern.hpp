@@ -16,7 +16,8 @@ enum class Collective { alltoall, allgather, gather, scatter, bcast, neighbor_al
   return kind == Collective::neighbor_alltoall || kind == Collective::neighbor_allgather;
 }
 
-/// Asked for once: a communicator keeps its topology. Null: it has none, or the host does not say. Throws std::bad_alloc.
+/// Asked for once: a communicator keeps its topology. Null: it has none, or the host does not say. Throws
+/// std::bad_alloc.
 const Neighbors* neighbors_of(CommOf& of, Comm comm, int rank);
 
 class Pattern {
@@ -35,7 +36,7 @@ class Pattern {
   [[nodiscard]] bool one_for_all() const {
     return kind_ == Collective::allgather || kind_ == Collective::bcast || kind_ == Collective::neighbor_allgather;
   }
-  /// Blocks that are sent and that come, and whose they are. MPI_PROC_NULL: nobody's.
+  /// Blocks that are sent and that come, and whose they are; MPI_PROC_NULL is none.
   [[nodiscard]] int outs() const;
   [[nodiscard]] int ins() const;
   [[nodiscard]] int to(int block) const;

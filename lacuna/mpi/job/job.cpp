@@ -151,15 +151,15 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
 }
 
 // Whether all ranks say so, and which collectives they all would ask one another about.
-bool agree(bool works, Ways& ways) {
+bool agree(bool works, Job& made) {
   struct Said {
     Ways::Asked asked{};
     std::uint64_t works = 0;
   };
-  const Said mine{.asked = works ? ways.would_ask() : Ways::Asked{}, .works = works ? 1U : 0U};
+  const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{}, .works = works ? 1U : 0U};
   Said all;
   if (host().Allreduce(&mine, &all, sizeof mine, host().byte, host().band, host().world) != kSuccess) return false;
-  ways.agree(all.asked);
+  made.ways.agree(all.asked);
   return all.works == 1;
 }
 
@@ -201,7 +201,7 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  if (!agree(opened && set_up(*made, all, places, sharing), made->ways)) {
+  if (!agree(opened && set_up(*made, all, places, sharing), *made)) {
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

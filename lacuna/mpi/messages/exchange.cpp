@@ -49,6 +49,16 @@ std::size_t size_class(std::int64_t bytes) {
   return static_cast<std::size_t>(std::clamp((binary - 11) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
 }
 
+// A program may take turns between blocks that gain and others. `sizes`: a bit for each size class of the blocks.
+void settle(Asking& asking, bool gained, unsigned sizes) {
+  constexpr int kHopes = 8, kWithHope = 4;
+  const auto longest = static_cast<std::size_t>(std::max(std::bit_width(sizes), 1) - 1);
+  const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
+  asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
+  asking.unasked = asking.patience;
+  asking.hope = static_cast<std::uint8_t>(gained ? kHopes : std::max(asking.hope - 1, 0));
+}
+
 // A root packs a block for each rank, where the host's tree packs it once: beyond so many ranks that takes longer.
 constexpr std::size_t kMostOfBcast = 8;
 
@@ -134,9 +144,7 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
   const bool some = (all.says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
-  const auto longest = static_cast<std::size_t>(std::max(std::bit_width(all.sizes), 1) - 1);
-  asking.patience = static_cast<std::uint16_t>(some ? 0 : std::clamp(asking.patience * 2, 1, kMostUnasked.at(longest)));
-  asking.unasked = asking.patience;
+  settle(asking, some, all.sizes);
   return some;
 }
 
@@ -179,14 +187,11 @@ Exchange::Said Exchange::tell_some(Said all, int& result) {
   return all;
 }
 
-bool Exchange::leaves(const Block& block) const { return job_.crowded && block.bytes <= kMostLeft; }
-
 // Null: it cannot be offered now.
 protocol::Request* Exchange::offer(std::size_t i, const Block& block, int local) try {
   const auto lock = job_.enter();
   Descriptor descriptor;
-  base::Result<protocol::Request*> made = job_.ranks->offer(
-      block.base, block.layout, local, leaves(block) ? protocol::Behind::bounded : protocol::Behind::no, descriptor.ticket);
+  base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, protocol::Behind::no, descriptor.ticket);
   if (!made) return nullptr;
   descriptor.bytes = static_cast<std::uint64_t>(block.bytes);
   descriptor.source = job_.local_rank;
@@ -217,20 +222,7 @@ void Exchange::take() {
       some_wanted_ = true;
     }
   }
-  if (job_.crowded) leave_offers();
   begin_takes();
-}
-
-// Where ranks share CPUs, no rank waits for one that has none: what is offered is packed at once.
-void Exchange::leave_offers() try {
-  for (std::size_t i = 0; i < offers_.size(); ++i) {
-    if (offers_[i] == nullptr || !leaves(*out_block(i))) continue;
-    job_.ranks->set_aside(offers_[i]);
-    job_.ranks->pack(offers_[i]);
-    (void)job_.ranks->leave(offers_[i]);  // if only memory is wanting, its receiver makes room
-  }
-} catch (const std::bad_alloc&) {
-  return;  // they go on as others do
 }
 
 // What is offered, and not being taken yet. Without memory it is tried again, while what else there is goes on. Whether
@@ -328,7 +320,7 @@ int Exchange::finish() {
         const auto lock = job_.enter();
         if (look()) break;
       }
-      if (!job_.crowded && spins % kSpinsPerLook != 0) {
+      if (spins % kSpinsPerLook != 0) {
         base::cpu_relax();
         continue;
       }

@@ -9,9 +9,9 @@
 //      with nothing in the other blocks; if no rank has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
 //
-// So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length on
-// all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such call
-// on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one
+// So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length
+// on all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such
+// call on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one
 // another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer, the
 // next call is the host's alone, and after each further such answer twice as many, which all ranks count alike. The
 // longer the blocks, the fewer: to ask takes no time beside them.
@@ -22,7 +22,6 @@
 #include <new>
 
 #include "lacuna/mpi/collectives/collectives.hpp"
-#include "lacuna/mpi/collectives/pattern.hpp"
 #include "lacuna/mpi/job/job.hpp"
 
 namespace lacuna::mpi {
@@ -73,7 +72,7 @@ class Exchange {
 
   /// Of each side nothing where the program said MPI_IN_PLACE, and one block where all are the same.
   std::vector<Block> out, in;
-  /// Offers and tells; false: nobody has offered anything that all can take, or the host failed.
+  /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
   /// Whether the host has to move some blocks, of any rank.
   [[nodiscard]] bool has_rest() const { return has_rest_; }
@@ -111,8 +110,6 @@ class Exchange {
   Said tell_all(Said all, int& result);
   Said tell_some(Said all, int& result);
   unsigned char offer_all(bool each);
-  [[nodiscard]] bool leaves(const Block& block) const;
-  void leave_offers();
   protocol::Request* offer(std::size_t i, const Block& block, int local);
   void copy_own();
   base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);

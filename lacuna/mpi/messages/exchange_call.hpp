@@ -135,8 +135,9 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   if (detail::has_common_bytes(call)) {
     if (call.kind == Collective::gather || call.kind == Collective::scatter) host().Comm_rank(call.comm, &rank);
     bytes = detail::common_bytes(job, call, rank == call.root);
-    if (bytes <= 0 || !job.ways.asks(call.use, bytes)) return false;
+    if (bytes <= 0) return false;
   }
+  if (!job.ways.asks(call.use, bytes)) return false;
   CommOf* const of = detail::agreed(job, call.comm, result);
   if (of == nullptr) return result != kSuccess;
   Asking* const asking = detail::asking(*of, call.use, bytes);
@@ -152,7 +153,8 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
       in(static_cast<std::size_t>(pattern->ins()), now.memory());
   const bool understood =
       detail::list_both(job, call, now) && in.find_places(call.in, false) && out.find_places(call.out, pattern->one_for_all());
-  if (!now.ask(understood, *asking, result)) return result != kSuccess;  // whatever is understood, the others wait for an answer
+  // Whatever is understood, the others wait for an answer.
+  if (!now.ask(understood, *asking, result)) return result != kSuccess;
   now.take();
   if (now.has_rest()) {
     out.leave(call.out, [&](int i) { return !now.moves_out(i); });

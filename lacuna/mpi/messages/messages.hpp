@@ -25,10 +25,6 @@ struct Ended {
 
 // --- errors.cpp ------------------------------------------------------------------------------------------------------
 
-/// Bytes of a message that a sender without a CPU of its own leaves behind at once: a longer one keeps pace with its
-/// receiver, since so much memory for each send may be more than a node has.
-inline constexpr std::int64_t kMostLeft = 4 << 20;
-
 /// What kind of call an error is of.
 enum class Call {
   message,      ///< its communicator is an argument

@@ -9,6 +9,9 @@ namespace lacuna::mpi {
 namespace {
 
 constexpr int kSpinsPerLook = 64;
+// Bytes of a message that a sender without a CPU of its own leaves behind at once: a longer one keeps pace with its
+// receiver, since so much memory for each send may be more than a node has.
+constexpr std::int64_t kMostLeft = 4 << 20;
 constexpr std::int64_t kYieldAfter = 50'000;  // ns without a move: then the receiver may have no CPU
 
 // Null: it cannot be offered now.

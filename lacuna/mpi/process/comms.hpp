@@ -113,6 +113,7 @@ struct Neighbors {
 struct Asking {
   std::uint16_t unasked = 0;   ///< calls that are left to other ways,
   std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
+  std::uint8_t hope = 0;       ///< questions that may be in vain before patience grows: some call has gained
 };
 
 struct CommOf {

@@ -20,15 +20,15 @@ void Ways::find(Library library, std::string_view version, std::int64_t least, b
 }
 
 // Where blocks of some kind are offered.
-Ways::Asked Ways::would_ask() const {
+Ways::Asked Ways::would_ask(bool crowded) const {
   constexpr std::int64_t kLeast = 1 << 10, kMost = 1 << 21;  // beyond which it is as there
   const auto offers = [&](MpiUse use, std::int64_t bytes) {
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0) return forced_way(forced, use, bytes) == MpiWay::offered;
-    return bytes >= kLeast && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
-             const guide::MpiPiece piece{.bytes = std::min(bytes, kMost), .run = run};
-             return 2 * run <= bytes && prices_.choose(use, piece) == MpiWay::offered;
-           });
+    return !crowded && bytes >= kLeast && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
+      const guide::MpiPiece piece{.bytes = std::min(bytes, kMost), .run = run};
+      return 2 * run <= bytes && prices_.choose(use, piece) == MpiWay::offered;
+    });
   };
   Asked asked{};
   for (std::size_t use = 0; use < asked.size(); ++use) {

@@ -45,17 +45,19 @@ class Ways {
     const MpiWay way = choose(use, type, count);
     return way == MpiWay::packed || (way == MpiWay::offered && packs(use, type, count));
   }
-  /// Of a collective whose blocks have so many bytes on every rank: whether the ranks ask one another what they offer.
-  /// All ranks say the same.
+  /// Of a collective: whether the ranks ask one another what they offer. All ranks say the same. `bytes`: of a block on
+  /// every rank; below 0: not every rank knows.
   [[nodiscard]] bool asks(MpiUse use, std::int64_t bytes) const {
     const int measured = measured_.load(std::memory_order_relaxed);
     if (measured != kNone) return measured == static_cast<int>(MpiWay::offered);
-    return (asked_[static_cast<std::size_t>(use)] >> bits(bytes) & 1) != 0;
+    const std::uint64_t asked = asked_[static_cast<std::size_t>(use)];
+    return bytes < 0 ? asked != 0 : (asked >> bits(bytes) & 1) != 0;
   }
   /// A bit for each binary order of magnitude of bytes, by use.
   using Asked = std::array<std::uint64_t, guide::kMpiUses>;
-  /// Of which this rank would ask.
-  [[nodiscard]] Asked would_ask() const;
+  /// Of which this rank would ask. `crowded`: ranks share CPUs. Then each question costs more than what is gained, so
+  /// only what is forced is asked about.
+  [[nodiscard]] Asked would_ask(bool crowded) const;
   /// Of which all ranks would.
   void agree(const Asked& asked) { asked_ = asked; }
   /// Whether the same was left to the host before, told at once; false where that is not known.
