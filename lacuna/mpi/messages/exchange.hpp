@@ -11,9 +11,9 @@
 //
 // So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length
 // on all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such
-// call on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell one
-// another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer, the
-// next call is the host's alone, and after each further such answer twice as many, which all ranks count alike. The
+// call on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell
+// one another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer,
+// the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike. The
 // longer the blocks, the fewer: to ask takes no time beside them.
 #pragma once
 
