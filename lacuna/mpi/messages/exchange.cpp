@@ -52,7 +52,7 @@ std::size_t size_class(std::int64_t bytes) {
 // A program may take turns between blocks that gain and others. `sizes`: a bit for each size class of the blocks.
 void settle(Asking& asking, bool gained, unsigned sizes) {
   constexpr int kHopes = 8, kWithHope = 4;
-  const auto longest = static_cast<std::size_t>(std::max(std::bit_width(sizes), 1) - 1);
+  const auto longest = static_cast<std::size_t>(std::max(static_cast<int>(std::bit_width(sizes)), 1) - 1);
   const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
   asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
   asking.unasked = asking.patience;
