@@ -1,5 +1,6 @@
 // The fake's collectives: messages of their own, on a context beside the communicator's, numbered as the calls are.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tests/interposer/scarce.hpp"
@@ -30,6 +31,21 @@ enum class Name {
   Neighbor_allgatherv
 };
 
+constexpr std::array kNames{"Alltoall",
+                            "Alltoallv",
+                            "Alltoallw",
+                            "Allgather",
+                            "Allgatherv",
+                            "Gather",
+                            "Gatherv",
+                            "Scatter",
+                            "Scatterv",
+                            "Bcast",
+                            "Neighbor_alltoall",
+                            "Neighbor_alltoallv",
+                            "Neighbor_alltoallw",
+                            "Neighbor_allgather",
+                            "Neighbor_allgatherv"};
 constexpr bool is_gather(Name name) {
   return name == Name::Allgather || name == Name::Allgatherv || name == Name::Neighbor_allgather || name == Name::Neighbor_allgatherv;
 }
@@ -208,6 +224,7 @@ struct Call {
   static int now(Arguments... arguments, Comm comm) {
     Request request{};
     const scarce::Other others;
+    if (const int code = fault_of(kNames.at(static_cast<std::size_t>(kName))); code != kSuccess) return code;
     const int wrong = later(arguments..., comm, &request);
     return wrong != kSuccess ? wrong : calls::Wait(&request, mpi::ignored());
   }

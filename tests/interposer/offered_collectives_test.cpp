@@ -1,0 +1,187 @@
+// Collectives whose blocks with gaps go straight from memory to memory, on the fake MPI.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+#include "lacuna/base/base.hpp"
+#include "tests/interposer/fake.hpp"
+#include "tests/interposer/scarce.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/tier.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "OfferedCollectives.*");
+
+using namespace fake;
+
+constexpr int kInts = 1024;  // of a block: every second one moves
+constexpr int kSpoiled = -7;
+constexpr int kRanks = 3, kRoot = 1;
+
+// What a rank sends in a block.
+int sent(int from, int block, int i) { return 100'000 * (from + 1) + 5'000 * block + i; }
+
+struct Memory {
+  explicit Memory(int rank) : out(static_cast<std::size_t>(kRanks) * kInts), in(out.size(), kSpoiled) {
+    for (int i = 0; i < kRanks * kInts; ++i) out[static_cast<std::size_t>(i)] = sent(rank, i / kInts, i % kInts);
+  }
+  // Whether a block holds what a rank sent in one of its blocks, and its gaps what they did.
+  void expect_from(int block, int from, int their_block) const {
+    for (int i = 0; i < kInts; ++i) {
+      const int wanted = from < 0 || i % 2 != 0 ? kSpoiled : sent(from, their_block, i);
+      ASSERT_EQ(in[static_cast<std::size_t>(block * kInts + i)], wanted) << "block " << block << ", int " << i;
+    }
+  }
+  std::vector<int> out, in;
+};
+
+// A collective as a program calls it, and what it leaves.
+struct Kind {
+  const char* name;
+  int (*call)(const Host& mpi, Memory& m, Datatype type, Comm comm, int rank);
+  void (*expect)(const Memory& m, int rank);
+  const char* tells;  // the host's call that is made where blocks are offered, and else is not
+};
+
+void expect_all(const Memory& m, int their_block) {
+  for (int from = 0; from < kRanks; ++from) m.expect_from(from, from, their_block);
+}
+
+const std::array kKinds{
+    Kind{.name = "Alltoallv",
+         .call =
+             [](const Host& mpi, Memory& m, Datatype type, Comm comm, int) {
+               const std::array ones{1, 1, 1}, places{0, 1, 2};
+               return mpi.Alltoallv(m.out.data(), ones.data(), places.data(), type, m.in.data(), ones.data(), places.data(), type, comm);
+             },
+         .expect = [](const Memory& m, int rank) { expect_all(m, rank); },
+         .tells = "Alltoall"},
+    Kind{.name = "Allgather",
+         .call = [](const Host& mpi, Memory& m, Datatype type, Comm comm,
+                    int) { return mpi.Allgather(m.out.data(), 1, type, m.in.data(), 1, type, comm); },
+         .expect = [](const Memory& m, int) { expect_all(m, 0); },
+         .tells = "Alltoall"},
+    Kind{.name = "Gather",
+         .call = [](const Host& mpi, Memory& m, Datatype type, Comm comm,
+                    int rank) { return mpi.Gather(m.out.data(), 1, type, rank == kRoot ? m.in.data() : nullptr, 1, type, kRoot, comm); },
+         .expect =
+             [](const Memory& m, int rank) {
+               if (rank == kRoot) expect_all(m, 0);
+             },
+         .tells = "Gatherv"},
+    Kind{.name = "Gather in place",
+         .call =
+             [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank) {
+               return mpi.Gather(rank == kRoot ? mpi::in_place() : m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm);
+             },
+         .expect =
+             [](const Memory& m, int rank) {
+               for (int from = 0; rank == kRoot && from < kRanks; ++from) m.expect_from(from, from == kRoot ? -1 : from, 0);
+             },
+         .tells = "Gatherv"},
+    Kind{.name = "Scatter",
+         .call = [](const Host& mpi, Memory& m, Datatype type, Comm comm,
+                    int) { return mpi.Scatter(m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm); },
+         .expect = [](const Memory& m, int rank) { m.expect_from(0, kRoot, rank); },
+         .tells = "Scatterv"},
+    Kind{.name = "Bcast",
+         .call = [](const Host& mpi, Memory& m, Datatype type, Comm comm,
+                    int rank) { return mpi.Bcast(rank == kRoot ? m.out.data() : m.in.data(), 1, type, kRoot, comm); },
+         .expect = [](const Memory& m, int rank) { m.expect_from(0, rank == kRoot ? -1 : kRoot, 0); },
+         .tells = "Scatterv"},
+    Kind{.name = "Neighbor_alltoall",
+         .call = [](const Host& mpi, Memory& m, Datatype type, Comm comm,
+                    int) { return mpi.Neighbor_alltoall(m.out.data(), 1, type, m.in.data(), 1, type, comm); },
+         .expect =
+             [](const Memory& m, int rank) {
+               m.expect_from(0, (rank + kRanks - 1) % kRanks, 1);
+               m.expect_from(1, (rank + 1) % kRanks, 0);
+             },
+         .tells = "Neighbor_alltoallv"},
+};
+
+Datatype gaps(const Host& mpi) {
+  Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
+  Datatype type = resized(inner, 0, kInts * 4);
+  mpi.Type_commit(&type);
+  mpi.Type_free(&inner);
+  return type;
+}
+
+TEST(OfferedCollectives, GoStraight) {
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    for (const char* way : {"offered", "packed"}) {
+      const Set forced("LACUNA_MPI_WAY", way);
+      const Outcome outcome = run_preloaded({.ranks = kRanks, .decode_at = 1}, [&](const Host& mpi, int rank) {
+        Datatype type = gaps(mpi);
+        Comm ring = cart(mpi.world, std::array{kRanks}, std::array{true});
+        for (int round = 0; round < 3; ++round) {
+          Memory memory(rank);
+          EXPECT_EQ(kind.call(mpi, memory, type, ring, rank), mpi::kSuccess);
+          kind.expect(memory, rank);
+        }
+        mpi.Comm_free(&ring);
+        mpi.Type_free(&type);
+      });
+      EXPECT_EQ(outcome.calls.contains(kind.tells), way == std::string_view("offered"));
+      for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+    }
+  }
+}
+
+// Blocks with gaps at a root alone: ranks that have none offer theirs, too.
+TEST(OfferedCollectives, AreOfOneRankWithGaps) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  const Outcome outcome = run_preloaded({.ranks = kRanks, .decode_at = 1}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    std::vector<int> dense(kInts / 2);
+    for (int round = 0; round < 3; ++round) {
+      Memory memory(rank);
+      for (std::size_t i = 0; i < dense.size(); ++i) dense[i] = sent(rank, 0, 2 * static_cast<int>(i));
+      EXPECT_EQ(mpi.Gather(dense.data(), kInts / 2, int_type(), memory.in.data(), 1, type, kRoot, mpi.world), mpi::kSuccess);
+      if (rank == kRoot) expect_all(memory, 0);
+    }
+    mpi.Type_free(&type);
+  });
+  EXPECT_TRUE(outcome.calls.contains("Gatherv"));
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// One with scarcity on one rank; whether an allocation failed.
+bool move_with_scarcity(const Kind& kind, long after) {
+  std::atomic<bool> failed = false;
+  const Outcome outcome = run_preloaded({.ranks = kRanks, .decode_at = 1}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    Comm ring = cart(mpi.world, std::array{kRanks}, std::array{true});
+    scarce::Scarcity scarcity{.after = rank == 2 ? after : scarce::Scarcity::kNever, .all = false};
+    for (int round = 0; round < 3; ++round) {
+      Memory memory(rank);
+      EXPECT_EQ(scarcity([&] { return kind.call(mpi, memory, type, ring, rank); }), mpi::kSuccess) << "after " << after;
+      kind.expect(memory, rank);
+    }
+    if (rank == 2) failed = scarcity.failed;
+    mpi.Comm_free(&ring);
+    mpi.Type_free(&type);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  return failed;
+}
+
+TEST(OfferedCollectives, NeedNoMemory) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    long after = 0;
+    while (!HasFailure() && move_with_scarcity(kind, after)) ++after;
+    EXPECT_GT(after, 0);
+  }
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test
