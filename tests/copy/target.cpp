@@ -47,4 +47,13 @@ bool use(const InstructionSet& set) {
   return has;
 }
 
+std::string twin_of(const InstructionSet& set) {
+  if (set.best != 0) return {};
+  const std::int64_t cpu = hwy::SupportedTargets() | HWY_STATIC_TARGET;
+  for (const InstructionSet& other : instruction_sets()) {
+    if (other.best != 0 && other.best == (cpu & -cpu)) return other.name;
+  }
+  return {};
+}
+
 }  // namespace lacuna::copy_test

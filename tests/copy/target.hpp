@@ -22,10 +22,14 @@ inline void PrintTo(const InstructionSet& set, std::ostream* out) { *out << set.
 /// False if the CPU lacks it.
 [[nodiscard]] bool use(const InstructionSet& set);
 
+/// Another one that is the same on this CPU, whose best is one of them; empty: there is none.
+[[nodiscard]] std::string twin_of(const InstructionSet& set);
+
 class OnEverySet : public testing::TestWithParam<InstructionSet> {
  protected:
   void SetUp() override {
     if (!use(GetParam())) GTEST_SKIP() << "this CPU has no " << GetParam().name;
+    if (const std::string twin = twin_of(GetParam()); !twin.empty()) GTEST_SKIP() << "all that this CPU has is " << twin;
   }
   void TearDown() override { (void)use({"", 0}); }
 };

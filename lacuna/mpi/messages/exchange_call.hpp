@@ -15,8 +15,9 @@ std::int64_t common_bytes(Job& job, const CollectiveCall<Number, At>& call, bool
     case Collective::allgather: {
       int size = 0;
       if (!in.each) return bytes_of(job, in.type, in.count);
+      if (in.counts == nullptr || !Comms::has_one_group(call.comm)) return -1;  // another group is of another size
       host().Comm_size(call.comm, &size);
-      return in.counts == nullptr ? -1 : bytes_of(job, in.type, *std::max_element(in.counts, in.counts + size));
+      return bytes_of(job, in.type, *std::max_element(in.counts, in.counts + size));
     }
     case Collective::gather: return is_root ? bytes_of(job, in.type, in.count) : bytes_of(job, out.type, out.count);
     case Collective::scatter: return is_root ? bytes_of(job, out.type, out.count) : bytes_of(job, in.type, in.count);
