@@ -271,6 +271,34 @@ static void topologies(void) {
   MPI_Comm_free(&made);
 }
 
+/* Two ranks with one edge, and others without any: all of them call, again and again. */
+static void with_ranks_alone(void) {
+  enum { CELLS = 4096, ROUNDS = 3 };
+  MPI_Comm made;
+  MPI_Datatype column;
+  int ends[MOST_RANKS], edges[] = {1, 0};
+  for (int i = 0; i < everybody; ++i) ends[i] = i == 0 ? 1 : 2;
+  MPI_Graph_create(MPI_COMM_WORLD, everybody, ends, edges, 0, &made);
+  MPI_Type_vector(CELLS, 1, 2, MPI_DOUBLE, &column);
+  MPI_Type_commit(&column);
+  double* out = allocate(2 * CELLS * sizeof *out);
+  double* in = allocate(2 * CELLS * sizeof *in);
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int i = 0; i < 2 * CELLS; ++i) {
+      out[i] = 100000.0 * me + i + round;
+      in[i] = -1;
+    }
+    MPI_Neighbor_alltoall(out, 1, column, in, 1, column, made);
+    for (int i = 0; i < 2 * CELLS; ++i)
+      if (in[i] != (me < 2 && i % 2 == 0 ? 100000.0 * (1 - me) + i + round : -1)) wrong("a graph with ranks alone: double %d", i);
+  }
+  say("checked a graph with ranks alone");
+  free(out);
+  free(in);
+  MPI_Type_free(&column);
+  MPI_Comm_free(&made);
+}
+
 /* --- between groups ----------------------------------------------------------------------------------------------- */
 
 static void between_groups(void) {
@@ -312,6 +340,7 @@ int main(int argc, char** argv) {
   all_kinds("every other rank", some);
   all_kinds("self", MPI_COMM_SELF);
   topologies();
+  with_ranks_alone();
   between_groups();
   MPI_Comm_free(&backwards);
   MPI_Comm_free(&some);

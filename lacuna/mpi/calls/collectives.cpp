@@ -211,14 +211,13 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
   if (ending.request == nullptr && takes_messages(j)) {
     int result = kSuccess;
-    const CollectiveCall<Number, At> call{
-        .name = Passed::functions()[static_cast<std::size_t>(function)],
-        .kind = kind,
-        .root = root,
-        .comm = comm,
-        .use = out.types != nullptr && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
-        .out = out,
-        .in = in};
+    const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
+                                          .kind = kind,
+                                          .root = root,
+                                          .comm = comm,
+                                          .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
+                                          .out = out,
+                                          .in = in};
     if (exchange(*j, call, result)) return result;
   }
   if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
@@ -255,7 +254,7 @@ Blocks<Number, At> uneven(const void* base, const Number* counts, const At* plac
 }
 template <class Number, class At>
 Blocks<Number, At> typed(const void* base, const Number* counts, const At* places, const Datatype* types) {
-  return {.base = base, .counts = counts, .places = places, .types = types, .each = true};
+  return {.base = base, .counts = counts, .places = places, .types = types, .each = true, .typed = true};
 }
 
 }  // namespace

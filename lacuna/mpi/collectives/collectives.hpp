@@ -21,7 +21,8 @@ struct Blocks {
   const At* places = nullptr;       ///< null: one behind the other
   Datatype type{};                  ///< of all blocks, or
   const Datatype* types = nullptr;  ///< one for each
-  bool each = false;                ///< whether the call has a count for each, though a rank may say none
+  bool each = false;                ///< whether the call has a count for each, though a rank may say none,
+  bool typed = false;               ///< and a type for each
 
   [[nodiscard]] Count count_of(int i) const { return counts != nullptr ? counts[i] : count; }
   [[nodiscard]] Datatype type_of(int i) const { return types != nullptr ? types[i] : type; }

@@ -41,6 +41,7 @@ std::optional<Neighbors> ask_host(Comm comm, int rank) {
   } else {
     return std::nullopt;
   }
+  made.has_ranks = true;
   made.out = are_ranks(made.destinations);
   made.in = are_ranks(made.sources);
   return made;

@@ -64,24 +64,31 @@ constexpr std::size_t kMostOfBcast = 8;
 
 }  // namespace
 
+// The ranks say two things: that they can take part, and that no other rank is on their node. If all say the latter
+// there is nothing to exchange.
 CommOf* agreed(Job& job, Comm comm, int& result) {
+  constexpr unsigned char kYes = 1, kNo = 0;
   using Exchanges = CommOf::Exchanges;
   CommOf* const of = find(job, comm);
   if (of != nullptr && of->exchanges != Exchanges::unknown) return of->exchanges == Exchanges::agreed ? of : nullptr;
-  if (!Comms::has_one_group(comm) || job.comms->refuses(comm)) return nullptr;
-  const unsigned char mine = of != nullptr && prepare(*of, comm) ? 1 : 0;
-  if (mine == 0) job.comms->refuse(comm);
-  unsigned char all = 0;
-  result = host().Allreduce(&mine, &all, 1, host().byte, host().band, comm);
-  const bool agrees = result == kSuccess && all != 0;
+  if (!Comms::has_one_group(comm) || job.comms->refuses(comm) || (of != nullptr && of->foreign)) return nullptr;
+  const bool mine = of != nullptr && prepare(*of, comm);
+  if (!mine) job.comms->refuse(comm);
+  const auto others = of == nullptr ? 0 : std::ranges::count_if(of->places, [](const RankPlace& place) { return place.local >= 0; });
+  const std::array<unsigned char, 2> said{mine ? kYes : kNo, others == 0 ? kYes : kNo};
+  std::array<unsigned char, 2> all{};
+  result = host().Allreduce(said.data(), all.data(), static_cast<int>(said.size()), host().byte, host().band, comm);
+  const bool agrees = result == kSuccess && all[0] == kYes && all[1] == kNo;
   if (of == nullptr) return nullptr;
   of->exchanges = agrees ? Exchanges::agreed : Exchanges::refused;
+  of->one_node = std::cmp_equal(others + 1, of->places.size());
   if (!agrees) of->exchange_memory = {};
   return agrees ? of : nullptr;
 }
 
 Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes) {
   if (use == MpiUse::bcast && of.places.size() > kMostOfBcast) return nullptr;
+  if (use != MpiUse::alltoallw && !of.one_node) return nullptr;
   return &of.asking[static_cast<std::size_t>(use)][size_class(bytes)];
 }
 
@@ -89,7 +96,7 @@ std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const Co
   int rank = 0;
   const auto size = static_cast<int>(of.places.size());
   const Neighbors* const neighbors = of.neighbors ? &*of.neighbors : nullptr;
-  const bool knows_them = neighbors != nullptr && neighbors->destinations.size() == neighbors->out.size();
+  const bool knows_them = neighbors != nullptr && neighbors->has_ranks;
   if (root < 0 || root >= size || (of_neighbors(kind) && !knows_them)) return std::nullopt;
   host().Comm_rank(comm, &rank);
   return Pattern(kind, root, rank, size, of_neighbors(kind) ? neighbors : nullptr);

@@ -93,11 +93,11 @@ int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, Le
                                                             call.root, call.comm);
       case Collective::alltoall:
       case Collective::allgather:
-        return from.types != nullptr ? typed(for_number<Number>(h.Alltoallw, h.Alltoallw_c))
-                                     : each_to_each(for_number<Number>(h.Alltoallv, h.Alltoallv_c));
+        return from.typed ? typed(for_number<Number>(h.Alltoallw, h.Alltoallw_c))
+                          : each_to_each(for_number<Number>(h.Alltoallv, h.Alltoallv_c));
       default:
         if constexpr (std::is_same_v<Number, Count>) {
-          if (from.types != nullptr) return typed(h.Neighbor_alltoallw_c);
+          if (from.typed) return typed(h.Neighbor_alltoallw_c);
         }
         return each_to_each(for_number<Number>(h.Neighbor_alltoallv, h.Neighbor_alltoallv_c));
     }
@@ -134,7 +134,11 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   std::int64_t bytes = -1;
   int rank = 0;
   if (detail::has_common_bytes(call)) {
-    if (call.kind == Collective::gather || call.kind == Collective::scatter) host().Comm_rank(call.comm, &rank);
+    // Between groups a root below 0 has no part, or is of this group, and other ranks' roots are of the other one.
+    if (call.root < 0) return false;
+    const bool one_side = call.kind == Collective::gather || call.kind == Collective::scatter;
+    if (one_side) host().Comm_rank(call.comm, &rank);
+    if (one_side && rank == call.root && !Comms::has_one_group(call.comm)) return false;
     bytes = detail::common_bytes(job, call, rank == call.root);
     if (bytes <= 0) return false;
   }

@@ -97,6 +97,7 @@ CommOf* Comms::find(Comm comm) {
   made->inter = inter != 0;
   made->of_host = is_of_host(comm);
   for (const int world : worlds) {
+    made->foreign = made->foreign || world < 0;
     if (!made->of_host) made->places.push_back(world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world)));
   }
   // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found

@@ -106,7 +106,8 @@ struct RankPlace {
 /// Those of a communicator with a topology, in the order of its collectives' blocks.
 struct Neighbors {
   std::vector<bool> out, in;               ///< whether each is a rank; MPI_PROC_NULL is none
-  std::vector<int> destinations, sources;  ///< their ranks; empty: the host was not asked (MPI_Graph_create)
+  std::vector<int> destinations, sources;  ///< their ranks,
+  bool has_ranks = false;                  ///< if the host was asked: not about a graph (MPI_Graph_create)
 };
 
 /// How often the ranks of a communicator ask one another about a collective, the same on all of them.
@@ -119,6 +120,7 @@ struct Asking {
 struct CommOf {
   bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
   bool inter = false;
+  bool foreign = false;  ///< it has ranks of another MPI_COMM_WORLD, which have agreed on other things
   /// Of MPICH's threads or streams: its messages are the host's alone, and no place is known
   bool of_host = false;
   std::optional<Neighbors> neighbors;        ///< once they were asked for
@@ -127,6 +129,7 @@ struct CommOf {
   /// Of collectives, the same on all its ranks (exchange.hpp): whether they may be Lacuna's, and by use and size of
   /// blocks how often the ranks ask.
   enum class Exchanges { unknown, agreed, refused } exchanges = Exchanges::unknown;
+  bool one_node = false;                    ///< all its ranks are on this node; known once they have agreed
   static constexpr std::size_t kSizes = 8;  ///< below 4 KiB, below 16 KiB, and so on; where no rank knows it the first
   std::array<std::array<Asking, kSizes>, guide::kMpiUses> asking{};
   std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there
