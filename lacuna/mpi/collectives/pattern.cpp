@@ -7,8 +7,8 @@ namespace {
 
 // Whether each is a rank.
 std::vector<bool> are_ranks(const std::vector<int>& ranks) {
-  std::vector<bool> there;
-  for (const int rank : ranks) there.push_back(rank != kProcNull);
+  std::vector<bool> there(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) there[i] = ranks[i] != kProcNull;
   return there;
 }
 

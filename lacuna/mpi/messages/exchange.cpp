@@ -45,7 +45,7 @@ CommOf* find(Job& job, Comm comm) try { return job.comms->find(comm); } catch (c
 
 // Below 4 KiB, below 16 KiB, and so on.
 std::size_t size_class(std::int64_t bytes) {
-  const int binary = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+  const auto binary = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0))));
   return static_cast<std::size_t>(std::clamp((binary - 11) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
 }
 
