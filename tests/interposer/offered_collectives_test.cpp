@@ -173,6 +173,7 @@ bool move_with_scarcity(const Kind& kind, long after) {
   return failed;
 }
 
+LACUNA_LEFT_OUT(thread, "OfferedCollectives.NeedNoMemory");  // hundreds of jobs: minutes
 TEST(OfferedCollectives, NeedNoMemory) {
   const Set forced("LACUNA_MPI_WAY", "offered");
   for (const Kind& kind : kKinds) {
