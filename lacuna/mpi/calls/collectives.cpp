@@ -109,11 +109,11 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
   why = early ? Why::first_use : Why::contiguous;
   if (type == nullptr) return !early;
   if (type->contiguous(count)) {
-    if (!j.reports) type->remember(use, count, MpiWay::host);
+    if (!j.reports) type->remember(use, count, MpiWay::host, Type::Among::host_and_packed);
     return false;
   }
   why = Why::host_is_fast;
-  return j.ways.chooses_packing(use, *type.get(), count);
+  return j.ways.packs(use, *type.get(), count);
 }
 
 // How many blocks each side of a call has whose blocks differ; nothing: between groups, or not known yet.
@@ -145,7 +145,7 @@ bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, A
     for (int i = 0; i < number; ++i) {
       const Count count = side.count_of(i);
       if (side.counts != nullptr && count == 0) continue;
-      if (!j.ways.leaves(use, j.types.seen(side.type_of(i)), count)) return false;
+      if (!j.ways.leaves(use, j.types.seen(side.type_of(i)), count, Type::Among::host_and_packed)) return false;
     }
     return true;
   };

@@ -87,13 +87,13 @@ int Pattern::from(int block) const {
 }
 
 int Pattern::own_out() const {
-  if (all_with_all()) return rank_;
+  if (all_with_all(kind_)) return rank_;
   if (kind_ == Collective::gather && is_root()) return 0;
   return kind_ == Collective::scatter && is_root() ? rank_ : -1;
 }
 
 int Pattern::own_in() const {
-  if (all_with_all()) return rank_;
+  if (all_with_all(kind_)) return rank_;
   if (kind_ == Collective::gather && is_root()) return rank_;
   return kind_ == Collective::scatter && is_root() ? 0 : -1;
 }

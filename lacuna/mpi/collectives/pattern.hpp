@@ -16,6 +16,9 @@ enum class Collective { alltoall, allgather, gather, scatter, bcast, neighbor_al
   return kind == Collective::neighbor_alltoall || kind == Collective::neighbor_allgather;
 }
 
+/// Whether each rank sends to each.
+[[nodiscard]] constexpr bool all_with_all(Collective kind) { return kind == Collective::alltoall || kind == Collective::allgather; }
+
 /// Asked for once: a communicator keeps its topology. Null: it has none, or the host does not say. Throws
 /// std::bad_alloc.
 const Neighbors* neighbors_of(CommOf& of, Comm comm, int rank);
@@ -30,8 +33,6 @@ class Pattern {
   [[nodiscard]] bool is_root() const { return rank_ == root_; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const Neighbors* neighbors() const { return neighbors_; }
-  /// Whether each rank sends to each.
-  [[nodiscard]] bool all_with_all() const { return kind_ == Collective::alltoall || kind_ == Collective::allgather; }
   /// Whether there is one block to send, for all that get one.
   [[nodiscard]] bool one_for_all() const {
     return kind_ == Collective::allgather || kind_ == Collective::bcast || kind_ == Collective::neighbor_allgather;

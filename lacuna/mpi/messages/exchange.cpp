@@ -147,7 +147,7 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   for (const std::vector<Block>* side : {&out, &in}) {
     for (const Block& block : *side) all.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));
   }
-  all = pattern_.all_with_all() ? tell_all(all, result) : tell_some(all, result);
+  all = all_with_all(pattern_.kind()) ? tell_all(all, result) : tell_some(all, result);
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
   const bool some = (all.says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;

@@ -129,8 +129,7 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) 
 template <class Number, class At>
 bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   result = kSuccess;
-  const bool all_with_all = call.kind == Collective::alltoall || call.kind == Collective::allgather;
-  if (call.comm == host().no_comm || (all_with_all && call.out.base == in_place())) return false;
+  if (call.comm == host().no_comm || (all_with_all(call.kind) && call.out.base == in_place())) return false;
   std::int64_t bytes = -1;
   int rank = 0;
   if (detail::has_common_bytes(call)) {

@@ -74,15 +74,16 @@ class Type : public std::enable_shared_from_this<Type> {
   [[nodiscard]] guide::MpiPiece piece(Count count) const {
     return {.bytes = piece_.bytes * count, .run = piece_.run, .listed = piece_.listed};
   }
+  /// Of which ways one was chosen.
+  enum class Among : std::uint8_t { all, host_and_packed };
   /// The way that was chosen last for this use, if it was for as many elements.
-  [[nodiscard]] std::optional<guide::MpiWay> way(guide::MpiUse use, Count count) const {
-    const std::uint64_t last = ways_[static_cast<std::size_t>(use)].load(std::memory_order_relaxed);
+  [[nodiscard]] std::optional<guide::MpiWay> way(guide::MpiUse use, Count count, Among among = Among::all) const {
+    const std::uint64_t last = chosen(use, among).load(std::memory_order_relaxed);
     if (last >> 2 != static_cast<std::uint64_t>(count) + 1) return std::nullopt;
     return static_cast<guide::MpiWay>(last & 3);
   }
-  guide::MpiWay remember(guide::MpiUse use, Count count, guide::MpiWay way) const {
-    ways_[static_cast<std::size_t>(use)].store((static_cast<std::uint64_t>(count) + 1) << 2 | static_cast<std::uint64_t>(way),
-                                               std::memory_order_relaxed);
+  guide::MpiWay remember(guide::MpiUse use, Count count, guide::MpiWay way, Among among = Among::all) const {
+    chosen(use, among).store((static_cast<std::uint64_t>(count) + 1) << 2 | static_cast<std::uint64_t>(way), std::memory_order_relaxed);
     return way;
   }
 
@@ -96,7 +97,10 @@ class Type : public std::enable_shared_from_this<Type> {
   mutable Mutex mutex_;
   mutable std::vector<std::pair<Count, Layout>> several_;
   mutable std::size_t next_ = 0;
-  mutable std::array<std::atomic<std::uint64_t>, guide::kMpiUses> ways_{};
+  [[nodiscard]] std::atomic<std::uint64_t>& chosen(guide::MpiUse use, Among among) const {
+    return ways_[static_cast<std::size_t>(among)][static_cast<std::size_t>(use)];
+  }
+  mutable std::array<std::array<std::atomic<std::uint64_t>, guide::kMpiUses>, 2> ways_{};
   mutable std::atomic<signed char> takes_part_{0};  // -1: it does not
 };
 

@@ -19,24 +19,25 @@ void Ways::find(Library library, std::string_view version, std::int64_t least, b
   forced_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed);
 }
 
-// Where blocks of some kind are offered.
+// Where blocks of some kind are offered. All orders of magnitude from the last one on are alike, unless a length is
+// forced.
 Ways::Asked Ways::would_ask(bool crowded) const {
-  constexpr std::int64_t kLeast = 1 << 10, kMost = 1 << 21;  // beyond which it is as there
+  constexpr unsigned kLast = 21;
+  const int forced = forced_.load(std::memory_order_relaxed);
+  const bool forces = forced != kNone || offered_from_ > 0;
   const auto offers = [&](MpiUse use, std::int64_t bytes) {
-    const int forced = forced_.load(std::memory_order_relaxed);
-    if (forced != kNone || offered_from_ > 0) return forced_way(forced, use, bytes) == MpiWay::offered;
-    return !crowded && bytes >= kLeast && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
-      const guide::MpiPiece piece{.bytes = std::min(bytes, kMost), .run = run};
-      return 2 * run <= bytes && prices_.choose(use, piece) == MpiWay::offered;
+    if (forces) return forced_way(forced, use, bytes) == MpiWay::offered;
+    return !crowded && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
+      return 2 * run <= bytes && prices_.choose(use, {.bytes = bytes, .run = run}) == MpiWay::offered;
     });
   };
   Asked asked{};
   for (std::size_t use = 0; use < asked.size(); ++use) {
-    if (!guide::mpi_way_serves(MpiWay::offered, static_cast<MpiUse>(use))) continue;
+    bool asks = false;
     for (unsigned bit = 1; bit < 63; ++bit) {
       const std::int64_t least = std::int64_t{1} << (bit - 1);
-      if (offers(static_cast<MpiUse>(use), least) || offers(static_cast<MpiUse>(use), 2 * least - 1))
-        asked[use] |= 2 * static_cast<std::uint64_t>(least);
+      if (forces || bit <= kLast) asks = offers(static_cast<MpiUse>(use), least) || offers(static_cast<MpiUse>(use), 2 * least - 1);
+      if (asks) asked[use] |= std::uint64_t{1} << bit;
     }
   }
   return asked;

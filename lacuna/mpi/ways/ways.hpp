@@ -37,13 +37,9 @@ class Ways {
   [[nodiscard]] bool packs(MpiUse use, const Type& type, Count count) const {
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0) return forced != static_cast<int>(MpiWay::host);
+    if (const std::optional<MpiWay> known = type.way(use, count, Type::Among::host_and_packed)) return *known == MpiWay::packed;
     constexpr unsigned packed = 1U << static_cast<unsigned>(MpiWay::packed);
-    return prices_.choose(use, type.piece(count), packed) == MpiWay::packed;
-  }
-  /// Whether packing is chosen, or would be where what is chosen cannot be.
-  [[nodiscard]] bool chooses_packing(MpiUse use, const Type& type, Count count) const {
-    const MpiWay way = choose(use, type, count);
-    return way == MpiWay::packed || (way == MpiWay::offered && packs(use, type, count));
+    return type.remember(use, count, prices_.choose(use, type.piece(count), packed), Type::Among::host_and_packed) == MpiWay::packed;
   }
   /// Of a collective: whether the ranks ask one another what they offer. All ranks say the same. `bytes`: of a block on
   /// every rank; below 0: not every rank knows.
@@ -61,12 +57,12 @@ class Ways {
   /// Of which all ranks would.
   void agree(const Asked& asked) { asked_ = asked; }
   /// Whether the same was left to the host before, told at once; false where that is not known.
-  [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count) const {
+  [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count, Type::Among among = Type::Among::all) const {
     if (seen == nullptr || count < 0) return false;
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0)
       return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
-    return seen->way(use, count) == MpiWay::host;
+    return seen->way(use, count, among) == MpiWay::host;
   }
   /// The best of the other ways, and its expected nanoseconds; nothing: there is none.
   [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const;
