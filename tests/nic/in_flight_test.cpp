@@ -2,6 +2,8 @@
 // and the context that saw it connects again.
 #include <signal.h>
 
+#include <atomic>
+
 #include "tests/nic/rig.hpp"
 #include "tests/support/environment.hpp"
 
@@ -79,6 +81,47 @@ std::string target_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   return works_again(*rig.context, path, rank, bootstrap);
 }
 
+// A write waits behind others while the writer looks at nothing, until the write's region is gone. A NIC may learn that
+// from a connection that breaks.
+std::string target_gone_unseen(nic::Path path, int rank, nic::Bootstrap& bootstrap, std::atomic<bool>& over) {
+  constexpr int writes = 6;  // more than a socket takes, fewer than NIC ofi has under way
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, kBytes));
+  nic::RegisteredBuffer other = LACUNA_END_TRY(nic::RegisteredBuffer::create(*rig.context, 8));
+  const Address stays = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
+  const Address goes = LACUNA_END_TRY(swap(bootstrap, Address{other.region.addr(), other.region.rkey()}));
+  const nic::Sge all = rig.sge(0, kBytes), some = rig.sge(0, 8);
+  const nic::SendRequest long_one{.opcode = Opcode::write, .sg_list = {&all, 1}, .remote_addr = stays.addr, .rkey = stays.key};
+  const nic::SendRequest last{.wr_id = 1, .opcode = Opcode::write, .sg_list = {&some, 1}, .remote_addr = goes.addr, .rkey = goes.key};
+  if (rank == 1) LACUNA_END_TRY(rig.qp->post_recv({}));
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 0) {  // the first ones ask for the keys
+    for (const nic::SendRequest& request : {long_one, last, nic::SendRequest{}}) {
+      LACUNA_END_TRY(rig.qp->post_send(request));
+      LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+    }
+    for (int i = 0; i < writes; ++i) LACUNA_END_TRY(rig.qp->post_send(long_one));
+    LACUNA_END_TRY(rig.qp->post_send(last));
+  } else {
+    LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 1) other.region = nic::Region();
+  LACUNA_END_TRY(barrier(bootstrap));
+  for (int i = 0; rank == 0 && i <= writes; ++i) {
+    const nic::Completion completion = LACUNA_END_TRY(rig.next());
+    const bool may_fail = completion.wr_id == last.wr_id && completion.status == Status::rem_access_err;
+    if (completion.status != Status::success && !may_fail) return "completed with " + std::string(status_name(completion.status));
+  }
+  if (rank == 0) over = true;
+  const auto writer_ends = [&] {
+    rig.context->poll(*rig.queue, {});
+    return over.load();
+  };
+  LACUNA_END_TRY(rig.until("the writer to end", writer_ends));
+  LACUNA_END_TRY(barrier(bootstrap));
+  return works_again(*rig.context, path, rank, bootstrap);
+}
+
 // The source deregisters what it sends from while the device tries again and again, because the peer does not receive.
 // Then it does: there is nothing to send.
 std::string source_gone(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
@@ -111,6 +154,14 @@ class RegionGone : public EveryPath {};
 TEST_P(RegionGone, AtTheTargetInFlightTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());
   EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return target_gone(GetParam(), rank, b); }), "");
+}
+TEST_P(RegionGone, AtTheTargetUnseenTwoProcesses) {
+  LACUNA_NEEDS_PATH(GetParam());
+  void* const shared = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& over = *new (shared) std::atomic<bool>(false);
+  EXPECT_EQ(in_two_processes([&](int rank, nic::Bootstrap& b) { return target_gone_unseen(GetParam(), rank, b, over); }), "");
+  munmap(shared, sizeof over);
 }
 TEST_P(RegionGone, AtTheSourceInFlightTwoProcesses) {
   LACUNA_NEEDS_PATH(GetParam());

@@ -11,6 +11,18 @@ namespace {
 
 constexpr std::int64_t kLinger = 1'000'000'000;  // ns
 
+// What a provider's error says of a request; none: of the connection.
+std::optional<Status> refusal_of(int error) {
+  switch (error) {
+    case FI_EACCES:
+    case FI_EPERM:
+    case FI_EKEYREJECTED: return Status::rem_access_err;
+    case FI_ETRUNC:
+    case FI_EMSGSIZE: return Status::rem_inv_req_err;
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace
 
 base::Error cause_of(Status status) {
@@ -170,19 +182,13 @@ void QueuePair::take_send(Operation::Kind kind, std::uint64_t number, const Outc
   Send& request = send_at(number);
   if (!was_silent(kind, number) && request.opcode != Opcode::read) --answers_;
   if (outcome.error == 0) arrived_before(number);
+  const std::optional<Status> refusal = refusal_of(outcome.error);
+  const bool broke = outcome.error != 0 && !refusal;
+  // The peer says why, or is gone. Said before over() forgets a region that goes: settle() looks whether it was one.
+  data_dead_ = data_dead_ || broke;
   over(number, kind == Operation::Kind::remote);
-  switch (outcome.error) {
-    case 0: break;
-    case FI_EACCES:
-    case FI_EPERM:
-    case FI_EKEYREJECTED: refuse(request, Status::rem_access_err); break;
-    case FI_ETRUNC:
-    case FI_EMSGSIZE: refuse(request, Status::rem_inv_req_err); break;
-    default:
-      request.done = false;
-      data_dead_ = true;  // the peer says why, or is gone
-      break;
-  }
+  if (refusal) refuse(request, *refusal);
+  if (broke) request.done = false;
 }
 
 // A silent operation that failed: the provider has given it back.
