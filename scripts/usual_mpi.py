@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Prints a profile of `lacuna guide --mpi` as lines of C++: the times that hold where nothing was measured.
+"""Prints profiles of `lacuna guide --mpi` as lines of C++: the times that hold where nothing was measured.
 
     scripts/usual_mpi.py ~/.config/lacuna/profiles/mpi-open_mpi.json > lacuna/guide/usual_mpi/open_mpi.inc
+    scripts/usual_mpi.py first.json second.json third.json > lacuna/guide/usual_mpi/open_mpi.inc
 
-lacuna/guide/mpi_ways.cpp includes the file, and says what sheet() is.
+Several profiles are of one MPI on one machine: each time is the shortest of theirs, since what else a machine does only
+makes times longer. lacuna/guide/usual_mpi.cpp includes the file, and says what sheet() is.
 """
 
 from __future__ import annotations
@@ -20,17 +22,39 @@ SCHEMA = "lacuna-mpi-ways/2"
 WIDTH = 120
 
 
-def lines_of(profile: dict[str, Any]) -> Iterator[str]:
+def lines_of(profiles: list[dict[str, Any]]) -> Iterator[str]:
     """Raises KeyError where a member is missing."""
+    profile = shortest(profiles)
     origin = f"{profile['library_version']}; {profile['machine']}; {profile['created']}; Lacuna"
     yield from wrapped(f"Nanoseconds, by bytes, then runs: {origin} {profile['lacuna_version']}.", "// ", "// ")
-    yield from wrapped("`lacuna guide --mpi` measured them, and scripts/usual_mpi.py wrote them.", "// ", "// ")
+    runs = f" Each is the shortest of {len(profiles)} runs." if len(profiles) > 1 else ""
+    yield from wrapped(f"`lacuna guide --mpi` measured them, and scripts/usual_mpi.py wrote them.{runs}", "// ", "// ")
     for use, forms in profile["ns"].items():
         for form, ways in forms.items():
             listed = "true" if form == "listed" else "false"
             for way, times in ways.items():
                 numbers = ", ".join(map(rounded, times))
                 yield from wrapped(f"sheet(MpiUse::{use}, {listed}, MpiWay::{way}, {{{numbers}}});", "", "      ")
+
+
+def shortest(profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of each cell the shortest time. Raises ValueError where two profiles are of different MPIs or machines."""
+    first = profiles[0]
+    for other in profiles[1:]:
+        for member in ("library_version", "machine", "lacuna_version"):
+            if other[member] != first[member]:
+                raise ValueError(f"its {member} is {other[member]!r}, not {first[member]!r}")
+    ns = {
+        use: {
+            form: {
+                way: [min(each) for each in zip(*(p["ns"][use][form][way] for p in profiles), strict=True)]
+                for way in ways
+            }
+            for form, ways in forms.items()
+        }
+        for use, forms in first["ns"].items()
+    }
+    return {**first, "ns": ns}
 
 
 def rounded(ns: float) -> str:
@@ -46,13 +70,15 @@ def wrapped(text: str, first: str, later: str) -> list[str]:
 def main() -> int:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("profile", type=Path)
-    file = parser.parse_args().profile
+    parser.add_argument("profile", type=Path, nargs="+")
+    profiles = []
     try:
-        profile = json.loads(file.read_text(encoding="utf-8"))
-        if profile["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {profile['schema']!r}, not {SCHEMA!r}")
-        print(*lines_of(profile), sep="\n")
+        for file in parser.parse_args().profile:
+            profile = json.loads(file.read_text(encoding="utf-8"))
+            if profile["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {profile['schema']!r}, not {SCHEMA!r}")
+            profiles.append(profile)
+        print(*lines_of(profiles), sep="\n")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         print(f"{file} is no profile of an MPI's ways: {e}", file=sys.stderr)
         return 1

@@ -299,7 +299,9 @@ TileKernel registers_of(const Tile& shape, bool stream) {
   constexpr Index lane = 16 / static_cast<Index>(sizeof(T));
   constexpr Index vector = kWidest / static_cast<Index>(sizeof(T));
   if (shape.rows >= vector && shape.columns >= vector) {
-    return kernel_of<Registers<Block<T, kWidest, kWidest>>>(shape, stream, "squares of registers", 0.13);
+    // Wider ones of so many vectors are stored halfway and loaded again (registers-inl.hpp).
+    constexpr int square = sizeof(T) <= 2 ? std::min(kWidest, 32) : kWidest;
+    return kernel_of<Registers<Block<T, square, square>>>(shape, stream, "squares of registers", 0.13);
   }
   if constexpr (kWidest > 16) {
     if (shape.rows >= vector && shape.columns >= lane)

@@ -54,8 +54,7 @@ std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay wa
 
 // LACUNA_MPI_OFFER leaves nothing to the host: what is shorter is packed.
 MpiWay Ways::forced_way(int forced, MpiUse use, std::int64_t bytes) const {
-  auto way = forced != kNone ? static_cast<MpiWay>(forced) : bytes >= offered_from_ ? MpiWay::offered : MpiWay::packed;
-  if (way == MpiWay::offered && !guide::mpi_way_serves(way, use)) way = MpiWay::packed;
+  const auto way = forced != kNone ? static_cast<MpiWay>(forced) : bytes >= offered_from_ ? MpiWay::offered : MpiWay::packed;
   return guide::mpi_way_serves(way, use) ? way : MpiWay::host;
 }
 

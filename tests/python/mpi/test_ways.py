@@ -309,8 +309,8 @@ def test_the_way_that_is_chosen_is_clearly_better() -> None:
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "usual_mpi.py"
 
 
-def usual(file: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, SCRIPT, file], capture_output=True, text=True, timeout=PATIENCE)
+def usual(*files: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, *files], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
@@ -338,6 +338,21 @@ def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
         "      " + "1230000, " * 7 + "1230000});\n"
         "sheet(MpiUse::alltoallw, false, MpiWay::offered, {10});\n"
     )
+
+
+def test_of_several_profiles_the_shortest_times(tmp_path: Path) -> None:
+    common = {"schema": "lacuna-mpi-ways/2", "library_version": "A", "lacuna_version": "0.2.0", "created": "today"}
+    files = []
+    for name, machine, ns in (("a", "M", [3.0, 0.0, 5.0]), ("b", "M", [2.0, 0.0, 7.0]), ("c", "N", [1.0, 0.0, 1.0])):
+        files.append(tmp_path / f"{name}.json")
+        profile = {**common, "machine": machine, "ns": {"send": {"regular": {"host": ns}}}}
+        files[-1].write_text(json.dumps(profile))
+    done = usual(*files[:2])
+    assert done.stdout.splitlines()[-1] == "sheet(MpiUse::send, false, MpiWay::host, {2, 0, 5});"
+    assert "Each is the shortest of 2 runs." in done.stdout
+    other = usual(*files)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "its machine is 'N', not 'M'" in other.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/2"}'])
