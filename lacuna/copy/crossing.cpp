@@ -113,7 +113,8 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
   const Loop first_column = upwards(nest.loops[along_from], &Loop::from, from_, to_);
   rest.remove(std::max(along_from, along_to));
   rest.remove(std::min(along_from, along_to));
-  const std::int64_t most_columns = std::clamp<std::int64_t>(kColumnBytes / nest.block, kLine / 4, kTileColumns);
+  const bool few_rows = first_row.count * nest.block < kLine;  // a tile of them would be hardly longer than its call
+  const std::int64_t most_columns = few_rows ? kTileColumns : std::clamp<std::int64_t>(kColumnBytes / nest.block, kLine / 4, kTileColumns);
   Group rows(&Loop::to, first_row, kTileRows, walk_);
   Group columns(&Loop::from, first_column, most_columns, walk_);
   for (bool grown = true; grown;) {

@@ -1,8 +1,8 @@
 #include "lacuna/copy/tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <numeric>
 
 #include "lacuna/copy/targets.hpp"
 
@@ -147,8 +147,24 @@ struct Cells {
   static constexpr Index kLength = Most;
   static void column(const Tile& tile, Index column, Index columns, std::byte* to, const Index* column_to, auto& ahead) {
     if (columns == kColumns && kColumns <= 8) return rows<std::min<Index>(kColumns, 8)>(tile, column, columns, to, column_to, ahead);
+    if (columns == 2) return rows<2>(tile, column, columns, to, column_to, ahead);
     if (columns == kStaged && kStaged <= 8) return rows<std::min<Index>(kStaged, 8)>(tile, column, columns, to, column_to, ahead);
     rows<0>(tile, column, columns, to, column_to, ahead);
+  }
+
+  // Two rows: column by column.
+  static void two_rows(const Tile& tile, auto& ahead) {
+    const Tile t = tile;
+    for (Index c0 = 0; c0 < t.columns; c0 += kStaged) {
+      const Index end = std::min(c0 + kStaged, t.columns);
+      ahead.ask(2 * (end - c0) * t.column_step);
+      for (Index c = c0; c < end; ++c) {
+        const std::byte* from = t.from + c * t.column_step;
+        std::byte* const to = t.to + t.column_to[c];
+        Moved::move(t.length, from + t.row_from[0], to);
+        Moved::move(t.length, from + t.row_from[1], to + t.row_step);
+      }
+    }
   }
 
  private:
@@ -205,6 +221,9 @@ void move_tile(const Tile& t) {
   const Tile tile = t;
   constexpr Index side = Way::kColumns;
   Ahead ahead(tile);
+  if constexpr (requires { Way::two_rows(tile, ahead); }) {
+    if (tile.rows == 2) return Way::two_rows(tile, ahead);
+  }
   for (Index c = 0; c < tile.columns; c += side) {
     const Index column = Way::kExact ? c : std::min(c, tile.columns - side);
     Way::column(tile, column, std::min(side, tile.columns - column), tile.to, tile.column_to + column, ahead);
@@ -269,11 +288,14 @@ constexpr Index kFewestStreamed = 4 * kLine;  // of a column: two lines of each 
 constexpr Index kFewestStaged = 2 * kLine;
 
 // Whether the lines of so many columns push each other out of a first-level cache of 32 KiB in 8 ways before they are
-// full.
+// full: also where they lie a little more or less than a multiple of 4 KiB apart.
 bool columns_collide(Index pitch, Index columns) {
-  constexpr Index sets = 64;
-  if (pitch == 0 || pitch % kLine != 0) return false;
-  return sets / std::gcd(pitch / kLine, sets) * 8 < columns;
+  constexpr Index ways = 8;
+  std::array<Index, 64> of_set{};
+  for (Index c = 0; pitch != 0 && c < columns; ++c) {
+    if (++of_set[static_cast<std::size_t>(c * pitch / kLine) % of_set.size()] > ways) return true;
+  }
+  return false;
 }
 
 template <class Way>
