@@ -9,8 +9,9 @@
 
 namespace lacuna::nic {
 
-/// Simulated processes, in virtual time and in this process. Each has a Context, of one thread of its own while run()
-/// lasts; now() of all of them is one clock, which stands still between two calls of the seam.
+/// Simulated processes, in virtual time and in this process. Each has a Context, and while run() lasts a stack of its
+/// own: they take turns on the thread that calls it. now() of all of them is one clock, which stands still between two
+/// calls of the seam.
 class World {
  public:
   virtual ~World() = default;
@@ -27,7 +28,8 @@ class World {
 struct WorldOptions {
   std::string profile;    ///< a file (docs/design/model.md)
   std::string overrides;  ///< JSON: {"parameter": value, ...}; empty for none
-  int ranks = 2;          ///< each with a NIC of its own
+  int ranks = 2;
+  int ranks_per_node = 1;  ///< that share a NIC: ranks 0 to ranks_per_node - 1, and so on
   /// false: only time is of interest. Then memory holds whatever it held, and flags are raised all the same
   bool moves_bytes = true;
   OpenOptions limits;

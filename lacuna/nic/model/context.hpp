@@ -5,6 +5,7 @@
 
 #include "lacuna/nic/model/device.hpp"
 #include "lacuna/nic/model/schedule.hpp"
+#include "lacuna/nic/world.hpp"
 
 namespace lacuna::nic::model {
 
@@ -33,17 +34,26 @@ class CompletionQueue final : public nic::CompletionQueue {
 
 /// What all simulated processes share.
 struct Shared {
-  Shared(Profile p, int ranks, bool moves) : profile(std::move(p)), schedule(ranks), moves_bytes(moves) {}
+  Shared(Profile p, const WorldOptions& options)
+      : profile(std::move(p)), schedule(options.ranks), moves_bytes(options.moves_bytes), ranks_per_node(options.ranks_per_node) {
+    for (int rank = 0; rank < options.ranks; rank += ranks_per_node) nics.emplace_back(profile);
+  }
   Profile profile;
   Schedule schedule;
   bool moves_bytes;
+  int ranks_per_node;
+  std::deque<Device> nics;                                                  ///< one of each node
   std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> connecting;  ///< by what their ends tell one another
   std::uint64_t connections = 0;
 };
 
 class Context final : public nic::Context {
  public:
-  Context(Shared& shared, int rank) : shared_(shared), rank_(rank), device_(shared.profile, memory_) {}
+  Context(Shared& shared, int rank)
+      : shared_(shared),
+        rank_(rank),
+        device_(shared.nics[static_cast<std::size_t>(rank / shared.ranks_per_node)]),
+        memory_(device_.keys()) {}
 
   [[nodiscard]] std::string_view nic_name() const override { return "model"; }
   [[nodiscard]] const Limits& limits() const override { return profile().limits; }
@@ -74,8 +84,9 @@ class Context final : public nic::Context {
   [[nodiscard]] const Memory& memory() const { return memory_; }
   [[nodiscard]] Time clock() const { return schedule().clock(rank_); }
   void charge(Time time) { schedule().charge(rank_, time); }
-  /// Before this process looks or acts. Nothing that another one does reaches it faster than a packet flies.
-  void settle() { schedule().settle(rank_, profile().nic.flight); }
+  /// Before this process looks or acts. Nothing that another one does reaches it faster than a packet flies, unless they
+  /// share a NIC, which takes what they ask for in the order of their times.
+  void settle() { schedule().settle(rank_, shared_.ranks_per_node == 1 ? profile().nic.flight : 0); }
 
  protected:
   void free(std::span<std::byte> bytes) override;
@@ -90,8 +101,8 @@ class Context final : public nic::Context {
 
   Shared& shared_;
   int rank_;
+  Device& device_;  // of all processes of the node
   Memory memory_;
-  Device device_;
   std::unordered_map<std::uint32_t, std::size_t> registered_;      // bytes of each region
   std::unordered_map<const std::uint64_t*, std::uint64_t> flags_;  // as they were last seen
   std::uint32_t numbers_ = 0;

@@ -50,7 +50,7 @@ Time Device::find(const Piece& piece, bool first_of_packet) const {
   }
   // Of a cache with random replacement, what is missing on average: as many as there are entries beyond those that
   // survive.
-  const std::int64_t entries = memory_.bound_entries();
+  const std::int64_t entries = keys_.bound;
   const auto missed = [&](Wide time) { return time * entries / (how.capacity + entries); };
   return static_cast<Time>(missed(how.miss) + (first_of_packet ? 0 : missed(missed(how.dependent))));
 }
@@ -72,13 +72,15 @@ Time Device::Walk::next(std::int64_t bytes) {
   return time;
 }
 
-Time Device::onto_wire(Time ready, std::int64_t bytes) {
+Time Device::onto_wire(Time ready, std::int64_t bytes, const Device& to) {
+  if (&to == this) return turned_ = std::max(ready, turned_);
   port_out_ = std::max(ready, port_out_) + profile_.nic.wire.time(bytes + profile_.nic.header);
   return port_out_ + profile_.nic.flight;
 }
 
-Flight Device::send(Time ready, const Pieces& pieces, bool inlined) {
+Flight Device::send(Time ready, const Pieces& pieces, bool inlined, const Device& to) {
   Flight flight;
+  flight.turned = &to == this;
   for (const Piece& piece : pieces) flight.bytes += piece.length;
   const Nic& nic = profile_.nic;
   Walk walk(*this, pieces, nic.entry);
@@ -92,14 +94,14 @@ Flight Device::send(Time ready, const Pieces& pieces, bool inlined) {
       pcie_read_ = std::max(send_engine_, pcie_read_) + nic.pcie.time(bytes);
       there = pcie_read_ + nic.dma_read;
     }
-    flight.arrivals.push_back(onto_wire(there, bytes));
+    flight.arrivals.push_back(onto_wire(there, bytes, to));
   }
   return flight;
 }
 
-Time Device::ask(Time ready) {
+Time Device::ask(Time ready, const Device& to) {
   send_engine_ = std::max(ready, send_engine_) + profile_.nic.request + profile_.nic.packet;
-  return onto_wire(send_engine_, 0);
+  return onto_wire(send_engine_, 0, to);
 }
 
 Time Device::handle(Time ready, Time work) { return send_engine_ = std::max(ready, send_engine_) + profile_.nic.request + work; }
@@ -110,8 +112,9 @@ Device::Landed Device::land(const Flight& flight, const Pieces& pieces, Time fir
   Landed landed{};
   for (std::size_t i = 0; i < flight.arrivals.size(); ++i) {
     const std::int64_t bytes = std::min(nic.mtu, flight.bytes - static_cast<std::int64_t>(i) * nic.mtu);
-    port_in_ = std::max(flight.arrivals[i], port_in_ + nic.wire.time(bytes + nic.header));
-    receive_engine_ = std::max(port_in_, receive_engine_) + walk.next(bytes) + (i == 0 ? first_packet : 0);
+    Time here = flight.arrivals[i];
+    if (!flight.turned) here = port_in_ = std::max(here, port_in_ + nic.wire.time(bytes + nic.header));
+    receive_engine_ = std::max(here, receive_engine_) + walk.next(bytes) + (i == 0 ? first_packet : 0);
     landed.handled = receive_engine_;
     if (bytes > 0) {
       pcie_write_ = std::max(receive_engine_, pcie_write_) + nic.pcie.time(bytes);

@@ -1,4 +1,5 @@
-// device: one NIC's engines, PCIe and port. What a message costs, packet by packet and stage by stage.
+// device: one NIC's engines, PCIe and port. What a message costs, packet by packet and stage by stage. Processes of one
+// node share it: their messages queue behind one another at each stage.
 //
 //   send engine     request + for each packet: packet + its entries, keys and page translations
 //   PCIe read       each packet's bytes at PCIe's rate, behind one another; each takes dma_read
@@ -7,6 +8,9 @@
 //   receive engine  for each packet: packet + its entries, keys and translations; a send's first one fetches the
 //                   receive
 //   PCIe write      as reading
+//
+// A message between two processes of one NIC is turned back in there: it takes the engines and PCIe, but no port, and
+// does not fly.
 #pragma once
 
 #include <list>
@@ -34,16 +38,23 @@ class Translations {
 struct Flight {
   std::int64_t bytes = 0;
   std::vector<Time> arrivals;  ///< the last byte of each at the peer's port, if that is free
+  bool turned = false;         ///< back in this NIC: it meets no port
 };
 
 class Device {
  public:
-  Device(const Profile& profile, const Memory& memory) : profile_(profile), memory_(memory), translations_(profile.nic.translations) {}
+  explicit Device(const Profile& profile) : profile_(profile), translations_(profile.nic.translations) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
+  /// The keys of all processes of this NIC.
+  [[nodiscard]] Keys& keys() { return keys_; }
+  /// How long what needs no port takes to a NIC.
+  [[nodiscard]] Time flight(const Device& to) const { return &to == this ? 0 : profile_.nic.flight; }
   /// Sends `pieces` with one request that is there at `ready`. `inlined`: they came with the request.
-  Flight send(Time ready, const Pieces& pieces, bool inlined);
+  Flight send(Time ready, const Pieces& pieces, bool inlined, const Device& to);
   /// A request without data: a read's. When it is at the peer's port.
-  Time ask(Time ready);
+  Time ask(Time ready, const Device& to);
   /// A request that only the engine handles, for `work`: its end.
   Time handle(Time ready, Time work);
   struct Landed {
@@ -74,13 +85,14 @@ class Device {
   [[nodiscard]] std::int64_t packets(std::int64_t bytes) const {
     return std::max<std::int64_t>(1, (bytes + profile_.nic.mtu - 1) / profile_.nic.mtu);
   }
-  [[nodiscard]] Time onto_wire(Time ready, std::int64_t bytes);
+  [[nodiscard]] Time onto_wire(Time ready, std::int64_t bytes, const Device& to);
 
   const Profile& profile_;
-  const Memory& memory_;
+  Keys keys_;
   Translations translations_;
   // When each is free.
   Time send_engine_ = 0, receive_engine_ = 0, pcie_read_ = 0, pcie_write_ = 0, port_out_ = 0, port_in_ = 0;
+  Time turned_ = 0;   // of all that was turned back the last packet: what comes with its request overtakes nothing
   Time written_ = 0;  // of all that landed the last byte: writes keep their order
 };
 

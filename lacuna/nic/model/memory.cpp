@@ -19,13 +19,13 @@ bool granted(const Rights& rights, Access access) {
 }  // namespace
 
 std::uint32_t Memory::add_region(std::span<std::byte> bytes, Rights rights) {
-  regions_[++keys_] = {bytes, rights};
-  return keys_;
+  regions_[++keys_.given] = {bytes, rights};
+  return keys_.given;
 }
 
 std::uint32_t Memory::add_indirect(int entries) {
-  indirect_[++keys_].room = entries;
-  return keys_;
+  indirect_[++keys_.given].room = entries;
+  return keys_.given;
 }
 
 void Memory::remove(std::uint32_t key) {
@@ -47,14 +47,14 @@ bool Memory::bind(std::uint32_t key, Rights rights, std::span<const Sge> list) {
   slot.list.assign(list.begin(), list.end());
   slot.starts.assign(1, 0);
   for (const Sge& sge : list) slot.starts.push_back(slot.starts.back() + sge.length);
-  bound_ += std::ssize(slot.list);
+  keys_.bound += std::ssize(slot.list);
   return true;
 }
 
 bool Memory::invalidate(std::uint32_t key) {
   const auto found = indirect_.find(key);
   if (found == indirect_.end()) return false;
-  bound_ -= std::ssize(found->second.list);
+  keys_.bound -= std::ssize(found->second.list);
   found->second.list.clear();
   found->second.bound = false;
   return true;

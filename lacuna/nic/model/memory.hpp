@@ -1,4 +1,4 @@
-// memory: what one NIC knows of its process's memory. Regions, indirect keys, and what an sg_list stands for.
+// memory: what a NIC knows of a process's memory. Regions, indirect keys, and what an sg_list stands for.
 #pragma once
 
 #include <unordered_map>
@@ -21,8 +21,15 @@ using Pieces = std::vector<Piece>;
 
 enum class Access { local_read, local_write, remote_read, remote_write };
 
+/// Of all processes that share a NIC.
+struct Keys {
+  std::uint32_t given = 0;
+  std::int64_t bound = 0;  ///< entries of all bindings there are
+};
+
 class Memory {
  public:
+  explicit Memory(Keys& keys) : keys_(keys) {}
   std::uint32_t add_region(std::span<std::byte> bytes, Rights rights);
   std::uint32_t add_indirect(int entries);
   void remove(std::uint32_t key);
@@ -32,8 +39,6 @@ class Memory {
   /// The list's or the strides' pieces. False if `key` is no indirect key or too small.
   bool bind(std::uint32_t key, Rights rights, std::span<const Sge> list);
   bool invalidate(std::uint32_t key);
-  /// Entries of all bindings there are.
-  [[nodiscard]] std::int64_t bound_entries() const { return bound_; }
 
   /// Appends what lies behind an sg_list. False if a key, a bound or a right is wrong.
   bool resolve(std::span<const Sge> list, Access access, Pieces& pieces) const;
@@ -55,10 +60,9 @@ class Memory {
   bool direct(const Sge& sge, Access access, std::int32_t entry, std::int32_t entries, Pieces& pieces) const;
   bool indirect(const Key& key, const Sge& sge, Access access, Pieces& pieces) const;
 
+  Keys& keys_;
   std::unordered_map<std::uint32_t, Region> regions_;
   std::unordered_map<std::uint32_t, Key> indirect_;
-  std::uint32_t keys_ = 0;
-  std::int64_t bound_ = 0;
 };
 
 /// The list that a binding stands for, its rounds spelled out.

@@ -2,7 +2,7 @@
 // charged by the parameters of a profile. So any laptop can ask what a NIC of another machine, or one that does not
 // exist, would do.
 //
-//   simulated process (a thread that holds the baton)                 another one
+//   simulated process (a stack, which has its turn)                   another one
 //     post ─ cpu ─▶ queue ─ doorbell ─▶ NIC                             NIC                    poll ◀─ cpu
 //              │ fetch the request                                      ▲ arrivals                  ▲ completion
 //              ▼                                                        │                           │
@@ -10,11 +10,12 @@
 //        (one packet after another)                                     (one packet after another)
 //
 // Engines, PCIe, each port of the wire, and each process's CPU are separate resources; each has a time from which on it
-// is free. A packet takes them one after the other, so that they overlap as they do in hardware, and the slowest sets
-// the pace.
+// is free. Processes of one node share a NIC. A packet takes them one after the other, so that they overlap as they do
+// in hardware, and the slowest sets the pace.
 //
 //   world      the processes, and the channels by which they find one another
-//   schedule   the baton: the process, or event, with the smallest virtual time runs; waiting hands over
+//   schedule   the process, or event, with the smallest virtual time runs; waiting lets others run
+//   fiber      stacks, one for each process
 //   profile    the parameters, with their origins
 //   memory     regions, indirect keys: an sg_list becomes pieces of regions. Pages count from the region's start, never
 //              from an address

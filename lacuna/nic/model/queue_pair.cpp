@@ -18,7 +18,13 @@ bool on_keys(Opcode opcode) { return opcode == Opcode::bind || opcode == Opcode:
 }  // namespace
 
 Connection::Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number)
-    : shared_(context.shared()), context_(&context), queue_(&queue), options_(options), limits_(context.limits()), number_(number) {}
+    : shared_(context.shared()),
+      context_(&context),
+      queue_(&queue),
+      options_(options),
+      device_(context.device()),
+      limits_(context.limits()),
+      number_(number) {}
 
 void Connection::connect(const std::shared_ptr<Connection>& peer, Limits limits) {
   peer_ = peer;
@@ -129,7 +135,7 @@ void Connection::launch(const Shipment& message) {
   if (on_keys(message->opcode)) {
     const Status status = run_on_keys(*message);
     const std::int64_t fetched = message->bind_inline ? 0 : std::ssize(message->bound);
-    const Time handled = context_->device().handle(message->ready, nic().bind + fetched * nic().bind_entry);
+    const Time handled = device_.handle(message->ready, nic().bind + fetched * nic().bind_entry);
     return complete_send(message, status, handled + nic().completion);
   }
   const bool reading = message->opcode == Opcode::read;
@@ -142,12 +148,12 @@ void Connection::launch(const Shipment& message) {
   message->source = message->inlined ? nullptr : context_;
   if (reading) {
     ++reads_;
-    return peer->later(context_->device().ask(message->ready), [message, from = shared_from_this()](Connection& target, Time time) {
+    return peer->later(device_.ask(message->ready, peer->device_), [message, from = shared_from_this()](Connection& target, Time time) {
       message->ready = time;
       target.arrive(message, *from);
     });
   }
-  message->flight = context_->device().send(message->ready, message->local, message->inlined);
+  message->flight = device_.send(message->ready, message->local, message->inlined, peer->device_);
   peer->later(message->flight.arrivals.front(),
               [message, from = shared_from_this()](Connection& target, Time) { target.arrive(message, *from); });
 }
@@ -219,7 +225,7 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   const Time now = reading ? message->ready : message->flight.arrivals.back();
   if (!usable()) {
     const bool gone = context_ == nullptr || !refused_;
-    from.complete_send(message, gone ? Status::retry_exc_err : Status::wr_flush_err, now + (gone ? nic().retry : nic().flight));
+    from.complete_send(message, gone ? Status::retry_exc_err : Status::wr_flush_err, now + (gone ? nic().retry : flight(from)));
     return true;
   }
   if (reading) return answer_read(message, from), true;
@@ -272,7 +278,7 @@ void Connection::land(const Shipment& message, Connection& from) {
     receive = std::move(receives_.front());
     receives_.pop_front();
   }
-  const Device::Landed landed = context_->device().land(message->flight, message->remote, receive ? nic().receive : 0);
+  const Device::Landed landed = device_.land(message->flight, message->remote, receive ? nic().receive : 0);
   landed_ = landed.written;
   later(landed.written, [message](Connection& self, Time now) {
     if (self.context_ == nullptr) return;
@@ -284,7 +290,7 @@ void Connection::land(const Shipment& message, Connection& from) {
     complete_receive(*receive, Status::success, imm ? Opcode::recv_imm : Opcode::recv, message->total, message->imm_data,
                      landed.written + nic().receive_completion);
   }
-  from.complete_send(message, Status::success, std::max(landed.handled + nic().flight, landed.written) + nic().completion);
+  from.complete_send(message, Status::success, std::max(landed.handled + flight(from), landed.written) + nic().completion);
 }
 
 void Connection::move(const Pieces& from, const Context* source, const Pieces& to, const Context* destination, std::int64_t bytes) const {
@@ -301,7 +307,7 @@ void Connection::refuse(const Shipment& message, Connection& from, Status theirs
     complete_receive(receives_.front(), ours, Opcode::recv, 0, 0, now);
     receives_.pop_front();
   }
-  from.complete_send(message, theirs, now + nic().flight);
+  from.complete_send(message, theirs, now + flight(from));
   later(now, [opcode = ours == Status::success ? message->opcode : Opcode::recv, status = ours == Status::success ? theirs : ours](
                  Connection& self, Time time) { self.broken(opcode, status, time); });
 }
@@ -310,14 +316,14 @@ void Connection::answer_read(const Shipment& message, Connection& from) {
   const Sge wanted{message->remote_addr, static_cast<std::uint32_t>(message->total), message->rkey};
   if (!context_->memory().resolve({&wanted, 1}, Access::remote_read, message->remote)) {
     stopped_ = refused_ = true;
-    from.complete_send(message, Status::rem_access_err, message->ready + nic().flight + nic().completion);
+    from.complete_send(message, Status::rem_access_err, message->ready + flight(from) + nic().completion);
     return broken(Opcode::read, Status::rem_access_err, message->ready);
   }
   // It finds what the writes before it have written.
-  message->flight = context_->device().send(std::max(message->ready, landed_), message->remote, false);
+  message->flight = device_.send(std::max(message->ready, landed_), message->remote, false, from.device_);
   from.later(message->flight.arrivals.front(), [message, source = context_](Connection& self, Time) {
     if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
-    const Device::Landed landed = self.context_->device().land(message->flight, message->local, 0);
+    const Device::Landed landed = self.device_.land(message->flight, message->local, 0);
     self.later(landed.written, [message, source](Connection& reader, Time) {
       if (reader.context_ != nullptr) reader.move(message->remote, source, message->local, reader.context_, message->total);
     });
@@ -346,14 +352,16 @@ void Connection::close() {
   const Time now = context_->clock();
   context_ = nullptr;
   try_again(now);
-  if (const std::shared_ptr<Connection> peer = peer_.lock()) peer->try_again(now + nic().flight);
+  if (const std::shared_ptr<Connection> peer = peer_.lock()) peer->try_again(now + flight(*peer));
   tell_peer(now);
 }
 
 // Behind everything that this end sent, and behind the completions of what the peer received of it.
 void Connection::tell_peer(Time now) {
   if (!flying_.empty()) return;  // the last of these goes on here
-  later(now + std::max<Time>(nic().flight, 1), [](Connection& self, Time there) {
+  const std::shared_ptr<Connection> to = peer_.lock();
+  if (to == nullptr) return;
+  later(now + std::max<Time>(flight(*to), 1), [](Connection& self, Time there) {
     const std::shared_ptr<Connection> peer = self.peer_.lock();
     if (peer == nullptr) return;
     peer->later(std::max(there, peer->received_),

@@ -89,6 +89,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void tell_peer(Time now);
   [[nodiscard]] bool usable() const { return context_ != nullptr && !fault_ && !stopped_; }
   [[nodiscard]] const Nic& nic() const { return shared_.profile.nic; }
+  /// How long what needs no port takes to the other end.
+  [[nodiscard]] Time flight(const Connection& to) const { return device_.flight(to.device_); }
   template <class F>
   void later(Time time, F f);
 
@@ -96,6 +98,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Context* context_;  // null once closed
   CompletionQueue* queue_;
   QueuePairOptions options_;
+  Device& device_;
   Limits limits_;
   std::uint32_t number_;
   std::weak_ptr<Connection> peer_;

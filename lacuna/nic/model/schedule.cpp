@@ -1,8 +1,6 @@
 #include "lacuna/nic/model/schedule.hpp"
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 namespace lacuna::nic::model {
@@ -10,39 +8,22 @@ namespace lacuna::nic::model {
 Schedule::Schedule(int ranks) : processes_(static_cast<std::size_t>(ranks)) {}
 
 bool Schedule::run(const std::function<void(int rank)>& body) {
-  // All on one CPU: they take turns anyway, and waking a thread of another one takes ten times as long.
-  const Result<int> cpu = base::current_cpu();
-  std::vector<std::jthread> threads;
-  bool whole = true;
-  try {
-    for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) {
-      threads.emplace_back([this, rank, &body, &cpu, &whole] {
-        if (cpu) [[maybe_unused]]
-          const Result<void> pinned = base::pin_to_cpu(*cpu);  // where it may not, it is slower
-        process(rank).turn.take();
-        if (!whole) return;
-        body(rank);
-        pass_on();
-      });
-    }
-  } catch (const std::system_error&) {  // no more threads: those there are go home
-    whole = false;
-    for (std::size_t rank = 0; rank < threads.size(); ++rank) processes_[rank].turn.give();
-    return false;
+  std::vector<Fiber> stacks(processes_.size());
+  Fiber caller;
+  for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) {
+    Fiber& own = stacks[static_cast<std::size_t>(rank)];
+    const bool made = own.make([this, rank, &own, &caller, &body] {
+      body(rank);
+      const int to = next();
+      own.leave(to < 0 ? caller : stack(to));
+    });
+    if (!made) return false;
   }
+  stacks_.swap(stacks);
   for (int rank = 0; std::cmp_less(rank, processes_.size()); ++rank) waiting_.emplace(process(rank).clock, rank);
-  pass_on();
-  done_.take();
+  caller.switch_to(stack(next()));
+  stacks_.clear();
   return true;
-}
-
-void Schedule::pass_on() {
-  const int to = next();
-  if (to < 0) {
-    done_.give();
-  } else {
-    process(to).turn.give();
-  }
 }
 
 int Schedule::next() {
@@ -67,9 +48,7 @@ int Schedule::next() {
 
 void Schedule::hand_over(int from) {
   const int to = next();
-  if (to == from) return;
-  process(to).turn.give();
-  process(from).turn.take();
+  if (to != from) stack(from).switch_to(stack(to));
 }
 
 void Schedule::settle(int rank, Time lookahead) {

@@ -1,21 +1,20 @@
-// schedule: virtual time. One simulated process runs at a time, the one with the smallest clock, on a thread of its own
-// that holds the baton; events (arrivals, completions) run in between, on whichever thread holds it.
+// schedule: virtual time. One simulated process runs at a time, the one with the smallest clock, on a stack of its own;
+// events (arrivals, completions) run in between, on the stack of whichever process ran last.
 //
 //   charge()   this process computes: its clock moves, nobody else runs
 //   settle()   before it looks or acts: whatever is earlier runs first
 //   sleep()    nothing to do: until wake(), or a deadline
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <queue>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "lacuna/nic/model/fiber.hpp"
 #include "lacuna/nic/model/profile.hpp"
 
 namespace lacuna::nic::model {
@@ -23,35 +22,12 @@ namespace lacuna::nic::model {
 // A clock that has come there can still be charged
 inline constexpr Time kNever = std::numeric_limits<Time>::max() / 2;
 
-/// One thread gives it, another one takes it: std::binary_semaphore, but without its yields, which cost more than all
-/// the rest where many threads share a CPU.
-class Baton {
- public:
-  void give() {
-    {
-      const std::scoped_lock lock(mutex_);
-      given_ = true;
-    }
-    wake_.notify_one();
-  }
-  void take() {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return given_; });
-    given_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool given_ = false;
-};
-
 class Schedule {
  public:
   explicit Schedule(int ranks);
 
-  /// Runs body(rank) for all ranks, each on its thread, to their ends. False if there are not so many threads; then
-  /// none has run.
+  /// Runs body(rank) for all ranks, each on a stack of its own and all on this thread, to their ends. False if there is
+  /// no memory for so many stacks; then none has run.
   bool run(const std::function<void(int rank)>& body);
 
   [[nodiscard]] Time clock(int rank) const { return process(rank).clock; }
@@ -67,7 +43,7 @@ class Schedule {
   /// that are earlier by more than `lookahead`: what they do cannot reach it before its own time. Without one they are
   /// strictly in order.
   void settle(int rank, Time lookahead);
-  /// Hands the baton over until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls
+  /// Lets others run until wake(rank), or until `deadline`; false if that came first. Time goes on in whole polls
   /// of `step`.
   bool sleep(int rank, Time deadline, Time step);
   /// Something that `rank` may be waiting for is there at `time`, which is not before any clock that has run. If it is
@@ -87,7 +63,6 @@ class Schedule {
     bool asleep = false;
     bool woken = false;
     bool news = false;  // came while it was not asleep
-    Baton turn;         // the baton
   };
   struct Entry {
     Time time;
@@ -101,15 +76,15 @@ class Schedule {
   /// Runs the events that come before every process. The rank to run next; -1 if all have ended.
   int next();
   void run_event();
-  void pass_on();
   void hand_over(int from);
+  [[nodiscard]] Fiber& stack(int rank) { return stacks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<Process> processes_;
+  std::vector<Fiber> stacks_;  // while they run
   std::priority_queue<Entry> events_;
   std::uint64_t numbered_ = 0;
   // Ready processes, and sleeping ones at their deadlines; not the one that runs
   std::set<std::pair<Time, int>> waiting_;
-  Baton done_;  // all have ended
 };
 
 }  // namespace lacuna::nic::model

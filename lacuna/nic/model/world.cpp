@@ -72,7 +72,7 @@ class Channel final : public Bootstrap {
 
 class ModelWorld final : public nic::World {
  public:
-  ModelWorld(Profile profile, const WorldOptions& options) : shared_(std::move(profile), options.ranks, options.moves_bytes) {
+  ModelWorld(Profile profile, const WorldOptions& options) : shared_(std::move(profile), options) {
     for (int rank = 0; rank < options.ranks; ++rank) contexts_.push_back(std::make_unique<Context>(shared_, rank));
   }
 
@@ -102,7 +102,8 @@ class ModelWorld final : public nic::World {
       const Result<void> ended = program(rank);
       if (!ended && !first) first = base::Error{ended.error().code, fmt::format("rank {}: {}", rank, ended.error().message)};
     });
-    if (!ran) return base::fail(base::Code::limit, fmt::format("the system has no {} threads, one for each simulated process", ranks()));
+    if (!ran)
+      return base::fail(base::Code::limit, fmt::format("the system has no memory for {} stacks, one for each simulated process", ranks()));
     if (first) return std::unexpected(*std::move(first));
     return {};
   }
@@ -118,6 +119,8 @@ class ModelWorld final : public nic::World {
 Result<std::unique_ptr<nic::World>> simulate(const WorldOptions& options) {
   if (options.ranks < 1 || options.ranks > kMostRanks)
     return base::fail(base::Code::limit, fmt::format("{} simulated processes; a world has 1 to {}", options.ranks, kMostRanks));
+  if (options.ranks_per_node < 1)
+    return base::fail(base::Code::limit, fmt::format("{} simulated processes for each node; a node has 1 or more", options.ranks_per_node));
   Profile profile = LACUNA_TRY(Profile::load(options.profile, options.overrides));
   apply(options.limits, profile.limits);
   return std::make_unique<ModelWorld>(std::move(profile), options);
