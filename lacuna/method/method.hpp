@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -98,6 +99,10 @@ class Endpoint {
     int max_send_wr = 128;
     int max_recv_wr = 128;
   };
+  /// How a queue pair comes to be connected.
+  using Connect = std::function<Result<std::unique_ptr<nic::QueuePair>>(nic::CompletionQueue& queue, const nic::QueuePairOptions& options)>;
+  /// Errors: those of `make`, and of Context::create_completion_queue.
+  static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, const Connect& make, nic::Path path, const Options& options);
   /// The peer connects at the same time, with the same path. Errors: those of Context::connect.
   static Result<std::unique_ptr<Endpoint>> connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path,
                                                    const Options& options);

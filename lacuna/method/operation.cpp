@@ -22,8 +22,15 @@ Endpoint::~Endpoint() = default;
 
 Result<std::unique_ptr<Endpoint>> Endpoint::connect(nic::Context& context, nic::Bootstrap& bootstrap, nic::Path path,
                                                     const Options& options) {
+  const auto make = [&](nic::CompletionQueue& queue, const nic::QueuePairOptions& wanted) {
+    return context.connect(bootstrap, queue, wanted);
+  };
+  return connect(context, make, path, options);
+}
+
+Result<std::unique_ptr<Endpoint>> Endpoint::connect(nic::Context& context, const Connect& make, nic::Path path, const Options& options) {
   auto queue = LACUNA_TRY(context.create_completion_queue(options.max_send_wr + options.max_recv_wr));
-  auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, options.max_send_wr, options.max_recv_wr}));
+  auto qp = LACUNA_TRY(make(*queue, {path, options.max_send_wr, options.max_recv_wr}));
   return std::unique_ptr<Endpoint>(new Endpoint(context, std::move(queue), std::move(qp), options));
 }
 

@@ -158,6 +158,7 @@ struct Limits {
   int remote_segments = 1;             ///< contiguous pieces that one write may reach at the target
   bool shared_clock = false;           ///< is now() comparable between the two ends?
   int windows = 0;                     ///< memory windows that a Context may have
+  int sharing = 1;                     ///< processes that share this device, as far as that is known
   /// A device in software, at either end: what it takes says nothing about hardware
   bool emulated = false;
   /// Does a registration hold the pages that it finds, so that what is mapped at their addresses later is reached by no
@@ -238,6 +239,26 @@ class QueuePair {
   }
 };
 
+/// Messages to and from every process of a group, without connections that both ends make: the device connects two of
+/// them when one first sends to the other (DC of mlx5; FI_EP_RDM of libfabric), and what comes takes receives of one
+/// queue, whoever sent it (ibv_srq). Reliable, and in order between two of them. Its Completions have the number of the
+/// process at the other end in `qp_num`.
+class Hub {
+ public:
+  virtual ~Hub() = default;
+  /// Opcode::send to a process of the group, or this one. Errors: as QueuePair::post_send(), with room for each process
+  /// apart.
+  virtual Result<void> post_send(int to, const SendRequest& request) = 0;
+  virtual Result<void> post_recv(const RecvRequest& request) = 0;
+  /// A queue pair connected to the one that the process makes by the same call, with the same `line`. Neither waits for
+  /// the other; what is posted before the other one is there fails (retry_exc_err). Errors: as Context::connect().
+  virtual Result<std::unique_ptr<QueuePair>> connect(int peer, int line, CompletionQueue& queue, const QueuePairOptions& options) = 0;
+  /// As QueuePair::fault(), of what goes to one process and comes from there.
+  [[nodiscard]] virtual const base::Error* fault(int peer) const = 0;
+  /// A process of which fault() says something since this was asked last, one after the other; -1: none more.
+  virtual int next_fault() = 0;
+};
+
 /// What a process says of itself once, so that others of its machine and user reach its memory without its help.
 struct Card {
   alignas(8) std::array<std::byte, 96> bytes{};
@@ -271,6 +292,11 @@ class Context {
   /// queue pair has no queues: rkey_ptr(), copy() and fault() work. Memory that it shall keep() stays as long as this
   /// process. Errors: unsupported; malformed; those of the system.
   virtual Result<std::unique_ptr<QueuePair>> attach(const Card& /*peer*/) {
+    return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
+  }
+  /// All processes of the group make theirs, and wait for one another. The queue has room for as many completions as
+  /// there are receives, and sends under way. Errors: unsupported (a NIC without one), limit, timeout.
+  virtual Result<std::unique_ptr<Hub>> create_hub(CompletionQueue& /*queue*/, const QueuePairOptions& /*options*/) {
     return base::fail(base::Code::unsupported, "processes of this NIC reach one another by connections only");
   }
   /// Moves up to completions.size() completions out of the queue and drives the queue pairs attached to it. Never

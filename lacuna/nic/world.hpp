@@ -14,12 +14,22 @@ namespace lacuna::nic {
 /// calls of the seam.
 class World {
  public:
+  /// What a process has done and has, by now.
+  struct Usage {
+    std::int64_t messages = 0;   ///< that its NIC sent, reads' answers among them,
+    std::int64_t bytes = 0;      ///< and theirs
+    std::int64_t not_ready = 0;  ///< messages to it that came before there was a receive
+    std::int64_t connections = 0;
+    std::int64_t allocated = 0;   ///< bytes, by Context::allocate()
+    std::int64_t registered = 0;  ///< bytes
+  };
   virtual ~World() = default;
   using Program = std::function<Result<void>(int rank)>;
   [[nodiscard]] virtual int ranks() const = 0;
   [[nodiscard]] virtual Context& context(int rank) = 0;
   /// The channel of one rank to another. It costs no time, and both ends wait for one another.
   virtual Bootstrap& bootstrap(int rank, int peer) = 0;
+  [[nodiscard]] virtual Usage usage(int rank) = 0;
   /// Runs the program of all ranks to their ends. Queues and queue pairs that it made, it destroys. Errors: the first
   /// rank's that has one.
   virtual Result<void> run(const Program& program) = 0;

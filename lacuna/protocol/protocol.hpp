@@ -63,7 +63,9 @@ struct Group {
   /// offers only.
   std::vector<nic::Card> cards = {};
   bool one_machine = true;  ///< and one user: NIC local connects all of them
-  [[nodiscard]] int size() const { return static_cast<int>(std::max(peers.size(), cards.size())); }
+  /// Instead of connections: so many processes, two of which the NIC connects when they first talk (nic::Hub).
+  int hub = 0;
+  [[nodiscard]] int size() const { return std::max(static_cast<int>(std::max(peers.size(), cards.size())), hub); }
 };
 
 struct BootstrapOptions {
@@ -87,6 +89,8 @@ struct BootstrapOptions {
 Result<Group> form_group(const BootstrapOptions& options);
 /// A rank of a simulated world among all others, within World::run(). The world outlives it.
 Group form_group(nic::World& world, int rank);
+/// The same, but two ranks are connected when they first talk, and what a rank needs does not grow with the others.
+Group form_group_by_hub(nic::World& world, int rank);
 inline constexpr int kMostRanks = 1024;
 
 /// A group, and the NIC that connects its processes.
@@ -254,6 +258,8 @@ class Communicator {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] nic::Context& context();
+  /// Whether ranks are connected when they first talk (Group::hub), so that a look finds what any of them sent.
+  [[nodiscard]] bool by_hub() const;
 
   // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is
   // done; that of a send may not change meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive

@@ -125,4 +125,31 @@ std::string matches_messages(Communicator& ranks, const std::vector<Edge>& edges
   return {};
 }
 
+std::string exchanges(Communicator& ranks, std::int64_t elements, Schedule schedule) {
+  const auto size = static_cast<std::size_t>(ranks.size());
+  const auto n = static_cast<std::size_t>(elements);
+  const Layout column = LACUNA_END_TRY(Layout::vector(elements, 1, 2, LACUNA_END_TRY(Layout::bytes(4))));
+  std::vector<std::uint32_t> out(2 * n * size, 7), in(2 * n * size, 9);
+  std::vector<collective::Source> sends;
+  std::vector<collective::Target> receives;
+  const auto word = [](std::size_t from, std::size_t to, std::size_t i) {
+    return static_cast<std::uint32_t>(from << 20 | to << 8 | i % 256);
+  };
+  for (std::size_t peer = 0; peer < size; ++peer) {
+    for (std::size_t i = 0; i < n; ++i) out[2 * (peer * n + i)] = word(static_cast<std::size_t>(ranks.rank()), peer, i);
+    sends.push_back({&out[2 * peer * n], column});
+    receives.push_back({&in[2 * peer * n], column});
+  }
+  const auto exchange = collective::alltoallw_init(ranks, sends, receives, {.schedule = schedule});
+  LACUNA_END_TRY(exchange->start());
+  LACUNA_END_TRY(exchange->wait());
+  for (std::size_t peer = 0; peer < size; ++peer) {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (in[2 * (peer * n + i)] != word(peer, static_cast<std::size_t>(ranks.rank()), i) || in[2 * (peer * n + i) + 1] != 9)
+        return fmt::format("element {} from rank {} is wrong, {}", i, peer, schedule_name(schedule));
+    }
+  }
+  return {};
+}
+
 }  // namespace lacuna::test

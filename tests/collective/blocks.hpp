@@ -43,4 +43,8 @@ std::vector<Edge> some(int ranks, std::uint64_t seed, const Sizes& sizes);
 /// same layouts leave there, gaps included.
 std::string matches_messages(Communicator& ranks, const std::vector<Edge>& edges, bool all, const collective::Options& options);
 
+/// Everyone to everyone, blocks of so many elements with gaps between them, that say where they come from and where
+/// they go; all compared, gaps included.
+std::string exchanges(Communicator& ranks, std::int64_t elements, Schedule schedule);
+
 }  // namespace lacuna::test

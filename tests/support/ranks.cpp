@@ -112,21 +112,40 @@ std::string in_ranks(const Setting& setting, const Program& program) {
   return setting.processes ? in_processes(setting, std::move(made), program) : in_threads(setting, std::move(made), program);
 }
 
-std::string in_model(int ranks, const protocol::Options& options, const Program& program) {
+namespace {
+
+using FormGroup = protocol::Group (*)(nic::World& world, int rank);
+
+std::string in_world(const nic::WorldOptions& wanted, FormGroup form, const protocol::Options& options, const Program& program,
+                     std::vector<nic::World::Usage>* seen) {
   without_profile();
-  auto world = LACUNA_END_TRY(
-      nic::simulate({.profile = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json", .overrides = {}, .ranks = ranks}));
-  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
+  auto world = LACUNA_END_TRY(nic::simulate(wanted));
+  std::vector<std::string> wrong(static_cast<std::size_t>(wanted.ranks));
+  if (seen != nullptr) seen->resize(wrong.size());
   const Finish finish;
   LACUNA_END_TRY(world->run([&](int rank) -> base::Result<void> {
-    const auto made =
-        LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", protocol::form_group(*world, rank), options));
+    const auto made = LACUNA_TRY(protocol::Communicator::create(world->context(rank), "model", form(*world, rank), options));
     wrong[static_cast<std::size_t>(rank)] = finish.wait(*made, program(*made), options.progress_thread);
+    if (seen != nullptr) (*seen)[static_cast<std::size_t>(rank)] = world->usage(rank);
     return {};
   }));
   std::string all;
   for (std::size_t i = 0; i < wrong.size(); ++i) all += wrong[i].empty() ? "" : fmt::format("rank {}: {}\n", i, wrong[i]);
   return all;
+}
+
+constexpr const char* kPlatform = LACUNA_SOURCE_DIR "/lacuna/nic/model/profiles/connectx5-rocev2.json";
+
+}  // namespace
+
+std::string in_model(int ranks, const protocol::Options& options, const Program& program) {
+  return in_world({.profile = kPlatform, .overrides = {}, .ranks = ranks}, protocol::form_group, options, program, nullptr);
+}
+
+std::string in_nodes(int ranks, int ranks_per_node, const protocol::Options& options, const Program& program,
+                     std::vector<nic::World::Usage>* seen) {
+  return in_world({.profile = kPlatform, .overrides = {}, .ranks = ranks, .ranks_per_node = ranks_per_node}, protocol::form_group_by_hub,
+                  options, program, seen);
 }
 
 }  // namespace lacuna::test

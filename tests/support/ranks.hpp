@@ -31,6 +31,9 @@ base::Result<void> can_pin();
 std::string in_ranks(const Setting& setting, const Program& program);
 /// On a simulated NIC.
 std::string in_model(int ranks, const protocol::Options& options, const Program& program);
+/// Ranks of nodes that share a NIC, connected when they first talk. `seen` gets what each had in the end.
+std::string in_nodes(int ranks, int ranks_per_node, const protocol::Options& options, const Program& program,
+                     std::vector<nic::World::Usage>* seen = nullptr);
 
 /// Groups for a test that makes its communicators itself: one for each rank, in one process.
 base::Result<std::vector<protocol::Group>> groups(int ranks);

@@ -8,6 +8,7 @@
 
 #include "lacuna/nic/checks.hpp"
 #include "lacuna/nic/model/copies.hpp"
+#include "lacuna/nic/model/hub.hpp"
 #include "lacuna/nic/model/queue_pair.hpp"
 
 namespace lacuna::nic::model {
@@ -56,6 +57,7 @@ Result<Buffer> Context::allocate(std::size_t bytes) {
   if (bytes == 0) return base::fail(base::Code::invalid_argument, "a buffer of 0 bytes");
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return base::fail(base::Code::out_of_memory, fmt::format("no memory for a buffer of {} bytes", bytes));
+  usage_.allocated += static_cast<std::int64_t>(bytes);
   return Buffer(*this, {static_cast<std::byte*>(memory), bytes});
 }
 
@@ -65,6 +67,7 @@ void Context::free(std::span<std::byte> bytes) {
   // Others may get the same addresses
   std::erase_if(flags_, [&](const auto& flag) { return flag.first >= first && flag.first < last; });
   munmap(bytes.data(), bytes.size());
+  usage_.allocated -= static_cast<std::int64_t>(bytes.size());
 }
 
 std::int64_t Context::pages(std::size_t bytes) const {
@@ -79,12 +82,14 @@ Result<Region> Context::register_memory(std::span<std::byte> bytes, Rights right
   charge(costs.call + pages(bytes.size()) * costs.page);
   const std::uint32_t key = memory_.add_region(bytes, rights);
   registered_[key] = bytes.size();
+  usage_.registered += static_cast<std::int64_t>(bytes.size());
   return Region(*this, bytes, key, key, kind, false);
 }
 
 void Context::deregister(std::uint32_t key) {
   const auto found = registered_.find(key);
   charge(profile().registration.undo + pages(found->second) * profile().registration.undo_page);
+  usage_.registered -= static_cast<std::int64_t>(found->second);
   registered_.erase(found);
   settle();
   memory_.remove(key);
@@ -111,14 +116,18 @@ Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(i
   return std::make_unique<CompletionQueue>(entries);
 }
 
-Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
-                                                         const QueuePairOptions& options) {
+Result<void> Context::check_queues(const QueuePairOptions& options) const {
   if (options.path != Path::wire)
     return base::fail(base::Code::unsupported, fmt::format("NIC model has no path {}; it has: wire", path_name(options.path)));
   if (const PathInfo& wire = *limits().path(Path::wire); !wire.available)
     return base::fail(base::Code::unsupported, fmt::format("path wire is not available: {}", wire.note));
-  LACUNA_TRY(check_depths(options, limits(), "model"));
-  auto connection = std::make_shared<Connection>(*this, static_cast<CompletionQueue&>(queue), options, ++numbers_);
+  return check_depths(options, limits(), "model");
+}
+
+Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
+                                                         const QueuePairOptions& options) {
+  LACUNA_TRY(check_queues(options));
+  auto connection = std::make_shared<Connection>(*this, static_cast<CompletionQueue&>(queue), options, next_number());
   const std::uint64_t mine = ++shared_.connections;
   shared_.connecting[mine] = connection;
   Hello hello;
@@ -132,8 +141,15 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   if (!theirs) return std::unexpected(theirs.error());
   if (peer == nullptr || peer == connection) return base::fail(base::Code::malformed, "the peer is no simulated process of this world");
   shared_.connecting.erase(id);  // each end takes the other's, once
-  connection->connect(peer, common(limits(), peer->limits()));
+  connection->join(peer);
   return std::make_unique<QueuePair>(std::move(connection));
+}
+
+Result<std::unique_ptr<nic::Hub>> Context::create_hub(nic::CompletionQueue& queue, const QueuePairOptions& options) {
+  LACUNA_TRY(check_queues(options));
+  auto made = std::make_unique<Hub>(*this, static_cast<CompletionQueue&>(queue), options);
+  LACUNA_TRY(made->meet(kConnectTimeout));
+  return made;
 }
 
 int Context::poll(nic::CompletionQueue& queue, std::span<Completion> completions) {

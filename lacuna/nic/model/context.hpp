@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <tuple>
 
 #include "lacuna/nic/model/device.hpp"
 #include "lacuna/nic/model/schedule.hpp"
@@ -11,6 +13,7 @@ namespace lacuna::nic::model {
 
 class Connection;
 class Context;
+class Hub;
 
 class CompletionQueue final : public nic::CompletionQueue {
  public:
@@ -37,6 +40,8 @@ struct Shared {
   Shared(Profile p, const WorldOptions& options)
       : profile(std::move(p)), schedule(options.ranks), moves_bytes(options.moves_bytes), ranks_per_node(options.ranks_per_node) {
     for (int rank = 0; rank < options.ranks; rank += ranks_per_node) nics.emplace_back(profile);
+    hubs.resize(static_cast<std::size_t>(options.ranks));
+    profile.limits.sharing = std::min(ranks_per_node, options.ranks);
   }
   Profile profile;
   Schedule schedule;
@@ -45,6 +50,10 @@ struct Shared {
   std::deque<Device> nics;                                                  ///< one of each node
   std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> connecting;  ///< by what their ends tell one another
   std::uint64_t connections = 0;
+  std::vector<Hub*> hubs;  ///< by rank; null: it has none, or none any more
+  int hubs_made = 0;
+  /// Ends that wait for the other one: whose, with whom, and the line
+  std::map<std::tuple<int, int, int>, std::weak_ptr<Connection>> lines;
 };
 
 class Context final : public nic::Context {
@@ -63,6 +72,7 @@ class Context final : public nic::Context {
   Result<std::unique_ptr<nic::CompletionQueue>> create_completion_queue(int entries) override;
   Result<std::unique_ptr<nic::QueuePair>> connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
                                                   const QueuePairOptions& options) override;
+  Result<std::unique_ptr<nic::Hub>> create_hub(nic::CompletionQueue& queue, const QueuePairOptions& options) override;
   int poll(nic::CompletionQueue& queue, std::span<Completion> completions) override;
   void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
             copy::Caching caching) override;
@@ -82,10 +92,14 @@ class Context final : public nic::Context {
   [[nodiscard]] Device& device() { return device_; }
   [[nodiscard]] Memory& memory() { return memory_; }
   [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] World::Usage& usage() { return usage_; }
+  /// Errors: as connect(), of what has to do with this end alone.
+  [[nodiscard]] Result<void> check_queues(const QueuePairOptions& options) const;
+  [[nodiscard]] std::uint32_t next_number() { return ++numbers_; }
   [[nodiscard]] Time clock() const { return schedule().clock(rank_); }
   void charge(Time time) { schedule().charge(rank_, time); }
-  /// Before this process looks or acts. Nothing that another one does reaches it faster than a packet flies, unless they
-  /// share a NIC, which takes what they ask for in the order of their times.
+  /// Before this process looks or acts. Nothing that another one does reaches it faster than a packet flies; but NICs
+  /// that are shared take what is asked for in the order of its times.
   void settle() { schedule().settle(rank_, shared_.ranks_per_node == 1 ? profile().nic.flight : 0); }
 
  protected:
@@ -106,6 +120,7 @@ class Context final : public nic::Context {
   std::unordered_map<std::uint32_t, std::size_t> registered_;      // bytes of each region
   std::unordered_map<const std::uint64_t*, std::uint64_t> flags_;  // as they were last seen
   std::uint32_t numbers_ = 0;
+  World::Usage usage_;
 };
 
 }  // namespace lacuna::nic::model

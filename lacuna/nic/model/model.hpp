@@ -23,6 +23,7 @@
 //   copies     what pack and unpack cost the CPU
 //   context    the seam: every call charges its process's clock
 //   queue_pair messages between two queue pairs: requests, arrivals, receives, completions
+//   hub        a process's messages with all others, over connections made when they are used
 //
 // Times are integers (picoseconds) and no random number is drawn: the same program and profile give the same times on
 // every machine.

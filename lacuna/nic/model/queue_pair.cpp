@@ -18,17 +18,25 @@ bool on_keys(Opcode opcode) { return opcode == Opcode::bind || opcode == Opcode:
 }  // namespace
 
 Connection::Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number)
+    : Connection(context, queue, options, number, std::make_shared<Receives>(Receives{.depth = options.max_recv_wr})) {
+  of_hub_ = false;
+}
+
+Connection::Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number,
+                       std::shared_ptr<Receives> receives)
     : shared_(context.shared()),
       context_(&context),
       queue_(&queue),
       options_(options),
       device_(context.device()),
-      limits_(context.limits()),
-      number_(number) {}
+      number_(number),
+      receives_(std::move(receives)),
+      of_hub_(true) {
+  ++context.usage().connections;
+}
 
-void Connection::connect(const std::shared_ptr<Connection>& peer, Limits limits) {
+void Connection::join(const std::shared_ptr<Connection>& peer) {
   peer_ = peer;
-  limits_ = std::move(limits);
   queue_->attach(shared_from_this());
 }
 
@@ -63,7 +71,7 @@ Shipment Connection::message_of(const SendRequest& request) {
     message->bind_key = request.binding->key;
     message->bind_rights = request.binding->rights;
     message->bound = spelled_out(*request.binding);
-    message->bind_inline = std::cmp_less_equal(request.binding->list.size(), limits_.indirect.inline_entries);
+    message->bind_inline = std::cmp_less_equal(request.binding->list.size(), limits().indirect.inline_entries);
   }
   return message;
 }
@@ -72,45 +80,55 @@ Result<void> Connection::post_chain(std::span<const SendRequest> chain) {
   Context& context = *context_;
   context.settle();
   for (const SendRequest& request : chain) {
-    LACUNA_TRY(check_send(request, limits_, request.binding == nullptr ? 0 : context.memory().room(request.binding->key)));
+    LACUNA_TRY(check_send(request, limits(), request.binding == nullptr ? 0 : context.memory().room(request.binding->key)));
   }
   LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
   const Cpu& cpu = context.profile().cpu;
   Time time = cpu.doorbell;
+  std::list<Shipment> posted;
   for (const SendRequest& request : chain) {
     time += cpu.post + std::ssize(request.sg_list) * cpu.post_sge;
     if (request.opcode == Opcode::bind)
       time += static_cast<std::int64_t>(request.binding->list.size() + request.binding->strided.size()) * cpu.bind_entry;
-    sends_.push_back(message_of(request));
+    posted.push_back(message_of(request));
   }
   context.charge(time);
-  const Time ready = context.clock() + context.profile().nic.doorbell;
-  for (std::size_t i = sends_.size() - chain.size(); i < sends_.size(); ++i) sends_[i]->ready = ready;
+  for (const Shipment& message : posted) message->ready = context.clock() + context.profile().nic.doorbell;
+  sends_.splice(sends_.end(), posted);
   context.settle();
   pump(context.clock());
   return {};
 }
 
-Result<void> Connection::post_recv(const RecvRequest& request) {
-  Context& context = *context_;
+Result<void> Receives::post(Context& context, const RecvRequest& request) {
   context.settle();
-  LACUNA_TRY(check_list(request.sg_list, limits_.max_sge, limits_));
-  LACUNA_TRY(check_room(recvs_posted_ - recvs_retired_, 1, options_.max_recv_wr, "receive"));
+  LACUNA_TRY(check_list(request.sg_list, context.limits().max_sge, context.limits()));
+  LACUNA_TRY(check_room(numbered - retired, 1, depth, "receive"));
   const Cpu& cpu = context.profile().cpu;
   context.charge(cpu.post_recv + std::ssize(request.sg_list) * cpu.post_sge);
-  Receive receive{request.wr_id, ++recvs_posted_, {request.sg_list.begin(), request.sg_list.end()}, 0};
+  Receive receive{request.wr_id, ++numbered, {request.sg_list.begin(), request.sg_list.end()}, 0};
   receive.total = static_cast<std::int64_t>(bytes_of(request.sg_list));
+  posted.push_back(std::move(receive));
+  return {};
+}
+
+Result<void> Connection::post_recv(const RecvRequest& request) {
+  LACUNA_TRY(receives_->post(*context_, request));
   if (fault_) {
-    complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, context.clock());
+    complete_receive(receives_->posted.back(), Status::wr_flush_err, Opcode::recv, 0, 0, context_->clock());
+    receives_->posted.pop_back();
   } else {
-    receives_.push_back(std::move(receive));
-    try_again(context.clock());
+    try_again(context_->clock());
   }
   return {};
 }
 
 void Connection::retire(Opcode opcode, std::uint64_t sequence) {
-  (opcode == Opcode::recv || opcode == Opcode::recv_imm ? recvs_retired_ : sends_retired_) = sequence;
+  if (opcode == Opcode::recv || opcode == Opcode::recv_imm) {
+    ++receives_->retired;  // each completes once, of a hub in any order
+  } else {
+    sends_retired_ = sequence;
+  }
 }
 
 // --- the initiator's side -------------------------------------------------------------------------------------------
@@ -154,8 +172,15 @@ void Connection::launch(const Shipment& message) {
     });
   }
   message->flight = device_.send(message->ready, message->local, message->inlined, peer->device_);
+  count(*message);
   peer->later(message->flight.arrivals.front(),
               [message, from = shared_from_this()](Connection& target, Time) { target.arrive(message, *from); });
+}
+
+void Connection::count(const Message& message) const {
+  World::Usage& usage = context_->usage();
+  ++usage.messages;
+  usage.bytes += message.total;
 }
 
 Status Connection::run_on_keys(Message& message) {
@@ -229,16 +254,19 @@ bool Connection::accept(const Shipment& message, Connection& from) {
     return true;
   }
   if (reading) return answer_read(message, from), true;
-  if (message->opcode != Opcode::write && receives_.empty()) {
+  if (message->opcode != Opcode::write && receives_->posted.empty()) {
     // Who would send it again?
     if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;
     waits_ = from.shared_from_this();
     tried_ = message->flight.arrivals.front();
+    ++context_->usage().not_ready;
+    if (of_hub_) receives_->hungry.push_back(weak_from_this());
     return false;
   }
   if (message->opcode == Opcode::send) {
-    if (receives_.front().total < message->total) return refuse(message, from, Status::rem_inv_req_err, Status::loc_len_err), true;
-    std::vector<Sge> used = receives_.front().list;
+    const Receive& receive = receives_->posted.front();
+    if (receive.total < message->total) return refuse(message, from, Status::rem_inv_req_err, Status::loc_len_err), true;
+    std::vector<Sge> used = receive.list;
     std::int64_t left = message->total;
     for (Sge& sge : used) {
       sge.length = static_cast<std::uint32_t>(std::min<std::int64_t>(sge.length, left));
@@ -269,14 +297,22 @@ void Connection::try_again(Time now) {
       for (Time& arrival : held->flight.arrivals) arrival = std::max(arrival, again);
     }
     self.drain(*from);
+    if (self.of_hub_) self.receives_->feed(again);
   });
+}
+
+void Receives::feed(Time now) {
+  if (posted.empty() || hungry.empty()) return;
+  const std::shared_ptr<Connection> first = hungry.front().lock();
+  hungry.pop_front();
+  if (first != nullptr) first->try_again(now);
 }
 
 void Connection::land(const Shipment& message, Connection& from) {
   std::optional<Receive> receive;
   if (message->opcode != Opcode::write) {
-    receive = std::move(receives_.front());
-    receives_.pop_front();
+    receive = std::move(receives_->posted.front());
+    receives_->posted.pop_front();
   }
   const Device::Landed landed = device_.land(message->flight, message->remote, receive ? nic().receive : 0);
   landed_ = landed.written;
@@ -304,8 +340,8 @@ void Connection::refuse(const Shipment& message, Connection& from, Status theirs
   const Time now = message->flight.arrivals.back() + nic().completion;
   stopped_ = refused_ = true;
   if (ours != Status::success) {
-    complete_receive(receives_.front(), ours, Opcode::recv, 0, 0, now);
-    receives_.pop_front();
+    complete_receive(receives_->posted.front(), ours, Opcode::recv, 0, 0, now);
+    receives_->posted.pop_front();
   }
   from.complete_send(message, theirs, now + flight(from));
   later(now, [opcode = ours == Status::success ? message->opcode : Opcode::recv, status = ours == Status::success ? theirs : ours](
@@ -321,6 +357,7 @@ void Connection::answer_read(const Shipment& message, Connection& from) {
   }
   // It finds what the writes before it have written.
   message->flight = device_.send(std::max(message->ready, landed_), message->remote, false, from.device_);
+  count(*message);
   from.later(message->flight.arrivals.front(), [message, source = context_](Connection& self, Time) {
     if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
     const Device::Landed landed = self.device_.land(message->flight, message->local, 0);
@@ -341,7 +378,12 @@ void Connection::broken(Opcode opcode, Status status, Time now) {
 void Connection::fail(base::Error why, Time now) {
   if (fault_ || context_ == nullptr) return;
   fault_ = std::move(why);
-  for (const Receive& receive : std::exchange(receives_, {})) complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, now);
+  if (of_hub_) {  // whose receives are for other connections too
+    receives_->failed.push_back(static_cast<int>(number_));
+  } else {
+    for (const Receive& receive : std::exchange(receives_->posted, {}))
+      complete_receive(receive, Status::wr_flush_err, Opcode::recv, 0, 0, now);
+  }
   pump(now);  // flushes what was not launched
   try_again(now);
   shared_.schedule.wake(context_->rank(), now);

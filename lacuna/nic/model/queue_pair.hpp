@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 
 #include "lacuna/nic/model/context.hpp"
 
@@ -49,21 +50,42 @@ struct Receive {
   std::int64_t total = 0;
 };
 
+/// A queue of receives: of a queue pair, or of all of a hub's connections.
+struct Receives {
+  int depth = 0;
+  std::deque<Receive> posted = {};
+  std::uint64_t numbered = 0, retired = 0;
+  /// Of a hub: connections with a message that waits for a receive, in the order in which they came
+  std::deque<std::weak_ptr<Connection>> hungry = {};
+  std::deque<int> failed = {};  ///< of a hub: processes at the other ends of connections, as they failed
+
+  /// Errors: those of check_room().
+  Result<void> post(Context& context, const RecvRequest& request);
+  /// There may be a receive for the first of the hungry.
+  void feed(Time now);
+};
+
 /// What outlives its handle while messages are under way.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number);
+  /// Of a hub.
+  Connection(Context& context, CompletionQueue& queue, const QueuePairOptions& options, std::uint32_t number,
+             std::shared_ptr<Receives> receives);
 
   Result<void> post_chain(std::span<const SendRequest> chain);
   Result<void> post_recv(const RecvRequest& request);
-  void connect(const std::shared_ptr<Connection>& peer, Limits limits);
+  /// Once, of each end.
+  void join(const std::shared_ptr<Connection>& peer);
+  /// There is a receive for what waits.
+  void try_again(Time now);
   /// The handle is gone: nothing more comes of this end.
   void close();
   void retire(Opcode opcode, std::uint64_t sequence);
   void fail(base::Error why, Time now);
 
   [[nodiscard]] const base::Error* fault() const { return fault_ ? &*fault_ : nullptr; }
-  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] const Limits& limits() const { return shared_.profile.limits; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
  private:
@@ -71,11 +93,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void pump(Time now);
   void launch(const Shipment& message);
   Status run_on_keys(Message& message);
+  void count(const Message& message) const;  ///< of what its NIC sends
   // At the target.
   void arrive(const Shipment& message, Connection& from);
   void drain(Connection& from);
   bool accept(const Shipment& message, Connection& from);
-  void try_again(Time now);
   void land(const Shipment& message, Connection& from);
   void refuse(const Shipment& message, Connection& from, Status theirs, Status ours);
   void answer_read(const Shipment& message, Connection& from);
@@ -99,13 +121,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   CompletionQueue* queue_;
   QueuePairOptions options_;
   Device& device_;
-  Limits limits_;
   std::uint32_t number_;
   std::weak_ptr<Connection> peer_;
-  std::deque<Shipment> sends_;   // posted, not launched
-  std::deque<Shipment> flying_;  // launched, not completed
-  std::deque<Receive> receives_;
-  std::deque<Shipment> arrived_;       // here, in order, waiting for a receive
+  // Lists, which take no memory as long as they are empty: a hub has many connections.
+  std::list<Shipment> sends_;   // posted, not launched
+  std::list<Shipment> flying_;  // launched, not completed
+  std::shared_ptr<Receives> receives_;
+  bool of_hub_ = false;
+  std::list<Shipment> arrived_;        // here, in order, waiting for a receive
   std::shared_ptr<Connection> waits_;  // the first of them, for this sender to try again
   bool tries_ = false;                 // it will
   Time tried_ = 0;                     // when it did first
@@ -115,7 +138,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool refused_ = false;               // one of the peer's: it will learn why
   bool failed_ = false;                // the first failure was told; what fails behind it was flushed
   int reads_ = 0;
-  std::uint64_t sends_posted_ = 0, sends_retired_ = 0, recvs_posted_ = 0, recvs_retired_ = 0;
+  std::uint64_t sends_posted_ = 0, sends_retired_ = 0;
   std::optional<base::Error> fault_;
 };
 

@@ -79,6 +79,8 @@ class ModelWorld final : public nic::World {
   [[nodiscard]] int ranks() const override { return static_cast<int>(contexts_.size()); }
   [[nodiscard]] nic::Context& context(int rank) override { return *contexts_.at(static_cast<std::size_t>(rank)); }
 
+  [[nodiscard]] Usage usage(int rank) override { return contexts_.at(static_cast<std::size_t>(rank))->usage(); }
+
   // Called by the processes, one at a time.
   Bootstrap& bootstrap(int rank, int peer) override {
     static_cast<void>(context(rank));  // both are processes of this world

@@ -42,6 +42,13 @@ Group form_group(nic::World& world, int rank) {
   return group;
 }
 
+Group form_group_by_hub(nic::World& world, int rank) {
+  Group group;
+  group.rank = rank;
+  group.hub = world.ranks();
+  return group;
+}
+
 namespace {
 
 Result<Group> form(const BootstrapOptions& wanted) {

@@ -1,6 +1,6 @@
 // channel: what two ranks say to one another, in order, with nothing lost. It hides whether CPUs share memory
-// (ring_channel.cpp) or messages go through queue pairs (queue_channel.cpp). One that this end made alone
-// (attached_channel.cpp) carries nothing, but reaches the peer's memory.
+// (ring_channel.cpp), or messages go through queue pairs (queue_channel.cpp) or a hub (hub_channels.hpp). One that this
+// end made alone (attached_channel.cpp) carries nothing, but reaches the peer's memory.
 //
 //   sender     claim(): room for a payload │ write it there │ commit(head) ──▶
 //   receiver                                                     ──▶ next(): the oldest head │ pop(): it may go
@@ -8,6 +8,7 @@
 //   head.hpp            what heads and their bodies say
 //   credit.hpp          how many bytes of small messages may wait at the other end
 //   known_layouts.hpp   layouts that travel once, then by number
+//   hub_channels.hpp    channels to all peers of a rank by one hub
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/protocol/channel/credit.hpp"
 #include "lacuna/protocol/channel/head.hpp"
+#include "lacuna/protocol/channel/hub_channels.hpp"
 #include "lacuna/protocol/channel/known_layouts.hpp"
 
 namespace lacuna::protocol {
@@ -25,10 +27,7 @@ inline constexpr std::size_t kMostPayload = 16 << 10;
 
 class Channel {
  public:
-  struct Arrival {
-    Head head;
-    const std::byte* payload = nullptr;  ///< head.payload bytes
-  };
+  using Arrival = Arrived;
   Channel() = default;
   virtual ~Channel() = default;
   Channel(const Channel&) = delete;

@@ -43,6 +43,12 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64 && std::is_trivially_copyable_v<Head>);
 
+/// A head that has come.
+struct Arrived {
+  Head head;
+  const std::byte* payload = nullptr;  ///< head.payload bytes
+};
+
 // Bodies; stream/stream_ring.hpp has the one of a stream.
 
 struct Announce {

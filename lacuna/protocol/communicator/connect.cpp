@@ -46,20 +46,20 @@ Communicator::Parts::Parts(nic::Context& context, const std::string& nic, const 
 
 // Pairs connect in one order everywhere, so that no ranks wait in a circle.
 Result<void> Communicator::Parts::connect(Group group) {
-  local.peers = std::vector<Peer>(static_cast<std::size_t>(group.size()));
+  local.peers.resize(static_cast<std::size_t>(group.size()));
   local.options.eager_bytes = std::clamp<std::int64_t>(local.options.eager_bytes, 0, kMostPayload);
-  for (std::size_t i = 0; i < local.peers.size(); ++i) {
-    Peer& peer = local.peers[i];
-    peer.rank = static_cast<int>(i);
-    if (!group.cards.empty() || peer.rank == local.rank) continue;
-    peer.bootstrap = std::move(group.peers[i]);
+  if (group.hub > 0) local.hub = LACUNA_TRY(HubChannels::create(local.context));
+  for (int rank = 0; group.hub == 0 && rank < group.size(); ++rank) {
+    Peer& peer = local.make(rank);
+    if (!group.cards.empty() || rank == local.rank) continue;
+    peer.bootstrap = std::move(group.peers[static_cast<std::size_t>(rank)]);
     LACUNA_TRY(connect(peer));
   }
   local.cards = std::move(group.cards);
   // What reaches one reaches all: a system that forbids it says so now, and not in the middle of a message.
   if (local.cards.size() > 1) LACUNA_TRY(local.attach(local.peer((local.rank + 1) % local.size())));
   if (!local.cards.empty() ||
-      std::ranges::any_of(local.peers, [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
+      std::ranges::any_of(local.known(), [](const Peer& peer) { return peer.channel != nullptr && peer.channel->shares_memory(); }))
     progress.spin(kSpins);
   if (local.options.progress_thread) base::without_signals([&] { thread_ = std::thread([this] { run_thread(); }); });
   return {};
@@ -80,8 +80,11 @@ Result<void> Communicator::Parts::connect(Peer& peer) {
   LACUNA_TRY(agree(peer));
   if (local.options.wrap_channel) peer.channel = local.options.wrap_channel(std::move(peer.channel));
   const bool first = local.rank < peer.rank;
-  LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(context, *peer.bootstrap));
-  return (first ? peer.incoming : peer.outgoing).connect(context, *peer.bootstrap);
+  const RendezvousLine::Connect make = [&](nic::Path path, int /*number*/, const method::Endpoint::Options& options) {
+    return method::Endpoint::connect(context, *peer.bootstrap, path, options);
+  };
+  LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(limits, make));
+  return (first ? peer.incoming : peer.outgoing).connect(limits, make);
 }
 
 // What both ends have to know of one another, and whether they speak the same language.
@@ -109,7 +112,7 @@ Communicator::Parts::~Parts() {
     thread_.join();
   }
   progress.close();
-  for (Peer& peer : local.peers) {
+  for (Peer& peer : local.known()) {
     peer.outgoing.transfers.clear();
     peer.incoming.transfers.clear();
     if (peer.channel == nullptr) continue;

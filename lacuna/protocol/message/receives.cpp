@@ -100,6 +100,7 @@ Result<void> Receives::read(Peer& peer, const Head& head, Unexpected& message) {
   const auto announce = body_of<Announce>(head);
   message.method = announce.method != 0 && head.bytes > 0;
   if (!message.method && head.bytes > 0 && !peer.channel->shares_memory()) return broken(peer.rank, "that it streams where it cannot");
+  LACUNA_TRY(local_.connect_line(peer, false));
   if (announce.layout != 0) message.layout = LACUNA_TRY(peer.heard.find(announce.layout));
   if (message.layout && std::cmp_not_equal(message.layout->size(), head.bytes)) return broken(peer.rank, "a layout of another size");
   return {};

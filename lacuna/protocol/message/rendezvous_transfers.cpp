@@ -94,6 +94,7 @@ void RendezvousTransfers::receive(Peer& peer, Request& receive, const Unexpected
   made.theirs_known = announce.known != 0;
   made.own_number = receive.layout->size() == receive.bytes ? local_.tell(peer, *receive.layout) : 0;
   peer.incoming.transfers.push_back(std::move(made));
+  local_.move(peer);
 }
 
 Result<void> RendezvousTransfers::take_answer(Peer& peer, Request& send, const Answer& answer, std::span<const std::byte> target) {
@@ -110,6 +111,7 @@ Result<void> RendezvousTransfers::take_answer(Peer& peer, Request& send, const A
   if (peer.outgoing.endpoints(made.said.front().way.path) == 0) return malformed(peer.rank, "an invalid answer");
   send.state = Request::State::moving;
   peer.outgoing.transfers.push_back(std::move(made));
+  local_.move(peer);
   return {};
 }
 
@@ -366,7 +368,7 @@ Result<void> RendezvousTransfers::tell_part(Peer& peer, RendezvousTransfer& now,
 
 Result<void> RendezvousTransfers::forget(const nic::Region& region) {
   Result<void> first;
-  for (Peer& peer : local_.peers) {
+  for (Peer& peer : local_.known()) {
     for (RendezvousLine* line : {&peer.outgoing, &peer.incoming}) {
       Result<void> forgotten = line->forget(region, local_.options.timeout_ns);
       // A peer that is gone uses nothing any more; any other error counts.

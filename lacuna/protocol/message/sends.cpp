@@ -44,8 +44,10 @@ Result<void> Sends::begin(Request& send) {
   if (small && peer.credit.allows(send.bytes)) {  // the channel is full: what is sent after it may not overtake it
     peer.credit.sent(send.bytes);
     peer.outbox.push_back({.head = {}, .payload = {}, .eager = &send});
+    local_.queue(peer);
     return {};
   }
+  LACUNA_TRY(local_.connect_line(peer, true));
   if (small) ++local_.statistics.without_credit;
   announce(peer, send);
   return {};

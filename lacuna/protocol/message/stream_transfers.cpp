@@ -73,7 +73,7 @@ Result<void> StreamTransfers::take_expected(Peer& peer, const Head& head, const 
 
 Result<bool> StreamTransfers::advance(Peer& peer) {
   bool moved = false;
-  std::deque<Request*>& for_rings = peer.streams.for_rings;
+  std::list<Request*>& for_rings = peer.streams.for_rings;
   while (!for_rings.empty()) {
     StreamRing* ring = LACUNA_TRY(peer.streams.rings.take(local_.pool, for_rings.front()->bytes, true, Transit::wide));
     if (ring == nullptr) break;

@@ -5,7 +5,7 @@
 namespace lacuna::protocol {
 namespace {
 
-constexpr int kArrivalsPerRound = 64;  // of one peer, so that all get their turn
+constexpr int kArrivalsPerRound = 64;  // of one peer, or of a hub, so that all get their turn
 // For what a peer sent before it went; one that only seems gone may go on for ever
 constexpr int kLastRounds = 1024;
 constexpr std::int64_t kClosing = 60'000'000'000;  // ns that a peer has to take what was sent to it
@@ -13,14 +13,49 @@ constexpr std::int64_t kClosing = 60'000'000'000;  // ns that a peer has to take
 }  // namespace
 
 bool Progress::advance() {
-  bool moved = false;
-  for (Peer& peer : local_.peers) {
-    if (peer.channel == nullptr || peer.lost) continue;
-    const Result<bool> some = advance(peer);
-    if (!some) completion_.lose(peer, some.error());
-    moved = moved || !some || *some;
+  bool moved = local_.hub != nullptr && advance_by_hub();
+  if (local_.hub == nullptr) {
+    for (Peer& peer : local_.known()) moved = advance_or_lose(peer) || moved;
   }
   accesses_.retire_served();
+  return moved;
+}
+
+bool Progress::advance_or_lose(Peer& peer) {
+  if (peer.channel == nullptr || peer.lost) return false;
+  const Result<bool> some = advance(peer);
+  if (!some) completion_.lose(peer, some.error());
+  return !some || *some;
+}
+
+// Only the peers of which there is something to do: what came, what waits for room, what moves.
+bool Progress::advance_by_hub() {
+  bool moved = take_from_hub();
+  for (std::size_t left = local_.queued.size(); left > 0 && local_.hub->has_room(); --left) {
+    Peer& peer = *local_.queued.front();
+    local_.queued.pop_front();
+    peer.queued = false;
+    moved = sends_.flush(peer) || moved;
+    if (!peer.outbox.empty()) local_.queue(peer);
+  }
+  for (std::size_t i = 0; i < local_.moving.size(); ++i) moved = advance_or_lose(*local_.moving[i]) || moved;
+  std::erase_if(local_.moving, [](Peer* peer) { return (peer->moving = !peer->idle()) == false; });
+  return moved;
+}
+
+bool Progress::take_from_hub() {
+  bool moved = false;
+  Channel::Arrival arrival;
+  int from = 0;
+  for (int i = 0; i < kArrivalsPerRound; ++i) {
+    const Result<bool> came = local_.hub->next(arrival, from);
+    if (came && !*came) break;
+    moved = true;
+    Peer& peer = local_.peer(from);
+    const Result<void> taken = peer.lost ? Result<void>() : came ? dispatch_.take(peer, arrival) : std::unexpected(came.error());
+    if (!taken) completion_.lose(peer, taken.error());
+    local_.hub->pop();
+  }
   return moved;
 }
 
@@ -44,24 +79,33 @@ Result<bool> Progress::advance(Peer& peer) {
 
 void Progress::look_for_faults() {
   local_.pool.tidy(local_.context.now());
-  for (Peer& peer : local_.peers) {
-    if (peer.channel == nullptr || peer.lost || (!peer.channel->carries() && peer.idle())) continue;
-    const base::Error* fault = peer.channel->fault();
-    if (fault == nullptr) continue;
-    // What it sent before is still there.
-    const base::Error error{fault->code == base::Code::malformed ? fault->code : base::Code::peer_lost,
-                            fmt::format("rank {}: {}", peer.rank, fault->message)};
-    if (error.code == base::Code::peer_lost) {
-      Result<bool> some = true;
-      for (int i = 0; i < kLastRounds && some && *some; ++i) some = advance(peer);
-    }
-    completion_.lose(peer, error);
+  if (local_.hub != nullptr) {
+    std::erase_if(local_.hub->failing(), [this](int rank) { return look_for_fault(local_.peer(rank)); });
+  } else {
+    for (Peer& peer : local_.known()) look_for_fault(peer);
   }
 }
 
+// True: the peer is lost.
+bool Progress::look_for_fault(Peer& peer) {
+  if (peer.channel == nullptr || peer.lost || (!peer.channel->carries() && peer.idle())) return peer.lost.has_value();
+  const base::Error* fault = peer.channel->fault();
+  if (fault == nullptr) return false;
+  // What it sent before is still there.
+  const base::Error error{fault->code == base::Code::malformed ? fault->code : base::Code::peer_lost,
+                          fmt::format("rank {}: {}", peer.rank, fault->message)};
+  if (error.code == base::Code::peer_lost) {
+    Result<bool> some = true;
+    for (int i = 0; i < kLastRounds && some && *some; ++i) some = advance(peer);
+    peer.left = peer.left || local_.hub != nullptr;  // whose connections are closed behind all that was sent
+  }
+  completion_.lose(peer, error);
+  return true;
+}
+
 void Progress::close() {
-  for (Peer& peer : local_.peers) {
-    if (peer.channel == nullptr || peer.lost || !peer.channel->carries()) continue;
+  for (Peer& peer : local_.known()) {
+    if (peer.channel == nullptr || peer.lost || !peer.channel->carries() || local_.hub != nullptr) continue;
     Head head;
     head.kind = HeadKind::bye;
     local_.say(peer, head);
@@ -73,8 +117,11 @@ void Progress::close() {
     return (peer.outbox.empty() && peer.streams.sending.empty() && local_.pool.empty(peer.streams.rings) &&
             peer.outgoing.transfers.empty());
   };
+  const auto all_over = [&] {
+    return local_.hub != nullptr ? local_.queued.empty() && local_.moving.empty() : std::ranges::all_of(local_.known(), over);
+  };
   const std::int64_t deadline = local_.context.now() + kClosing;
-  while (!std::ranges::all_of(local_.peers, over)) {
+  while (!all_over()) {
     if (advance()) continue;
     look_for_faults();
     if (!local_.context.wait(deadline)) {

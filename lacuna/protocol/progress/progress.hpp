@@ -68,6 +68,10 @@ class Progress {
   void close();
 
  private:
+  bool advance_or_lose(Peer& peer);
+  bool look_for_fault(Peer& peer);
+  bool advance_by_hub();
+  bool take_from_hub();
   static constexpr std::uint32_t kIdlePerLook = 64;
   LocalRank& local_;
   Completion& completion_;

@@ -4,8 +4,7 @@
 
 namespace lacuna::protocol {
 
-Result<void> RendezvousLine::connect(nic::Context& context, nic::Bootstrap& bootstrap) {
-  const nic::Limits& limits = context.limits();
+Result<void> RendezvousLine::connect(const nic::Limits& limits, const Connect& make) {
   const method::Endpoint::Options options{.max_send_wr = std::min(128, limits.max_send_wr),
                                           .max_recv_wr = std::min(128, limits.max_recv_wr)};
   for (const nic::PathInfo& path : limits.paths) {
@@ -13,7 +12,7 @@ Result<void> RendezvousLine::connect(nic::Context& context, nic::Bootstrap& boot
     const std::size_t endpoints =
         path.mover == nic::Mover::device ? kPartsAtOnce : 1;  // a CPU that moves bytes registers nothing meanwhile
     for (std::size_t i = 0; i < endpoints; ++i)
-      lanes_.push_back({LACUNA_TRY(method::Endpoint::connect(context, bootstrap, path.path, options)), {}});
+      lanes_.push_back({LACUNA_TRY(make(path.path, static_cast<int>(lanes_.size()), options)), {}});
   }
   return {};
 }

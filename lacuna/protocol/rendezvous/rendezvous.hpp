@@ -21,6 +21,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -90,8 +92,12 @@ class RendezvousLine {
   std::vector<Lane> lanes_;  // before `transfers`: operations end before their endpoint does
 
  public:
-  /// The peer has to call it at the same time. Errors: those of Endpoint::connect().
-  Result<void> connect(nic::Context& context, nic::Bootstrap& bootstrap);
+  /// Makes one of its endpoints; they are numbered from 0 on.
+  using Connect =
+      std::function<Result<std::unique_ptr<method::Endpoint>>(nic::Path path, int number, const method::Endpoint::Options& options)>;
+  /// Both ends make their endpoints in the same order. Errors: those of `make`.
+  Result<void> connect(const nic::Limits& limits, const Connect& make);
+  [[nodiscard]] bool connected() const { return !lanes_.empty(); }
   /// The path's endpoint for this part. Null if there is no such path.
   [[nodiscard]] method::Endpoint* endpoint(nic::Path path, std::uint32_t part) const;
   [[nodiscard]] std::size_t endpoints(nic::Path path) const;
@@ -104,7 +110,7 @@ class RendezvousLine {
   /// The queue pair that copies directly between two processes' memory. Null: this system has none.
   [[nodiscard]] nic::QueuePair* copying() const;
 
-  std::deque<RendezvousTransfer> transfers;  ///< the first one is under way
+  std::list<RendezvousTransfer> transfers;  ///< the first one is under way
 
  private:
   [[nodiscard]] const Lane* lane(nic::Path path, std::uint32_t part) const;

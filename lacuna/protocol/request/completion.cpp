@@ -113,7 +113,11 @@ void Completion::lose(Peer& peer, base::Error error) {
 }
 
 bool Completion::all_lost() const {
-  return std::ranges::none_of(local_.peers, [](const Peer& peer) { return peer.channel != nullptr && !peer.lost; });
+  const auto here = [](const Peer& peer) { return peer.channel != nullptr && !peer.lost; };
+  const auto unknown = [this](const auto& peer) {
+    return peer == nullptr && local_.hub != nullptr && &peer != &local_.peers[static_cast<std::size_t>(local_.rank)];
+  };
+  return std::ranges::none_of(local_.known(), here) && std::ranges::none_of(local_.peers, unknown);
 }
 
 Result<void> Completion::still_there(int source) const {
@@ -121,7 +125,8 @@ Result<void> Completion::still_there(int source) const {
     if (local_.size() == 1 || !all_lost()) return {};
     return base::fail(base::Code::peer_lost, "a receive from any source, and all other ranks are gone");
   }
-  if (const std::optional<base::Error>& lost = std::as_const(local_).peer(source).lost) return std::unexpected(*lost);
+  const Peer* const peer = local_.peers[static_cast<std::size_t>(source)].get();
+  if (peer != nullptr && peer->lost) return std::unexpected(*peer->lost);
   return {};
 }
 

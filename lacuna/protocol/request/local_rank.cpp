@@ -9,6 +9,29 @@ Result<void> LocalRank::attach(Peer& peer) {
   return {};
 }
 
+Peer& LocalRank::make(int number) {
+  std::unique_ptr<Peer>& made = peers[static_cast<std::size_t>(number)];
+  made = std::make_unique<Peer>();
+  made->rank = number;
+  if (hub == nullptr || number == rank) return *made;
+  made->channel = hub->channel(number);
+  if (options.wrap_channel) made->channel = options.wrap_channel(std::move(made->channel));
+  made->credit.grant(options.unexpected_bytes);  // all ranks of a world have the same
+  return *made;
+}
+
+Result<void> LocalRank::connect_line(Peer& peer, bool sends) {
+  RendezvousLine& line = sends ? peer.outgoing : peer.incoming;
+  if (hub == nullptr || line.connected()) return {};
+  const bool up = sends == (rank < peer.rank);  // from the lower rank to the higher one
+  return line.connect(context.limits(), [&](nic::Path path, int number, const method::Endpoint::Options& wanted) {
+    const auto make = [&](nic::CompletionQueue& queue, const nic::QueuePairOptions& queues) {
+      return hub->hub().connect(peer.rank, 2 * number + (up ? 1 : 0), queue, queues);
+    };
+    return method::Endpoint::connect(context, make, path, wanted);
+  });
+}
+
 void LocalRank::say(Peer& to, Head head, std::span<const std::byte> payload) {
   if (to.lost) return;
   head.payload = static_cast<std::uint32_t>(payload.size());
@@ -20,6 +43,7 @@ void LocalRank::say(Peer& to, Head head, std::span<const std::byte> payload) {
     }
   }
   to.outbox.push_back({.head = head, .payload = {payload.begin(), payload.end()}});
+  queue(to);
 }
 
 std::uint32_t LocalRank::tell(Peer& to, const Layout& layout) {

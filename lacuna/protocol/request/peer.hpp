@@ -1,7 +1,7 @@
 // What a rank keeps of each peer.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -30,7 +30,7 @@ struct PeerStreams {
   DirectLayouts layouts;
   std::vector<Request*> sending;    ///< being packed
   std::vector<Request*> receiving;  ///< being unpacked
-  std::deque<Request*> for_rings;   ///< answered sends that wait for a ring
+  std::list<Request*> for_rings;    ///< answered sends that wait for a ring
 };
 
 /// Messages, by number, that wait for an answer of the peer, or for what an answer asked it for.
@@ -52,9 +52,10 @@ struct Peer {
   int rank = 0;
   std::unique_ptr<nic::Bootstrap> bootstrap;
   std::unique_ptr<Channel> channel;  ///< null: this is the own rank
-  std::deque<QueuedHead> outbox;
+  std::list<QueuedHead> outbox;
   std::optional<base::Error> lost;
-  bool left = false;  ///< the peer said that nothing follows
+  bool left = false;                    ///< the peer said that nothing follows
+  bool queued = false, moving = false;  ///< it is in the list of that name (LocalRank)
 
   Credit credit;
   LayoutsTold told;

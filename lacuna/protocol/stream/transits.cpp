@@ -44,7 +44,7 @@ void Transits::Class::next_other() {
 
 // The two CPUs decide which rings are better, so classes of one length begin with what another class has found.
 Transit Transits::best_ring(std::size_t length) const {
-  for (const auto& of_advice : classes_) {
+  for (const auto& of_advice : *classes_) {
     for (const Class& of : of_advice.at(length))
       if (of.trials > 0 && of.best != Transit::direct) return of.best;
   }
@@ -55,7 +55,8 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
   settle();
   if (bytes < RingMemory::kTimed) return Transit::wide;
   const std::size_t length = bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2;
-  Class& of = classes_.at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
+  if (classes_ == nullptr) classes_ = std::make_unique<Classes>();
+  Class& of = classes_->at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
   last_ = &of;
   if (!std::exchange(of.begun, true)) {
     const Transit ring = best_ring(length);

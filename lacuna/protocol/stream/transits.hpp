@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "lacuna/guide/trial.hpp"
 #include "lacuna/protocol/stream/out_stream.hpp"
@@ -65,7 +66,8 @@ class Transits {
   };
   void settle();
   [[nodiscard]] Transit best_ring(std::size_t length) const;
-  std::array<std::array<std::array<Class, 2>, 3>, 3> classes_;
+  using Classes = std::array<std::array<std::array<Class, 2>, 3>, 3>;
+  std::unique_ptr<Classes> classes_;  // null: nothing was sent yet
   Class* last_ = nullptr;
   Timed timed_;
 };
