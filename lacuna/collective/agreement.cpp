@@ -44,6 +44,8 @@ void Terms::combine(const Terms& other) {
   most_bytes = std::max(most_bytes, other.most_bytes);
   most_messages = std::max(most_messages, other.most_messages);
   shared_memory = std::min(shared_memory, other.shared_memory);
+  by_hub = std::min(by_hub, other.by_hub);
+  sharing = std::max(sharing, other.sharing);
   if (other.refuser < refuser) {
     refuser = other.refuser;
     refused = other.refused;

@@ -11,16 +11,18 @@
 
 namespace lacuna::collective {
 
-enum class ExchangeKind : std::int32_t { alltoallw, neighbor_exchange, transpose };
+enum class ExchangeKind : std::int16_t { alltoallw, neighbor_exchange, transpose };
 [[nodiscard]] std::string_view kind_name(ExchangeKind kind);
 
 struct Terms {
-  std::int32_t kind_low = 0, kind_high = 0;
-  std::int32_t wanted_low = 0, wanted_high = 0;  // a Schedule
+  std::int16_t kind_low = 0, kind_high = 0;
+  std::int16_t wanted_low = 0, wanted_high = 0;  // a Schedule
   std::int64_t shape_low = 0, shape_high = 0;    // of what all ranks have to say alike: a digest
   std::uint64_t edges = 0;                       // the sum above
   std::int64_t largest = 0, most_bytes = 0, most_messages = 0;
   std::int32_t shared_memory = 1;
+  std::int32_t by_hub = 1;
+  std::int32_t sharing = 1;  // a NIC, at most
   std::int32_t refused = 0;  // base::Code + 1 of the lowest rank whose arguments cannot be, and
   std::int32_t refuser = INT32_MAX;
   std::int32_t misfit_to = INT32_MAX, misfit_from = INT32_MAX;  // the lowest pair whose messages do not fit

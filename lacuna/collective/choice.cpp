@@ -19,7 +19,11 @@ using guide::usual::ExchangePrices;
 using guide::usual::kManyLarge;
 constexpr std::int64_t kEager = guide::usual::kEagerBytes;
 
-double message_ns(const ExchangePrices& price, double bytes) { return (bytes > kEager ? price.large : price.message) + bytes * price.byte; }
+// A rank's CPU and the NIC that it shares work side by side; the slower one counts.
+double message_ns(const ExchangePrices& price, double bytes, int sharing) {
+  const double own = (bytes > kEager ? price.large : price.message) + bytes * price.byte;
+  return price.device == 0 ? own : std::max(own, sharing * (price.device + bytes * price.byte));
+}
 
 int rounds_of(int ranks) { return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1))); }
 
@@ -41,7 +45,7 @@ std::optional<Schedule> schedule_from_name(std::string_view name) {
 Result<Choice> choose(const Load& load, Schedule wanted) {
   const ExchangePrices& price = load.shared_memory ? guide::usual::kShared : guide::usual::kWire;
   const double ranks = load.ranks;
-  const double wait = price.latency + ranks * price.look;
+  const double wait = price.latency + (load.by_hub ? 1 : ranks) * price.look;
   const auto messages = static_cast<double>(load.most_messages);
   const double each = messages > 0 ? static_cast<double>(load.most_bytes) / messages : 0;
   const std::int64_t memory = forwarding_bytes(load.ranks, load.largest);
@@ -49,7 +53,7 @@ Result<Choice> choose(const Load& load, Schedule wanted) {
 
   Choice choice;
   const auto expected = [&](Schedule schedule) -> double& { return choice.expected_us[static_cast<std::size_t>(schedule)]; };
-  const double direct = wait + messages * message_ns(price, each);
+  const double direct = wait + messages * message_ns(price, each, load.sharing);
   expected(Schedule::at_once) = direct / 1000;
   // A window is waited for in order: some of a latency for each that it is full.
   expected(Schedule::pairwise) = (direct + messages / kManyLarge * price.latency) / 1000;
@@ -58,7 +62,7 @@ Result<Choice> choose(const Load& load, Schedule wanted) {
     const int rounds = rounds_of(load.ranks);
     const double half = ranks / 2 * static_cast<double>(load.largest);
     // Blocks are gathered at first, scattered at last, and twice each on the way (schedules.cpp).
-    expected(Schedule::forward) = (rounds * (wait + message_ns(price, half)) + 4 * ranks * price.block) / 1000;
+    expected(Schedule::forward) = (rounds * (wait + message_ns(price, half, load.sharing)) + 4 * ranks * price.block) / 1000;
   }
 
   choice.forced = wanted != Schedule::automatic;

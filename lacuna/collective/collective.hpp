@@ -98,6 +98,8 @@ struct Load {
   std::int64_t most_bytes = 0;     ///< that a rank sends or receives, at most
   std::int64_t most_messages = 0;  ///< that a rank sends or receives, without empty ones
   bool shared_memory = false;      ///< messages go through memory that CPUs share
+  bool by_hub = false;             ///< one look finds what any rank sent (Communicator::by_hub)
+  int sharing = 1;                 ///< ranks that share a NIC, at most
 };
 struct Choice {
   Schedule schedule = Schedule::at_once;

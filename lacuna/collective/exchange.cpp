@@ -91,11 +91,13 @@ Result<void> Agreed::check_own() const {
 
 Terms Agreed::terms(std::uint64_t shape) {
   Terms made;
-  made.kind_low = made.kind_high = static_cast<std::int32_t>(kind_);
-  made.wanted_low = made.wanted_high = static_cast<std::int32_t>(options_.schedule);
+  made.kind_low = made.kind_high = static_cast<std::int16_t>(kind_);
+  made.wanted_low = made.wanted_high = static_cast<std::int16_t>(options_.schedule);
   made.shape_low = made.shape_high = static_cast<std::int64_t>(shape);
   const nic::PathInfo* mapped = ranks_.context().limits().path(nic::Path::mapped);
   made.shared_memory = mapped != nullptr && mapped->available ? 1 : 0;
+  made.by_hub = ranks_.by_hub() ? 1 : 0;
+  made.sharing = ranks_.context().limits().sharing;
   if (refused_) {
     made.refused = static_cast<std::int32_t>(refused_->code) + 1;
     made.refuser = work_.rank;
@@ -144,7 +146,9 @@ Result<Choice> Agreed::agreed(const Terms& all) const {
                  .largest = all.largest,
                  .most_bytes = all.most_bytes,
                  .most_messages = all.most_messages,
-                 .shared_memory = all.shared_memory != 0},
+                 .shared_memory = all.shared_memory != 0,
+                 .by_hub = all.by_hub != 0,
+                 .sharing = std::max(all.sharing, 1)},
                 options_.schedule);
 }
 

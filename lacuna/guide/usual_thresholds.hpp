@@ -29,15 +29,17 @@ struct ExchangePrices {
   double look;     ///< each look at one peer while waiting: a communicator looks at all of them
   double block;    ///< a block that is gathered, or scattered
   double byte;
+  double device;  ///< the part of a message's time that is its NIC's: ranks that share one wait for one another there
 };
 /// Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64 bytes one way, near and apart; 16
 /// KiB take 1.1 to 2.2 us, 1 MiB 34 to 120.
-inline constexpr ExchangePrices kShared{.message = 200, .large = 1000, .latency = 500, .look = 10, .block = 10, .byte = 0.05};
+inline constexpr ExchangePrices kShared{.message = 200, .large = 1000, .latency = 500, .look = 10, .block = 10, .byte = 0.05, .device = 0};
 /// On a network: NIC `model` with connectx5-rocev2, 4 to 64 ranks, exchanges of 4 bytes one after the other. at_once
 /// took 5.8, 7.9, 12.0, 19.8 and 32.5 us with 4, 8, 16, 32 and 64 ranks; forward 5.7 us a round with 16 ranks, and 7.3
 /// with 64, of which the looks at all peers (20 ns each, more than once in a round) are what grows. A message that is
 /// not eager took 100 us, most of it two registrations and their ends.
-inline constexpr ExchangePrices kWire{.message = 450, .large = 100'000, .latency = 4700, .look = 30, .block = 13, .byte = 0.15};
+inline constexpr ExchangePrices kWire{
+    .message = 450, .large = 100'000, .latency = 4700, .look = 30, .block = 13, .byte = 0.15, .device = 365};
 /// So many messages that are not eager at once are no burden: one of 96 KiB took nearly twice as long where 4 MiB of
 /// windows were in use instead of 1.5 (more pages than the TLB has; docs/notes/message-speed.md), and each has up to
 /// 512 KiB. On a network each holds memory that is registered, or staged.

@@ -47,6 +47,36 @@ TEST(Choice, TinyBlocksOfManyRanksAreForwarded) {
   }
 }
 
+// Ranks that share a NIC wait for one another there, for each message: the more they are, the larger the blocks that
+// are forwarded, and the more each schedule is expected to take.
+TEST(Choice, BlocksOfRanksThatShareANicAreForwardedSooner) {
+  const auto sharing = [](int ranks, std::int64_t block, int share) {
+    Load load = everyone(ranks, block, false);
+    load.by_hub = true;
+    load.sharing = share;
+    return load;
+  };
+  EXPECT_EQ(chosen(sharing(1024, 64, 64)), Schedule::forward);
+  EXPECT_EQ(chosen(sharing(1024, 4096, 64)), Schedule::at_once);
+  EXPECT_EQ(chosen(sharing(64, 8, 1)), Schedule::at_once);
+  EXPECT_EQ(chosen(sharing(64, 8, 4)), Schedule::forward);
+  for (const int ranks : {32, 256, 1024}) {
+    double before = 0;
+    std::int64_t most_before = 0;
+    for (int share = 1; share <= 64; share *= 2) {
+      const double us = choose(sharing(ranks, 64, share))->expected_us[static_cast<std::size_t>(Schedule::at_once)];
+      EXPECT_GE(us, before) << ranks << " ranks, " << share << " share";
+      before = us;
+      std::int64_t most = 0;
+      for (std::int64_t block = 8; block <= 8192; block += 8)
+        if (chosen(sharing(ranks, block, share)) == Schedule::forward) most = block;
+      EXPECT_GE(most, most_before) << ranks << " ranks, " << share << " share";
+      most_before = most;
+    }
+    EXPECT_GT(most_before, 0);
+  }
+}
+
 TEST(Choice, LargeBlocksOfManyRanksGoInPairs) {
   for (const bool shared : {false, true}) {
     EXPECT_EQ(chosen(everyone(64, 1 << 20, shared)), Schedule::pairwise);
