@@ -109,6 +109,7 @@ NB_MODULE(_core, m) {
   bind_messages(m);
   bind_policies(m);
   bind_exchanges(m);
+  bind_scale(m);
   bind_device(m);
   m.def("ddtbench_families", &lacuna::corpus::ddtbench_families, "The families of DDTBench layouts.");
   m.def("ddtbench_sizes", &lacuna::corpus::ddtbench_sizes, "family"_a, "How many sizes a family has; 0 if there is no such family.");

@@ -51,6 +51,7 @@ void bind_mpi_ways(nb::module_& m);
 void bind_messages(nb::module_& m);
 void bind_policies(nb::module_& m);
 void bind_exchanges(nb::module_& m);
+void bind_scale(nb::module_& m);
 void bind_device(nb::module_& m);
 
 }  // namespace lacuna::python

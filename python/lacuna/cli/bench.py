@@ -17,9 +17,11 @@ from lacuna.bench.methods.experiments import Experiment, MethodRun
 from lacuna.cli import campaign_command
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
+    BlockOption,
     JsonOption,
     MpiOption,
     NicOption,
+    RanksOption,
     budget_option,
     command_app,
     command_line,
@@ -32,6 +34,7 @@ from lacuna.cli.options import (
 )
 from lacuna.guide import plan
 from lacuna.guide.plan import Cell
+from lacuna.paper.scale import HELP as SCALE_HELP
 from lacuna.worker.client import Worker
 from lacuna.worker.result import begun
 
@@ -411,10 +414,7 @@ Examples:
 @app.command(help=_RANKS_HELP)
 def ranks(
     quick: Annotated[bool, typer.Option("--quick", help="2, 8 and 32 ranks, one run each; three minutes.")] = False,
-    wanted: Annotated[
-        list[int] | None,
-        typer.Option("--ranks", metavar="N", min=2, max=1024, help="So many; may be given often.", show_default=False),
-    ] = None,
+    wanted: RanksOption = None,
     mpis: MpiOption = None,
     data: JsonOption = None,
     output: Annotated[Path | None, output_option("ranks")] = None,
@@ -431,3 +431,20 @@ def ranks(
     chosen = sorted(set(wanted)) if wanted else QUICK_RANKS if quick else RANKS
     runs, rounds = (1, 3) if quick else (3, 5)
     delivery.run(RanksPresentation(result), RanksRace(result, chosen, runs, rounds, found, deadline))
+
+
+@app.command(help=SCALE_HELP + exit_statuses("something moved a wrong byte", "there is no such profile"))
+def scale(
+    quick: Annotated[bool, typer.Option("--quick", help="4, 16 and 64 ranks, two block sizes; ten seconds.")] = False,
+    wanted: RanksOption = None,
+    blocks: BlockOption = None,
+    data: JsonOption = None,
+    output: Annotated[Path | None, output_option("scale")] = None,
+    budget: Annotated[float | None, budget_option("900", _CASES_LEFT_OUT)] = None,
+) -> None:
+    from lacuna.paper.scale.command import race
+    from lacuna.paper.scale.page import ScalePresentation
+    from lacuna.paper.scale.rows import ScaleRun
+
+    result = begun(ScaleRun, command_line("bench scale", quick=quick, ranks=wanted, block=blocks, budget=budget))
+    Delivery(data, output).run(ScalePresentation(result), race(result, quick, wanted, blocks, budget))

@@ -41,6 +41,16 @@ JsonOption = Annotated[
     ),
 ]
 
+RanksOption = Annotated[
+    list[int] | None,
+    typer.Option("--ranks", metavar="N", min=2, max=1024, help="So many; may be given often.", show_default=False),
+]
+
+BlockOption = Annotated[
+    list[int] | None,
+    typer.Option("--block", metavar="BYTES", min=8, help="Of a block; may be given often.", show_default=False),
+]
+
 
 def mpi_option(text: str) -> Any:
     return typer.Option("--mpi", metavar="[NAME=]MPICC", help=text, show_default=False)
