@@ -79,6 +79,7 @@ SHARED = {
     "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
     "guide": {
         "lacuna/guide/learner.hpp",
+        "lacuna/guide/message_ways.hpp",
         "lacuna/guide/mpi_ways.hpp",
         "lacuna/guide/usual_thresholds.hpp",
         "lacuna/guide/trial.hpp",

@@ -52,6 +52,25 @@ Result<std::vector<double>> numbers_in(const Json& json, double least, double mo
   return numbers;
 }
 
+Result<Sheet> sheet_in(const Json& json, const Axes& axes, const std::string& where) {
+  constexpr double least = 1e-3, most = 1e12;  // ns
+  const std::vector<double> numbers = LACUNA_TRY(numbers_in(json, 0, most, where));
+  if (numbers.size() != axes.size()) return wrong(fmt::format("{} has {} numbers, not {}", where, numbers.size(), axes.size()));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (axes.has_cell(i) ? numbers[i] < least : numbers[i] != 0) return wrong(fmt::format("{}: number {} is {:g}", where, i, numbers[i]));
+  }
+  return Sheet(numbers);
+}
+
+Result<void> same_axes(const Json& json, const Axes& axes, const std::string& where) {
+  for (const auto& [name, axis] : {std::pair{"bytes", axes.bytes}, std::pair{"runs", axes.runs}}) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_array() || *found != Json(std::vector(axis.begin(), axis.end())))
+      return wrong(fmt::format("{}: {} are not those of this version", where, name));
+  }
+  return {};
+}
+
 Result<layout::PairOutline> pair_in(const Json& json, const std::string& where) {
   const Json& list = *LACUNA_TRY(member(json, "pair", Json::value_t::array, "a list", where));
   Result<layout::PairOutline> pair = pair_from_numbers(LACUNA_TRY(numbers_in(list, -kMostNumber, kMostNumber, where)));

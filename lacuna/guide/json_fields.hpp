@@ -2,6 +2,7 @@
 // the guide.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/sheet.hpp"
 
 namespace lacuna::guide::fields {
 
@@ -25,6 +27,14 @@ Result<std::string> text(const Json& json, const char* name, const std::string& 
 Result<double> number(const Json& json, std::string_view name, double least, double most, const std::string& where);
 Result<double> number_in(const Json& json, const char* name, double most, const std::string& where);
 Result<std::vector<double>> numbers_in(const Json& json, double least, double most, const std::string& where);
+/// The names of a way's sheets: of regular runs, of listed ones.
+inline constexpr std::array<const char*, 2> kSheetForms{"regular", "listed"};
+/// A number for each place of the axes; more than 0 where they have a cell, else 0.
+Result<Sheet> sheet_in(const Json& json, const Axes& axes, const std::string& where);
+/// Whether the members `bytes` and `runs` are those of the axes.
+Result<void> same_axes(const Json& json, const Axes& axes, const std::string& where);
+/// The member `messages` of a profile: docs/reference/files.md has it. Nothing: the profile has none.
+Result<std::optional<MessagePrices>> messages_in(const Json& profile, const std::string& where);
 /// Of [14 numbers], as numbers_of().
 Result<layout::PairOutline> pair_in(const Json& json, const std::string& where);
 /// "pack/mapped/none"; nothing for one of another version.

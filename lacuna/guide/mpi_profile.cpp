@@ -15,30 +15,8 @@ using namespace fields;
 namespace {
 
 constexpr const char* kMpiSchema = "lacuna-mpi-ways/2";
-constexpr double kMostSheetNs = 1e12;
-constexpr std::array<const char*, 2> kSheetForms{"regular", "listed"};
 
 std::unexpected<base::Error> unfit(std::string message) { return base::fail(base::Code::invalid_argument, std::move(message)); }
-
-template <std::size_t N>
-base::Result<void> same_axis(const Json& json, const char* name, const std::array<std::int64_t, N>& axis, const std::string& where) {
-  const auto found = json.find(name);
-  if (found == json.end() || !found->is_array() || *found != Json(axis))
-    return unfit(fmt::format("{}: {} are not those of this version", where, name));
-  return {};
-}
-
-base::Result<MpiSheet> sheet_of(const Json& json, const std::string& where) {
-  const std::vector<double> numbers = LACUNA_TRY(numbers_in(json, 0, kMostSheetNs, where));
-  MpiSheet sheet{};
-  if (numbers.size() != sheet.size()) return unfit(fmt::format("{} has {} numbers, not {}", where, numbers.size(), sheet.size()));
-  for (std::size_t i = 0; i < sheet.size(); ++i) {
-    const bool is_cell = kMpiRuns[i % kMpiRuns.size()] * 2 <= kMpiBytes[i / kMpiRuns.size()];
-    if (is_cell != (numbers[i] > 0)) return unfit(fmt::format("{}: number {} is {:g}", where, i, numbers[i]));
-    sheet[i] = static_cast<float>(numbers[i]);
-  }
-  return sheet;
-}
 
 }  // namespace
 
@@ -52,7 +30,7 @@ struct MpiProfile {
       if (!mpi_way_serves(static_cast<MpiWay>(way), static_cast<MpiUse>(use))) continue;
       const std::string name(mpi_way_name(static_cast<MpiWay>(way)));
       const Json& numbers = *LACUNA_TRY(member(ways, name.c_str(), Json::value_t::array, "a list", where));
-      made.sheets_.at(use).at(form).at(way) = LACUNA_TRY(sheet_of(numbers, fmt::format("{}, {}", where, name)));
+      made.sheets_.at(use).at(form).at(way) = LACUNA_TRY(sheet_in(numbers, kMpiAxes, fmt::format("{}, {}", where, name)));
     }
     return {};
   }
@@ -77,8 +55,7 @@ struct MpiProfile {
     if (schema != kMpiSchema) return unfit(fmt::format("{} is of schema {}, not {}", file, schema, kMpiSchema));
     const std::string of = LACUNA_TRY(text(json, "library", file));
     if (of != mpi_library_name(library)) return unfit(fmt::format("{} is of {}, not of {}", file, of, mpi_library_name(library)));
-    LACUNA_TRY(same_axis(json, "bytes", kMpiBytes, file));
-    LACUNA_TRY(same_axis(json, "runs", kMpiRuns, file));
+    LACUNA_TRY(same_axes(json, kMpiAxes, file));
     made.file_ = file;
     made.machine_ = LACUNA_TRY(text(json, "machine", file));
     made.version_ = LACUNA_TRY(text(json, "library_version", file));

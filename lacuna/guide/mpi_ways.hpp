@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "lacuna/base/base.hpp"
-#include "lacuna/layout/layout.hpp"
+#include "lacuna/guide/sheet.hpp"
 
 namespace lacuna::guide {
 
@@ -53,15 +53,6 @@ inline constexpr std::size_t kMpiWays = 3;
 /// Whether data of that use can go that way.
 [[nodiscard]] bool mpi_way_serves(MpiWay way, MpiUse use);
 
-/// What the ways' times depend on.
-struct MpiPiece {
-  std::int64_t bytes = 0;  ///< of the message, or of a collective's block
-  std::int64_t run = 0;    ///< bytes of a run, on average
-  bool listed = false;     ///< most runs lie at places from a list
-  /// Of `count` elements of a layout.
-  static MpiPiece of(const layout::Layout& element, std::int64_t count);
-};
-
 /// From how many bytes on an MPI's other ways are gone. Nothing measures these on the machine at hand.
 struct MpiThresholds {
   std::int64_t contiguous = 4 << 20;   ///< of a message without gaps that is offered
@@ -73,8 +64,8 @@ struct MpiThresholds {
 /// Where the times were measured. A run of half a piece at most is measured: others have no cell.
 inline constexpr std::array<std::int64_t, 8> kMpiBytes{256, 1024, 3072, 4096, 16384, 65536, 262144, 1048576};
 inline constexpr std::array<std::int64_t, 4> kMpiRuns{8, 64, 512, 4096};
-/// Nanoseconds by bytes, then runs; 0: there is no such cell.
-using MpiSheet = std::array<float, kMpiBytes.size() * kMpiRuns.size()>;
+inline constexpr Axes kMpiAxes{.bytes = kMpiBytes, .runs = kMpiRuns, .fewest_runs = 2};
+static_assert(kMpiAxes.size() <= Sheet::kMostCells);
 
 /// The times of one MPI on one machine.
 class MpiPrices {
@@ -92,10 +83,10 @@ class MpiPrices {
   [[nodiscard]] static std::string file_of(MpiLibrary library);
 
   /// Expected nanoseconds; nothing: the way does not serve that use.
-  [[nodiscard]] std::optional<double> ns(MpiUse use, MpiWay way, const MpiPiece& piece) const;
+  [[nodiscard]] std::optional<double> ns(MpiUse use, MpiWay way, const Piece& piece) const;
   /// The best of those ways whose bits are set. The host's is left only for a way that is expected to take less than
   /// kGain of it: what is expected errs by some percent, and a program may not be slower than without.
-  [[nodiscard]] MpiWay choose(MpiUse use, const MpiPiece& piece, unsigned ways = ~0U) const;
+  [[nodiscard]] MpiWay choose(MpiUse use, const Piece& piece, unsigned ways = ~0U) const;
   static constexpr double kGain = 0.95;
   /// The same for collectives where nothing was measured on this machine. Of 750 rows of random types with MPICH on an
   /// EPYC of Zen 3, usual times with 0.95 chose a way that took more than 1.05 of the host's time in 47, with 0.85 in
@@ -111,7 +102,7 @@ class MpiPrices {
   friend struct MpiProfile;                 // reads them
   static constexpr std::size_t kForms = 2;  // regular, listed
   static MpiPrices make_usual(MpiLibrary library);
-  std::array<std::array<std::array<MpiSheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
+  std::array<std::array<std::array<Sheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
   std::string machine_, version_, file_, warning_;
 };
 

@@ -130,6 +130,7 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   profile.file = file;
   for (const Json& each : *LACUNA_TRY(member(json, "classes", Json::value_t::array, "a list", file)))
     profile.classes.push_back(LACUNA_TRY(class_of(each, biases_name, file)));
+  profile.messages = LACUNA_TRY(messages_in(json, file));
   return profile;
 }
 
@@ -256,7 +257,9 @@ Profile written_profile(const std::string& nic, const std::string& file) {
   profile = *read;
   if (profile.nic != nic_label(nic))
     profile.warnings.push_back(fmt::format("{} is of NIC {}, not of {}", file, profile.nic, nic_label(nic)));
-  if (!simulated_platform(nic) && profile.machine != machine_name())
+  const bool elsewhere = !simulated_platform(nic) && profile.machine != machine_name();
+  if (elsewhere) profile.messages.reset();
+  if (elsewhere)
     profile.warnings.push_back(fmt::format("{} is from elsewhere: measured on {}, this is {}", file, profile.machine, machine_name()));
   if (numbers_of(profile.version) < numbers_of(base::version()))
     profile.warnings.push_back(fmt::format("{} is older than the library: of version {}, this is {}; measure again with `lacuna guide`",

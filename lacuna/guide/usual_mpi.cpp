@@ -1,18 +1,15 @@
 // Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/LIBRARY.inc, each of which
-// `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_mpi.py writes them).
+// `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_ways.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 
-#include <algorithm>
 #include <limits>
-#include <tuple>
 
 namespace lacuna::guide {
 
 MpiPrices MpiPrices::make_usual(MpiLibrary library) {
   MpiPrices made;
-  const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const std::array<double, std::tuple_size_v<MpiSheet>>& ns) {
-    MpiSheet& to = made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way));
-    std::ranges::transform(ns, to.begin(), [](double each) { return static_cast<float>(each); });
+  const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const std::array<double, kMpiAxes.size()>& ns) {
+    made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = Sheet(ns);
   };
   switch (library) {
     case MpiLibrary::open_mpi:

@@ -12,12 +12,40 @@ namespace lacuna::guide::usual {
 
 /// What is longer goes by a window or a registration of its own, which wait for the receiver (docs/design/messages.md).
 inline constexpr std::int64_t kEagerBytes = 8 << 10;
-/// Where CPUs share memory and a window is free: from so many bytes on it is with the receiver sooner than as a small
-/// message (docs/notes/message-speed.md).
-inline constexpr std::int64_t kStreamedBytes = 2 << 10;
 /// A direct copy: shorter messages do not gain, and the kernel takes hardly less for shorter runs. On a Xeon of 2023 1
 /// MiB in blocks of 64 KiB took 54 to 65 us instead of 96 to 107.
 inline constexpr std::int64_t kDirectBytes = 64 << 10, kDirectRun = 4 << 10;
+/// Its pieces. On a Xeon, 1 MiB in blocks of 4 KiB: 131 us in pieces of 16 KiB, 100 of 64, 96 of 128; one CPU alone
+/// 172. The last pieces shall end at about the same time.
+inline constexpr std::int64_t kLeastPiece = 64 << 10, kMostPiece = 128 << 10, kPieces = 8;
+
+// --- streams ---------------------------------------------------------------------------------------------------------
+
+/// Chunks. Lines that come again soon are in the other CPU's L2 cache still, and slow to write: 256 KiB over and over
+/// move 8 GB/s on an EPYC of 2022. In 1.5 MiB, half as much again as its L2 cache, they come back from the L3 cache,
+/// and move 23 GB/s. More is not better for messages that are short themselves: 4 MiB in each direction are more pages
+/// than the TLB has, and 96 KiB in blocks take 7.1 us instead of 3.9. A message of 1 MiB goes round 2 MiB on its own,
+/// with 29 GB/s, and round 512 KiB with 17.
+inline constexpr std::int64_t kLeastChunk = 4 << 10, kMostChunk = 64 << 10;
+/// A message; chunks of longer ones are twice the least, and so are those that pass caches by.
+inline constexpr std::int64_t kShortMessage = 32 << 10;
+/// Of a message, until they become too short or too long: both CPUs shall have something to do.
+inline constexpr std::int64_t kChunks = 32;
+inline constexpr std::uint32_t kFewestChunks = 8;  ///< of a ring that a message goes round
+/// Of the part of a window that a narrow stream uses: a Xeon of 2023 wants it (docs/notes/message-speed.md).
+inline constexpr std::uint32_t kNarrowBytes = 128 << 10;
+/// A message so long that its first bytes have left the caches when its last arrive. If the receiver's stores pass the
+/// caches by, 64 MiB take 5.0 ms instead of 5.7.
+inline constexpr std::int64_t kHugeMessage = 8 << 20;
+/// About what packing takes, and the round trip of a descriptor through a host's MPI: so long an offer of a direct copy
+/// stands.
+inline constexpr std::int64_t kPackedBytesPerNs = 8, kLeastPatience = 5'000;
+/// What a reader loses by a line that is in memory only, in ns, and the share of a piece's time that stores which pass
+/// the caches by have to gain (stream/stores.hpp has what was measured).
+inline constexpr double kReadersLine = 3, kLeastGain = 0.25;
+/// Messages of about one length learn together how they are streamed: from so many bytes on these are others, and so
+/// are those of longer runs, of which a direct copy takes two thirds of the time of short ones.
+inline constexpr std::int64_t kMiddleMessage = 256 << 10, kLongMessage = 4 << 20, kLongRun = 16 << 10;
 
 // --- exchanges -------------------------------------------------------------------------------------------------------
 

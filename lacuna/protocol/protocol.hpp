@@ -1,10 +1,12 @@
 // protocol: messages with tags between processes, and when memory gets registered for them. It hides how a message
 // travels.
 //
-//   send(layout, dest, tag)
-//      ├── small ──────────────▶ eager: packed into the channel ──────────────────────────────────┐
-//      ├── CPUs share memory ──▶ stream: packed into a ring as it empties, before it is matched ──┼──▶ matched, and
-//      └── else ───────────────▶ rendezvous: announced; the receiver chooses the way, and answers ┘    unpacked
+//   send(layout, dest, tag) ── CPUs share memory: the guide chooses; else by eager_bytes ─┐
+//      ┌──────────────────────────────────────────────────────────────────────────────────┘
+//      ├─▶ eager: packed into the channel ────────────────────────────────────────────────┐
+//      ├─▶ stream: packed into a ring as it empties, before it is matched ────────────────┼──▶ matched, and unpacked
+//      ├─▶ direct: offered; both CPUs copy from memory to memory ─────────────────────────┤
+//      └─▶ rendezvous: announced; the receiver chooses the method, and answers ───────────┘
 //
 // Matching follows MPI (MPI-4.1, 3.5): messages of one sender arrive in the order of their sends as far as the same
 // receive could take them, wildcards take the earliest, and a message longer than its receive is an error of the
@@ -216,6 +218,8 @@ struct Options {
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};
+  /// Of messages and offers between ranks that share memory, wherever it can be; nothing: as the guide chooses
+  std::optional<guide::MessageWay> way = {};
   guide::LearnOptions learn = {};  ///< of messages by rendezvous, where this rank receives
   Registering registering = Registering::automatic;
   std::int64_t part_bytes = 256 << 10;                    ///< of a message that is registered, or copied, part by part
@@ -226,8 +230,8 @@ struct Options {
   /// For tests: what is put between a communicator and the channel to a peer.
   std::function<std::unique_ptr<Channel>(std::unique_ptr<Channel>)> wrap_channel = {};
 
-  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_REGISTERING (registering_name()), LACUNA_LEARN;
-  /// and LACUNA_SHARED_BYTES.
+  /// With what the user forces: LACUNA_METHOD, LACUNA_PATH, LACUNA_WAY, LACUNA_REGISTERING (registering_name()),
+  /// LACUNA_LEARN; and LACUNA_SHARED_BYTES.
   /// Errors: invalid_argument (the message lists what there is).
   static Result<Options> from_environment(Options options);
 };
@@ -343,6 +347,8 @@ class Communicator {
   /// How a message would travel to `dest`, in words, with the ways that there are.
   Result<std::string> explain(const Layout& src, const Layout& dst, int dest);
 
+  /// From now on messages and offers go that way where they can, as with Options::way. For what measures.
+  void force(std::optional<guide::MessageWay> way);
   /// For tests: every request that ends from now on ends with this error, whatever became of its message.
   void end_all_with(base::Error error);
 

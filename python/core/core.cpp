@@ -105,6 +105,7 @@ NB_MODULE(_core, m) {
         "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");
   bind_guide(m);
+  bind_message_ways(m);
   bind_mpi_ways(m);
   bind_messages(m);
   bind_policies(m);

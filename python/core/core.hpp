@@ -47,6 +47,7 @@ inline int useful_threads(int threads, std::int64_t bytes) {
 
 void bind_layout(nb::module_& m);
 void bind_guide(nb::module_& m);
+void bind_message_ways(nb::module_& m);
 void bind_mpi_ways(nb::module_& m);
 void bind_messages(nb::module_& m);
 void bind_policies(nb::module_& m);

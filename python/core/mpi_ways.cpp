@@ -15,7 +15,7 @@ guide::MpiLibrary library_of(const std::string& name) {
 }
 
 // By use: what is chosen, and nanoseconds by way.
-nb::dict uses_of(const guide::MpiPrices& prices, const guide::MpiPiece& piece) {
+nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece) {
   nb::dict uses;
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
     const auto in = static_cast<guide::MpiUse>(use);
@@ -51,7 +51,7 @@ void bind_mpi_ways(nb::module_& m) {
         nb::dict found;
         found["file"] = prices.file();
         found["warning"] = prices.warning();
-        found["uses"] = uses_of(prices, guide::MpiPiece::of(layout, 1));
+        found["uses"] = uses_of(prices, guide::Piece::of(layout, 1));
         return found;
       },
       "layout"_a, "library"_a,

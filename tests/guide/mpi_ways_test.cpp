@@ -18,10 +18,10 @@ namespace lacuna::test {
 namespace {
 
 using guide::MpiLibrary;
-using guide::MpiPiece;
 using guide::MpiPrices;
 using guide::MpiUse;
 using guide::MpiWay;
+using guide::Piece;
 using Json = nlohmann::json;
 
 constexpr std::array kLibraries{MpiLibrary::open_mpi, MpiLibrary::mpich, MpiLibrary::mpich_4_0, MpiLibrary::intel};
@@ -180,7 +180,7 @@ TEST_F(MpiProfiles, OfAnyBytesDoNoHarm) {
     if (random.one_in(3)) text.resize(static_cast<std::size_t>(random.below(std::ssize(text))));
     write(text);
     const base::Result<MpiPrices> read = MpiPrices::read(file_, MpiLibrary::mpich);
-    const MpiPiece piece{.bytes = 5000, .run = 24, .listed = true};
+    const Piece piece{.bytes = 5000, .run = 24, .listed = true};
     EXPECT_TRUE(!read || std::isfinite(*read->ns(MpiUse::send, MpiWay::packed, piece)));
   }
 }
@@ -218,7 +218,7 @@ TEST(MpiWays, DifferByMpi) {
 // Times of another machine err more than those of this one: what is not much faster there is left to the host.
 TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
   const MpiPrices& usual = MpiPrices::usual(MpiLibrary::mpich);
-  const MpiPiece piece{.bytes = 1024, .run = 8};
+  const Piece piece{.bytes = 1024, .run = 8};
   const double ratio = *usual.ns(MpiUse::alltoallw, MpiWay::offered, piece) / *usual.ns(MpiUse::alltoallw, MpiWay::host, piece);
   EXPECT_GT(ratio, MpiPrices::kUsualGain);
   EXPECT_LT(ratio, MpiPrices::kGain);
@@ -227,13 +227,13 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
 
 TEST(MpiPieces, AreOfAllElements) {
   const auto vector = layout::Layout::vector(16, 1, 3, *layout::Layout::bytes(8));
-  const MpiPiece piece = MpiPiece::of(*vector, 10);
+  const Piece piece = Piece::of(*vector, 10);
   EXPECT_EQ(piece.bytes, 1280);
   EXPECT_EQ(piece.run, 8);
   EXPECT_FALSE(piece.listed);
   const auto listed = layout::Layout::indexed_block(2, std::vector<std::int64_t>{0, 5, 9, 30}, *layout::Layout::bytes(8));
-  EXPECT_TRUE(MpiPiece::of(*listed, 1).listed);
-  EXPECT_EQ(MpiPiece::of(*listed, 1).run, 16);
+  EXPECT_TRUE(Piece::of(*listed, 1).listed);
+  EXPECT_EQ(Piece::of(*listed, 1).run, 16);
 }
 
 }  // namespace

@@ -20,13 +20,15 @@ int main(int argc, char** argv) {
     };
     if (takes("--nic", nic) || takes("--connect", host) || takes("--listen", here) || takes("--visit", visit)) continue;
     if (std::strcmp(argv[i], "--simulate") == 0) return lacuna::measure::serve_simulations();
+    if (std::strcmp(argv[i], "--messages") == 0) return lacuna::measure::serve_messages();
     if (std::strcmp(argv[i], "--list-keys") == 0) {
       options.indirect.strided_entries = 0;
       continue;
     }
     std::cerr
         << "usage: lacuna-worker [--nic NAME] [--list-keys] [--connect HOST:PORT [--visit NAME] | --listen ADDRESS:PORT]\n"
-           "       lacuna-worker --simulate\n\nMeasures methods between two processes; requests on standard input and answers on standard "
+           "       lacuna-worker --simulate\n       lacuna-worker --messages\n\nMeasures methods between two processes; requests on "
+           "standard input and answers on standard "
            "output are\n"
            "JSON lines, see docs/design/worker.md. With --list-keys an indirect key is a list of all its blocks, also where a stride\n"
            "would do. With --connect the second process is on another machine, where --listen runs; both know\n"

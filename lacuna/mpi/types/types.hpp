@@ -44,7 +44,7 @@ class Elements {
 /// One datatype. Immutable but for what it remembers: layouts of several elements, and ways.
 class Type : public std::enable_shared_from_this<Type> {
  public:
-  explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()), piece_(guide::MpiPiece::of(layout_, 1)) {
+  explicit Type(Layout layout) : layout_(std::move(layout)), size_(layout_.size()), piece_(guide::Piece::of(layout_, 1)) {
     const bool one = layout_.run_count() == 1;
     contiguous_ = one && layout_.extent() == size_;
     single_ = one;
@@ -71,7 +71,7 @@ class Type : public std::enable_shared_from_this<Type> {
   /// The same, if that is known.
   [[nodiscard]] bool is_known_to_take_part() const { return takes_part_.load(std::memory_order_relaxed) == 1; }
   /// What ways cost depends on.
-  [[nodiscard]] guide::MpiPiece piece(Count count) const {
+  [[nodiscard]] guide::Piece piece(Count count) const {
     return {.bytes = piece_.bytes * count, .run = piece_.run, .listed = piece_.listed};
   }
   /// Of which ways one was chosen.
@@ -90,7 +90,7 @@ class Type : public std::enable_shared_from_this<Type> {
  private:
   Layout layout_;
   std::int64_t size_;
-  guide::MpiPiece piece_;
+  guide::Piece piece_;
   bool contiguous_ = false;
   bool single_ = false;
   static constexpr std::size_t kKept = 8;

@@ -82,9 +82,10 @@ Result<Request*> Accesses::begin_put(Peer& peer, Request* request, const Head& h
   local_.say(peer, head);
   request->sends = true;
   request->access.needs_word = true;
-  if (sends_.send_small(peer, request->base, *request->layout, request->tag)) {
+  const auto chosen = sends_.send_small(peer, request->base, *request->layout, request->tag);
+  if (!chosen) {
     completion_.done(*request);
-  } else if (Result<void> begun = sends_.begin(*request); !begun) {
+  } else if (Result<void> begun = sends_.begin(*request, *chosen); !begun) {
     completion_.lose(peer, begun.error());  // the peer waits for the data
     local_.requests.give_back(request);
     return std::unexpected(std::move(begun).error());
@@ -182,11 +183,12 @@ Result<void> Accesses::serve(Peer& peer, const Head& head) {
     local_.matcher.post(request);
     return {};
   }
-  if (sends_.send_small(peer, request.base, layout, request.tag)) {
+  const auto chosen = sends_.send_small(peer, request.base, layout, request.tag);
+  if (!chosen) {
     completion_.done(request);
     return {};
   }
-  Result<void> begun = sends_.begin(request);
+  Result<void> begun = sends_.begin(request, *chosen);
   if (!begun) completion_.fail(request, begun.error());
   return begun;
 }

@@ -8,6 +8,7 @@ Choices::Choices(const nic::Context& context, const std::string& nic, const Opti
     : options_(options),
       guide_(options.force),
       peer_(&guide_.add(context.limits(), guide::find_profile(nic))),
+      messages_(peer_->profile().messages ? *peer_->profile().messages : guide::MessagePrices::usual(), options),
       learner_(options.learn),
       learned_file_(guide::learned_file(guide::profile_file(nic))) {}
 

@@ -1,5 +1,9 @@
-// choice: how a message by rendezvous travels. It hides the guide, what the program learns while it runs, and what its
-// memory was used for before.
+// choice: how a message travels. It hides the guide, what the program learns while it runs, and what its memory was
+// used for before.
+//
+//   a layout ──▶ messages(): eager, a stream, direct or rendezvous, between ranks that share memory (message_ways.hpp)
+//
+// By rendezvous:
 //
 //   both ends' layouts ──▶ cut(): which parts are registered, which copied ──▶ choose(): the way of each part
 //                            (cut.hpp; reuse.hpp remembers memory)               (the guide; its Learner tries others)
@@ -10,6 +14,7 @@
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/guide/learner.hpp"
 #include "lacuna/protocol/choice/cut.hpp"
+#include "lacuna/protocol/choice/message_ways.hpp"
 #include "lacuna/protocol/choice/reuse.hpp"
 #include "lacuna/protocol/protocol.hpp"
 
@@ -34,8 +39,8 @@ class Choices {
   /// The path of the way that is best for two such layouts in ordinary memory; null: there is none.
   [[nodiscard]] std::optional<nic::Path> path_of(const Layout& layout);
 
-  /// Whether somebody measured what it chooses by.
-  [[nodiscard]] bool measured() const { return !peer_->profile().file.empty(); }
+  /// The ways to ranks that share memory.
+  [[nodiscard]] MessageWays& messages() { return messages_; }
 
   /// In words: how memory that is not registered is cut, and the ways. `stays`: a registration outlives its transfer.
   /// Errors: as Guide::explain().
@@ -48,6 +53,7 @@ class Choices {
   const Options& options_;
   guide::Guide guide_;
   const guide::PeerClass* peer_;  // what the other ranks are to the guide
+  MessageWays messages_;
   guide::Learner learner_;
   std::string learned_file_;
   Reuse reuse_;

@@ -45,14 +45,15 @@ Result<Request*> Communicator::isend(const void* base, const Layout& layout, int
   request->status = {.source = parts_->local.rank, .tag = tag, .bytes = layout.size()};
   request->bytes = layout.size();
   request->peer = dest;
-  if (parts_->sends.send_small(peer, base, layout, tag)) {
+  const auto chosen = parts_->sends.send_small(peer, base, layout, tag);
+  if (!chosen) {
     request->state = Request::State::done;
     return request;
   }
   request->tag = tag;
   request->keep(layout);
   request->base = static_cast<std::byte*>(const_cast<void*>(base));
-  if (Result<void> begun = parts_->sends.begin(*request); !begun) {
+  if (Result<void> begun = parts_->sends.begin(*request, *chosen); !begun) {
     requests.give_back(request);
     return std::unexpected(std::move(begun).error());
   }
@@ -77,7 +78,8 @@ Result<Request*> Communicator::irecv(void* base, const Layout& layout, int sourc
 Result<void> Communicator::send(const void* base, const Layout& layout, int dest, int tag) {
   auto lock = parts_->enter();
   Peer& peer = *LACUNA_TRY(parts_->peer_of(dest, tag));
-  if (parts_->sends.send_small(peer, base, layout, tag)) return {};
+  const auto chosen = parts_->sends.send_small(peer, base, layout, tag);
+  if (!chosen) return {};
   Request request;
   request.sends = true;
   request.status = {.source = parts_->local.rank, .tag = tag, .bytes = layout.size()};
@@ -86,7 +88,7 @@ Result<void> Communicator::send(const void* base, const Layout& layout, int dest
   request.tag = tag;
   request.layout = &layout;
   request.base = static_cast<std::byte*>(const_cast<void*>(base));
-  LACUNA_TRY(parts_->sends.begin(request));
+  LACUNA_TRY(parts_->sends.begin(request, *chosen));
   const auto done = [&] { return request.state == Request::State::done; };
   if (Result<void> waited = parts_->progress.until(lock, done, kForever); !waited) {
     parts_->completion.give_up(request);
@@ -189,6 +191,13 @@ void Communicator::give_up(Request* request) {
   const auto lock = parts_->enter();
   parts_->completion.give_up(*request);
   parts_->local.requests.give_back(request);
+}
+
+void Communicator::force(std::optional<guide::MessageWay> way) {
+  const auto lock = parts_->enter();
+  parts_->local.options.way = way;
+  parts_->choices.messages().forget();
+  parts_->streams.force_stores();
 }
 
 void Communicator::end_all_with(base::Error error) { parts_->planted = std::move(error); }

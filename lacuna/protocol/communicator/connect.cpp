@@ -18,6 +18,11 @@ Registrations::Options registering(const Options& options, std::function<Result<
           .forget = std::move(forget)};
 }
 
+Options possible(Options options) {
+  options.eager_bytes = std::clamp<std::int64_t>(options.eager_bytes, 0, kMostPayload);
+  return options;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(nic::Context& context, const std::string& nic, Group group, Options options) {
@@ -31,13 +36,13 @@ Communicator::~Communicator() = default;
 
 Communicator::Parts::Parts(nic::Context& context, const std::string& nic, const Group& group, Options options)
     : registrations_(context, registering(options, [this](const nic::Region& region) { return rendezvous.forget(region); })),
-      local(context, group.rank, group.size(), std::move(options)),
+      local(context, group.rank, group.size(), possible(std::move(options))),
       choices(context, nic, local.options),
       completion(local),
       self(local, completion),
       streams(local, completion),
       rendezvous(local, completion, registrations_, choices),
-      sends(local, completion, self, streams, rendezvous),
+      sends(local, completion, choices.messages(), self, streams, rendezvous),
       receives(local, completion, self, streams, rendezvous),
       accesses(local, completion, sends),
       dispatch(completion, receives, streams, rendezvous, accesses),
@@ -47,7 +52,6 @@ Communicator::Parts::Parts(nic::Context& context, const std::string& nic, const 
 // Pairs connect in one order everywhere, so that no ranks wait in a circle.
 Result<void> Communicator::Parts::connect(Group group) {
   local.peers.resize(static_cast<std::size_t>(group.size()));
-  local.options.eager_bytes = std::clamp<std::int64_t>(local.options.eager_bytes, 0, kMostPayload);
   if (group.hub > 0) local.hub = LACUNA_TRY(HubChannels::create(local.context));
   for (int rank = 0; group.hub == 0 && rank < group.size(); ++rank) {
     Peer& peer = local.make(rank);
@@ -56,6 +60,7 @@ Result<void> Communicator::Parts::connect(Group group) {
     LACUNA_TRY(connect(peer));
   }
   local.cards = std::move(group.cards);
+  streams.force_stores();
   // What reaches one reaches all: a system that forbids it says so now, and not in the middle of a message.
   if (local.cards.size() > 1) LACUNA_TRY(local.attach(local.peer((local.rank + 1) % local.size())));
   if (!local.cards.empty() ||
@@ -84,7 +89,9 @@ Result<void> Communicator::Parts::connect(Peer& peer) {
     return method::Endpoint::connect(context, *peer.bootstrap, path, options);
   };
   LACUNA_TRY((first ? peer.outgoing : peer.incoming).connect(limits, make));
-  return (first ? peer.incoming : peer.outgoing).connect(limits, make);
+  LACUNA_TRY((first ? peer.incoming : peer.outgoing).connect(limits, make));
+  peer.copies = peer.copying(true) != nullptr;
+  return {};
 }
 
 // What both ends have to know of one another, and whether they speak the same language.

@@ -35,6 +35,7 @@ std::int64_t usual_shared_bytes(int ranks) { return std::clamp(kOfANode / std::m
 
 Result<Options> Options::from_environment(Options options) {
   options.force = LACUNA_TRY(guide::Force::from_environment());
+  if (const auto way = LACUNA_TRY(guide::message_way_of_environment())) options.way = way;
   options.learn = LACUNA_TRY(guide::LearnOptions::from_environment());
   if (const std::int64_t bytes = LACUNA_TRY(shared_bytes_of_environment()); bytes > 0) options.shared_bytes = bytes;
   const char* name = std::getenv("LACUNA_REGISTERING");

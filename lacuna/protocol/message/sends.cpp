@@ -27,21 +27,24 @@ bool Sends::send_eager(Peer& peer, const void* base, const Layout& layout, int t
   return true;
 }
 
-Result<void> Sends::begin(Request& send) {
+Result<void> Sends::begin(Request& send, const Chosen& chosen) {
   Peer& peer = local_.peer(send.peer);
   if (peer.channel == nullptr) return self_.send(send);
-  const bool small = send.bytes <= local_.options.eager_bytes;
-  if (streams_.preferred(peer, send.bytes)) {
-    const Transit transit = peer.streams.transits.choose(send.bytes, send.layout->digest());
-    Result<StreamRing*> ring = peer.streams.rings.take(local_.pool, send.bytes, false, transit);
-    if (!ring && !small) return std::unexpected(std::move(ring).error());
-    if (ring && *ring != nullptr) return streams_.begin(peer, send, **ring, 0);
-    if (send_eager(peer, send.base, *send.layout, send.tag)) {
-      completion_.done(send);
-      return {};
-    }
+  switch (chosen.way) {
+    case MessageWay::eager: return start_eager(peer, send, chosen);
+    case MessageWay::wide:
+    case MessageWay::narrow:
+    case MessageWay::passed:
+    case MessageWay::direct: return start_stream(peer, send, chosen);
+    case MessageWay::rendezvous: break;
   }
-  if (small && peer.credit.allows(send.bytes)) {  // the channel is full: what is sent after it may not overtake it
+  return start_rendezvous(peer, send, chosen);
+}
+
+// The channel is full: what is sent after it may not overtake it.
+Result<void> Sends::start_eager(Peer& peer, Request& send, const Chosen& /*chosen*/) {
+  const bool small = send.bytes <= local_.options.eager_bytes;
+  if (small && peer.credit.allows(send.bytes)) {
     peer.credit.sent(send.bytes);
     peer.outbox.push_back({.head = {}, .payload = {}, .eager = &send});
     local_.queue(peer);
@@ -49,12 +52,26 @@ Result<void> Sends::begin(Request& send) {
   }
   LACUNA_TRY(local_.connect_line(peer, true));
   if (small) ++local_.statistics.without_credit;
-  announce(peer, send);
+  announce(peer, send, streams_.possible(peer));
   return {};
 }
 
-void Sends::announce(Peer& peer, Request& send) {
-  const bool by_stream = streams_.possible(peer);
+// Where no ring is free, a small message is eager.
+Result<void> Sends::start_stream(Peer& peer, Request& send, const Chosen& chosen) {
+  Result<StreamRing*> ring = peer.streams.rings.take(local_.pool, send.bytes, false, streams_.transit(peer, *send.layout, chosen));
+  if (!ring && send.bytes > local_.options.eager_bytes) return std::unexpected(std::move(ring).error());
+  if (ring && *ring != nullptr) return streams_.begin(peer, send, **ring, 0);
+  if (!send_eager(peer, send.base, *send.layout, send.tag)) return start_eager(peer, send, chosen);
+  completion_.done(send);
+  return {};
+}
+
+Result<void> Sends::start_rendezvous(Peer& peer, Request& send, const Chosen& /*chosen*/) {
+  announce(peer, send, false);
+  return {};
+}
+
+void Sends::announce(Peer& peer, Request& send, bool by_stream) {
   send.announce.number = ++peer.announcements.numbers;
   send.protocol = by_stream ? Protocol::stream : Protocol::rendezvous;
   peer.announcements.announced[send.announce.number] = &send;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "lacuna/protocol/message/self_messages.hpp"
 
 namespace lacuna::protocol {
@@ -13,6 +14,7 @@ Result<void> StreamTransfers::begin(Peer& peer, Request& send, StreamRing& ring,
   send.state = Request::State::moving;
   OutStream& out = send.stream.out.emplace(ring, peer.streams.stores, send.bytes);
   peer.streams.transits.sent(ring, out);
+  if (out.direct()) offer_directly(peer, send, out);
   Head head;
   head.kind = HeadKind::stream;
   head.tag = send.tag;
@@ -53,9 +55,10 @@ void StreamTransfers::receive(Peer& peer, Request& receive, const Head& head, In
   receive.status = {.source = peer.rank, .tag = head.tag, .bytes = receive.bytes};
   receive.error = truncation(receive.bytes, receive.layout->size());
   receive.state = Request::State::moving;
-  receive.stream.in = stream;
+  InStream& in = receive.stream.in.emplace(stream);
   peer.streams.receiving.push_back(&receive);
   local_.step("receive stream");
+  if (!peer.lost && in.offers_directly()) take_directly(peer, receive, in);
 }
 
 Result<void> StreamTransfers::take_expected(Peer& peer, const Head& head, const RingDescriptor& ring) {
@@ -125,9 +128,34 @@ Result<bool> StreamTransfers::unpack(Request& receive, InStream& in) {
 
 // --- direct copies ---------------------------------------------------------------------------------------------------
 
+Transit StreamTransfers::transit(Peer& peer, const Layout& layout, const MessageWays::Chosen& chosen, Advice advice) {
+  const Transit ring = chosen.stream == MessageWay::narrow ? Transit::narrow : Transit::wide;
+  if (chosen.forced) return chosen.way == MessageWay::direct ? Transit::direct : ring;
+  if (chosen.stream == MessageWay::passed) peer.streams.stores.suggest(copy::Caching::passed);
+  if (chosen.way == MessageWay::direct) advice = Advice::one_copy;
+  return peer.streams.transits.choose(layout.size(), layout.digest(), advice, layout.size() / layout.run_count(), ring);
+}
+
+void StreamTransfers::force_stores() {
+  const std::optional<MessageWay> way = local_.options.way;
+  for (Peer& peer : local_.peers) {
+    peer.streams.stores = {};
+    if (way) peer.streams.stores.hold(way == MessageWay::passed ? copy::Caching::passed : copy::Caching::kept);
+  }
+}
+
 bool StreamTransfers::may_gain_directly(const Layout& layout) const {
-  if (local_.options.force.method != nullptr || local_.options.force.path) return true;
+  const Options& options = local_.options;
+  if (options.force.method != nullptr || options.force.path || options.way == MessageWay::direct) return true;
   return layout.size() >= guide::usual::kDirectBytes && layout.size() / layout.run_count() >= guide::usual::kDirectRun;
+}
+
+void StreamTransfers::offer_directly(Peer& peer, const Request& send, OutStream& out) {
+  const std::uint32_t wire = peer.streams.layouts.write(*send.layout, out.own_wire());
+  if (wire == 0) return out.pack_after_all();
+  const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(send.base), .digest = send.layout->digest(), .wire = wire};
+  const bool patient = local_.options.force.path.has_value() && send.offer.offered;
+  out.offer_directly(own, patient);
 }
 
 // The sender's part. Afterwards the stream is done, still direct, or to be packed.

@@ -1,6 +1,7 @@
 // Requests whose bytes travel by a stream: packed into a ring and unpacked out of it, or copied directly.
 #pragma once
 
+#include "lacuna/protocol/choice/choice.hpp"
 #include "lacuna/protocol/request/request.hpp"
 
 namespace lacuna::protocol {
@@ -9,15 +10,18 @@ class StreamTransfers {
  public:
   StreamTransfers(LocalRank& local, Completion& completion) : local_(local), completion_(completion) {}
 
-  /// Whether a message that is too long for a small one goes by a stream (docs/design/messages.md says what that was
-  /// compared with).
+  /// Whether a message to that peer can go by a stream.
   [[nodiscard]] bool possible(const Peer& peer) const {
     return peer.channel->shares_memory() && local_.options.force.method == nullptr && !local_.options.force.path;
   }
-  /// Whether it does so if a ring is free, even if it is a small message: from 2 KiB on it is with the receiver sooner.
-  [[nodiscard]] bool preferred(const Peer& peer, std::int64_t bytes) const {
-    return possible(peer) && bytes > std::min(local_.options.eager_bytes, guide::usual::kStreamedBytes);
-  }
+  /// What the choice has to know of a message to a peer that shares memory.
+  [[nodiscard]] static MessageWays::Situation situation(const Peer& peer) { return {.copies = peer.copies}; }
+  /// How a message goes whose way is a stream or a direct copy: what is chosen comes first, and others are tried now
+  /// and then, unless it is forced.
+  [[nodiscard]] static Transit transit(Peer& peer, const Layout& layout, const MessageWays::Chosen& chosen,
+                                       Advice advice = Advice::impossible);
+  /// Forces the stores of all peers, or lets them be learned.
+  void force_stores();
 
   /// A send, into a ring that was taken for it. `answer`: the number of the answer that it follows, or 0.
   Result<void> begin(Peer& peer, Request& send, StreamRing& ring, std::uint32_t answer);
@@ -32,10 +36,11 @@ class StreamTransfers {
 
   /// Whether a direct copy of this layout's runs may be faster. Forces hold for every layout.
   [[nodiscard]] bool may_gain_directly(const Layout& layout) const;
-  /// Takes a direct copy that the sender offers, or refuses it.
-  void take_directly(Peer& peer, Request& receive, InStream& in);
+  /// Offers a direct copy of a send whose ring was taken for that.
+  void offer_directly(Peer& peer, const Request& send, OutStream& out);
 
  private:
+  void take_directly(Peer& peer, Request& receive, InStream& in);
   Result<bool> copy_out(Peer& peer, Request& send, OutStream& out);
   Result<bool> unpack(Request& receive, InStream& in);
   LocalRank& local_;

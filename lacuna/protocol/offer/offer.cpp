@@ -23,29 +23,28 @@ Result<Peer*> Offers::sharing(int rank, std::int64_t bytes) {
   return &peer;
 }
 
-// The receiver's layout is not known yet; mostly it is alike. The receiver refuses if it is not
-// (StreamTransfers::take_directly).
-Advice Offers::advice(const Peer& peer, const Layout& layout) {
-  if (!streams_.may_gain_directly(layout)) return Advice::impossible;
-  const nic::QueuePair* const copying = peer.copying(true);
-  if (copying == nullptr) return Advice::impossible;
-  const bool one_copy = choices_.path_of(layout) == nic::Path::kernel;
-  const guide::Force& force = local_.options.force;
-  const bool forced = force.method != nullptr || force.path;
-  if (forced) return one_copy ? Advice::one_copy : Advice::impossible;
-  // By usual prices one copy is faster for long runs. In some VMs it takes three times as long, so there it is tried
-  // after what is never so much slower.
-  return one_copy && choices_.measured() ? Advice::one_copy : Advice::two_copies;
+// A user who forces a path decides between streams and direct copies, for every layout.
+Transit Offers::forced_transit(Peer& peer, const Layout& layout, bool may_copy) {
+  const bool one_copy = may_copy && choices_.path_of(layout) == nic::Path::kernel;
+  if (one_copy && local_.options.force.path) return Transit::direct;
+  return peer.streams.transits.choose(layout.size(), layout.digest(), one_copy ? Advice::one_copy : Advice::impossible,
+                                      layout.size() / layout.run_count());
 }
 
+// The receiver's layout is not known yet; mostly it is alike. The receiver refuses if it is not
+// (StreamTransfers::take_directly). By usual prices one copy is faster for long runs. In some VMs it takes three times
+// as long, so there it is tried after what is never so much slower.
 Transit Offers::transit_for(Peer& peer, const Layout& layout, Behind behind) {
-  const std::int64_t bytes = layout.size();
-  Transits& transits = peer.streams.transits;
-  if (behind != Behind::no)
-    return std::cmp_less_equal(bytes, StreamRing::kNarrowBytes) ? transits.choose(bytes, layout.digest()) : Transit::wide;
-  const Advice advised = advice(peer, layout);
-  if (advised == Advice::one_copy && local_.options.force.path) return Transit::direct;
-  return transits.choose(bytes, layout.digest(), advised, bytes / layout.run_count());
+  const bool left_behind = behind != Behind::no;
+  const bool may_copy = !left_behind && peer.copying(true) != nullptr;
+  const guide::Force& force = local_.options.force;
+  if (!left_behind && (force.method != nullptr || force.path)) return forced_transit(peer, layout, may_copy);
+  if (left_behind && std::cmp_greater(layout.size(), StreamRing::kNarrowBytes)) return Transit::wide;
+  MessageWays& ways = choices_.messages();
+  MessageWays::Chosen chosen = ways.choose(layout, {.offered = true, .left_behind = left_behind, .copies = may_copy});
+  const bool tries_copies = may_copy && !chosen.forced && streams_.may_gain_directly(layout);
+  if (!chosen.forced && !ways.measured() && chosen.way == MessageWay::direct) chosen.way = chosen.stream;
+  return StreamTransfers::transit(peer, layout, chosen, tries_copies ? Advice::two_copies : Advice::impossible);
 }
 
 base::Error Offers::no_room(std::int64_t bytes, int rank) const {
@@ -103,19 +102,12 @@ Result<Request*> Offers::offer(const void* base, const Layout& layout, int dest,
   request->stream.out = out;
   request->offer.rest = std::move(rest);
   peer.streams.transits.sent(ring.use(), *request->stream.out);
-  if (request->stream.out->direct()) offer_directly(peer, *request, *request->stream.out);
+  if (request->stream.out->direct()) streams_.offer_directly(peer, *request, *request->stream.out);
   const RingDescriptor descriptor = request->stream.out->describe(0);
   std::memcpy(ticket.bytes.data(), &descriptor, sizeof descriptor);
   sending.push_back(request);
   local_.step("offer");
   return request;
-}
-
-void Offers::offer_directly(Peer& peer, const Request& offer, OutStream& out) {
-  const std::uint32_t wire = peer.streams.layouts.write(*offer.layout, out.own_wire());
-  if (wire == 0) return out.pack_after_all();
-  const DirectEnd own{.addr = reinterpret_cast<std::uint64_t>(offer.base), .digest = offer.layout->digest(), .wire = wire};
-  out.offer_directly(own, local_.options.force.path.has_value());
 }
 
 void Offers::set_aside(Request* offer) {
@@ -200,13 +192,10 @@ Result<Request*> Offers::accept(void* base, const Layout& layout, int source, st
   Head head;
   head.bytes = static_cast<std::uint64_t>(bytes);
   streams_.receive(peer, *request, head, stream);
-  std::optional<InStream>& in = request->stream.in;
-  if (!peer.lost) {
-    if (in && in->offers_directly()) streams_.take_directly(peer, *request, *in);
-    return request;
-  }
+  if (!peer.lost) return request;
   // What a peer left behind before it went is there still.
   peer.streams.receiving.pop_back();
+  std::optional<InStream>& in = request->stream.in;
   for (Result<bool> some = true; some && *some && in && !in->done();) some = in->step(local_.context, *request->layout, request->base);
   if (in && in->done()) {
     completion_.done(*request);

@@ -27,12 +27,11 @@ class Offers {
 
  private:
   Result<Peer*> sharing(int rank, std::int64_t bytes);
-  [[nodiscard]] Advice advice(const Peer& peer, const Layout& layout);
+  [[nodiscard]] Transit forced_transit(Peer& peer, const Layout& layout, bool may_copy);
   [[nodiscard]] Transit transit_for(Peer& peer, const Layout& layout, Behind behind);
   [[nodiscard]] base::Error no_room(std::int64_t bytes, int rank) const;
   Result<RingHold> ring_for(Peer& peer, const Layout& layout, Behind behind);
   Result<std::vector<RingHold>> rings_for_rest(Peer& peer, const OutStream& out, std::int64_t bytes);
-  void offer_directly(Peer& peer, const Request& offer, OutStream& out);
   bool take_up(Peer& peer, Request& offer, const Stores& aside);
   Result<void> move_on(Peer& peer, Request& offer, OutStream& out);
   LocalRank& local_;

@@ -56,6 +56,7 @@ struct Peer {
   std::optional<base::Error> lost;
   bool left = false;                    ///< the peer said that nothing follows
   bool queued = false, moving = false;  ///< it is in the list of that name (LocalRank)
+  bool copies = false;                  ///< copying() is there, as it was when the peer was connected
 
   Credit credit;
   LayoutsTold told;

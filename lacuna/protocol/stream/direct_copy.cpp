@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
-// On a Xeon, 1 MiB in blocks of 4 KiB: 131 us in pieces of 16 KiB, 100 of 64, 96 of 128; one CPU alone 172. The last
-// pieces shall end at about the same time.
-constexpr std::int64_t kLeastPiece = 64 << 10, kMostPiece = 128 << 10;
-constexpr std::int64_t kPieces = 8;
+using guide::usual::kLeastPiece;
+using guide::usual::kMostPiece;
+using guide::usual::kPieces;
 constexpr std::uint64_t kStopped = std::uint64_t{1} << 63;  // in the number of pieces that were begun
 
 std::int64_t piece_of(std::int64_t bytes) { return std::clamp(bytes / kPieces, kLeastPiece, kMostPiece); }

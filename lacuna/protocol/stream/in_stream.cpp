@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::protocol {
 namespace {
-
-// A message so long that its first bytes have left the caches when its last arrive. If the receiver's stores pass the
-// caches by, 64 MiB take 5.0 ms instead of 5.7.
-constexpr std::int64_t kHuge = 8 << 20;
 
 // A receiver that begins this much later than its sender was not waiting for the message.
 constexpr std::int64_t kLate = 20'000;  // ns
@@ -83,7 +81,7 @@ Result<bool> InStream::step(nic::Context& context, const layout::Layout& layout,
   const std::uint64_t moved = ring_->moved.load(std::memory_order_relaxed);
   if (filled - chunks_ > chunks + (moved != 0 ? 1 : 0))
     return base::fail(base::Code::malformed, "the peer filled more of a ring than it has");
-  const copy::Caching caching = bytes_ >= kHuge ? copy::Caching::passed : copy::Caching::kept;
+  const copy::Caching caching = bytes_ >= guide::usual::kHugeMessage ? copy::Caching::passed : copy::Caching::kept;
   for (; chunks_ < filled && taken_ < bytes_; ++chunks_) {
     if (moved != 0 && moved == first_ + chunks_ + 1) {
       LACUNA_TRY(follow());

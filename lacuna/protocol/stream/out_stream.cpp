@@ -4,31 +4,23 @@
 #include <bit>
 #include <utility>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::protocol {
+
 namespace {
 
-// Lines that come again soon are in the other CPU's L2 cache still, and slow to write: 256 KiB over and over move 8
-// GB/s on an EPYC of 2022. In 1.5 MiB, half as much again as its L2 cache, they come back from the L3 cache, and move
-// 23 GB/s. More is not better for messages that are short themselves: 4 MiB in each direction are more pages than the
-// TLB has, and 96 KiB in blocks take 7.1 us instead of 3.9. A message of 1 MiB goes round 2 MiB on its own, with 29
-// GB/s, and round 512 KiB with 17.
-constexpr std::int64_t kLeastChunk = 4 << 10;
-constexpr std::int64_t kMostChunk = 64 << 10;
-// A message; chunks of longer ones are twice the least, and so are those that pass caches by
-constexpr std::int64_t kShort = 32 << 10;
-// Of a message, until they become too short or too long: both CPUs shall have something to do
-constexpr std::int64_t kChunks = 32;
-
-// About what packing would take.
-constexpr std::int64_t kBytesPerNs = 8;
-constexpr std::int64_t kLeastPatience = 5'000;  // ns: the round trip of a descriptor through a host's MPI
-
-constexpr std::uint32_t kFewestChunks = 8;  // of a ring that a message goes round
+using guide::usual::kChunks;
+using guide::usual::kFewestChunks;
+using guide::usual::kLeastChunk;
+using guide::usual::kLeastPatience;
+using guide::usual::kMostChunk;
+using guide::usual::kPackedBytesPerNs;
+using guide::usual::kShortMessage;
 
 }  // namespace
-
 std::uint32_t chunk_of(std::int64_t bytes, copy::Caching caching) {
-  const std::int64_t least = (bytes <= kShort ? kLeastChunk : 2 * kLeastChunk) * (caching == copy::Caching::passed ? 2 : 1);
+  const std::int64_t least = (bytes <= kShortMessage ? kLeastChunk : 2 * kLeastChunk) * (caching == copy::Caching::passed ? 2 : 1);
   return static_cast<std::uint32_t>(
       std::clamp(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes / kChunks))), least, kMostChunk));
 }
@@ -51,7 +43,7 @@ void OutStream::begin(StreamRing& ring) {
 }
 
 void OutStream::offer_directly(const DirectEnd& own, bool patient) {
-  patient_until_ = patient ? INT64_MAX : base::now_ns() + bytes_ / kBytesPerNs + kLeastPatience;
+  patient_until_ = patient ? INT64_MAX : base::now_ns() + bytes_ / kPackedBytesPerNs + kLeastPatience;
   ring_->memory->direct.offer(first_ + 1, own);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::protocol {
 
 using copy::Caching;
@@ -12,8 +14,6 @@ namespace {
 constexpr std::int64_t kLeastTimed =
     2048;  // bytes: a shorter piece is over before a clock sees it, and the reader waits for the first line anyway
 constexpr std::int64_t kLineBytes = 64;
-constexpr double kReadersShare = 3;    // ns for each line, which the reader loses by lines that are in memory only
-constexpr double kLeastGain = 0.25;    // of what a piece takes
 constexpr int kPiecesBetween = 128;    // two trials: a trial costs one of them up to ten times its time
 constexpr int kPiecesUntilAgain = 16;  // after a pair whose pieces were not alike
 constexpr int kVotes = 3;
@@ -22,6 +22,7 @@ constexpr int kVotes = 3;
 
 void Stores::pack(nic::Context& context, const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t bytes,
                   std::byte* to) {
+  if (held_) return context.pack(layout, base, position, bytes, to, caching_);
   if (bytes < kLeastTimed) return context.pack(layout, base, position, bytes, to, Caching::kept);
   if (--until_trial_ > 0) return context.pack(layout, base, position, bytes, to, caching_);
   // Two pieces alike, one after another: of one message, or two messages that are a piece each. The first piece of a
@@ -53,7 +54,9 @@ std::int64_t Stores::timed(nic::Context& context, const layout::Layout& layout, 
 
 void Stores::judge(double kept_ns, double passed_ns, std::int64_t bytes) {
   const double lines = static_cast<double>(bytes) / kLineBytes;
-  const Caching better = kept_ns - passed_ns > std::max(kReadersShare * lines, kLeastGain * passed_ns) ? Caching::passed : Caching::kept;
+  const double least_gain = std::max(guide::usual::kReadersLine * lines, guide::usual::kLeastGain * passed_ns);
+  const Caching better = kept_ns - passed_ns > least_gain ? Caching::passed : Caching::kept;
+  judged_ = true;
   votes_ = better == caching_ ? 0 : votes_ + 1;
   until_trial_ = better == caching_ ? kPiecesBetween : 1;
   if (votes_ < kVotes) return;

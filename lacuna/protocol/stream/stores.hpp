@@ -19,6 +19,15 @@ class Stores {
   void pack(nic::Context& context, const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t bytes,
             std::byte* to);
   [[nodiscard]] copy::Caching caching() const { return caching_; }
+  /// Begins with these, as long as no trial has said what is better.
+  void suggest(copy::Caching caching) {
+    if (!judged_ && !held_) caching_ = caching;
+  }
+  /// Goes by these, without trials.
+  void hold(copy::Caching caching) {
+    caching_ = caching;
+    held_ = true;
+  }
 
  private:
   static std::int64_t timed(nic::Context& context, const layout::Layout& layout, const std::byte* base, std::int64_t position,
@@ -26,6 +35,8 @@ class Stores {
   void judge(double kept_ns, double passed_ns, std::int64_t bytes);
 
   copy::Caching caching_ = copy::Caching::kept;
+  bool held_ = false;
+  bool judged_ = false;              // a trial came to its end
   int votes_ = 0;                    // for the other stores, one after another
   int until_trial_ = 2;              // pieces
   guide::PairedTrial pairs_{false};  // the other way: stores that pass the caches by

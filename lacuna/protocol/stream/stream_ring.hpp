@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "lacuna/protocol/channel/channel.hpp"
 #include "lacuna/protocol/stream/direct_copy.hpp"
 
@@ -61,7 +62,7 @@ struct alignas(kPage) RingMemory {
 
 /// One ring, as its sender knows it.
 struct StreamRing {
-  static constexpr std::uint32_t kNarrowBytes = 128 << 10;  ///< of the part that a narrow transit uses, at most
+  static constexpr std::uint32_t kNarrowBytes = guide::usual::kNarrowBytes;
   RingMemory* memory = nullptr;
   std::uint32_t bytes = 0;
   Transit transit = Transit::wide;  ///< of the message that is in it

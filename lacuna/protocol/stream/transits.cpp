@@ -4,15 +4,17 @@
 #include <cmath>
 #include <utility>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::protocol {
 
 namespace {
 
 Transit other_ring(Transit ring) { return ring == Transit::wide ? Transit::narrow : Transit::wide; }
 
-constexpr std::int64_t kMiddle = 256 << 10, kLong = 4 << 20;  // bytes: where classes begin
-// And of a run: a direct copy of short ones takes half as long again
-constexpr std::int64_t kLongRun = 16 << 10;
+using guide::usual::kLongMessage;
+using guide::usual::kLongRun;
+using guide::usual::kMiddleMessage;
 constexpr int kPairs = 4;
 // Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings
 // them into its own.
@@ -43,26 +45,26 @@ void Transits::Class::next_other() {
 }
 
 // The two CPUs decide which rings are better, so classes of one length begin with what another class has found.
-Transit Transits::best_ring(std::size_t length) const {
+Transit Transits::best_ring(std::size_t length, Transit expected) const {
   for (const auto& of_advice : *classes_) {
     for (const Class& of : of_advice.at(length))
       if (of.trials > 0 && of.best != Transit::direct) return of.best;
   }
-  return Transit::wide;
+  return expected;
 }
 
-Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run) {
+Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run, Transit ring) {
   settle();
-  if (bytes < RingMemory::kTimed) return Transit::wide;
-  const std::size_t length = bytes < kMiddle ? 0 : bytes < kLong ? 1 : 2;
+  if (bytes < RingMemory::kTimed) return ring;
+  const std::size_t length = bytes < kMiddleMessage ? 0 : bytes < kLongMessage ? 1 : 2;
   if (classes_ == nullptr) classes_ = std::make_unique<Classes>();
   Class& of = classes_->at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);
   last_ = &of;
   if (!std::exchange(of.begun, true)) {
-    const Transit ring = best_ring(length);
+    const Transit better = best_ring(length, ring);
     of.advice = advice;
-    of.best = advice == Advice::one_copy ? Transit::direct : ring;
-    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? ring : other_ring(ring);
+    of.best = advice == Advice::one_copy ? Transit::direct : better;
+    of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? better : other_ring(better);
   }
   const bool in_pair = of.pairs.under_way();
   if (in_pair && (of.bytes != bytes || of.digest != digest)) {
@@ -73,7 +75,7 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
     const bool tries_other = of.pairs.tries_other();
     const Transit transit = tries_other ? of.other : of.best;
     if (tries_other) ++of.others;
-    if (of.pairs.go(bytes < kLong ? kWarm : 0)) timed_ = {.of = &of, .transit = transit};
+    if (of.pairs.go(bytes < kLongMessage ? kWarm : 0)) timed_ = {.of = &of, .transit = transit};
     return transit;
   }
   return of.best;

@@ -24,8 +24,10 @@ enum class Advice : std::uint8_t {
 
 class Transits {
  public:
-  /// For a message that is to be sent now. `run`: of its layout, on average; long ones are judged apart.
-  Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible, std::int64_t run = 0);
+  /// For a message that is to be sent now. `run`: of its layout, on average; long ones are judged apart. `ring`: which
+  /// of the two rings is expected to be faster.
+  Transit choose(std::int64_t bytes, const layout::Digest& digest, Advice advice = Advice::impossible, std::int64_t run = 0,
+                 Transit ring = Transit::wide);
   /// The message goes through this ring.
   void sent(const StreamRing& ring, const OutStream& stream);
   /// Whether the message that was offered directly was taken so.
@@ -65,7 +67,7 @@ class Transits {
     std::uint64_t last = 0;
   };
   void settle();
-  [[nodiscard]] Transit best_ring(std::size_t length) const;
+  [[nodiscard]] Transit best_ring(std::size_t length, Transit expected) const;
   using Classes = std::array<std::array<std::array<Class, 2>, 3>, 3>;
   std::unique_ptr<Classes> classes_;  // null: nothing was sent yet
   Class* last_ = nullptr;

@@ -151,6 +151,15 @@ std::vector<Kind> kinds() {
     policy.name = "Pinning_" + std::string(registering_name(registering));
     made.push_back(policy);
   }
+  for (std::size_t i = 0; i < guide::kMessageWays; ++i) {
+    const auto way = static_cast<guide::MessageWay>(i);
+    Kind forced{.name = "Way_" + std::string(message_way_name(way))};
+    forced.setting.options.way = way;
+    made.push_back(forced);
+    forced.setting.processes = true;
+    forced.name += "_Processes";
+    made.push_back(forced);
+  }
   for (const method::Method& method : method::methods()) {
     Kind forced{.name = "Forced_" + std::string(method.name)};
     forced.setting.options.force.method = &method;

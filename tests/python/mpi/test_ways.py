@@ -306,7 +306,7 @@ def test_the_way_that_is_chosen_is_clearly_better() -> None:
 
 # --- the maintainer's command -----------------------------------------------------------------------------------------
 
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "usual_mpi.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "usual_ways.py"
 
 
 def usual(*files: Path) -> subprocess.CompletedProcess[str]:
@@ -332,7 +332,7 @@ def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
         "// Nanoseconds, by bytes, then runs: Open MPI v5.0.11; a CPU, last-level cache 32768 KiB; "
         "2026-11-28T19:00:00Z; Lacuna\n"
         "// 0.2.0.\n"
-        "// `lacuna guide --mpi` measured them, and scripts/usual_mpi.py wrote them.\n"
+        "// `lacuna guide --mpi` measured them, and scripts/usual_ways.py wrote them.\n"
         "sheet(MpiUse::send, true, MpiWay::host, {190, 0, 85.3, 123000});\n"
         "sheet(MpiUse::send, true, MpiWay::offered, {" + "1230000, " * 7 + "1230000,\n"
         "      " + "1230000, " * 7 + "1230000});\n"
@@ -355,12 +355,31 @@ def test_of_several_profiles_the_shortest_times(tmp_path: Path) -> None:
     assert "its machine is 'N', not 'M'" in other.stderr
 
 
+def test_the_ways_of_messages_as_lines_of_c(tmp_path: Path) -> None:
+    profile = {
+        "schema": 3,
+        "machine": "a CPU",
+        "lacuna_version": "0.2.0",
+        "created": "2026-11-29T10:00:00Z",
+        "messages": {"ns": {"regular": {"eager": [190.4, 0]}, "listed": {"direct": [1234567.0]}}},
+    }
+    (tmp_path / "p.json").write_text(json.dumps(profile))
+    done = usual(tmp_path / "p.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "// Nanoseconds, by bytes, then runs: a CPU; 2026-11-29T10:00:00Z; Lacuna 0.2.0.\n"
+        "// `lacuna guide` measured them, and scripts/usual_ways.py wrote them.\n"
+        "sheet(false, MessageWay::eager, {190, 0});\n"
+        "sheet(true, MessageWay::direct, {1230000});\n"
+    )
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/2"}'])
 def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.json").write_text(text)
     done = usual(tmp_path / "p.json")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is no profile of an MPI's ways" in done.stderr
+    assert "is no profile of ways" in done.stderr
 
 
 # --- real MPIs --------------------------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ class Connection {
   Connection(const Pair& pair, const std::string& name);
   [[nodiscard]] protocol::Communicator& ranks() const { return *ranks_; }
 
-  /// One way for all messages but the smallest.
+  /// One way for all messages, or one method or path for all but the smallest.
   struct Forced {
     std::string name;
-    guide::Force force;
+    protocol::Options options;
     std::unique_ptr<protocol::Communicator> ranks;
   };
-  /// Every method, and paths mapped and kernel; connected when they are first asked for, by both. Throws Broken.
+  /// Every way of messages, every method, and paths mapped and kernel; connected when they are first asked for, by
+  /// both. Throws Broken.
   std::vector<Forced>& forced();
 
  private:

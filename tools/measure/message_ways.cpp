@@ -1,0 +1,229 @@
+#include "tools/measure/message_ways.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "tools/measure/proof.hpp"
+#include "tools/measure/statistics.hpp"
+
+namespace lacuna::measure {
+namespace {
+
+using guide::MessageWay;
+
+constexpr int kDataTag = 1, kWordTag = 2;      // tags
+constexpr std::int64_t kMostBytes = 1 << 30;   // of a cell
+constexpr std::int64_t kMostEager = 16 << 10;  // that a channel takes
+constexpr double kBatchNs = 60'000;            // of round trips that are timed together: far more than a clock's error
+constexpr int kMostTrips = 64;
+constexpr int kFewestMessageRounds = 5, kMostMessageRounds = 201;
+constexpr double kLongTrip = 1e6;  // ns: one that fills the caches by itself
+
+// What rank 1 does next: round trips by a way, of which it looks at the last one's bytes, or nothing any more.
+struct MessageTurn {
+  MessageCell cell;
+  std::int64_t way = 0;
+  std::int64_t trips = 0;  // 0: it is over
+  std::int64_t seed = 0;   // of the bytes that are compared; 0: none are
+};
+// Its answer to a turn with a seed.
+struct MessageVerdict {
+  std::array<char, 256> wrong{};
+};
+
+// Gaps of the length of a run, or, listed, of a half to one and a half of it. The runs ascend.
+Result<Layout> layout_of(const MessageCell& cell) {
+  if (cell.run <= 0 || cell.bytes < cell.run || cell.bytes % cell.run != 0 || cell.bytes > kMostBytes)
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{} bytes in runs of {}; they may be a multiple, at most {}", cell.bytes, cell.run, kMostBytes));
+  const Layout run = LACUNA_TRY(Layout::bytes(cell.run));
+  const std::int64_t count = cell.bytes / cell.run;
+  if (cell.listed == 0) return Layout::hvector(count, 1, 2 * cell.run, run);
+  std::vector<std::int64_t> places;
+  std::mt19937 random(1);  // NOLINT(bugprone-random-generator-seed): the same on both ranks
+  const std::int64_t unit = std::max<std::int64_t>(cell.run / 8, 1);
+  for (std::int64_t i = 0, at = 0; i < count; ++i) {
+    places.push_back(at);
+    at += cell.run + unit * (4 + static_cast<std::int64_t>(random() % 9));
+  }
+  return Layout::hindexed_block(1, places, run);
+}
+
+// One rank's memory for a cell.
+class MessageMemory {
+ public:
+  static Result<MessageMemory> of(const MessageCell& cell) { return MessageMemory(LACUNA_TRY(layout_of(cell))); }
+  void begin(std::uint64_t seed) {
+    const std::vector<std::byte> stream = stream_of(seed, layout_.size());
+    write_stream(layout_, send_base(), stream);
+    lay_pattern(receive_);
+    poison(layout_, receive_base());
+  }
+  [[nodiscard]] std::string wrong(std::uint64_t seed) {
+    return examine(layout_, receive_base(), windows_, stream_of(seed, layout_.size()));
+  }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] std::byte* send_base() { return send_.data() + kGuard; }
+  [[nodiscard]] std::byte* receive_base() { return receive_.data() + kGuard; }
+
+ private:
+  explicit MessageMemory(Layout layout)
+      : layout_(std::move(layout)),
+        windows_(layout_, layout_.true_extent()),
+        send_(static_cast<std::size_t>(layout_.true_extent() + 2 * kGuard)),
+        receive_(send_.size()) {}
+  Layout layout_;
+  CheckedRanges windows_;
+  std::vector<std::byte> send_, receive_;
+};
+
+template <class T>
+Layout layout_of_value() {
+  return *Layout::bytes(sizeof(T));
+}
+
+// What each end sends is known to the other by the seed of the turn.
+constexpr std::uint64_t seed_of(std::int64_t turn, int rank) { return static_cast<std::uint64_t>(2 * turn + rank); }
+
+Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
+  const int peer = 1 - ranks.rank();
+  if (ranks.rank() == 0) LACUNA_TRY(ranks.send(memory.send_base(), memory.layout(), peer, kDataTag));
+  LACUNA_TRY(ranks.recv(memory.receive_base(), memory.layout(), peer, kDataTag));
+  if (ranks.rank() == 1) LACUNA_TRY(ranks.send(memory.send_base(), memory.layout(), peer, kDataTag));
+  return {};
+}
+
+Result<void> trips(protocol::Communicator& ranks, MessageMemory& memory, const MessageTurn& turn) {
+  ranks.force(static_cast<MessageWay>(turn.way));
+  if (turn.seed != 0) memory.begin(seed_of(turn.seed, ranks.rank()));
+  for (std::int64_t i = 0; i < turn.trips; ++i) LACUNA_TRY(trip(ranks, memory));
+  ranks.force(std::nullopt);
+  return {};
+}
+
+bool has(std::span<const std::int64_t> axis, std::int64_t value) { return std::ranges::find(axis, value) != axis.end(); }
+
+// One cell at rank 0.
+class Measuring {
+ public:
+  Measuring(protocol::Communicator& ranks, const MessageCell& cell, MessageMemory memory)
+      : ranks_(ranks), cell_(cell), memory_(std::move(memory)) {
+    const bool copies =
+        ranks.context().limits().path(nic::Path::kernel) != nullptr && ranks.context().limits().path(nic::Path::kernel)->available;
+    for (std::size_t way = 0; way < guide::kMessageWays; ++way) {
+      const guide::Axes axes = guide::message_axes(static_cast<MessageWay>(way));
+      const bool has_cell = has(axes.bytes, cell.bytes) && has(axes.runs, cell.run);
+      if (has_cell && (copies || static_cast<MessageWay>(way) != MessageWay::direct)) ways_.push_back(way);
+    }
+  }
+
+  Result<MessageTimes> run() {
+    for (const std::size_t way : ways_) LACUNA_TRY(verify(way));
+    for (const std::size_t way : ways_) {
+      LACUNA_TRY(batch(way, 1));
+      const double once = LACUNA_TRY(batch(way, 1));
+      once_[way] = once;
+      trips_[way] = std::clamp(static_cast<std::int64_t>(kBatchNs / std::max(once, 1.0)), std::int64_t{1}, std::int64_t{kMostTrips});
+    }
+    LACUNA_TRY(race());
+    for (const std::size_t way : ways_) LACUNA_TRY(verify(way));
+    MessageTimes times{};
+    for (const std::size_t way : ways_) times.at(way) = median_of(samples_.at(way)).value / 2;
+    return times;
+  }
+
+ private:
+  Result<void> race() {
+    std::mt19937 random(1);  // NOLINT(bugprone-random-generator-seed): no way may always come after the same one
+    std::vector<std::size_t> order = ways_;
+    const std::int64_t start = base::now_ns();
+    for (int round = 0; round < kMostMessageRounds; ++round) {
+      std::ranges::shuffle(order, random);
+      for (const std::size_t way : order) {
+        const std::int64_t warm = once_.at(way) < kLongTrip ? 2 : 1;
+        samples_.at(way).push_back(LACUNA_TRY(batch(way, warm, trips_.at(way))));
+      }
+      if (round + 1 >= kFewestMessageRounds && static_cast<double>(base::now_ns() - start) > cell_.milliseconds * 1e6) break;
+    }
+    return {};
+  }
+
+  // Nanoseconds of a round trip, behind some that warm up.
+  Result<double> batch(std::size_t way, std::int64_t warm, std::int64_t count = 1) {
+    const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = warm + count};
+    LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+    ranks_.force(static_cast<MessageWay>(way));
+    for (std::int64_t i = 0; i < warm; ++i) LACUNA_TRY(trip(ranks_, memory_));
+    const std::int64_t start = base::now_ns();
+    for (std::int64_t i = 0; i < count; ++i) LACUNA_TRY(trip(ranks_, memory_));
+    const auto took = static_cast<double>(base::now_ns() - start);
+    ranks_.force(std::nullopt);
+    return took / static_cast<double>(count);
+  }
+
+  Result<void> verify(std::size_t way) {
+    const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = 1, .seed = ++seed_};
+    LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+    LACUNA_TRY(trips(ranks_, memory_, turn));
+    MessageVerdict theirs;
+    LACUNA_TRY(ranks_.recv(&theirs, layout_of_value<MessageVerdict>(), 1, kWordTag));
+    theirs.wrong.back() = '\0';
+    std::string wrong = memory_.wrong(seed_of(turn.seed, 1));
+    if (wrong.empty()) wrong = theirs.wrong.data();
+    if (wrong.empty()) return {};
+    return base::fail(base::Code::transfer,
+                      fmt::format("{} bytes in {} runs of {}, way {}: {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run,
+                                  guide::message_way_name(static_cast<MessageWay>(way)), wrong));
+  }
+
+  protocol::Communicator& ranks_;
+  MessageCell cell_;
+  MessageMemory memory_;
+  std::vector<std::size_t> ways_;
+  std::array<double, guide::kMessageWays> once_{};
+  std::array<std::int64_t, guide::kMessageWays> trips_{};
+  std::array<std::vector<double>, guide::kMessageWays> samples_;
+  std::int64_t seed_ = 0;
+};
+
+bool same(const MessageCell& a, const MessageCell& b) { return a.bytes == b.bytes && a.run == b.run && a.listed == b.listed; }
+
+}  // namespace
+
+protocol::Options message_options() { return {.eager_bytes = kMostEager}; }
+
+Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell) {
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).run();
+}
+
+Result<void> answer_messages(protocol::Communicator& ranks) {
+  std::optional<MessageMemory> memory;
+  MessageCell of;
+  for (;;) {
+    MessageTurn turn;
+    LACUNA_TRY(ranks.recv(&turn, layout_of_value<MessageTurn>(), 0, kWordTag));
+    if (turn.trips == 0) return {};
+    if (!memory || !same(of, turn.cell)) {
+      memory.reset();
+      memory.emplace(LACUNA_TRY(MessageMemory::of(turn.cell)));
+      of = turn.cell;
+    }
+    LACUNA_TRY(trips(ranks, *memory, turn));
+    if (turn.seed == 0) continue;
+    const std::string wrong = memory->wrong(seed_of(turn.seed, 0));
+    MessageVerdict verdict;
+    std::ranges::copy(wrong.substr(0, verdict.wrong.size() - 1), verdict.wrong.begin());
+    LACUNA_TRY(ranks.send(&verdict, layout_of_value<MessageVerdict>(), 0, kWordTag));
+  }
+}
+
+Result<void> end_messages(protocol::Communicator& ranks) {
+  const MessageTurn turn;
+  return ranks.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag);
+}
+
+}  // namespace lacuna::measure

@@ -1,0 +1,34 @@
+// Times of the ways in which a message travels between two ranks that share memory (lacuna/guide/message_ways.hpp):
+// each way forced in turn, round trips between ordinary memory, verified before the first round and after the last.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lacuna/protocol/protocol.hpp"
+
+namespace lacuna::measure {
+
+using base::Result;
+
+/// A cell of the ways' sheets, and how long it is measured.
+struct MessageCell {
+  std::int64_t bytes = 0;
+  std::int64_t run = 0;
+  std::int64_t listed = 0;  ///< 1: gaps of different lengths, so that the runs' places are a list
+  double milliseconds = 5;  ///< rounds begin until so much time is over
+};
+/// Medians over the rounds, in ns of one message, half a round trip; 0: the way has no such cell, or cannot be here.
+using MessageTimes = std::array<double, guide::kMessageWays>;
+
+/// Options of a communicator in which every cell can go.
+[[nodiscard]] protocol::Options message_options();
+/// Rank 0. Errors: invalid_argument (bytes that are no multiple of the run, or more than 1 GiB), transfer (wrong bytes
+/// arrived; the way and the place are named), those of messages.
+Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell);
+/// Rank 1: answers until end_messages(). Errors: those of messages.
+Result<void> answer_messages(protocol::Communicator& ranks);
+/// Rank 0: rank 1 returns. Errors: as above.
+Result<void> end_messages(protocol::Communicator& ranks);
+
+}  // namespace lacuna::measure
