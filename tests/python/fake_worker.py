@@ -19,6 +19,7 @@ import sys
 import time
 from pathlib import Path
 
+import fake_messages
 from fake_devices import devices, providers
 from fake_remote_host import There, listen
 from fake_tables import AI, CORPUS, COSTS, KEY_COSTS, METHODS, NOTIFY, PATHS
@@ -321,6 +322,9 @@ def serve(there: There | None) -> None:
 
 
 def main() -> None:
+    if "--messages" in sys.argv:
+        fake_messages.serve()
+        return
     greeting = hello()
     there = None
     if address := option("--listen"):

@@ -121,6 +121,14 @@ class Measuring {
     }
   }
 
+  // One way alone, without a look at the bytes. Microseconds of a message.
+  Result<double> probe(MessageWay way) {
+    constexpr int batches = 5, count = 8;
+    std::vector<double> took;
+    for (int i = 0; i < batches; ++i) took.push_back(LACUNA_TRY(batch(static_cast<std::size_t>(way), 2, count)));
+    return median_of(took).value / 2e3;
+  }
+
   Result<MessageTimes> run() {
     for (const std::size_t way : ways_) LACUNA_TRY(verify(way));
     for (const std::size_t way : ways_) {
@@ -198,6 +206,12 @@ protocol::Options message_options() { return {.eager_bytes = kMostEager}; }
 
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell) {
   return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).run();
+}
+
+Result<double> probe_messages(protocol::Communicator& ranks) {
+  constexpr std::int64_t bytes = 16 << 10;
+  const MessageCell cell{.bytes = bytes, .run = bytes};
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).probe(MessageWay::wide);
 }
 
 Result<void> answer_messages(protocol::Communicator& ranks) {

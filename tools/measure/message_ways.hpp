@@ -26,6 +26,8 @@ using MessageTimes = std::array<double, guide::kMessageWays>;
 /// Rank 0. Errors: invalid_argument (bytes that are no multiple of the run, or more than 1 GiB), transfer (wrong bytes
 /// arrived; the way and the place are named), those of messages.
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell);
+/// Rank 0: what a message of 16 KiB takes now, in microseconds: near ranks and distant ones differ. Errors: as above.
+Result<double> probe_messages(protocol::Communicator& ranks);
 /// Rank 1: answers until end_messages(). Errors: those of messages.
 Result<void> answer_messages(protocol::Communicator& ranks);
 /// Rank 0: rank 1 returns. Errors: as above.

@@ -50,7 +50,7 @@ Result<Json> answer_cell(Communicator& ranks, const Json& request) {
     ns[form] = form_of(LACUNA_TRY(measure_messages(ranks, cell)));
     cell.listed = 1;
   }
-  return Json{{"bytes", cell.bytes}, {"run", cell.run}, {"ns", ns}};
+  return Json{{"bytes", cell.bytes}, {"run", cell.run}, {"message_us", LACUNA_TRY(probe_messages(ranks))}, {"ns", ns}};
 }
 
 // A request that is none has an answer; a wrong byte ends it.

@@ -295,7 +295,7 @@ def messages(
     forced: Annotated[
         bool,
         typer.Option(
-            "--forced", help="Lacuna by every method and path that can be forced, too: what the choice loses."
+            "--forced", help="Lacuna by every way, method and path that can be forced, too: what the choice loses."
         ),
     ] = False,
     mpi: MpiOption = None,

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from lacuna import __version__
-from lacuna._core import Guide, Layout, describe, instruction_set
+from lacuna._core import Guide, Layout, describe, instruction_set, message_ways
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery
+from lacuna.bench.messages import ways_table as messages_table
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
 from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses, worker_nic
@@ -47,6 +48,9 @@ HELP = """Show what a layout is, how it is copied, which way Lacuna would move i
 First the layouts: runs, extent, canonical form, the kernel of each step. Then every way to move SRC into DST: the
 time that is expected by the prices of `lacuna guide`, split into stages, what it lost by, and where it would win.
 LACUNA_METHOD and LACUNA_PATH force a way.
+
+Then how a message of SRC goes to a rank that shares memory: eager, by a stream, copied directly or by rendezvous,
+with the time that each way is expected to take. LACUNA_WAY forces one of them.
 
 Last, what a preloaded MPI program would do with SRC: by its own datatypes, packed by Lacuna, or through shared
 memory, for messages and collectives, with the time that each is expected to take. Of the MPIs that
@@ -163,14 +167,13 @@ def explain(
         shown.append(receive)
     _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
-    in_programs = ways_table.expected(send.layout, [*mpi] if mpi else ways_table.measured_here())
-    ways_table.show_expected(console, in_programs)
+    sent = _sent(console, own_nic, send.layout, [*mpi] if mpi else ways_table.measured_here())
     document = {
         "lacuna_version": __version__,
         "instruction_set": instruction_set(),
         "layouts": [_facts(parsed) for parsed in shown],
         "transfer": transfer,
-        "mpi": in_programs,
+        **sent,
     }
     delivery.write_json(written(document) + "\n")
     for failure in measured.failures if measured else ():
@@ -216,6 +219,19 @@ def _transfer(
         "chosen": candidates[0],
         "candidates": candidates,
     }
+
+
+def _sent(console: Console, nic: str, layout: Layout, mpis: list[str]) -> dict[str, Any]:
+    """How it is sent to a rank that shares memory, if any do by this NIC, and by which way in programs of these MPIs:
+    shown, and as data."""
+    try:
+        ways = message_ways(layout, nic)
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="choice") from e
+    messages_table.show_expected(console, ways)
+    in_programs = ways_table.expected(layout, mpis)
+    ways_table.show_expected(console, in_programs)
+    return {"send": ways, "mpi": in_programs}
 
 
 def _receiver_of(sent: Parsed) -> Parsed:

@@ -78,6 +78,8 @@ class Profile:
     """Whether the receiver was on another machine."""
     unclassed: int = 0
     """Measured pairs of no class: the peers moved meanwhile, or they are too few."""
+    messages: dict[str, Any] | None = None
+    """Times of the ways of messages (`lacuna.worker.messages`); None where they were not measured."""
 
     @property
     def peers(self) -> str:
@@ -89,6 +91,7 @@ class Profile:
         return nic_label(self.nic.name).startswith("model:")
 
     def document(self) -> dict[str, Any]:
+        messages = {"messages": self.messages} if self.messages else {}
         return {
             "schema": SCHEMA,
             "lacuna_version": self.lacuna_version,
@@ -97,15 +100,19 @@ class Profile:
             "peers": self.peers,
             "machine": "simulated" if self.simulated else machine_name(),
             "classes": [c.document() for c in self.classes],
+            **messages,
         }
 
     def store(self, nic: str) -> Path:
-        """Writes it to where the library looks for it, and what it keeps of the profile that was there (refine.py), if
-        that was of the same machine, NIC and version. Returns the file."""
+        """Writes it to where the library looks for it, and what it keeps of the profile that was there
+        (profile_merge.py, and times of messages), if that was of the same machine, NIC and version. Returns the
+        file."""
         file = Path(profile_file(nic))
         file.parent.mkdir(parents=True, exist_ok=True)
-        document = self.document()
-        document["classes"] = refined(document["classes"], _classes_before(file, self))
+        document, before = self.document(), _before(file, self)
+        document["classes"] = refined(document["classes"], before.get("classes", []))
+        if "messages" in before:
+            document.setdefault("messages", before["messages"])
         write_whole(file, _compact(json.dumps(document, indent=1)) + "\n")
         return file
 
@@ -115,16 +122,16 @@ def _compact(text: str) -> str:
     return re.sub(r"\[[-+.\deE,\s]+\]", lambda found: " ".join(found[0].split()), text)
 
 
-def _classes_before(file: Path, new: Profile) -> list[dict[str, Any]]:
-    """Of the profile that is there, if it is of the same machine, NIC and version, and the library can read it."""
+def _before(file: Path, new: Profile) -> dict[str, Any]:
+    """The profile that is there, if it is of the same machine, NIC and version, and the library can read it."""
     try:
         check_profile(str(file))
         old = _renamed(json.loads(file.read_text(encoding="utf-8")))
         own = replace(new, classes=[]).document()
         same = all(old[key] == own[key] for key in ("schema", "nic", "machine", "lacuna_version"))
-        return list(old["classes"]) if same else []
+        return old if same else {}
     except (OSError, ValueError, KeyError, TypeError):
-        return []  # there was none, or none that can be read
+        return {}  # there was none, or none that can be read
 
 
 def _renamed(old: dict[str, Any]) -> dict[str, Any]:

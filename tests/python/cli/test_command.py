@@ -116,6 +116,19 @@ def test_default_measures_more(lacuna: Lacuna) -> None:
     assert any(look["left_out"] for look in data["looks"])
     assert data["repeats"]
     assert any("AI systems" in text for text in [(lacuna.output / "report.html").read_text()])
+    assert "Messages between ranks that share memory: the fastest way" in ended.stdout
+
+
+@pytest.mark.gate
+def test_a_way_of_messages_that_fails_is_told_and_all_else_is_written(
+    lacuna: Lacuna, no_settings_of_the_user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_MESSAGES", "wrong")
+    ended = lacuna("guide", "--output", str(lacuna.output), "--budget", "60")
+    assert ended.returncode == 1
+    assert "way narrow: byte 3 is wrong" in ended.stderr
+    (file,) = no_settings_of_the_user.rglob("local.json")
+    assert "messages" not in json.loads(file.read_text())
 
 
 @pytest.mark.gate

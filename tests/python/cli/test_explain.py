@@ -149,7 +149,7 @@ def test_what_cannot_be_read_is_pointed_at(texts: list[str]) -> None:
 
 def test_json_has_the_same() -> None:
     found = data("MILC_su3_zd:3:receive")
-    assert found.keys() == {"lacuna_version", "instruction_set", "layouts", "transfer", "mpi"}
+    assert found.keys() == {"lacuna_version", "instruction_set", "layouts", "transfer", "send", "mpi"}
     layout = _core.ddtbench("MILC_su3_zd", 3)[1]
     (shown,) = found["layouts"]
     assert shown.pop("parsed").startswith("MILC_su3_zd:3:receive (DDTBench, ")
@@ -188,6 +188,32 @@ def test_every_ddtbench_layout_can_be_explained(family: str, side: str) -> None:
     ended = explain(f"{family}:0:{side}")
     assert ended.exit_code == 0
     assert "plan" in rows(ended.stdout)
+
+
+def test_how_it_is_sent_to_a_rank_that_shares_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = data("vector(4096, 4, 100, double)")["send"]
+    assert (sent["file"], sent["chosen"], sent["forced"]) == ("", "wide", None), "by usual times"
+    assert list(sent["ways"]) == ["eager", "wide", "narrow", "passed", "direct", "rendezvous"]
+    assert "eager_bytes" in sent["ways"]["eager"]["refused"]
+    assert 0 < sent["ways"]["wide"]["us"] < sent["ways"]["rendezvous"]["us"]
+    assert data(VECTOR)["send"]["chosen"] == "eager"
+    shown = explain(VECTOR).stdout
+    assert re.search(r"^chosen +eager +0\.\d+ +packed into the channel", shown, re.M), shown
+    monkeypatch.setenv("LACUNA_WAY", "narrow")
+    assert data(VECTOR)["send"]["chosen"] == "narrow"
+    assert re.search(r"^forced +narrow ", explain(VECTOR).stdout, re.M)
+    monkeypatch.setenv("LACUNA_WAY", "direct")
+    sent = data("bytes(0)")["send"]
+    assert (sent["chosen"], sent["forced"]) == ("eager", "direct")
+    assert "direct is forced, but cannot be" in explain("bytes(0)").stdout
+    monkeypatch.setenv("LACUNA_WAY", "pigeon")
+    ended = explain(VECTOR)
+    assert ended.exit_code == 2
+    assert "rendezvous" in ended.stderr
+
+
+def test_a_simulated_nic_shares_no_memory() -> None:
+    assert data(VECTOR, "--nic", "model")["send"] == {}
 
 
 def candidates(*arguments: str) -> list[dict[str, Any]]:
@@ -311,7 +337,7 @@ def test_what_ddtbench_sends_goes_where_ddtbench_receives_it() -> None:
 def test_the_text_is_the_librarys() -> None:
     layout = Layout.vector(16, 4, 100, Layout.bytes(8))
     text, found = _core.Guide().explain(layout, Layout.bytes(512))
-    assert explain(VECTOR, "bytes(512)").stdout.rstrip().endswith(text.rstrip())
+    assert text.rstrip() in explain(VECTOR, "bytes(512)").stdout
     assert candidates(VECTOR, "bytes(512)") == found
 
 

@@ -242,6 +242,23 @@ def test_a_class_that_the_new_run_has_not_seen_is_kept() -> None:
     assert _core.Guide(limits=limits_text(ONE_PATH), profile=str(file), message_us=NEAR).warnings == []
 
 
+def test_times_of_messages_are_kept_until_there_are_newer_ones() -> None:
+    axes = _core.message_axes()
+
+    def times(ns: float) -> dict[str, Any]:
+        ways = {
+            way: [ns if run <= size else 0 for size in of["bytes"] for run in of["runs"]] for way, of in axes.items()
+        }
+        return {**axes["wide"], "ns": {"regular": ways, "listed": ways}}
+
+    first = replace(profile_of(NEAR), messages=times(100)).store("local")
+    _core.check_profile(str(first))
+    assert stored(profile_of(NEAR).store("local"))["messages"] == times(100)
+    assert stored(replace(profile_of(NEAR), messages=times(200)).store("local"))["messages"] == times(200)
+    first.write_text(json.dumps({**stored(first), "machine": "another"}))
+    assert "messages" not in stored(profile_of(NEAR).store("local"))
+
+
 def test_an_earlier_file_is_kept_whatever_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     profile_of(FAR).store("local")
     monkeypatch.setenv("LACUNA_METHOD", "none such")

@@ -15,8 +15,8 @@ _MEANINGS = (
     "is faster, in figures named after a bandwidth too. By hand is the faster of two loops around the MPI's contiguous "
     "send, over the elements or a memcpy for each block, compiled for this machine. Of several MPIs the one that takes "
     "least counts; worst is the largest lower end of an interval. "
-    "Large: 32 KiB of payload and more. Forced: the best of all methods and two paths; each half of the rounds chooses "
-    "one, which the other half judges, and these two ratios stand for the interval."
+    "Large: 32 KiB of payload and more. Forced: the best of all ways, methods and two paths; each half of the rounds "
+    "chooses one, which the other half judges, and these two ratios stand for the interval."
 )
 _NAMES = {"mpi_contiguous": "contiguous", "mpi_datatype": "datatype", "hand": "by hand", "forced": "forced"}
 _WORST = 8
