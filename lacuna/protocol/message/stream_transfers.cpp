@@ -138,7 +138,7 @@ Transit StreamTransfers::transit(Peer& peer, const Layout& layout, const Message
 
 void StreamTransfers::force_stores() {
   const std::optional<MessageWay> way = local_.options.way;
-  for (Peer& peer : local_.peers) {
+  for (Peer& peer : local_.known()) {
     peer.streams.stores = {};
     if (way) peer.streams.stores.hold(way == MessageWay::passed ? copy::Caching::passed : copy::Caching::kept);
   }
