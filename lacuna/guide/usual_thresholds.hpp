@@ -12,6 +12,9 @@ namespace lacuna::guide::usual {
 
 /// What is longer goes by a window or a registration of its own, which wait for the receiver (docs/design/messages.md).
 inline constexpr std::int64_t kEagerBytes = 8 << 10;
+/// A message that would be eager, but for which the channel has no room, takes a window if it is longer than that: the
+/// length from which windows were used before times were measured. A shorter one leaves the windows to others.
+inline constexpr std::int64_t kWindowBytes = 2 << 10;
 /// A direct copy: shorter messages do not gain, and the kernel takes hardly less for shorter runs. On a Xeon of 2023 1
 /// MiB in blocks of 64 KiB took 54 to 65 us instead of 96 to 107.
 inline constexpr std::int64_t kDirectBytes = 64 << 10, kDirectRun = 4 << 10;

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "core.hpp"
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/guide/message_ways.hpp"
@@ -45,10 +47,12 @@ nb::dict ways_of(const layout::Layout& layout, const std::string& nic) {
     nb::dict one;
     one["summary"] = guide::message_way_summary(way);
     const std::string_view refusal = guide::message_way_refusal(way, what, obeys && way == *forced);
-    if (refusal.empty()) {
-      one["us"] = prices.ns(way, what.piece) / 1e3;
-    } else {
+    if (const double ns = prices.ns(way, what.piece); !refusal.empty()) {
       one["refused"] = refusal;
+    } else if (std::isfinite(ns)) {
+      one["us"] = ns / 1e3;
+    } else {
+      one["refused"] = "was not measured";
     }
     ways[nb::cast(guide::message_way_name(way))] = one;
   });

@@ -67,7 +67,7 @@ TEST(Nodes, NeedNoMoreMemoryForMoreRanks) {
   }
 }
 
-// A rank that leaves early ends nobody else's exchange; one that gives up ends all.
+// One that gives up ends all.
 TEST(Nodes, AreToldOfARankThatGivesUp) {
   EXPECT_EQ(in_nodes(12, 4, {},
                      [](Communicator& all) -> std::string {

@@ -44,6 +44,31 @@ struct HubEnd {
   }
 };
 
+// Two wait for a receive. The first one gives up and leaves; the only receive is the other one's.
+TEST(ModelHub, FeedsTheNextWhereTheFirstHasLeft) {
+  const auto world = nic::simulate({.profile = kProfile, .ranks = 3, .ranks_per_node = 1}).value();
+  const Result ended = world->run([&](int rank) -> Result {
+    const HubEnd end = LACUNA_TRY(HubEnd::make(*world, rank, 4));
+    const auto pass = [&](std::int64_t ns) {
+      const std::int64_t until = end.context->now() + ns;
+      while (end.context->now() < until && end.context->wait(until)) continue;
+    };
+    if (rank == 0) {
+      pass(kSecond / 10);
+      LACUNA_TRY(end.receive(0));
+      const nic::Completion done = LACUNA_TRY(end.next());
+      EXPECT_EQ(done.status, Status::success) << status_name(done.status);
+      EXPECT_EQ(done.qp_num, 2U);
+      return {};
+    }
+    if (rank == 2) pass(kSecond / 1000);
+    LACUNA_TRY(end.send(0, 4, rank));
+    pass(kSecond / 100);
+    return rank == 1 ? Result() : end.succeeds();
+  });
+  EXPECT_TRUE(ended) << ended.error().text();
+}
+
 // Each sends each other three words. The receives are posted for all of them, in no order.
 TEST(ModelHub, TakesWhatAnybodySends) {
   constexpr int kRanks = 6, kEach = 3, kDepth = kRanks * kEach;

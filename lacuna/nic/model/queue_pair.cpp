@@ -285,8 +285,9 @@ bool Connection::accept(const Shipment& message, Connection& from) {
 
 // The sender tries every not_ready. Of these tries only that one matters which finds what was missing, or that somebody
 // has gone.
-void Connection::try_again(Time now) {
-  if (!waits_ || tries_) return;
+bool Connection::try_again(Time now) {
+  if (!waits_) return false;
+  if (tries_) return true;
   tries_ = true;
   const Time step = nic().not_ready;
   later(tried_ + std::max<Time>(1, (now - tried_ + step - 1) / step) * step, [](Connection& self, Time again) {
@@ -299,13 +300,15 @@ void Connection::try_again(Time now) {
     self.drain(*from);
     if (self.of_hub_) self.receives_->feed(again);
   });
+  return true;
 }
 
 void Receives::feed(Time now) {
-  if (posted.empty() || hungry.empty()) return;
-  const std::shared_ptr<Connection> first = hungry.front().lock();
-  hungry.pop_front();
-  if (first != nullptr) first->try_again(now);
+  while (!posted.empty() && !hungry.empty()) {
+    const std::shared_ptr<Connection> first = hungry.front().lock();
+    hungry.pop_front();
+    if (first != nullptr && first->try_again(now)) return;  // else it has gone, or what waited was given up
+  }
 }
 
 void Connection::land(const Shipment& message, Connection& from) {

@@ -77,8 +77,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Result<void> post_recv(const RecvRequest& request);
   /// Once, of each end.
   void join(const std::shared_ptr<Connection>& peer);
-  /// There is a receive for what waits.
-  void try_again(Time now);
+  /// There is a receive for what waits. False: nothing waits.
+  bool try_again(Time now);
   /// The handle is gone: nothing more comes of this end.
   void close();
   void retire(Opcode opcode, std::uint64_t sequence);

@@ -1,6 +1,6 @@
 // The channels of a rank that reaches all others by a hub of its NIC (nic::Hub). They have one memory, one queue of
-// receives and one of completions, so what a rank needs does not grow with its peers, and one look finds what any of
-// them sent.
+// receives and one of completions, so registered memory does not grow with the peers, and one look finds what any of
+// them sent. What a rank keeps of a peer is made when they first talk.
 //
 // No credit goes back and forth: a peer's head that comes while no receive is posted comes again (the NIC's work). A
 // send waits while all buffers for sends are in use.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace lacuna::protocol {
@@ -19,6 +20,7 @@ guide::MessageCase MessageWays::case_of(const Layout& layout, Situation situatio
 MessageWays::Chosen MessageWays::find(const Layout& layout, Situation situation) const {
   const guide::MessageCase what = case_of(layout, situation);
   Chosen chosen{.way = prices_.choose(what), .stream = prices_.stream(what.piece)};
+  if (guide::is_stream(chosen.way)) chosen.stream = chosen.way;
   if (!options_.way || !guide::message_way_refusal(*options_.way, what, true).empty()) return chosen;
   chosen.way = *options_.way;
   if (guide::is_stream(chosen.way)) chosen.stream = chosen.way;
@@ -47,7 +49,9 @@ std::string MessageWays::explain(const Layout& layout, Situation situation) cons
   for (std::size_t i = 0; i < guide::kMessageWays; ++i) {
     const auto way = static_cast<MessageWay>(i);
     const std::string_view refusal = guide::message_way_refusal(way, what, chosen.forced && way == chosen.way);
-    if (refusal.empty()) {
+    if (refusal.empty() && !std::isfinite(prices_.ns(way, what.piece))) {
+      fmt::format_to(out, "  {:<10} {:>13}  {}\n", message_way_name(way), "not measured", message_way_summary(way));
+    } else if (refusal.empty()) {
       fmt::format_to(out, "  {:<10} {:>10.2f} us  {}\n", message_way_name(way), prices_.ns(way, what.piece) / 1e3,
                      message_way_summary(way));
     } else {

@@ -71,12 +71,14 @@ Result<std::string> Communicator::explain(const Layout& src, const Layout& dst, 
   } else if (peer.channel->shares_memory()) {
     text += parts_->choices.messages().explain(src, StreamTransfers::situation(peer));
     const copy::Caching caching = peer.streams.stores.caching();
-    fmt::format_to(
-        out,
-        "A stream begins before the receive is posted: it is packed into shared memory, {} bytes at a time, and unpacked out of "
-        "it at the same time. Which one is the fastest is tried now and then. Stores {}.\n",
-        chunk_of(bytes, caching),
-        caching == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share" : "leave the bytes in the caches");
+    const MessageWay way = parts_->choices.messages().choose(src, StreamTransfers::situation(peer)).way;
+    if (guide::is_stream(way))
+      fmt::format_to(
+          out,
+          "A stream begins before the receive is posted: it is packed into shared memory, {} bytes at a time, and unpacked out of "
+          "it at the same time. Which one is the fastest is tried now and then. Stores {}.\n",
+          chunk_of(bytes, caching),
+          caching == copy::Caching::passed ? "pass the caches by, which this peer's CPU does not share" : "leave the bytes in the caches");
     fmt::format_to(out, "While no window is free, what is not eager is announced, and what has up to {} bytes is eager.\n", eager_bytes);
   } else if (bytes <= eager_bytes) {
     fmt::format_to(out, "eager, as all up to {} bytes: packed into the channel, unpacked out of it.\n", eager_bytes);

@@ -31,7 +31,9 @@ Result<void> Sends::begin(Request& send, const Chosen& chosen) {
   Peer& peer = local_.peer(send.peer);
   if (peer.channel == nullptr) return self_.send(send);
   switch (chosen.way) {
-    case MessageWay::eager: return start_eager(peer, send, chosen);
+    case MessageWay::eager:  // the channel is full
+      if (send.bytes <= guide::usual::kWindowBytes || chosen.forced || !streams_.possible(peer)) return start_eager(peer, send, chosen);
+      return start_stream(peer, send, chosen);
     case MessageWay::wide:
     case MessageWay::narrow:
     case MessageWay::passed:
@@ -67,6 +69,7 @@ Result<void> Sends::start_stream(Peer& peer, Request& send, const Chosen& chosen
 }
 
 Result<void> Sends::start_rendezvous(Peer& peer, Request& send, const Chosen& /*chosen*/) {
+  LACUNA_TRY(local_.connect_line(peer, true));
   announce(peer, send, false);
   return {};
 }

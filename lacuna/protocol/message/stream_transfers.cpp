@@ -131,7 +131,7 @@ Result<bool> StreamTransfers::unpack(Request& receive, InStream& in) {
 Transit StreamTransfers::transit(Peer& peer, const Layout& layout, const MessageWays::Chosen& chosen, Advice advice) {
   const Transit ring = chosen.stream == MessageWay::narrow ? Transit::narrow : Transit::wide;
   if (chosen.forced) return chosen.way == MessageWay::direct ? Transit::direct : ring;
-  if (chosen.stream == MessageWay::passed) peer.streams.stores.suggest(copy::Caching::passed);
+  peer.streams.stores.suggest(chosen.stream == MessageWay::passed ? copy::Caching::passed : copy::Caching::kept);
   if (chosen.way == MessageWay::direct) advice = Advice::one_copy;
   return peer.streams.transits.choose(layout.size(), layout.digest(), advice, layout.size() / layout.run_count(), ring);
 }

@@ -97,7 +97,8 @@ bool Progress::look_for_fault(Peer& peer) {
   if (error.code == base::Code::peer_lost) {
     Result<bool> some = true;
     for (int i = 0; i < kLastRounds && some && *some; ++i) some = advance(peer);
-    peer.left = peer.left || local_.hub != nullptr;  // whose connections are closed behind all that was sent
+    // Connections of a hub are closed behind all that was sent.
+    peer.left = peer.left || (local_.hub != nullptr && fault->code == base::Code::peer_lost);
   }
   completion_.lose(peer, error);
   return true;

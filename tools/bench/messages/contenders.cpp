@@ -28,7 +28,8 @@ void add_lacuna(Exchange& exchange, const std::string& name, int peer, protocol:
 bool possible(const Case& what, const Connection::Forced& way) {
   const std::int64_t bytes = what.send.layout.size();
   if (way.options.way) {
-    const bool copies = way.ranks->context().limits().path(nic::Path::kernel)->available;
+    const nic::PathInfo* const kernel = way.ranks->context().limits().path(nic::Path::kernel);
+    const bool copies = kernel != nullptr && kernel->available;
     return guide::message_way_refusal(*way.options.way, {.piece = guide::Piece::of(what.send.layout, 1), .copies = copies}, true).empty();
   }
   if (bytes <= kForcedFrom) return false;

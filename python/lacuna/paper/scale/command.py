@@ -42,8 +42,12 @@ class Case:
     schedule: str
 
     @property
+    def ranks_per_node(self) -> int:
+        return -(-self.ranks // NODES)
+
+    @property
     def nodes(self) -> int:
-        return min(self.ranks, NODES)
+        return -(-self.ranks // self.ranks_per_node)
 
     @property
     def name(self) -> str:
@@ -97,9 +101,8 @@ class ScaleRace:
 
     def _run(self, case: Case) -> None:
         began = time.perf_counter()
-        per_node = -(-case.ranks // case.nodes)
         try:
-            said = simulate_scale(str(self.profile.path), case.ranks, per_node, case.bytes, case.schedule)
+            said = simulate_scale(str(self.profile.path), case.ranks, case.ranks_per_node, case.bytes, case.schedule)
         except (ValueError, ConnectionError, MemoryError, TimeoutError) as e:
             self.result.errors.append(f"{case.name}: {e}")
             return
