@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lacuna/nic/checks.hpp"
 
@@ -303,7 +304,7 @@ void QueuePair::settle() {
   End end = *end_;
   // It broke since the peer's region had gone: the peer has said so before.
   if (sends_done_ < sends_started_ && end.send == Status::retry_exc_err && reaches_what_goes(send_at(sends_done_)))
-    end = {Status::rem_access_err, Status::wr_flush_err, cause_of(Status::rem_access_err), kSayNothing};
+    end = {Status::rem_access_err, Status::wr_flush_err, cause_of(Status::rem_access_err), std::to_underlying(Status::wr_flush_err)};
   fail(std::move(end));
 }
 
