@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 #include <ranges>
+#include <utility>
 
 namespace lacuna::guide {
 namespace {
@@ -27,7 +28,8 @@ std::string_view stream_refusal(const MessageCase& what, bool /*forced*/) {
 
 // Part of a window, over and over: what is left behind has to fit.
 std::string_view narrow_refusal(const MessageCase& what, bool /*forced*/) {
-  if (what.left_behind && what.piece.bytes > usual::kNarrowBytes) return "longer than the part of a window, and left behind";
+  if (what.left_behind && std::cmp_greater(what.piece.bytes, usual::kNarrowBytes))
+    return "longer than the part of a window, and left behind";
   return stream_refusal(what, false);
 }
 

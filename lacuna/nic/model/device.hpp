@@ -46,6 +46,7 @@ class Device {
   explicit Device(const Profile& profile) : profile_(profile), translations_(profile.nic.translations) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
+  ~Device() = default;
 
   /// The keys of all processes of this NIC.
   [[nodiscard]] Keys& keys() { return keys_; }

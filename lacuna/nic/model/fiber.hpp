@@ -45,8 +45,8 @@ class Fiber {
   // For sanitizers: where the stack is, and what stands for it.
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
-  void* fake_stack_ = nullptr;
-  void* shadow_ = nullptr;
+  [[maybe_unused]] void* fake_stack_ = nullptr;
+  [[maybe_unused]] void* shadow_ = nullptr;
 };
 
 }  // namespace lacuna::nic::model

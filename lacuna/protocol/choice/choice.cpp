@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 
 namespace lacuna::protocol {
+namespace {
+
+const guide::MessagePrices& prices_of(const guide::Profile& profile) {
+  const auto& measured = profile.messages;
+  return measured ? *measured : guide::MessagePrices::usual();
+}
+
+}  // namespace
 
 Choices::Choices(const nic::Context& context, const std::string& nic, const Options& options)
     : options_(options),
       guide_(options.force),
       peer_(&guide_.add(context.limits(), guide::find_profile(nic))),
-      messages_(peer_->profile().messages ? *peer_->profile().messages : guide::MessagePrices::usual(), options),
+      messages_(prices_of(peer_->profile()), options),
       learner_(options.learn),
       learned_file_(guide::learned_file(guide::profile_file(nic))) {}
 

@@ -38,6 +38,7 @@ bool Progress::advance_by_hub() {
     moved = sends_.flush(peer) || moved;
     if (!peer.outbox.empty()) local_.queue(peer);
   }
+  // NOLINTNEXTLINE(modernize-loop-convert): the list grows meanwhile
   for (std::size_t i = 0; i < local_.moving.size(); ++i) moved = advance_or_lose(*local_.moving[i]) || moved;
   std::erase_if(local_.moving, [](Peer* peer) { return (peer->moving = !peer->idle()) == false; });
   return moved;
