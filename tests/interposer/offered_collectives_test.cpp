@@ -174,6 +174,7 @@ bool move_with_scarcity(const Kind& kind, long after) {
 }
 
 LACUNA_LEFT_OUT(thread, "OfferedCollectives.NeedNoMemory");  // hundreds of jobs: minutes
+LACUNA_LEFT_OUT(address, "OfferedCollectives.NeedNoMemory");
 TEST(OfferedCollectives, NeedNoMemory) {
   const Set forced("LACUNA_MPI_WAY", "offered");
   for (const Kind& kind : kKinds) {
